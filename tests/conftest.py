@@ -1,0 +1,55 @@
+"""What holds for every test: no network, no keys of the developer's, strict checkpoints."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+RECORDED = ROOT.parent / "shared" / "recorded"
+LOOPBACK_MARKERS = ("wire", "studio", "postgres", "notebook")
+SETTINGS = re.compile(
+    r"OPENAI_API_KEY|OPENAI_BASE_URL|TAVILY_API_KEY|TAVILY_BASE_URL|MODEL|JUDGE_MODEL|CRITIC_MODEL|DATABASE_URL"
+    r"|(LANGSMITH|LANGCHAIN|REFLECT)_.*"
+)
+
+# Read once, when langgraph is imported: must stand before any test module is.
+os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
+
+
+def _settings() -> list[str]:
+    return [name for name in os.environ if SETTINGS.fullmatch(name)]
+
+
+def pytest_configure() -> None:
+    """Forget the developer's settings before a fixture of any scope, or a module, can see them."""
+    for name in _settings():
+        del os.environ[name]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the marked tests reach this machine and nothing else; the others open no socket at all."""
+    for item in items:
+        if any(item.get_closest_marker(name) for name in LOOPBACK_MARKERS):
+            item.add_marker(pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"]))
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Start each test without settings, and with folders of its own."""
+    for name in _settings():
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("REFLECT_HOME", str(tmp_path / "reflect-home"))
+    monkeypatch.setenv("REFLECT_CACHE_DIR", str(tmp_path / "reflect-cache"))
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Path:
+    """Return the folder of recorded model outputs; where it is missing, skip, or fail if REQUIRE_RECORDED=1."""
+    if not RECORDED.is_dir():
+        reason = "the recorded model outputs do not lie beside the checkout, in ../shared/recorded"
+        if os.environ.get("REQUIRE_RECORDED") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return RECORDED

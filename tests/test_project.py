@@ -1,0 +1,162 @@
+"""The project itself: its pins, its rooms, its files."""
+
+import ast
+import importlib
+import itertools
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from graphlib import TopologicalSorter
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from langgraph.graph.state import CompiledStateGraph
+
+from state.context import Context
+
+ROOT = Path(__file__).parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES: list[str] = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+GRAPHS: dict[str, dict[str, str]] = json.loads((ROOT / "langgraph.json").read_text())["graphs"]
+PINS = sorted((ROOT / "requirements").glob("*.txt"))
+
+# What a room may import of the project; arrows point down only.
+LEAVES = {"search", "tools", "models", "prompts", "state"}
+MAY_IMPORT = {
+    "state": set(),
+    "prompts": set(),
+    "search": {"state"},
+    "tools": {"state"},
+    "models": {"state"},
+    "testing": {"state"},
+    "environments": {"tools", "state"},
+    "nodes": {"environments", *LEAVES},
+    "graphs": {"nodes", "environments", *LEAVES},
+    "evals": {"graphs", "environments"},
+    "cli": set(PACKAGES),
+    "bench": set(PACKAGES),
+}
+
+
+def sources(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module_name(path): path for package in PACKAGES for path in sources(package)}
+
+
+def imports(path: Path) -> set[str]:
+    """Return the modules that a file imports, wherever in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (names & MODULES.keys()) or {node.module}
+    return found
+
+
+@pytest.mark.parametrize("pins", PINS, ids=lambda path: path.name)
+def test_pins_name_no_address(pins: Path) -> None:
+    hosts = ["pypi" + ".org", "pythonhosted" + ".org", "github" + ".com"]
+    forbidden = ["://", "file:", "git+", " @ ", "\n-", *hosts]
+    assert [word for word in forbidden if word in pins.read_text()] == []
+
+
+@pytest.mark.parametrize("pins", PINS, ids=lambda path: path.name)
+def test_every_pin_is_exact_and_has_a_hash(pins: Path) -> None:
+    lines = [line for line in pins.read_text().replace("\\\n", "").splitlines() if not line.startswith("#")]
+    assert len(lines) > 50
+    pin = re.compile(r"[a-z0-9-]+(\[[a-z, ]+\])?==\S+( ; .+?)?(\s+--hash=sha256:[0-9a-f]{64})+\s*")
+    assert [line[:60] for line in lines if not pin.fullmatch(line)] == []
+
+
+def test_development_pins_contain_the_basic_ones() -> None:
+    base, dev = (
+        set(re.findall(r"^([a-z0-9-]+)[^=\n]*==([^\s;]+)", (ROOT / "requirements" / name).read_text(), re.MULTILINE))
+        for name in ("base.txt", "dev.txt")
+    )
+    assert base <= dev
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_package_is_there_and_documented(package: str) -> None:
+    assert (ROOT / package / "__init__.py").is_file()
+    undocumented = [path.name for path in sources(package) if not ast.get_docstring(ast.parse(path.read_text()))]
+    assert undocumented == []
+
+
+def test_every_library_in_use_is_declared() -> None:
+    project = PYPROJECT["project"]
+    requirements = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
+    declared = {re.split(r"[^a-z0-9-]", requirement)[0] for requirement in requirements}
+    owners = {
+        name: {owner.lower().replace("_", "-") for owner in found} for name, found in packages_distributions().items()
+    }
+    used = {name.split(".")[0] for path in MODULES.values() for name in imports(path)}
+    foreign = used - set(PACKAGES) - sys.stdlib_module_names
+    assert {name for name in foreign if not declared & owners.get(name, set())} == set()
+
+
+def test_every_room_is_packaged() -> None:
+    rooms = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
+    assert rooms == set(PACKAGES)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_point_down(package: str) -> None:
+    allowed = MAY_IMPORT[package] | {package}
+    upward = {
+        (str(path.relative_to(ROOT)), name)
+        for path in sources(package)
+        for name in imports(path)
+        if (room := name.split(".")[0]) in PACKAGES and room not in allowed
+    }
+    assert upward == set()
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    TopologicalSorter({name: (imports(path) & MODULES.keys()) - {name} for name, path in MODULES.items()}).prepare()
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_served_graph_imports(name: str) -> None:
+    module, variable = GRAPHS[name]["path"].split(":")
+    graph = getattr(importlib.import_module(module), variable)
+    assert isinstance(graph, CompiledStateGraph)
+    assert graph.checkpointer is None, "the server brings its own and refuses to start with ours"
+    assert graph.name == name
+    assert GRAPHS[name]["description"]
+
+
+@pytest.mark.parametrize(("folder", "limit"), [*((package, 350) for package in PACKAGES), ("tests", 600)])
+def test_files_stay_short(folder: str, limit: int) -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in sources(folder)}
+    assert {path: length for path, length in lengths.items() if length > limit} == {}
+
+
+def test_make_help_lists_every_target() -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"^make ([a-z]+) +\S", shown, re.MULTILINE) == targets
+
+
+def test_example_environment_sets_nothing_and_names_real_settings() -> None:
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    assert [line for line in lines if line and not line.startswith("#")] == [], "an empty value would hide a real one"
+    shown = dict(re.findall(r"^# ([A-Z_]+)=(.*)$", "\n".join(lines), re.MULTILINE))
+    assert shown.keys() >= {"MODEL", "JUDGE_MODEL", "CRITIC_MODEL", "OPENAI_API_KEY", "TAVILY_API_KEY", "DATABASE_URL"}
+    limits = {name[8:].lower(): value for name, value in shown.items() if name.startswith("REFLECT_MAX_")}
+    assert limits == {name: str(Context.model_fields[name].default) for name in limits}
+
+
+def test_license_is_there() -> None:
+    assert (ROOT / "LICENSE").read_text().startswith("MIT License")
