@@ -1,0 +1,192 @@
+"""What the offline model sees in a conversation: the request, the evidence, past searches, what is to be judged."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from models.extract import Passage, Sentence, rank, sentences, terms
+
+LONG_REQUEST = 40
+"""Words above which a request brings its own material: what it asks is then its questions, or its first sentence."""
+UNCITABLE = re.compile(r"\s*\[\d+\]")
+"""Marks such as [3] in a source, which would pass for citations of ours."""
+
+_LEAVES = "conversation|request|draft|critique|thought|action|observation|answer|source"
+_BLOCK = re.compile(rf"<({_LEAVES}|trajectory|candidate)\b[^>]*>(.*?)</\1\s*>", re.S)
+_QUOTED = re.compile(r"(?<!\w)([\"'])(.+?)\1(?!\w)")
+_FOLLOW_UP = re.compile(
+    r"^(and|but|so|what about|how about)\b|\b(it|its|they|them|their|this|that|these|those)\b", re.I
+)
+_OWN_CRITIQUE = re.compile(r"(No answer yet|Coverage \d+%)")
+_NOT_COVERED = re.compile(r"not covered(?: by what was found)?:([^.\n]*)", re.I)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the conversation: its kind (a tag's name, `human`, `note` or `query`) and its text."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A conversation as the offline model understands it."""
+
+    request: str
+    question: str
+    """What the request asks, completed by the question before it when it is a follow-up."""
+    passages: tuple[Passage, ...]
+    asked: frozenset[frozenset[str]]
+    """The stems of each query so far."""
+    searches: int
+    """Actions since the request."""
+    draft: str
+    """The last draft or answer; empty when there is none since the request."""
+    critique: str
+    candidates: tuple["Reading", ...] = ()
+
+    @cached_property
+    def terms(self) -> dict[str, str]:
+        """The stems of the question, each with its word."""
+        return dict(terms(self.question))
+
+    @cached_property
+    def wanted(self) -> dict[str, str]:
+        """The stems that a critique names as missing, each with its word."""
+        named = _NOT_COVERED.findall(self.critique)
+        return dict(terms(" ".join(named) if named or _OWN_CRITIQUE.match(self.critique) else self.critique))
+
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        """The sentences of the evidence in reading order, ranked for the question and what a critique misses."""
+        return rank(self.passages, {**self.terms, **self.wanted}.values())
+
+    @cached_property
+    def found(self) -> frozenset[str]:
+        """All stems of the evidence."""
+        return frozenset().union(*(sentence.stems for sentence in self.sentences))
+
+    def missing(self, stems: Iterable[str]) -> list[str]:
+        """Return the words of the question that are not among the stems."""
+        return [word for stem, word in self.terms.items() if stem not in set(stems)]
+
+    @property
+    def citable(self) -> bool:
+        """Whether any of the evidence has a URL to cite."""
+        return any(passage.url for passage in self.passages)
+
+
+def read(messages: Sequence[BaseMessage]) -> Reading:
+    """Return what the conversation holds. System messages are instructions for real models and are not read."""
+    return _reading([piece for message in messages for piece in _pieces(message)])
+
+
+def _pieces(message: BaseMessage) -> Iterator[Piece]:
+    if isinstance(message, AIMessage):
+        if not message.tool_calls:
+            yield Piece("answer", message.text)
+        for call in message.tool_calls:
+            yield Piece("action", call["name"])
+            yield from (Piece("query", text) for text in _strings(call["args"]))
+    elif isinstance(message, ToolMessage):
+        yield Piece("observation", message.text)
+    elif isinstance(message, HumanMessage):
+        tagged = list(_blocks(message.text))
+        rest = _BLOCK.sub(" ", message.text).strip()
+        yield from [Piece("note" if tagged else "human", rest)] if rest else []
+        yield from tagged
+
+
+def _blocks(text: str) -> Iterator[Piece]:
+    for tag, body in _BLOCK.findall(text):
+        if tag == "conversation":
+            yield from (Piece("human", turn) for turn in re.findall(r"^human: (.*)", body, re.M))
+        elif tag == "trajectory":
+            yield from _blocks(body)
+        elif tag == "action":
+            yield Piece("action", body)
+            yield from (Piece("query", match[2]) for match in _QUOTED.finditer(body))
+        else:
+            yield Piece(tag, body if tag == "candidate" else body.replace("<\\/", "</").strip())
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _strings(part)
+
+
+def _reading(pieces: Sequence[Piece]) -> Reading:
+    at, request = _request(pieces)
+    question, material = _question(request)
+    earlier = [piece.text for piece in pieces[:at] if piece.kind in {"human", "request"} and piece.text != request]
+    if earlier and len(terms(question)) < 3 and _FOLLOW_UP.search(question):
+        question = f"{_question(earlier[-1])[0]} {question}"
+    texts = [*(text for text in earlier if len(text.split()) > LONG_REQUEST), material]
+    own = [piece.text for piece in pieces if piece.kind == "source"]
+    passages = [Passage("", "", text) for text in (*texts, *own) if text]
+    shared = [piece for piece in pieces if piece.kind != "candidate"]
+    return Reading(
+        request=request,
+        question=question,
+        passages=tuple(dict.fromkeys([*passages, *_results(pieces)])),
+        asked=frozenset(frozenset(terms(piece.text)) for piece in pieces if piece.kind == "query"),
+        searches=sum(piece.kind == "action" for piece in pieces[at:]),
+        draft=_last(pieces[at:], "draft", "answer") or _last(pieces, "draft"),
+        critique=_last(pieces, "critique"),
+        candidates=tuple(_reading([*shared, *_blocks(piece.text)]) for piece in pieces if piece.kind == "candidate"),
+    )
+
+
+def _request(pieces: Sequence[Piece]) -> tuple[int, str]:
+    """Return the place and text of the request.
+
+    It is the last one in tags; else the last human message that opens a turn, as the first does, and each after an
+    answer. Others, such as "Revise your answer" after search results, are instructions within the turn.
+    """
+    at, last, tagged = 0, "", any(piece.kind == "request" for piece in pieces)
+    for place, piece in enumerate(pieces):
+        if piece.kind == "request" or (piece.kind == "human" and not tagged and last in {"", "answer"}):
+            at, last = place, ""
+        elif piece.kind in {"action", "observation", "answer", "draft", "critique"}:
+            last = piece.kind
+    return at, pieces[at].text if pieces else ""
+
+
+def _question(request: str) -> tuple[str, str]:
+    """Split a long request into what it asks and the material it brings; a short one brings none."""
+    parts = sentences(request)
+    if len(request.split()) <= LONG_REQUEST or len(parts) < 2:
+        return request, ""
+    asks = [part for part in parts if part.endswith("?")] or [parts[0]]
+    return " ".join(asks), " ".join(part for part in parts if part not in asks)
+
+
+def _last(pieces: Sequence[Piece], *kinds: str) -> str:
+    return next((piece.text for piece in reversed(pieces) if piece.kind in kinds), "")
+
+
+def _results(pieces: Iterable[Piece]) -> Iterator[Passage]:
+    """Yield the search results among the observations; what is no JSON array of results is no evidence."""
+    for piece in pieces:
+        for result in _json_array(piece.text) if piece.kind == "observation" else ():
+            if isinstance(result, dict) and isinstance(result.get("content"), str):
+                content = UNCITABLE.sub("", result["content"])
+                yield Passage(str(result.get("title") or ""), str(result.get("url") or ""), content)
+
+
+def _json_array(text: str) -> list[Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    value = value.get("results") if isinstance(value, dict) else value
+    return value if isinstance(value, list) else []

@@ -1,0 +1,148 @@
+"""The one door to chat models: a string names the provider and the model."""
+
+import asyncio
+import os
+from collections.abc import Hashable
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import openai
+from langchain_core.language_models import BaseChatModel
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from models.offline import OfflineChatModel
+from state.errors import MissingKey, UnknownModel
+
+DEFAULT_OPENAI = "openai:gpt-4.1-mini"
+OFFLINE = "offline"
+
+
+class _Loop:
+    """What belongs to one event loop: a connection must not be used from another one."""
+
+    def __init__(self) -> None:
+        self.models: dict[Hashable, BaseChatModel] = {}
+
+    @cached_property
+    def client(self) -> openai.DefaultAsyncHttpxClient:
+        """The HTTP client of all models of this loop, made when the first one needs it."""
+        return openai.DefaultAsyncHttpxClient()
+
+    async def close(self) -> None:
+        """Close the client, if there is one."""
+        if "client" in self.__dict__:
+            await self.client.aclose()
+
+
+_loops: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop]" = WeakKeyDictionary()
+
+
+def choose_model(model: str | BaseChatModel | None) -> tuple[str | BaseChatModel, str]:
+    """Decide which model is meant.
+
+    Args:
+        model: What the settings say: a model string, a chat model object, or None.
+
+    Returns:
+        The model string or object, and why it was chosen, in words for the user.
+    """
+    if model is not None:
+        return model, "as set"
+    if os.environ.get("MODEL"):
+        return os.environ["MODEL"], "from MODEL"
+    if os.environ.get("OPENAI_API_KEY"):
+        return DEFAULT_OPENAI, "because OPENAI_API_KEY is set"
+    return OFFLINE, "because neither MODEL nor OPENAI_API_KEY is set; an offline extractive model, no language model"
+
+
+def get_model(
+    model: str | BaseChatModel | None, *, max_answer_tokens: int = 2048, call_timeout: float = 120
+) -> BaseChatModel:
+    """Make the chat model that a setting names.
+
+    Args:
+        model: `openai:<model>`, `<provider>:<model>` for any provider of `init_chat_model`, `offline`, a chat model
+        object
+            (returned as it is), or None for the default.
+        max_answer_tokens: Most tokens of one answer.
+        call_timeout: Seconds after which the client gives a call up.
+
+    Raises:
+        UnknownModel: if the string names no provider that is installed.
+        MissingKey: if the provider needs a key that is not in the environment.
+    """
+    chosen, _ = choose_model(model)
+    if not isinstance(chosen, str):
+        return chosen
+    loop = _of_this_loop()
+    key = (chosen, max_answer_tokens, call_timeout, os.environ.get("OPENAI_API_KEY"), os.environ.get("OPENAI_BASE_URL"))
+    if key not in loop.models:
+        loop.models[key] = _make(chosen, max_answer_tokens, call_timeout, loop)
+    return loop.models[key]
+
+
+def _of_this_loop() -> _Loop:
+    try:
+        running = asyncio.get_running_loop()
+    except RuntimeError:
+        return _Loop()
+    if running not in _loops:
+        _loops[running] = _Loop()
+    return _loops[running]
+
+
+def _make(model: str, max_answer_tokens: int, call_timeout: float, loop: _Loop) -> BaseChatModel:
+    if model == OFFLINE:
+        return OfflineChatModel(max_tokens=max_answer_tokens)
+    provider, _, name = model.partition(":")
+    if provider == "openai" and name:
+        return _openai(name, max_answer_tokens, call_timeout, loop)
+    return _other(model, max_answer_tokens, call_timeout)
+
+
+def _openai(name: str, max_answer_tokens: int, call_timeout: float, loop: _Loop) -> ChatOpenAI:
+    key = os.environ.get("OPENAI_API_KEY")
+    own_server = os.environ.get("OPENAI_BASE_URL")
+    if not key and not own_server:
+        raise MissingKey(
+            f"openai:{name} needs OPENAI_API_KEY in the environment (or OPENAI_BASE_URL for a server of your own); "
+            "without either, use --model offline"
+        )
+    return ChatOpenAI(
+        model_name=name,
+        openai_api_key=SecretStr(key or "none"),
+        max_retries=0,
+        request_timeout=call_timeout,
+        max_tokens=max_answer_tokens,
+        stream_usage=True,
+        http_async_client=loop.client,
+    )
+
+
+async def close_models() -> None:
+    """Close the connections that models have opened in the running event loop. They open again when needed."""
+    loop = _loops.pop(asyncio.get_running_loop(), None)
+    if loop is not None:
+        await loop.close()
+
+
+def _other(name: str, max_answer_tokens: int, call_timeout: float) -> BaseChatModel:
+    from langchain.chat_models import init_chat_model  # costs half a second, and most runs do not need it
+
+    options: dict[str, Any] = {"max_retries": 0, "max_tokens": max_answer_tokens, "timeout": call_timeout}
+    try:
+        model = init_chat_model(name, **options)
+    except ImportError as missing:
+        raise UnknownModel(f"model {name!r}: {_first_line(missing)}") from missing
+    except ValueError as unknown:
+        hint = "write <provider>:<model>, for example openai:gpt-4.1-mini or ollama:llama3.2, or offline"
+        raise UnknownModel(f"unknown model {name!r}: {hint} ({_first_line(unknown)})") from unknown
+    if not isinstance(model, BaseChatModel):
+        raise UnknownModel(f"model {name!r} is not a chat model: write <provider>:<model>")
+    return model
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

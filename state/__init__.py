@@ -1,0 +1,1 @@
+"""Typed state, settings and errors."""

@@ -1,0 +1,152 @@
+"""The settings of every strategy: pydantic models whose fields are the options of the command and the form in the
+studio.
+
+What is not given is read from the environment, typed and checked: `MODEL`, `JUDGE_MODEL`, `CRITIC_MODEL` under these
+names, every other setting as `REFLECT_<NAME>`, for example `REFLECT_MAX_MODEL_CALLS=50`. What is given is never
+overridden.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BeforeValidator, Field, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+Check = Callable[[str, str], str | Awaitable[str | None] | None]
+"""A critic that is a plain function: `(request, draft) -> problem`, with None or "" when the draft passes."""
+
+
+def _is_model(value: Any) -> Any:
+    if value is None or isinstance(value, str) or hasattr(value, "ainvoke"):
+        return value or None
+    raise ValueError("a model is a string such as 'openai:gpt-4.1' or 'offline', or a chat model object")
+
+
+Model = Annotated[
+    Any,
+    BeforeValidator(_is_model),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}),
+]
+"""A model string, or in Python a ready-made chat model object."""
+
+
+class Context(BaseSettings):
+    """What every strategy can be told."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="REFLECT_", env_ignore_empty=True, extra="forbid", populate_by_name=True
+    )
+
+    model: Model = Field(
+        default=None,
+        validation_alias=AliasChoices("model", "MODEL"),
+        description="Chat model: 'openai:<model>', another provider's '<provider>:<model>', or 'offline'. "
+        "Default: MODEL, else OpenAI if OPENAI_API_KEY is set, else offline.",
+    )
+    max_model_calls: int = Field(
+        default=150, ge=1, le=100_000, description="Most requests to models in one run, retries included."
+    )
+    max_total_tokens: int = Field(
+        default=1_000_000, ge=1, le=1_000_000_000, description="Most tokens, prompts and answers together, in one run."
+    )
+    max_seconds: float = Field(
+        default=900, gt=0, le=604_800, description="Longest working time of one run, in seconds."
+    )
+    max_answer_tokens: int = Field(
+        default=2048, ge=16, le=200_000, description="Most tokens one answer of a model may have."
+    )
+    call_timeout: float = Field(default=120, gt=0, le=3600, description="Longest time one call may take, in seconds.")
+
+
+class SearchContext(Context):
+    """Settings of strategies that search for evidence."""
+
+    search: Literal["tavily", "local", "none"] | None = Field(
+        default=None,
+        description="Search engine: 'tavily' (needs TAVILY_API_KEY), 'local' (the corpus), 'none'. "
+        "Default: tavily if TAVILY_API_KEY is set, else local.",
+    )
+    corpus: str | None = Field(
+        default=None,
+        description="Folder of text, Markdown, HTML or PDF for the local search. Default: the shipped articles.",
+    )
+
+
+class ReflectionContext(Context):
+    """Settings of `graphs.reflection`."""
+
+    critic_model: Model = Field(
+        default=None,
+        validation_alias=AliasChoices("critic_model", "CRITIC_MODEL"),
+        description="Model of the critic. Default: the same as model.",
+    )
+    critic: Literal["model", "human", "checks"] = Field(
+        default="model",
+        description="Who criticises: a model, a person (the run pauses), or only the checks (min_words, max_words).",
+    )
+    max_rounds: int = Field(default=3, ge=1, le=100, description="Most drafts written for one request.")
+    min_words: int | None = Field(
+        default=None, ge=1, le=100_000, description="Check: the draft has at least so many words."
+    )
+    max_words: int | None = Field(
+        default=None, ge=1, le=100_000, description="Check: the draft has at most so many words."
+    )
+    checks: SkipJsonSchema[list[Check]] = Field(
+        default_factory=list,
+        exclude=True,
+        description="In Python: functions (request, draft) -> problem, or None if it passes.",
+    )
+    generate_prompt: str | None = Field(
+        default=None,
+        min_length=1,
+        description="System prompt of the writer. Default: GENERATE in prompts/reflection.py.",
+    )
+    reflect_prompt: str | None = Field(
+        default=None,
+        min_length=1,
+        description="System prompt of the critic. Default: REFLECT in prompts/reflection.py.",
+    )
+
+
+class ReflexionContext(SearchContext):
+    """Settings of `graphs.reflexion`."""
+
+    max_rounds: int = Field(default=3, ge=1, le=100, description="Most revisions of the first answer.")
+    max_queries: int = Field(default=3, ge=1, le=10, description="Most new search queries run in one round.")
+
+
+class LatsContext(SearchContext):
+    """Settings of `graphs.lats`."""
+
+    judge_model: Model = Field(
+        default=None,
+        validation_alias=AliasChoices("judge_model", "JUDGE_MODEL"),
+        description="Model of the judge. Default: the same as model.",
+    )
+    n: int = Field(default=5, ge=1, le=100, description="Candidates sampled at each expansion.")
+    max_expansions: int = Field(default=10, ge=0, le=10_000, description="Most expansions in one run.")
+    max_depth: int = Field(
+        default=5, ge=1, le=100, description="Deepest a node may lie below the question; the first step is 1."
+    )
+    exploration_weight: float = Field(
+        default=1.0,
+        ge=0,
+        le=100,
+        description="w of UCT: 0 only exploits, larger values explore more (scores are in 0..1).",
+    )
+    grading: Literal["each", "together"] = Field(
+        default="each", description="Judge each candidate in a call of its own, or all siblings in one call."
+    )
+    min_score: float = Field(
+        default=0.7,
+        ge=0,
+        le=1,
+        description="Lowest score at which an answer that the judge calls solved ends the search.",
+    )
+    revise_answers: bool = Field(
+        default=True, description="Whether an answer that the judge did not accept may be expanded into better ones."
+    )
+    seed: int | None = Field(
+        default=None, description="Seed for models that take one; the same seed gives the same tree."
+    )

@@ -1,0 +1,223 @@
+"""Tool calls of a message, run inside a graph: each is answered, whatever happens to it."""
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, InvalidToolCall, ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.tools import BaseTool, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.types import Command, interrupt
+from typing_extensions import TypedDict
+
+from state.errors import SearchFailed
+from state.sources import SearchResult
+from tools.run import run_tool_calls, with_call_ids
+from tools.search import search_tool
+
+
+class State(TypedDict):
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+@tool
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+@tool
+async def broken(number: int) -> int:
+    """Raise an error."""
+    raise KeyError(number)
+
+
+@tool
+async def endless(number: int) -> int:
+    """Never answer."""
+    await asyncio.Event().wait()
+    return number
+
+
+@tool
+async def ask(question: str) -> str:
+    """Ask the person."""
+    return f"The person says {interrupt(question)}."
+
+
+@tool
+async def steer(number: int) -> Command[Any]:
+    """Try to steer the graph."""
+    return Command(goto="elsewhere")
+
+
+async def nothing(query: str) -> list[SearchResult]:
+    raise SearchFailed(f"Nothing about {query}.")
+
+
+TOOLS: list[BaseTool] = [double, broken, endless, ask, steer, search_tool(nothing)]
+
+
+def call(name: str, id: str | None = "1", **args: Any) -> ToolCall:
+    return ToolCall(name=name, args=args, id=id, type="tool_call")
+
+
+def garbled(name: str | None, id: str | None) -> InvalidToolCall:
+    return InvalidToolCall(name=name, args='{"number": ', id=id, error="no JSON", type="invalid_tool_call")
+
+
+def build(timeout: float | None, sync: Callable[[State], State] | None = None) -> Any:
+    async def act(state: State) -> State:
+        message = state["messages"][-1]
+        assert isinstance(message, AIMessage)
+        return {"messages": [*await run_tool_calls(message, TOOLS, timeout=timeout)]}
+
+    node = RunnableLambda(sync, afunc=act) if sync else act
+    return StateGraph(State).add_node("act", node).add_edge(START, "act").compile(checkpointer=InMemorySaver())
+
+
+async def answers(
+    *calls: ToolCall, invalid: tuple[InvalidToolCall, ...] = (), seconds: float | None = None
+) -> list[ToolMessage]:
+    message = AIMessage("", tool_calls=list(calls), invalid_tool_calls=list(invalid))
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
+    state = await build(seconds).ainvoke({"messages": [message]}, config)
+    replies = state["messages"][1:]
+    assert all(isinstance(reply, ToolMessage) for reply in replies)
+    return list(replies)
+
+
+async def test_every_call_is_answered_in_order() -> None:
+    replies = await answers(
+        call("double", "a", number=4),
+        call("unknown", "b", number=4),
+        call("double", "c", number="four"),
+        call("broken", "d", number=4),
+        call("double", "e"),
+        call("search", "f", query="zebras"),
+        call("steer", "g", number=4),
+        invalid=(garbled("double", "h"), garbled(None, "i")),
+    )
+    assert [reply.tool_call_id for reply in replies] == list("abcdefghi")
+    assert [reply.status for reply in replies] == ["success"] + ["error"] * 8
+    said = [
+        "^8$",
+        "unknown is not a valid tool, try one of .*double",
+        "number: Input should be a valid integer",
+        "The tool failed: KeyError: 4",
+        "number: Field required",
+        "^Nothing about zebras.$",
+        "The tool steer wanted to steer the graph",
+        "The tool double was not run: its arguments are no valid JSON object",
+        r"The tool \? was not run",
+    ]
+    assert [pattern for reply, pattern in zip(replies, said, strict=True) if not re.search(pattern, reply.text)] == []
+
+
+async def test_call_that_takes_too_long_is_given_up_alone() -> None:
+    late, done = await answers(call("endless", "a", number=1), call("double", "b", number=1), seconds=0.2)
+    assert (late.status, late.content) == (
+        "error",
+        "The tool endless gave no answer within 0.2 seconds. Try something else.",
+    )
+    assert done.content == "2"
+
+
+async def test_calls_run_at_once() -> None:
+    meeting = asyncio.Barrier(3)
+
+    @tool
+    async def meet(number: int) -> int:
+        """Wait for the others."""
+        await meeting.wait()
+        return number
+
+    async def act(state: State) -> State:
+        message = state["messages"][-1]
+        assert isinstance(message, AIMessage)
+        return {"messages": [*await run_tool_calls(message, [meet], timeout=10)]}
+
+    graph = StateGraph(State).add_node("act", act).add_edge(START, "act").compile()
+    message = AIMessage("", tool_calls=[call("meet", str(i), number=i) for i in range(3)])
+    state = await graph.ainvoke({"messages": [message]})
+    assert [reply.content for reply in state["messages"][1:]] == ["0", "1", "2"]
+
+
+async def test_missing_ids_are_made_from_the_position() -> None:
+    calls, invalid = (call("double", None, number=1), call("double", "", number=2)), (garbled("double", None),)
+    replies = await answers(*calls, invalid=invalid)
+    assert [reply.tool_call_id for reply in replies] == ["call_1", "call_2", "call_3"]
+    message = with_call_ids(AIMessage("", tool_calls=list(calls), invalid_tool_calls=list(invalid)))
+    ids = [each["id"] for each in [*message.tool_calls, *message.invalid_tool_calls]]
+    assert ids == [reply.tool_call_id for reply in replies]
+    assert with_call_ids(message) == message
+
+
+async def test_message_without_calls_has_no_answers() -> None:
+    assert await answers() == []
+
+
+async def test_only_invalid_calls() -> None:
+    assert [reply.tool_call_id for reply in await answers(invalid=(garbled("double", "a"),))] == ["a"]
+
+
+async def test_artifact_reaches_the_graph() -> None:
+    found: list[SearchResult] = [{"title": "T", "url": "corpus:t.md", "content": "Text."}]
+
+    async def search(query: str) -> list[SearchResult]:
+        return found
+
+    async def act(state: State) -> State:
+        message = state["messages"][-1]
+        assert isinstance(message, AIMessage)
+        return {"messages": [*await run_tool_calls(message, [search_tool(search)], timeout=None)]}
+
+    graph = StateGraph(State).add_node("act", act).add_edge(START, "act").compile()
+    state = await graph.ainvoke({"messages": [AIMessage("", tool_calls=[call("search", query="t")])]})
+    assert json.loads(state["messages"][-1].content) == state["messages"][-1].artifact == found
+
+
+async def test_interrupt_inside_a_tool_pauses_the_graph() -> None:
+    graph = build(timeout=10)
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
+    message = AIMessage("", tool_calls=[call("ask", "a", question="Sure?"), call("double", "b", number=2)])
+    paused = await graph.ainvoke({"messages": [message]}, config)
+    assert [each.value for each in paused["__interrupt__"]] == ["Sure?"]
+    state = await graph.ainvoke(Command(resume="yes"), config)
+    assert [reply.content for reply in state["messages"][1:]] == ["The person says yes.", "4"]
+
+
+@pytest.fixture
+def background() -> Iterator[asyncio.AbstractEventLoop]:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    yield loop
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+def test_synchronous_run_in_a_background_loop(background: asyncio.AbstractEventLoop) -> None:
+    async def act(state: State) -> State:
+        message = state["messages"][-1]
+        assert isinstance(message, AIMessage)
+        return {"messages": [*await run_tool_calls(message, TOOLS, timeout=10)]}
+
+    def sync(state: State) -> State:
+        return asyncio.run_coroutine_threadsafe(act(state), background).result()
+
+    graph = build(10, sync)
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
+    message = AIMessage("", tool_calls=[call("ask", "a", question="Sure?"), call("unknown", "b")])
+    assert [each.value for each in graph.invoke({"messages": [message]}, config)["__interrupt__"]] == ["Sure?"]
+    replies = graph.invoke(Command(resume="yes"), config)["messages"][1:]
+    assert [reply.status for reply in replies] == ["success", "error"]
+    assert replies[0].content == "The person says yes."
