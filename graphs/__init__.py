@@ -1,0 +1,1 @@
+"""The strategies: one compiled graph a file."""

@@ -1,0 +1,102 @@
+"""How nodes talk to models: plain text, candidates, and structured output that is validated until it fits."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from langchain_core.exceptions import OutputParserException
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.tools import BaseTool
+from langchain_core.utils.json import parse_json_markdown
+from pydantic import BaseModel, ValidationError
+
+from models.calls import request
+from models.providers import get_model
+from nodes.step import Step
+from state.context import Context, Model
+from state.errors import InvalidOutput, ModelFailed
+
+T = TypeVar("T", bound=BaseModel)
+ATTEMPTS = 3
+
+
+def model_of(step: Step[Any], model: Model) -> BaseChatModel:
+    """The chat model that a setting of this run names."""
+    context: Context = step.context
+    return get_model(model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+
+
+async def write(step: Step[Any], model: Model, messages: Sequence[BaseMessage]) -> AIMessage:
+    """Let a model write text; its tokens go to the `messages` stream as they come."""
+    replies = await request(model_of(step, model), messages, step.meter, stream=True)
+    return replies[0]
+
+
+async def answer(
+    step: Step[Any], model: Model, messages: Sequence[BaseMessage], tools: Sequence[BaseTool]
+) -> AIMessage:
+    """Let a model answer in plain text from a conversation that holds calls of these tools, but call none of them."""
+    chat = model_of(step, model)
+    bound = chat.bind_tools(tools, tool_choice="none") if tools else chat
+    reply = (await request(bound, messages, step.meter))[0]
+    if not reply.text:
+        raise ModelFailed("the model called a tool where it had to answer")
+    return AIMessage(reply.text, id=reply.id)
+
+
+async def ask(
+    step: Step[Any],
+    model: Model,
+    messages: Sequence[BaseMessage],
+    schema: type[T],
+    check: Callable[[T], str | None] = lambda _: None,
+) -> T:
+    """Ask for structured output. What does not fit goes back to the model with the error, up to three attempts in all.
+
+    Args:
+        step: The node that asks.
+        model: Which model to ask.
+        messages: The prompt.
+        schema: What the model has to fill in.
+        check: A further demand on a valid output: None, or what is wrong with it, in words for the model.
+
+    Raises:
+        InvalidOutput: if no attempt fits.
+        LimitReached, ModelFailed: as `models.calls.request`.
+    """
+    bound = model_of(step, model).bind_tools([schema], tool_choice=schema.__name__)
+    prompt = list(messages)
+    problem = ""
+    for _ in range(ATTEMPTS):
+        reply = (await request(bound, prompt, step.meter))[0]
+        value, problem = _parse(reply, schema)
+        problem = problem if value is None else check(value) or ""
+        if value is not None and not problem:
+            return value
+        step.meter.count(parse_failures=1)
+        step.emit("invalid_output", schema=schema.__name__, problem=problem[:200])
+        prompt += [
+            AIMessage(_raw(reply)),
+            HumanMessage(f"That does not fit: {problem}\nCall {schema.__name__} again, corrected."),
+        ]
+    raise InvalidOutput(f"no valid {schema.__name__} in {ATTEMPTS} attempts; the last one: {problem[:300]}")
+
+
+def _parse(reply: AIMessage, schema: type[T]) -> tuple[T | None, str]:
+    """The output of a reply, or None with what is wrong with it."""
+    if reply.response_metadata.get("finish_reason") == "length":
+        return None, "your output was cut off because it was too long; be shorter"
+    calls = [call["args"] for call in reply.tool_calls if call["name"] == schema.__name__]
+    try:
+        return schema.model_validate(calls[0] if calls else parse_json_markdown(reply.text, parser=json.loads)), ""
+    except ValidationError as error:
+        return None, "; ".join(f"{'.'.join(map(str, e['loc'])) or 'output'}: {e['msg']}" for e in error.errors())
+    except (OutputParserException, ValueError):
+        broken = "; ".join(str(call["error"] or "the arguments are no valid JSON") for call in reply.invalid_tool_calls)
+        return None, broken or f"you have to call {schema.__name__} with arguments that fit its schema"
+
+
+def _raw(reply: AIMessage) -> str:
+    calls = [f"{call['name']}({call['args']})" for call in (*reply.tool_calls, *reply.invalid_tool_calls)]
+    return "\n".join([*([reply.text] if reply.text else []), *calls]) or "(nothing)"

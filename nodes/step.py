@@ -1,0 +1,79 @@
+"""What a node is given beside the state, and how a function becomes a node."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from langchain_core.runnables import RunnableLambda
+from langgraph.runtime import get_runtime
+
+from models.meter import Meter
+from nodes.bridge import wait_for
+from state.context import Context
+from state.errors import LimitReached, ModelFailed
+from state.run import NOTHING_SPENT, Outcome, Status
+
+C = TypeVar("C", bound=Context)
+Update = dict[str, Any]
+
+
+class Step(Generic[C]):
+    """One execution of a node: its settings, the meter of the run, and the way to tell what happens.
+
+    Attributes:
+        context: The settings of the run; the defaults if the caller gave none.
+        meter: What the run may still spend.
+    """
+
+    def __init__(self, context: C, state: Mapping[str, Any], write: Callable[[Any], None]) -> None:
+        self.context = context
+        self.meter = Meter(context, state.get("usage") or NOTHING_SPENT)
+        self._write = write
+        self._events: int = state.get("events") or 0
+
+    def emit(self, event: str, **data: Any) -> None:
+        """Tell the `custom` stream what has just happened: a small numbered event of plain data, with the cost up to
+        now."""
+        self._events += 1
+        usage = self.meter.usage
+        cost = {"model_calls": usage["model_calls"], "total_tokens": usage["total_tokens"], "seconds": usage["seconds"]}
+        self._write({"seq": self._events, "event": event, **data, **cost})
+
+    def cost(self) -> Update:
+        """The update of the counters that lie in the state."""
+        return {"usage": self.meter.usage, "events": self._events}
+
+
+def stop(status: Status, reason: object) -> Update:
+    """The update that ends a run."""
+    return {"outcome": Outcome(status=status, reason=str(reason))}
+
+
+def node(
+    schema: type[C],
+) -> Callable[[Callable[[Any, Step[C]], Awaitable[Update]]], RunnableLambda[Any, Update]]:
+    """Make `async (state, step) -> update` a node of a graph whose settings are `schema`.
+
+    A limit or a model that cannot be brought to answer ends the run with an outcome instead of an exception. What
+    was spent is written to the state with the update.
+    """
+
+    def decorate(function: Callable[[Any, Step[C]], Awaitable[Update]]) -> RunnableLambda[Any, Update]:
+        async def run(state: Mapping[str, Any]) -> Update:
+            runtime = get_runtime(schema)
+            step = Step(runtime.context or schema(), state, runtime.stream_writer)
+            try:
+                update = await function(state, step)
+            except LimitReached as reason:
+                update = stop("limit_reached", reason)
+            except ModelFailed as reason:
+                update = stop("failed", reason)
+            return {**step.cost(), **update}
+
+        def run_blocking(state: Mapping[str, Any]) -> Update:
+            return wait_for(run(state))
+
+        run.__name__ = run_blocking.__name__ = function.__name__
+        run.__doc__ = run_blocking.__doc__ = function.__doc__
+        return RunnableLambda(run_blocking, afunc=run, name=function.__name__)
+
+    return decorate

@@ -1,0 +1,96 @@
+"""How every run begins and ends: one question in, one answer with its outcome out."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableLambda
+
+from models.providers import choose_model
+from nodes.chat import model_of
+from nodes.step import C, Step, Update, node
+from state.context import SearchContext
+from state.errors import EmptyQuestion, WrongThread
+from state.run import NOTHING_SPENT, Outcome, Status
+from tools.corpus import open_corpus
+from tools.search import choose_search
+
+
+def begin(strategy: str, schema: type[C], **reset: Any) -> RunnableLambda[Any, Update]:
+    """The node that begins a turn: refuses misuse, and clears what an earlier question on the thread has left.
+
+    Args:
+        strategy: Name of the graph; a thread belongs to the first one that ran on it.
+        schema: The settings of the graph.
+        reset: The strategy's own channels with their first values.
+    """
+
+    @node(schema)
+    async def begin(state: Mapping[str, Any], step: Step[C]) -> Update:
+        question(state.get("messages") or [])
+        owner = state.get("strategy") or strategy
+        if owner != strategy:
+            raise WrongThread(
+                f"this thread belongs to {owner}, not to {strategy}: choose another thread, or run {owner}"
+            )
+        models = {name: _check_model(step, name) for name in schema.model_fields if name in _MODELS}
+        search = await _check_search(step.context)
+        step.emit("begin", strategy=strategy, **models, **search)
+        fresh = {"strategy": strategy, "run_id": uuid4().hex, "answer": None, "outcome": None, "usage": NOTHING_SPENT}
+        return {**fresh, "events": 1, **reset}
+
+    return begin
+
+
+_MODELS = ("model", "judge_model", "critic_model")
+
+
+def question(messages: list[BaseMessage]) -> str:
+    """The question that a conversation ends with.
+
+    Raises:
+        EmptyQuestion: if it ends with something else, or with nothing.
+    """
+    text = messages[-1].text.strip() if messages and messages[-1].type == "human" else ""
+    if not text:
+        raise EmptyQuestion('the question is empty: give {"messages": [("user", "your question")]}')
+    return text
+
+
+def _check_model(step: Step[Any], name: str) -> str:
+    setting = getattr(step.context, name)
+    if setting is None and name != "model":
+        return "same as model"
+    model_of(step, setting)
+    chosen, _ = choose_model(setting)
+    return chosen if isinstance(chosen, str) else type(chosen).__name__
+
+
+async def _check_search(context: Any) -> Update:
+    if not isinstance(context, SearchContext):
+        return {}
+    kind, _ = choose_search(context.search)
+    if kind == "local":
+        await asyncio.to_thread(open_corpus, context.corpus)
+    return {"search": kind}
+
+
+def end(state: Mapping[str, Any], step: Step[Any], answer: AIMessage | None) -> Update:
+    """The update that ends a turn: the answer as the one new message, and the outcome that fits it.
+
+    Without an answer the outcome is `failed` with the cause and no message is added; a fault that came after an
+    answer was found leaves the answer and ends as `exhausted`.
+    """
+    reached = state["outcome"] or Outcome(status="exhausted", reason="nothing was left to do")
+    status: Status = reached["status"]
+    if answer is None:
+        status = "failed"
+    elif status == "failed":
+        status = "exhausted"
+    outcome = Outcome(status=status, reason=reached["reason"])
+    step.emit("end", **outcome)
+    if answer is None:
+        return {"answer": None, "outcome": outcome}
+    return {"messages": [answer], "answer": answer.text, "outcome": outcome}

@@ -1,0 +1,297 @@
+"""Tree search with a judge: control flow, cost, and what published versions get wrong."""
+
+import asyncio
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+
+from graphs.lats import builder, graph
+from state.context import LatsContext
+from testing.fake import FakeChatModel, FakeChatModelWithoutN
+from testing.script import Reply, Request, ToolUse
+
+QUESTION = {"messages": [("user", "What do tides do?")]}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> str:
+    for name in ("moon", "tides", "sand"):
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n\nThe {name} moves the water of the ocean every single day.\n")
+    return str(tmp_path)
+
+
+def depth(request: Request) -> int:
+    return sum(message.type == "ai" for message in request.messages)
+
+
+def judged(score: float, solved: bool = False) -> dict[str, Any]:
+    return {"reasoning": f"worth {score}", "score": score, "solved": solved}
+
+
+def unsolvable(request: Request) -> Reply:
+    """Distinct answers, none of which is ever good enough."""
+    if request.schema == "Judgements":
+        return {"judgements": [judged(0.5)] * request.text.count("<candidate ")}
+    return judged(0.5) if request.schema else f"answer {request.index} at {depth(request)} after {request.key[:6]}"
+
+
+def numbered(scores: dict[str, float], solved: float = 2.0) -> Any:
+    """Answers named by depth and index; the judge scores the last one by its name."""
+
+    def reply(request: Request) -> Reply:
+        if request.schema is None:
+            return f"answer {depth(request)}.{request.index}"
+        name = request.text.split("answer ")[-1].split("\n")[0]
+        return judged(scores.get(name, 0.1), scores.get(name, 0.1) >= solved)
+
+    return reply
+
+
+async def run(script: Any, **context: Any) -> Any:
+    settings = {"model": FakeChatModel(reply=script), "search": "none", **context}
+    return await graph.ainvoke(QUESTION, context=LatsContext.model_validate(settings))
+
+
+async def test_an_unsolvable_question_stops_at_its_limits() -> None:
+    model = FakeChatModel(reply=unsolvable)
+    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none"))
+    assert out["outcome"] == {"status": "limit_reached", "reason": "max_expansions=10 reached"}
+    assert len(model.calls) == out["usage"]["model_calls"] == 62
+    assert len(out["tree"]) == 51
+
+
+async def test_siblings_may_be_judged_in_one_call() -> None:
+    model = FakeChatModel(reply=unsolvable)
+    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", grading="together"))
+    assert (len(model.calls), len(out["tree"])) == (22, 51)
+
+
+async def test_without_n_the_samples_are_requests_of_their_own() -> None:
+    number = itertools.count()
+    model = FakeChatModelWithoutN(reply=lambda r: unsolvable(r) if r.schema else f"answer {next(number)}")
+    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none"))
+    assert (len(model.calls), len(out["tree"])) == (102, 51)
+
+
+async def test_usage_of_n_candidates_is_counted_once() -> None:
+    out = await run(unsolvable, max_expansions=1, grading="together")
+    replies = [node["messages"][0] for node in out["tree"].values()]
+    listed = [reply.usage_metadata["total_tokens"] for reply in replies if reply.usage_metadata]
+    assert len(listed) == 2
+    model = FakeChatModel(reply=unsolvable)
+    single = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_expansions=0))
+    assert out["usage"]["total_tokens"] > sum(listed)
+    assert single["usage"]["total_tokens"] < out["usage"]["total_tokens"]
+
+
+async def test_a_solved_start_ends_the_search() -> None:
+    out = await run(numbered({"0.0": 0.9}, solved=0.8))
+    assert (out["answer"], out["outcome"]["status"], out["expansions"]) == ("answer 0.0", "solved", 0)
+
+
+async def test_an_unsolved_search_returns_its_best_answer_not_the_root() -> None:
+    out = await run(numbered({"0.0": 0.2, "1.3": 0.6}), max_expansions=2)
+    assert out["answer"] == "answer 1.3"
+    assert out["outcome"]["status"] == "limit_reached"
+
+
+async def test_a_solution_needs_the_minimum_score_beside_the_judges_word() -> None:
+    def reply(request: Request) -> Reply:
+        return judged(0.1, solved=True) if request.schema else f"answer {depth(request)}.{request.index}"
+
+    out = await run(reply, max_expansions=2)
+    assert out["outcome"]["status"] == "limit_reached"
+    assert not any(node["solved"] for node in out["tree"].values())
+
+
+async def test_a_judge_that_calls_a_search_solved_is_not_believed(corpus: str) -> None:
+    def reply(request: Request) -> Reply:
+        return judged(1.0, solved=True) if request.schema else ToolUse("search", {"query": f"moon {request.index}"})
+
+    out = await run(reply, search="local", corpus=corpus, max_expansions=1, max_model_calls=9)
+    assert not any(node["solved"] for node in out["tree"].values())
+    assert out["answer"] is None
+    assert out["outcome"]["status"] == "failed"
+
+
+async def test_identical_candidates_are_dropped_before_they_cost_a_judgement() -> None:
+    model = FakeChatModel(reply=lambda r: judged(0.5) if r.schema else f"same  text{' ' * r.index} {depth(r)}")
+    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_expansions=3))
+    assert len(out["tree"]) == 4
+    assert len(model.calls) == 2 + 3 * 2
+
+
+async def test_a_step_that_repeats_its_ancestors_is_dropped_and_the_search_is_exhausted() -> None:
+    model = FakeChatModel(reply=lambda request: judged(0.5) if request.schema else "always the same")
+    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none"))
+    assert out["outcome"]["status"] == "exhausted"
+    assert out["answer"] == "always the same"
+    assert len(model.calls) == 3
+
+
+async def test_leaves_at_the_greatest_depth_are_not_expanded() -> None:
+    out = await run(unsolvable, max_depth=1, max_expansions=50)
+    assert out["outcome"]["status"] == "exhausted"
+    assert len(out["tree"]) == 6
+    assert max(node["depth"] for node in out["tree"].values()) == 1
+
+
+async def test_answers_may_be_terminal_as_in_the_paper() -> None:
+    out = await run(unsolvable, revise_answers=False)
+    assert (out["outcome"]["status"], len(out["tree"])) == ("exhausted", 1)
+
+
+async def test_the_judge_sees_the_whole_trajectory_with_its_evidence(corpus: str) -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return judged(0.3)
+        return f"answer {request.index}" if depth(request) else ToolUse("search", {"query": "moon"})
+
+    model = FakeChatModel(reply=reply)
+    context = LatsContext(model=model, search="local", corpus=corpus, max_expansions=1, n=2)
+    out = await graph.ainvoke(QUESTION, context=context)
+    last = [request for request in model.calls if request.schema][-1]
+    for part in ("<request>\nWhat do tides do?", 'search({"query": "moon"})', "corpus:moon.md", "<answer>\nanswer"):
+        assert part in last.text
+    assert out["tree"]["0"]["kind"] == "action"
+    assert [message.type for message in out["tree"]["0"]["messages"]] == ["ai", "tool"]
+    assert out["answer"].startswith("answer")
+
+
+async def test_siblings_run_their_tools_and_judges_at_once(corpus: str) -> None:
+    def reply(request: Request) -> Reply:
+        return judged(0.3) if request.schema else ToolUse("search", {"query": f"moon {request.index} {depth(request)}"})
+
+    model = FakeChatModel(reply=reply, latency=0.01)
+    context = LatsContext(model=model, search="local", corpus=corpus, max_expansions=2, max_model_calls=14)
+    await graph.ainvoke(QUESTION, context=context)
+    assert model.max_in_flight == 5
+
+
+async def test_a_judge_that_never_judges_leaves_the_answers() -> None:
+    model = FakeChatModel(reply=lambda request: AIMessage("I like it.") if request.schema else "an answer")
+    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none"))
+    assert (out["answer"], out["outcome"]["status"]) == ("an answer", "exhausted")
+    assert "no valid Judgement in 3 attempts" in out["outcome"]["reason"]
+
+
+async def test_a_judge_that_fails_for_one_candidate_spares_the_others() -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema is None:
+            return f"answer {depth(request)}.{request.index}"
+        return AIMessage("no") if "answer 1.2" in request.text else judged(0.4)
+
+    out = await run(reply, max_expansions=1)
+    assert [node["score"] is None for node in out["tree"].values()] == [False, False, False, True, False, False]
+    assert out["stats"]["0"]["visits"] == 5
+    assert out["usage"]["parse_failures"] == 3
+
+
+async def test_models_that_all_fail_are_no_success() -> None:
+    out = await run(lambda request: ValueError("no route"))
+    assert (out["answer"], out["outcome"]["status"]) == (None, "failed")
+    assert "no route" in out["outcome"]["reason"]
+    assert [message.type for message in out["messages"]] == ["human"]
+
+
+async def test_tool_errors_are_told_to_the_model_and_each_call_is_answered(corpus: str) -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return judged(0.3)
+        if depth(request):
+            return f"answer {request.index}"
+        return [ToolUse("teleport", {}), ToolUse("search", {"wrong": 1}), ToolUse("search", "{broken")]
+
+    out = await run(reply, search="local", corpus=corpus, max_expansions=1)
+    calls, *answers = out["tree"]["0"]["messages"]
+    ids = [call["id"] for call in (*calls.tool_calls, *calls.invalid_tool_calls)]
+    assert [answer.tool_call_id for answer in answers] == ids
+    assert [answer.status for answer in answers] == ["error"] * 3
+    assert out["usage"]["tool_errors"] == 3
+
+
+async def test_a_search_without_an_answer_asks_for_one_at_the_end(corpus: str) -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return judged(0.3)
+        if request.tool_choice == "none":
+            return "in the end"
+        return ToolUse("search", {"query": f"moon {request.index} {depth(request)}"})
+
+    out = await run(reply, search="local", corpus=corpus, max_expansions=1, max_model_calls=12)
+    assert out["answer"] == "in the end"
+    assert out["usage"]["model_calls"] <= 12
+
+
+async def test_the_limit_of_calls_narrows_the_expansion_instead_of_wasting_samples() -> None:
+    out = await run(unsolvable, max_model_calls=6)
+    assert out["usage"]["model_calls"] == 6
+    assert [node["score"] for node in out["tree"].values()] == [0.5] * 4
+    assert out["outcome"]["reason"].startswith("max_model_calls=6")
+
+
+async def test_the_same_seed_gives_the_same_tree() -> None:
+    def reply(request: Request) -> Reply:
+        return judged(len(request.text) % 7 / 10) if request.schema else f"answer {request.seed} {request.index}"
+
+    trees = []
+    for seed in (1, 1, 2):
+        out = await run(reply, seed=seed, max_expansions=4)
+        trees.append({key: (node["messages"][0].text, node["score"]) for key, node in out["tree"].items()})
+    assert trees[0] == trees[1] != trees[2]
+
+
+async def test_the_order_of_arrival_does_not_matter() -> None:
+    def reply(request: Request) -> Reply:
+        return judged(len(request.text) % 7 / 10) if request.schema else f"answer {request.index} {depth(request)}"
+
+    def late(request: Request) -> float:
+        return 0.001 * (7 - len(request.text) % 7)
+
+    trees = []
+    for latency in (0.0, late):
+        model = FakeChatModel(reply=reply, latency=latency)
+        out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_expansions=4))
+        trees.append([out["stats"], {key: node["messages"][0].text for key, node in out["tree"].items()}])
+    assert trees[0] == trees[1]
+
+
+async def test_a_second_question_grows_a_tree_of_its_own() -> None:
+    thread = builder.compile(checkpointer=InMemorySaver())
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    context = LatsContext(model=FakeChatModel(reply=unsolvable), search="none", max_expansions=2)
+    await thread.ainvoke(QUESTION, config, context=context)
+    context.max_expansions = 1
+    out = await thread.ainvoke({"messages": [("user", "And why?")]}, config, context=context)
+    assert len(out["tree"]) == 6
+    assert out["expansions"] == 1
+
+
+async def test_cancellation_leaves_no_call_running() -> None:
+    judging = asyncio.Event()
+
+    def latency(request: Request) -> float:
+        if request.schema:
+            judging.set()
+        return 30 if request.schema else 0
+
+    model = FakeChatModel(reply=unsolvable, latency=latency)
+    task = asyncio.create_task(graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none")))
+    await judging.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert model.in_flight == 0
+
+
+async def test_the_time_limit_keeps_what_was_found() -> None:
+    model = FakeChatModel(reply=unsolvable, latency=lambda request: 30 if depth(request) > 1 else 0)
+    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_seconds=0.3))
+    assert out["outcome"]["status"] == "limit_reached"
+    assert "max_seconds=0.3" in out["outcome"]["reason"]
+    assert out["answer"].startswith("answer")

@@ -1,0 +1,204 @@
+"""Draft, search, revise: control flow, retries and citations, and what published versions get wrong."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+
+from graphs.reflexion import builder, graph
+from state.context import ReflexionContext
+from testing.fake import FakeChatModel
+from testing.script import Reply, Request
+
+QUESTION = {"messages": [("user", "What do tides do?")]}
+Revise = Callable[[Request, int], dict[str, Any]]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> str:
+    for name in ("moon", "tides", "sand"):
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n\nThe {name} moves the water of the ocean every single day.\n")
+    return str(tmp_path)
+
+
+def revision(round: int, **changes: Any) -> dict[str, Any]:
+    value = {
+        "answer": f"Revision {round} [1].",
+        "reflection": {"missing": "more", "superfluous": ""},
+        "search_queries": [f"moon {round}"],
+        "references": ["corpus:moon.md"],
+    }
+    return {**value, **changes}
+
+
+def model(revise: Revise = lambda _, round: revision(round), **draft: Any) -> FakeChatModel:
+    """A responder whose revisions are `revise(request, round)`."""
+
+    def reply(request: Request) -> Reply:
+        if request.schema == "AnswerQuestion":
+            critique = {"missing": "evidence", "superfluous": ""}
+            return {"answer": "Draft.", "reflection": critique, "search_queries": ["moon"], **draft}
+        return revise(request, sum(message.type == "tool" for message in request.messages))
+
+    return FakeChatModel(reply=reply)
+
+
+async def run(fake: FakeChatModel, corpus: str, **context: Any) -> Any:
+    settings = {"model": fake, "search": "local", "corpus": corpus, **context}
+    return await graph.ainvoke(QUESTION, context=ReflexionContext.model_validate(settings))
+
+
+async def test_the_final_message_is_the_answer_with_its_references(corpus: str) -> None:
+    fake = model(lambda _, round: revision(round, reflection={"missing": "", "superfluous": ""}))
+    out = await run(fake, corpus)
+    final = out["messages"][-1]
+    assert isinstance(final, AIMessage)
+    assert not final.tool_calls
+    assert not final.invalid_tool_calls
+    assert final.text == out["answer"] == "Revision 1 [1].\n\nReferences:\n[1] corpus:moon.md"
+    assert out["outcome"]["status"] == "solved"
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 4])
+async def test_rounds_are_counted_not_messages(rounds: int, corpus: str) -> None:
+    fake = model(lambda _, round: revision(round, search_queries=[f"moon {round} {i}" for i in range(3)]))
+    out = await run(fake, corpus, max_rounds=rounds)
+    assert [answer["round"] for answer in out["answers"]] == list(range(rounds + 1))
+    assert out["outcome"]["status"] == "limit_reached"
+    assert f"max_rounds={rounds} reached" in out["outcome"]["reason"]
+    assert len(fake.calls) == rounds + 1
+
+
+@pytest.mark.parametrize("missing", ["", "None", "nothing.", "N/A"])
+async def test_it_stops_when_nothing_is_missing(missing: str, corpus: str) -> None:
+    fake = model(lambda _, round: revision(round, reflection={"missing": missing, "superfluous": ""}))
+    out = await run(fake, corpus, max_rounds=5)
+    assert (out["outcome"]["status"], len(fake.calls)) == ("solved", 2)
+
+
+async def test_it_stops_when_no_new_query_is_left(corpus: str) -> None:
+    out = await run(model(lambda _, round: revision(round, search_queries=["  MOON "])), corpus)
+    assert out["outcome"]["status"] == "exhausted"
+    assert "no new query" in out["outcome"]["reason"]
+
+
+async def test_a_second_question_on_the_thread_is_accepted(corpus: str) -> None:
+    fake, thread = model(), builder.compile(checkpointer=InMemorySaver())
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    context = ReflexionContext(model=fake, search="local", corpus=corpus, max_rounds=1)
+    await thread.ainvoke(QUESTION, config, context=context)
+    out = await thread.ainvoke({"messages": [("user", "And why?")]}, config, context=context)
+    assert [message.type for message in out["messages"]] == ["human", "ai", "human", "ai"]
+    assert len(out["answers"]) == 2
+
+
+class TestResponder:
+    """What does not fit the schema goes back to the model."""
+
+    async def test_the_validation_error_is_told_and_the_corrected_answer_taken(self, corpus: str) -> None:
+        def revise(request: Request, round: int) -> dict[str, Any]:
+            return revision(round) if "That does not fit" in request.last else {"answer": "incomplete"}
+
+        fake = model(revise)
+        out = await run(fake, corpus, max_rounds=1)
+        assert out["answer"].startswith("Revision 1")
+        assert "references: Field required" in fake.calls[-1].last
+        assert out["usage"]["parse_failures"] == 1
+
+    async def test_plain_text_is_no_answer(self, corpus: str) -> None:
+        fake = FakeChatModel(reply=lambda request: AIMessage("I think it is the moon."))
+        out = await run(fake, corpus)
+        assert (out["answer"], out["outcome"]["status"], len(fake.calls)) == (None, "failed", 3)
+        assert [message.type for message in out["messages"]] == ["human"]
+        assert fake.calls[0].tool_choice == "AnswerQuestion"
+
+    async def test_after_three_attempts_an_earlier_valid_answer_is_returned(self, corpus: str) -> None:
+        def revise(request: Request, round: int) -> dict[str, Any]:
+            return revision(round) if round == 1 else {"answer": "invalid"}
+
+        out = await run(model(revise), corpus)
+        assert out["answer"].startswith("Revision 1")
+        assert out["outcome"]["status"] == "exhausted"
+        assert "no valid ReviseAnswer in 3 attempts" in out["outcome"]["reason"]
+
+    async def test_no_more_than_three_queries_fit(self, corpus: str) -> None:
+        out = await run(model(search_queries=["a", "b", "c", "d"]), corpus)
+        assert out["outcome"]["status"] == "failed"
+        assert "search_queries" in out["outcome"]["reason"]
+
+
+class TestCitations:
+    """Every [n] has its reference, every reference was returned by a search of this run."""
+
+    @pytest.mark.parametrize(
+        ("changes", "told"),
+        [
+            ({"references": ["https://made.up/page"]}, "https://made.up/page"),
+            ({"answer": "See [1] and [2]."}, "citations without a reference: [2]"),
+            ({"answer": "See [1, 3].", "references": []}, "[1], [3]"),
+            ({"answer": "See [0]."}, "[0]"),
+        ],
+    )
+    async def test_what_fails_is_sent_back(self, changes: dict[str, Any], told: str, corpus: str) -> None:
+        def revise(request: Request, round: int) -> dict[str, Any]:
+            return revision(round, **({} if "That does not fit" in request.last else changes))
+
+        fake = model(revise)
+        out = await run(fake, corpus, max_rounds=1)
+        assert told in fake.calls[-1].last
+        assert out["answer"] == "Revision 1 [1].\n\nReferences:\n[1] corpus:moon.md"
+
+    async def test_what_stays_wrong_is_no_answer(self, corpus: str) -> None:
+        out = await run(model(lambda _, round: revision(round, references=["https://made.up/"])), corpus)
+        assert out["answer"] == "Draft."
+        assert "that no search has returned" in out["outcome"]["reason"]
+
+    async def test_numbered_references_and_a_list_inside_the_answer_are_tidied(self, corpus: str) -> None:
+        text = "It is so [1].\n\n## References\n- [1] corpus:moon.md"
+        changes = {"answer": text, "references": ["[1] corpus:moon.md"]}
+        out = await run(model(lambda _, round: revision(round, **changes)), corpus, max_rounds=1)
+        assert out["answer"] == "It is so [1].\n\nReferences:\n[1] corpus:moon.md"
+
+    async def test_a_draft_that_cites_without_references_loses_its_citations(self, corpus: str) -> None:
+        out = await run(model(answer="Known since 1687 [1][2]."), corpus, max_model_calls=1)
+        assert out["answer"] == "Known since 1687."
+
+
+class TestSearch:
+    """Queries are capped, run at once, never twice, and a failing one kills nothing."""
+
+    async def test_queries_are_deduplicated_within_and_across_rounds(self, corpus: str) -> None:
+        def revise(request: Request, round: int) -> dict[str, Any]:
+            return revision(round, search_queries=["Moon", f"tides {round}"])
+
+        out = await run(model(revise, search_queries=["moon", "MOON ", "tides"]), corpus, max_rounds=2)
+        assert out["usage"]["tool_calls"] == 3
+
+    async def test_queries_are_capped(self, corpus: str) -> None:
+        out = await run(model(search_queries=["moon", "tides", "sand"]), corpus, max_rounds=1, max_queries=2)
+        assert out["usage"]["tool_calls"] == 2
+
+    async def test_results_reach_the_responder_as_the_answer_to_its_call(self, corpus: str) -> None:
+        fake = model()
+        await run(fake, corpus, max_rounds=1)
+        *_, call, results, instruction = fake.calls[-1].messages
+        assert isinstance(call, AIMessage)
+        assert results.tool_call_id == call.tool_calls[0]["id"]  # type: ignore[attr-defined]
+        assert {found["url"] for found in json.loads(results.text)} >= {"corpus:moon.md"}
+        assert instruction.type == "human"
+
+    async def test_a_search_that_finds_nothing_kills_nothing(self, corpus: str) -> None:
+        fake = model(lambda _, round: revision(round, references=[], answer="None."), search_queries=["xyzzy"])
+        out = await run(fake, corpus, max_rounds=1)
+        assert out["answer"] == "None."
+        assert out["usage"]["tool_errors"] == 1
+
+    async def test_without_a_search_engine_it_revises_once_and_ends(self, corpus: str) -> None:
+        fake = model(lambda _, round: revision(round, references=[], answer="Better."))
+        out = await run(fake, corpus, search="none")
+        assert (out["answer"], out["outcome"]["status"], len(fake.calls)) == ("Better.", "exhausted", 2)
