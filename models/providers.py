@@ -17,6 +17,9 @@ from state.errors import MissingKey, UnknownModel
 
 DEFAULT_OPENAI = "openai:gpt-4.1-mini"
 OFFLINE = "offline"
+HINT = (
+    "write <provider>:<model>, such as openai:gpt-4.1-mini or ollama:llama3.2, and set the provider's key; or offline"
+)
 
 
 class _Loop:
@@ -96,7 +99,9 @@ def _of_this_loop() -> _Loop:
 def _make(model: str, max_answer_tokens: int, call_timeout: float, loop: _Loop) -> BaseChatModel:
     if model == OFFLINE:
         return OfflineChatModel(max_tokens=max_answer_tokens)
-    provider, _, name = model.partition(":")
+    provider, colon, name = model.partition(":")
+    if colon and not (provider and name):
+        raise UnknownModel(f"model {model!r} cannot be used: {HINT}")
     if provider == "openai" and name:
         return _openai(name, max_answer_tokens, call_timeout, loop)
     return _other(model, max_answer_tokens, call_timeout)
@@ -136,9 +141,8 @@ def _other(name: str, max_answer_tokens: int, call_timeout: float) -> BaseChatMo
         model = init_chat_model(name, **options)
     except ImportError as missing:
         raise UnknownModel(f"model {name!r}: {_first_line(missing)}") from missing
-    except ValueError as unknown:
-        hint = "write <provider>:<model>, for example openai:gpt-4.1-mini or ollama:llama3.2, or offline"
-        raise UnknownModel(f"unknown model {name!r}: {hint} ({_first_line(unknown)})") from unknown
+    except (ValueError, openai.OpenAIError) as refused:
+        raise UnknownModel(f"model {name!r} cannot be used: {HINT} ({_first_line(refused)})") from refused
     if not isinstance(model, BaseChatModel):
         raise UnknownModel(f"model {name!r} is not a chat model: write <provider>:<model>")
     return model

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 
 _CITATION = re.compile(r"\s?\[(\d+(?:\s*,\s*\d+)*)\]")
-_LIST = re.compile(r"\n+\s*(?:#+\s*|\**)?references:?\**:?\s*\n.*\Z", re.IGNORECASE | re.DOTALL)
+_LIST = re.compile(r"\n+\s*(?:#+\s*|\**)?references?:?\**:?\s*\n.*\Z", re.IGNORECASE | re.DOTALL)
 _NUMBERING = re.compile(r"^\s*\[?\d+[\].):]\s*")
 
 

@@ -1,0 +1,119 @@
+"""Requests to models: retries, time, candidates, and what they cost."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.exceptions import ModelAuthenticationError, ModelRateLimitError
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnableLambda
+
+from models.calls import estimate_tokens, request, takes_n, takes_seed
+from models.meter import Meter
+from models.offline import OfflineChatModel
+from state.context import Context
+from state.errors import LimitReached, ModelFailed, UnknownModel
+from state.run import NOTHING_SPENT
+from testing.fake import FakeChatModel, FakeChatModelWithoutN
+from testing.script import Reply, Request
+
+PROMPT = [HumanMessage("How are you?")]
+
+
+def meter(**limits: Any) -> Meter:
+    return Meter(Context.model_validate(limits), NOTHING_SPENT)
+
+
+async def test_a_transient_fault_is_retried_and_every_attempt_counts() -> None:
+    limits = meter()
+    model = FakeChatModel(reply=lambda r: ModelRateLimitError("busy") if r.attempt < 2 else "fine")
+    replies = await request(model, PROMPT, limits)
+    assert replies[0].text == "fine"
+    assert (limits.usage["model_calls"], limits.usage["failed_calls"]) == (3, 2)
+
+
+async def test_after_three_attempts_the_model_has_failed() -> None:
+    model = FakeChatModel(reply=lambda r: ModelRateLimitError("busy"))
+    with pytest.raises(ModelFailed, match="busy"):
+        await request(model, PROMPT, meter())
+    assert len(model.calls) == 3
+
+
+async def test_what_a_retry_cannot_mend_is_not_retried() -> None:
+    model = FakeChatModel(reply=lambda r: ModelAuthenticationError("wrong key"))
+    with pytest.raises(ModelFailed, match="wrong key"):
+        await request(model, PROMPT, meter())
+    assert len(model.calls) == 1
+
+
+async def test_a_retry_does_not_exceed_the_limit() -> None:
+    model = FakeChatModel(reply=lambda r: ModelRateLimitError("busy"))
+    with pytest.raises(LimitReached):
+        await request(model, PROMPT, meter(max_model_calls=2))
+    assert len(model.calls) == 2
+
+
+async def test_an_empty_reply_is_a_fault() -> None:
+    model = FakeChatModel(reply=lambda r: AIMessage("") if r.attempt == 0 else "fine")
+    assert (await request(model, PROMPT, meter()))[0].text == "fine"
+    with pytest.raises(ModelFailed, match="neither text nor a tool call"):
+        await request(FakeChatModel(reply=lambda r: AIMessage("")), PROMPT, meter())
+
+
+async def test_a_call_that_takes_too_long_is_given_up() -> None:
+    model = FakeChatModel(reply=lambda r: "late", latency=lambda r: 30 if r.attempt == 0 else 0)
+    assert (await request(model, PROMPT, meter(call_timeout=0.05)))[0].text == "late"
+
+
+async def test_the_deadline_of_the_run_ends_a_call() -> None:
+    model = FakeChatModel(reply=lambda r: "late", latency=30)
+    with pytest.raises(LimitReached, match="max_seconds"):
+        await request(model, PROMPT, meter(max_seconds=0.05))
+
+
+async def test_cancellation_is_no_fault() -> None:
+    model = FakeChatModel(reply=lambda r: "late", latency=30)
+    limits = meter()
+    task = asyncio.create_task(request(model, PROMPT, limits))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert limits.usage["total_tokens"] > 2048
+
+
+async def test_n_candidates_in_one_request_cost_what_the_request_cost() -> None:
+    limits = meter()
+    model = FakeChatModel(reply=lambda r: f"number {r.index}")
+    replies = await request(model, PROMPT, limits, n=3)
+    assert [reply.text for reply in replies] == ["number 0", "number 1", "number 2"]
+    assert len(model.calls) == limits.usage["model_calls"] == 1
+    assert limits.usage["total_tokens"] == sum(
+        reply.usage_metadata["total_tokens"] for reply in replies if reply.usage_metadata
+    )
+
+
+async def test_a_provider_without_usage_is_charged_an_estimate() -> None:
+    def silent(request: Request) -> Reply:
+        return AIMessage("four words of text")
+
+    limits = meter()
+    model = FakeChatModel(reply=silent)
+    await request(model, PROMPT, limits)
+    assert 0 < limits.usage["total_tokens"] < 100
+
+
+def test_what_a_model_takes() -> None:
+    assert takes_n(FakeChatModel(reply=lambda r: ""))
+    assert takes_n(OfflineChatModel())
+    assert takes_seed(OfflineChatModel())
+    assert not takes_n(FakeChatModelWithoutN(reply=lambda r: ""))
+    with pytest.raises(UnknownModel, match="a chat model is needed"):
+        takes_n(RunnableLambda(lambda text: AIMessage("")))
+
+
+@pytest.mark.parametrize("text", ["plain words of an English sentence", "人工智能的反思", "x=[1,2];print(x)", ""])
+def test_the_estimate_counts_bytes_and_messages(text: str) -> None:
+    messages = [SystemMessage("abcd"), HumanMessage(text)]
+    assert estimate_tokens(messages, {}) >= len(text.encode()) / 2 + 20
+    assert estimate_tokens(messages, {"tools": [{"name": "x" * 100}]}) > estimate_tokens(messages, {}) + 50

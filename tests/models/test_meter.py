@@ -1,0 +1,107 @@
+"""Reservations: what is spent, what is refused, who waits for whom."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.meter import Meter
+from state.context import Context
+from state.errors import LimitReached
+from state.run import NOTHING_SPENT
+
+
+def meter(calls: int = 100, tokens: int = 1000, seconds: float = 60, spent_calls: int = 0) -> Meter:
+    context = Context(max_model_calls=calls, max_total_tokens=tokens, max_seconds=seconds)
+    return Meter(context, {**NOTHING_SPENT, "model_calls": spent_calls})
+
+
+async def test_a_settled_call_costs_what_it_cost() -> None:
+    limits = meter()
+    async with limits.reserve(500) as reservation:
+        reservation.settle(30, 12)
+    usage = limits.usage
+    assert (usage["model_calls"], usage["input_tokens"], usage["output_tokens"]) == (1, 30, 12)
+    assert usage["total_tokens"] == 42
+
+
+async def test_a_call_that_is_never_settled_keeps_its_reservation() -> None:
+    limits = meter()
+    with pytest.raises(ConnectionError):
+        async with limits.reserve(500):
+            raise ConnectionError
+    assert (limits.usage["model_calls"], limits.usage["total_tokens"]) == (1, 500)
+
+
+async def test_the_refusal_quotes_the_numbers() -> None:
+    limits = meter(tokens=100)
+    async with limits.reserve(90) as reservation:
+        reservation.settle(90, 0)
+    with pytest.raises(
+        LimitReached, match=r"max_total_tokens=100 reached \(total_tokens=90, the next call may need 11\)"
+    ):
+        async with limits.reserve(11):
+            pass
+    with pytest.raises(LimitReached, match=r"max_model_calls=3 reached \(model_calls=3\)"):
+        meter(calls=3, spent_calls=3).check()
+
+
+async def test_a_call_waits_for_those_in_flight_and_goes_when_they_cost_less() -> None:
+    limits, order = meter(tokens=100), []
+
+    async def call(name: str, seconds: float) -> None:
+        async with limits.reserve(80) as reservation:
+            order.append(f"{name} begins")
+            await asyncio.sleep(seconds)
+            order.append(f"{name} ends")
+            reservation.settle(5, 5)
+
+    await asyncio.gather(call("a", 0.01), call("b", 0))
+    assert order == ["a begins", "a ends", "b begins", "b ends"]
+
+
+async def test_a_call_that_waits_in_vain_is_refused() -> None:
+    limits = meter(tokens=100)
+
+    async def call() -> None:
+        async with limits.reserve(80):
+            await asyncio.sleep(0)
+
+    results = await asyncio.gather(call(), call(), return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), LimitReached]
+
+
+async def test_time_that_was_spent_before_counts() -> None:
+    limits = Meter(Context(max_seconds=10), {**NOTHING_SPENT, "seconds": 10.5})
+    assert limits.seconds_left == 0
+    with pytest.raises(LimitReached, match="max_seconds=10 reached"):
+        limits.check()
+
+
+CALLS = st.lists(
+    st.tuples(st.integers(1, 60), st.floats(0, 1), st.sampled_from(["settle", "fail", "cancel"])), max_size=50
+)
+
+
+@given(CALLS, st.integers(1, 40), st.integers(1, 400))
+def test_no_mixture_of_ends_exceeds_a_limit(calls: list[tuple[int, float, str]], most: int, tokens: int) -> None:
+    limits = meter(calls=most, tokens=tokens)
+
+    async def call(reserved: int, share: float, end: str) -> None:
+        async with limits.reserve(reserved) as reservation:
+            await asyncio.sleep(0)
+            assert limits.usage["model_calls"] <= most
+            if end == "settle":
+                reservation.settle(int(reserved * share), 0)
+            elif end == "fail":
+                raise ConnectionError
+            else:
+                raise asyncio.CancelledError
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(call(*each) for each in calls), return_exceptions=True)
+
+    asyncio.run(all_at_once())
+    assert limits.usage["model_calls"] <= most
+    assert limits.usage["total_tokens"] <= tokens

@@ -1,0 +1,62 @@
+"""Settings: what is given holds, the environment fills in the rest, bounds are enforced."""
+
+import pytest
+from pydantic import ValidationError
+
+from state.context import Context, LatsContext, ReflectionContext, ReflexionContext
+
+ALL: tuple[type[Context], ...] = (ReflectionContext, ReflexionContext, LatsContext)
+
+
+@pytest.mark.parametrize("schema", ALL)
+def test_every_setting_is_documented(schema: type[Context]) -> None:
+    for name, field in schema.model_fields.items():
+        assert field.description, name
+        assert field.description.endswith("."), name
+
+
+@pytest.mark.parametrize("schema", ALL)
+def test_numbers_are_bounded(schema: type[Context]) -> None:
+    for name, described in schema.model_json_schema()["properties"].items():
+        for kind in [described, *described.get("anyOf", [])]:
+            if kind.get("type") in ("integer", "number") and name != "seed":
+                assert {"minimum", "exclusiveMinimum"} & set(kind), name
+                assert "maximum" in kind, name
+
+
+def test_the_environment_fills_in_what_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL", "offline")
+    monkeypatch.setenv("JUDGE_MODEL", "openai:judge")
+    monkeypatch.setenv("REFLECT_N", "7")
+    monkeypatch.setenv("REFLECT_GRADING", "")
+    context = LatsContext()
+    assert (context.model, context.judge_model, context.n, context.grading) == ("offline", "openai:judge", 7, "each")
+    given = LatsContext(model="openai:x", n=2)
+    assert (given.model, given.n) == ("openai:x", 2)
+
+
+def test_the_environment_is_checked_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFLECT_N", "many")
+    with pytest.raises(ValidationError, match="valid integer"):
+        LatsContext()
+
+
+@pytest.mark.parametrize(
+    ("schema", "settings"),
+    [
+        (LatsContext, {"n": 0}),
+        (LatsContext, {"exploration_weight": float("nan")}),
+        (LatsContext, {"grading": "sometimes"}),
+        (LatsContext, {"max_expansion": 3}),
+        (LatsContext, {"min_score": 2}),
+        (ReflectionContext, {"max_rounds": 0}),
+        (ReflexionContext, {"search": "yahoo"}),
+        (Context, {"max_seconds": 0}),
+        (Context, {"max_seconds": float("inf")}),
+        (Context, {"model": 7}),
+    ],
+)
+def test_what_is_impossible_is_refused(schema: type[Context], settings: dict[str, object]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        schema.model_validate(settings)
+    assert str(caught.value.errors()[0]["loc"][0]) in settings
