@@ -47,7 +47,7 @@ def test_an_unknown_model_is_refused_in_one_line(name: str) -> None:
 
 
 def test_a_provider_whose_package_is_missing_says_what_to_install() -> None:
-    with pytest.raises(UnknownModel, match="langchain.anthropic"):
+    with pytest.raises(UnknownModel, match=r"langchain[-_]anthropic"):
         get_model("anthropic:claude-sonnet-4-5")
 
 
