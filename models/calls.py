@@ -14,6 +14,7 @@ from langgraph.constants import TAG_NOSTREAM
 
 from models.faults import MODEL_FAULTS, EmptyReply, describe, retrying, was_refused
 from models.meter import Meter
+from models.providers import describe_model
 from state.errors import ModelFailed, UnknownModel
 
 ChatModel = Runnable[Any, AIMessage]
@@ -130,7 +131,7 @@ def _unbind(model: ChatModel) -> tuple[BaseChatModel, dict[str, Any]]:
 
 def _name(model: ChatModel) -> str:
     base, _ = _unbind(model)
-    return str(getattr(base, "model_name", None) or getattr(base, "model", None) or type(base).__name__)
+    return describe_model(base)["model_name"]
 
 
 def _longest_answer(base: BaseChatModel, meter: Meter) -> int:

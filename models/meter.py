@@ -44,7 +44,11 @@ class Meter:
     @property
     def usage(self) -> Usage:
         """What the run has spent up to now."""
-        return {**self._usage, "seconds": round(self._seconds_before + time.monotonic() - self._started, 3)}
+        return {**self._usage, "seconds": round(self._seconds, 3)}
+
+    @property
+    def _seconds(self) -> float:
+        return self._seconds_before + time.monotonic() - self._started
 
     @property
     def calls_left(self) -> int:
@@ -69,7 +73,7 @@ class Meter:
     @property
     def seconds_left(self) -> float:
         """How many seconds of the run are left, 0 or more."""
-        return max(self._context.max_seconds - self.usage["seconds"], 0.0)
+        return max(self._context.max_seconds - self._seconds, 0.0)
 
     @property
     def deadline(self) -> float:
@@ -108,9 +112,9 @@ class Meter:
             await self._wake()
 
     def _refuse(self, tokens: int) -> None:
-        context, usage = self._context, self.usage
-        if usage["seconds"] >= context.max_seconds:
-            raise LimitReached(f"max_seconds={context.max_seconds:g} reached (seconds={usage['seconds']:.1f})")
+        context, usage = self._context, self._usage
+        if self._seconds >= context.max_seconds:
+            raise LimitReached(f"max_seconds={context.max_seconds:g} reached (seconds={self._seconds:.1f})")
         if usage["model_calls"] >= context.max_model_calls:
             raise LimitReached(
                 f"max_model_calls={context.max_model_calls} reached (model_calls={usage['model_calls']})"

@@ -13,6 +13,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from models.offline import OfflineChatModel
+from models.offline_writing import NOTE
 from state.errors import MissingKey, UnknownModel
 
 DEFAULT_OPENAI = "openai:gpt-4.1-mini"
@@ -58,6 +59,12 @@ def choose_model(model: str | BaseChatModel | None) -> tuple[str | BaseChatModel
     if os.environ.get("OPENAI_API_KEY"):
         return DEFAULT_OPENAI, "because OPENAI_API_KEY is set"
     return OFFLINE, "because neither MODEL nor OPENAI_API_KEY is set; an offline extractive model, no language model"
+
+
+def describe_model(model: BaseChatModel) -> dict[str, str]:
+    """What an answer's metadata say of the model that gave it; the offline model says what it is."""
+    name = str(getattr(model, "model_name", None) or getattr(model, "model", None) or type(model).__name__)
+    return {"model_name": name, "note": NOTE} if isinstance(model, OfflineChatModel) else {"model_name": name}
 
 
 def get_model(

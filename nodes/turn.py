@@ -8,7 +8,7 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableLambda
 
-from models.providers import choose_model
+from models.providers import choose_model, describe_model
 from nodes.chat import model_of
 from nodes.step import C, Step, Update, node
 from state.context import SearchContext
@@ -93,4 +93,5 @@ def end(state: Mapping[str, Any], step: Step[Any], answer: AIMessage | None) -> 
     step.emit("end", **outcome)
     if answer is None:
         return {"answer": None, "outcome": outcome}
+    answer.response_metadata = describe_model(model_of(step, step.context.model))
     return {"messages": [answer], "answer": answer.text, "outcome": outcome}
