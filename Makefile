@@ -16,7 +16,7 @@ run: $(VENV)/base.stamp ## Answer a question with LATS, offline and without keys
 	@$(BIN)/reflect run lats "Why is reflection useful in AI?"
 
 test: $(VENV)/dev.stamp ## Run the tests (ARGS="-k lats" runs some of them)
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style and format
 	@$(BIN)/ruff check .

@@ -65,10 +65,10 @@ async def finish(state: SearchState, step: Step[LatsContext]) -> Update:
 async def grow(state: SearchState, step: Step[LatsContext], leaf: str | None, width: int) -> Update:
     """Grow the tree below a leaf, or from nothing, and see whether the search is over."""
     context, trajectory = step.context, path(state["tree"], leaf) if leaf else []
-    depth = len(trajectory)
-    expansion = Expansion(
-        step, state["messages"], trajectory, search_tools(step, state["run_id"]), may_act=depth < context.max_depth
-    )
+    depth, keep = len(trajectory), calls_to_keep(state)
+    may_act = depth < context.max_depth and step.meter.calls_left > keep
+    tools = search_tools(step, state["run_id"])
+    expansion = Expansion(step, state["messages"], trajectory, tools, may_act, keep)
     candidates = await expansion.run(width)
     nodes = [place(candidate, i, leaf, depth, context) for i, candidate in enumerate(candidates)]
     for new in nodes:
@@ -104,13 +104,12 @@ def verdict(nodes: list[TreeNode], expansion: Expansion) -> Update:
 
 
 def affordable(state: SearchState, step: Step[LatsContext]) -> int:
-    """How many candidates the calls that are left allow to sample and judge; a run without any answer keeps one call
-    for it.
+    """How many candidates the calls that are left allow to sample and judge.
 
     Raises:
         LimitReached: if not a single one.
     """
-    context, left = step.context, step.meter.calls_left - (best_answer(state["tree"]) is None)
+    context, left = step.context, step.meter.calls_left - calls_to_keep(state)
     samples_at_once = takes_n(model_of(step, context.model))
     if context.grading == "together":
         width = context.n if samples_at_once and left >= 2 else left - 1
@@ -119,6 +118,11 @@ def affordable(state: SearchState, step: Step[LatsContext]) -> int:
     if width < 1:
         raise LimitReached(f"max_model_calls={context.max_model_calls} leaves no room for another expansion")
     return min(context.n, width)
+
+
+def calls_to_keep(state: SearchState) -> int:
+    """How many calls are kept back: one for an answer, as long as there is none."""
+    return int(best_answer(state["tree"]) is None)
 
 
 async def conclude(state: SearchState, step: Step[LatsContext]) -> AIMessage | None:

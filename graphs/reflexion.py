@@ -29,7 +29,10 @@ from state.sources import SearchResult
 
 
 class Answer(TypedDict):
-    """One round: the answer, the responder's critique of it, and what it wants to search. Round 0 is the draft."""
+    """One round: the answer, the responder's critique of it, what was searched then, and what was found.
+
+    Round 0 is the draft. `searched` holds those of the `queries` that were new and were run.
+    """
 
     round: int
     answer: str
@@ -37,19 +40,19 @@ class Answer(TypedDict):
     superfluous: str
     queries: list[str]
     references: list[str]
+    searched: list[str]
+    found: list[SearchResult]
 
 
 class ReflexionState(RunState):
-    """State of a run. `scratch` holds the responder's work, `asked` the queries run, `sources` what they returned."""
+    """State of a run; the answers of all rounds are its artefact, `sources` is all that was found."""
 
     answers: list[Answer]
-    scratch: list[AnyMessage]
-    asked: list[str]
     sources: list[SearchResult]
 
 
 class ReflexionOutput(Output):
-    """What a run returns; the answers of all rounds are its artefact."""
+    """What a run returns."""
 
     answers: list[Answer]
     sources: list[SearchResult]
@@ -68,14 +71,12 @@ async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
 @node(ReflexionContext)
 async def execute_tools(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Run the queries that are new, at once, and hand their results to the responder."""
-    queries = new_queries(state["answers"][-1]["queries"], state["asked"], step.context)
+    *earlier, last = state["answers"]
+    queries = new_queries(last["queries"], state["answers"], step.context)
     found = await find(step, state["run_id"], queries)
-    text = json.dumps(found, ensure_ascii=False) if found else "The searches found nothing."
-    call = state["scratch"][-1].tool_calls[0]["id"]  # type: ignore[union-attr]
     return {
-        "asked": state["asked"] + [normal(query) for query in queries],
+        "answers": [*earlier, {**last, "searched": queries, "found": found}],
         "sources": state["sources"] + [result for result in found if result not in state["sources"]],
-        "scratch": [*state["scratch"], ToolMessage(text, tool_call_id=call)],
     }
 
 
@@ -84,7 +85,7 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Answer again with citations, and end the run if nothing is missing, nothing new can be searched, or the rounds
     are over."""
     known = {source["url"] for source in state["sources"]}
-    prompt = prompts.REVISE.format_messages(conversation=state["messages"], scratch=state["scratch"])
+    prompt = prompts.REVISE.format_messages(conversation=state["messages"], scratch=earlier_rounds(state["answers"]))
     value = await ask(
         step,
         step.context.model,
@@ -97,7 +98,7 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     step.emit("revision", round=done, missing=missing, references=len(value.references))
     if nothing(missing):
         return update | stop("solved", f"nothing is missing after round {done}")
-    if not new_queries(value.search_queries, state["asked"], step.context):
+    if not new_queries(value.search_queries, state["answers"], step.context):
         return update | stop("exhausted", f"no new query is left after round {done}; still missing: {missing}")
     if done >= step.context.max_rounds:
         return update | stop("limit_reached", f"max_rounds={step.context.max_rounds} reached; still missing: {missing}")
@@ -114,25 +115,39 @@ async def finish(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
 
 
 def respond(state: ReflexionState, value: AnswerQuestion | ReviseAnswer, answer: str, references: list[str]) -> Update:
-    """The update that records an answer, and keeps it in the scratch work as a call that the search results will
-    answer."""
-    done = len(state["answers"])
+    """The update that records an answer."""
     record = Answer(
-        round=done,
+        round=len(state["answers"]),
         answer=answer,
         missing=value.reflection.missing,
         superfluous=value.reflection.superfluous,
         queries=value.search_queries,
         references=references,
+        searched=[],
+        found=[],
     )
-    call = {"name": type(value).__name__, "args": value.model_dump(), "id": f"round_{done}"}
-    return {"answers": [*state["answers"], record], "scratch": [*state["scratch"], AIMessage("", tool_calls=[call])]}
+    return {"answers": [*state["answers"], record]}
 
 
-def new_queries(queries: Sequence[str], asked: Sequence[str], context: ReflexionContext) -> list[str]:
-    """The queries that have not been asked, each once, as many as a round may run; none without a search engine."""
+def earlier_rounds(answers: Sequence[Answer]) -> list[AnyMessage]:
+    """The rounds as the responder sees them: each answer as its own call, replied to with what the searches found."""
+    messages: list[AnyMessage] = []
+    for answer in answers:
+        reflection = {"missing": answer["missing"], "superfluous": answer["superfluous"]}
+        given = {"answer": answer["answer"], "reflection": reflection, "search_queries": answer["queries"]}
+        name = ReviseAnswer.__name__ if answer["round"] else AnswerQuestion.__name__
+        args = {**given, "references": answer["references"]} if answer["round"] else given
+        call = {"name": name, "args": args, "id": f"round_{answer['round']}"}
+        found = json.dumps(answer["found"], ensure_ascii=False) if answer["found"] else "The searches found nothing."
+        messages += [AIMessage("", tool_calls=[call]), ToolMessage(found, tool_call_id=call["id"])]
+    return messages
+
+
+def new_queries(queries: Sequence[str], answers: Sequence[Answer], context: ReflexionContext) -> list[str]:
+    """The queries that were not run yet, each once, as many as a round may run; none without a search engine."""
     if context.search == "none":
         return []
+    asked = {normal(query) for answer in answers for query in answer["searched"]}
     fresh = {normal(query): query for query in queries if normal(query)}
     return [query for key, query in fresh.items() if key not in asked][: context.max_queries]
 
@@ -155,7 +170,7 @@ def after_tools(state: ReflexionState) -> Literal["revise", "finish"]:
 builder: StateGraph[Any, ReflexionContext, Any, Any] = StateGraph(
     ReflexionState, context_schema=ReflexionContext, input_schema=Input, output_schema=ReflexionOutput
 )
-builder.add_node("begin", begin("reflexion", ReflexionContext, answers=[], scratch=[], asked=[], sources=[]))
+builder.add_node("begin", begin("reflexion", ReflexionContext, answers=[], sources=[]))
 builder.add_node("draft", draft)
 builder.add_node("execute_tools", execute_tools)
 builder.add_node("revise", revise)

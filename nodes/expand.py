@@ -53,6 +53,7 @@ class Expansion:
         trajectory: The nodes from the root of the tree to the leaf.
         tools: What the agent may call.
         may_act: Whether a candidate may still call tools, or has to answer.
+        keep: Calls that judging a candidate without an answer must leave for others.
     """
 
     def __init__(
@@ -62,9 +63,10 @@ class Expansion:
         trajectory: Sequence[TreeNode],
         tools: list[BaseTool],
         may_act: bool = True,
+        keep: int = 0,
     ) -> None:
         self.step, self.conversation, self.trajectory, self.tools = step, conversation, trajectory, tools
-        self.may_act = may_act
+        self.may_act, self.keep = may_act, keep
         self.candidates: dict[str, Candidate] = {}
         self.stops: list[Stop] = []
         self._known = {identity(message) for node in trajectory for message in node["messages"] if message.type == "ai"}
@@ -129,6 +131,9 @@ class Expansion:
             self.stops.append(stop)
 
     async def _judge(self, candidate: Candidate) -> Judgement:
+        if not candidate.answers and self.step.meter.calls_left <= self.keep:
+            most = self.step.context.max_model_calls
+            raise LimitReached(f"max_model_calls={most} reached, but for the call that is kept for the answer")
         prompt = prompts.JUDGE.format_messages(
             request=request_text(self.conversation),
             trajectory=quoted("trajectory", steps_text([*self._past(), *candidate.messages])),

@@ -49,18 +49,22 @@ def stop(status: Status, reason: object) -> Update:
 
 
 def node(
-    schema: type[C],
+    schema: type[C], *, begins: bool = False
 ) -> Callable[[Callable[[Any, Step[C]], Awaitable[Update]]], RunnableLambda[Any, Update]]:
     """Make `async (state, step) -> update` a node of a graph whose settings are `schema`.
 
     A limit or a model that cannot be brought to answer ends the run with an outcome instead of an exception. What
-    was spent is written to the state with the update.
+    was spent is written to the state with the update. Settings given at the beginning of the run hold when it is
+    resumed without them; a node that `begins` a run takes its own.
     """
 
     def decorate(function: Callable[[Any, Step[C]], Awaitable[Update]]) -> RunnableLambda[Any, Update]:
         async def run(state: Mapping[str, Any]) -> Update:
             runtime = get_runtime(schema)
-            step = Step(runtime.context or schema(), state, runtime.stream_writer)
+            context = runtime.context or schema()
+            if not begins:
+                context = context.resumed(state.get("settings") or {})
+            step = Step(context, state, runtime.stream_writer)
             try:
                 update = await function(state, step)
             except LimitReached as reason:

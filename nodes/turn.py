@@ -27,7 +27,7 @@ def begin(strategy: str, schema: type[C], **reset: Any) -> RunnableLambda[Any, U
         reset: The strategy's own channels with their first values.
     """
 
-    @node(schema)
+    @node(schema, begins=True)
     async def begin(state: Mapping[str, Any], step: Step[C]) -> Update:
         question(state.get("messages") or [])
         owner = state.get("strategy") or strategy
@@ -38,8 +38,8 @@ def begin(strategy: str, schema: type[C], **reset: Any) -> RunnableLambda[Any, U
         models = {name: _check_model(step, name) for name in schema.model_fields if name in _MODELS}
         search = await _check_search(step.context)
         step.emit("begin", strategy=strategy, **models, **search)
-        fresh = {"strategy": strategy, "run_id": uuid4().hex, "answer": None, "outcome": None, "usage": NOTHING_SPENT}
-        return {**fresh, "events": 1, **reset}
+        fresh = {"run_id": uuid4().hex, "answer": None, "outcome": None, "usage": NOTHING_SPENT, "events": 1}
+        return {"strategy": strategy, "settings": step.context.given(), **fresh, **reset}
 
     return begin
 

@@ -7,7 +7,7 @@ overridden.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasChoices, BeforeValidator, Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
@@ -57,6 +57,28 @@ class Context(BaseSettings):
         default=2048, ge=16, le=200_000, description="Most tokens one answer of a model may have."
     )
     call_timeout: float = Field(default=120, gt=0, le=3600, description="Longest time one call may take, in seconds.")
+
+    def given(self) -> dict[str, Any]:
+        """The settings that the caller gave, as plain data: neither defaults nor what the environment says.
+
+        Objects and functions, which only Python can give, are left out.
+        """
+        given = {name: getattr(self, name) for name in sorted(self._given())}
+        return {name: value for name, value in given.items() if isinstance(value, (str, int, float, bool))}
+
+    def resumed(self, earlier: dict[str, Any]) -> Self:
+        """These settings for a run that is resumed: what was given at its beginning holds unless it is given anew."""
+        if all(getattr(self, name) == value for name, value in earlier.items()):
+            return self
+        return type(self).model_validate({**earlier, **{name: getattr(self, name) for name in self._given()}})
+
+    def _given(self) -> set[str]:
+        ambient = type(self)()
+        return {
+            name
+            for name in self.model_fields_set
+            if name not in ambient.model_fields_set or getattr(self, name) != getattr(ambient, name)
+        }
 
 
 class SearchContext(Context):

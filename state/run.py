@@ -1,6 +1,6 @@
 """What the state of every strategy begins with: the conversation, the answer, the outcome and the cost."""
 
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
@@ -60,10 +60,11 @@ class Output(Input):
 class RunState(Output):
     """The channels shared by all strategies.
 
-    `strategy` names the graph that a thread belongs to, `run_id` the turn that is under way, and `events` is the
-    number of progress events it has emitted.
+    `strategy` names the graph that a thread belongs to, `run_id` the turn that is under way, `settings` are those that
+    it was given, for when it is resumed, and `events` is the number of progress events it has emitted.
     """
 
     strategy: NotRequired[str]
+    settings: NotRequired[dict[str, Any]]
     run_id: NotRequired[str]
     events: NotRequired[int]

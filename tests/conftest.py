@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parent.parent
 RECORDED = ROOT.parent / "shared" / "recorded"
@@ -16,6 +17,21 @@ SETTINGS = re.compile(
 
 # Read once, when langgraph is imported: must stand before any test module is.
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
+
+
+SHARED_SERVERS = ("tests/studio/", "tests/persistence/")
+
+
+class FolderScheduling(LoadScopeScheduling):
+    """Gives the tests of a folder that shares a server to one worker, and every other test to whichever is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in SHARED_SERVERS if nodeid.startswith(folder)), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FolderScheduling:
+    """Replace the choice of pytest-xdist, whose groups newer releases of pytest do not see."""
+    return FolderScheduling(config, log)
 
 
 def _settings() -> list[str]:

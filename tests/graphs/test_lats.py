@@ -111,7 +111,7 @@ async def test_a_solution_needs_the_minimum_score_beside_the_judges_word() -> No
 
 async def test_a_judge_that_calls_a_search_solved_is_not_believed(corpus: str) -> None:
     def reply(request: Request) -> Reply:
-        return judged(1.0, solved=True) if request.schema else ToolUse("search", {"query": f"moon {request.index}"})
+        return judged(1.0, solved=True) if request.schema else ToolUse("search", {"query": f"moon {request.key}"})
 
     out = await run(reply, search="local", corpus=corpus, max_expansions=1, max_model_calls=9)
     assert not any(node["solved"] for node in out["tree"].values())
@@ -295,3 +295,17 @@ async def test_the_time_limit_keeps_what_was_found() -> None:
     assert out["outcome"]["status"] == "limit_reached"
     assert "max_seconds=0.3" in out["outcome"]["reason"]
     assert out["answer"].startswith("answer")
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 4, 5])
+async def test_few_calls_still_give_an_answer(calls: int, corpus: str) -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return judged(0.3)
+        return "so" if request.tool_choice == "none" else ToolUse("search", {"query": f"moon {request.key}"})
+
+    out = await run(reply, search="local", corpus=corpus, max_model_calls=calls)
+    assert out["answer"] == "so"
+    assert out["outcome"]["status"] == "limit_reached"
+    assert "max_model_calls" in out["outcome"]["reason"]
+    assert out["usage"]["model_calls"] <= calls

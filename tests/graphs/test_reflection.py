@@ -213,6 +213,15 @@ class TestPerson:
         assert "less than or equal to 1" in out["__interrupt__"][0].value["error"]
         assert len(out["drafts"]) == 1
 
+    async def test_a_resume_without_settings_still_asks_the_person(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MODEL", "offline")
+        thread = builder.compile(checkpointer=InMemorySaver())
+        config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+        await thread.ainvoke(ESSAY, config, context=ReflectionContext(critic="human", max_rounds=5))
+        out = await thread.ainvoke(Command(resume="More fish."), config)
+        assert out["drafts"][0]["critique"] == "More fish."
+        assert "__interrupt__" in out
+
     def test_it_works_without_an_event_loop(self) -> None:
         thread = builder.compile(checkpointer=InMemorySaver())
         config: RunnableConfig = {"configurable": {"thread_id": "t"}}

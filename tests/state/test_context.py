@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from state.context import Context, LatsContext, ReflectionContext, ReflexionContext
+from testing.fake import FakeChatModel
 
 ALL: tuple[type[Context], ...] = (ReflectionContext, ReflexionContext, LatsContext)
 
@@ -60,3 +61,21 @@ def test_what_is_impossible_is_refused(schema: type[Context], settings: dict[str
     with pytest.raises(ValidationError) as caught:
         schema.model_validate(settings)
     assert str(caught.value.errors()[0]["loc"][0]) in settings
+
+
+def test_a_resumed_run_keeps_its_settings_unless_they_are_given_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL", "offline")
+    monkeypatch.setenv("REFLECT_MAX_ROUNDS", "9")
+    earlier = ReflectionContext(critic="human", max_rounds=5).given()
+    assert earlier == {"critic": "human", "max_rounds": 5}
+    again = ReflectionContext().resumed(earlier)
+    assert (again.critic, again.max_rounds, again.model) == ("human", 5, "offline")
+    assert ReflectionContext(critic="model").resumed(earlier).critic == "model"
+    assert ReflectionContext(min_words=3).resumed(earlier).min_words == 3
+
+
+def test_objects_and_functions_are_not_kept() -> None:
+    model = FakeChatModel(reply=lambda request: "")
+    context = ReflectionContext(model=model, checks=[lambda request, draft: None], max_rounds=2)
+    assert context.given() == {"max_rounds": 2}
+    assert context.resumed({"max_rounds": 5}).model is model

@@ -1,0 +1,131 @@
+"""What the studio shows before a run: the strategies, their forms, their drawings, and the server's own pages."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.schema import Assistant
+
+from state.context import Context, LatsContext, ReflectionContext, ReflexionContext
+
+pytestmark = [pytest.mark.studio, pytest.mark.xdist_group("studio")]
+
+CONTEXTS: dict[str, type[Context]] = {
+    "reflection": ReflectionContext,
+    "reflexion": ReflexionContext,
+    "lats": LatsContext,
+}
+ARTEFACTS = {"reflection": {"drafts"}, "reflexion": {"answers", "sources"}, "lats": {"tree", "stats", "expansions"}}
+EDGES = {
+    "reflection": {
+        "__start__ begin",
+        "begin generate",
+        "generate reflect",
+        "generate finish",
+        "reflect generate",
+        "reflect finish",
+        "finish __end__",
+    },
+    "reflexion": {
+        "__start__ begin",
+        "begin draft",
+        "draft execute_tools",
+        "draft finish",
+        "execute_tools revise",
+        "execute_tools finish",
+        "revise execute_tools",
+        "revise finish",
+        "finish __end__",
+    },
+    "lats": {
+        "__start__ begin",
+        "begin start",
+        "start expand",
+        "start finish",
+        "expand expand",
+        "expand finish",
+        "finish __end__",
+    },
+}
+strategies = pytest.mark.parametrize("strategy", CONTEXTS)
+
+
+def test_pages(address: str) -> None:
+    assert httpx.get(f"{address}/ok").json()["ok"] is True
+    docs = httpx.get(f"{address}/docs")
+    assert docs.status_code == 200
+    assert docs.headers["content-type"].startswith("text/html")
+
+
+async def test_the_strategies_are_listed_with_their_descriptions(
+    assistants: dict[str, Assistant], checkout: Path
+) -> None:
+    named = json.loads((checkout / "langgraph.json").read_text())["graphs"]
+    described = {name: assistants[name]["description"] for name in assistants if name != "probe"}
+    assert described == {name: named[name]["description"] for name in CONTEXTS}
+    assert all(description and description.endswith(".") for description in described.values())
+
+
+@strategies
+async def test_form_shows_every_setting(
+    client: LangGraphClient, assistants: dict[str, Assistant], strategy: str
+) -> None:
+    schemas = await client.assistants.get_schemas(assistants[strategy]["assistant_id"])
+    form = (schemas["context_schema"] or {})["properties"]
+    fields = {name: field for name, field in CONTEXTS[strategy].model_fields.items() if name != "checks"}
+    assert form.keys() == fields.keys()
+    assert {name: form[name]["description"] for name in form} == {name: f.description for name, f in fields.items()}
+    assert {name: form[name]["default"] for name in form} == {name: field.default for name, field in fields.items()}
+
+
+@strategies
+async def test_form_bounds_every_number(
+    client: LangGraphClient, assistants: dict[str, Assistant], strategy: str
+) -> None:
+    schemas = await client.assistants.get_schemas(assistants[strategy]["assistant_id"])
+    form = (schemas["context_schema"] or {})["properties"]
+    numbers = {name: kind for name in form for kind in kinds(form[name]) if kind["type"] in ("integer", "number")}
+    numbers.pop("seed", None)  # any integer is one
+    assert numbers["max_model_calls"]["minimum"] == 1
+    assert all("maximum" in kind and kind.keys() & {"minimum", "exclusiveMinimum"} for kind in numbers.values())
+
+
+async def test_form_bounds_are_those_of_the_settings(client: LangGraphClient, assistants: dict[str, Assistant]) -> None:
+    lats = (await client.assistants.get_schemas(assistants["lats"]["assistant_id"]))["context_schema"] or {}
+    assert lats["properties"]["n"].items() >= {"minimum": 1, "maximum": 100, "default": 5, "type": "integer"}.items()
+    assert lats["properties"]["min_score"].items() >= {"minimum": 0, "maximum": 1, "type": "number"}.items()
+    assert lats["properties"]["max_seconds"].items() >= {"exclusiveMinimum": 0, "maximum": 604_800}.items()
+    assert lats["properties"]["grading"]["enum"] == ["each", "together"]
+    assert kinds(lats["properties"]["search"])[0]["enum"] == ["tavily", "local", "none"]
+    reflection = await client.assistants.get_schemas(assistants["reflection"]["assistant_id"])
+    form = (reflection["context_schema"] or {})["properties"]
+    assert form["critic"]["enum"] == ["model", "human", "checks"]
+    assert kinds(form["min_words"])[0].items() >= {"minimum": 1, "maximum": 100_000}.items()
+
+
+def kinds(field: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a field may hold beside nothing."""
+    return [kind for kind in field.get("anyOf", [field]) if kind["type"] != "null"]
+
+
+@strategies
+async def test_chat_mode_and_results(client: LangGraphClient, assistants: dict[str, Assistant], strategy: str) -> None:
+    schemas = await client.assistants.get_schemas(assistants[strategy]["assistant_id"])
+    asked, answered = schemas["input_schema"] or {}, schemas["output_schema"] or {}
+    assert asked["properties"].keys() == {"messages"}
+    assert asked["required"] == ["messages"]
+    assert asked["properties"]["messages"]["type"] == "array"
+    assert "HumanMessage" in json.dumps(asked["properties"]["messages"]["items"])
+    assert answered["properties"].keys() == {"messages", "answer", "outcome", "usage"} | ARTEFACTS[strategy]
+
+
+@strategies
+async def test_drawing_shows_all_nodes_and_edges(
+    client: LangGraphClient, assistants: dict[str, Assistant], strategy: str
+) -> None:
+    drawn = await client.assistants.get_graph(assistants[strategy]["assistant_id"])
+    assert {f"{edge['source']} {edge['target']}" for edge in drawn["edges"]} == EDGES[strategy]
+    assert {str(node["id"]) for node in drawn["nodes"]} == {end for edge in EDGES[strategy] for end in edge.split()}

@@ -1,0 +1,135 @@
+"""Runs without a thread: stream modes, context, and what is told to whoever asks for the impossible."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.schema import StreamMode, StreamPart
+
+from testing.openai_server import OpenAIServer
+from testing.tavily_server import TavilyServer
+
+pytestmark = [pytest.mark.studio, pytest.mark.xdist_group("studio")]
+
+STRATEGIES = ["reflection", "reflexion", "lats"]
+
+
+def asking(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+async def run(client: LangGraphClient, strategy: str, text: str, context: dict[str, Any] | None = None) -> Any:
+    return await client.runs.wait(None, strategy, input=asking(text), context=context)
+
+
+async def stream(client: LangGraphClient, strategy: str, mode: StreamMode, text: str) -> list[StreamPart]:
+    """What a stream brings after the part that names the run."""
+    first, *parts = [part async for part in client.runs.stream(None, strategy, input=asking(text), stream_mode=mode)]
+    assert first.event == "metadata"
+    return parts
+
+
+async def test_missing_context_means_the_defaults(
+    client: LangGraphClient, openai_server: OpenAIServer, tavily_server: TavilyServer
+) -> None:
+    asked, searched = len(openai_server.requests), len(tavily_server.requests)
+    results = await asyncio.gather(*(run(client, strategy, "Why is reflection useful?") for strategy in STRATEGIES))
+    assert [result["outcome"]["status"] for result in results] == ["solved", "exhausted", "solved"]
+    assert [result["answer"] for result in results] == [result["messages"][-1]["content"] for result in results]
+    assert len(openai_server.requests) - asked == sum(result["usage"]["model_calls"] for result in results)
+    assert len(tavily_server.requests) - searched == sum(result["usage"]["tool_calls"] for result in results) == 1
+
+
+async def test_context_is_obeyed(client: LangGraphClient, openai_server: OpenAIServer) -> None:
+    asked, limits = len(openai_server.requests), {"model": "offline", "max_model_calls": 3}
+    contexts = [limits, limits | {"search": "local"}, limits | {"search": "none"}]
+    results = await asyncio.gather(
+        *(run(client, *wish) for wish in zip(STRATEGIES, ["What is reflexion?"] * 3, contexts, strict=True))
+    )
+    assert len(openai_server.requests) == asked
+    assert all(result["answer"] and result["usage"]["model_calls"] <= 3 for result in results)
+    assert [result["usage"]["tool_calls"] > 0 for result in results] == [False, True, False]
+
+
+async def test_values(client: LangGraphClient) -> None:
+    *earlier, last = await stream(client, "reflection", "values", "Why?")
+    assert {part.event for part in [*earlier, last]} == {"values"}
+    assert [len(part.data.get("drafts", [])) for part in earlier] == [0, 0, 1, 1]
+    assert last.data["outcome"]["status"] == "solved"
+
+
+async def test_updates(client: LangGraphClient) -> None:
+    parts = await stream(client, "reflection", "updates", "Why?")
+    assert [list(part.data) for part in parts] == [["begin"], ["generate"], ["reflect"], ["finish"]]
+    assert parts[-1].data["finish"]["answer"] == "Answer to: Why?"
+
+
+async def test_messages_are_the_words_of_the_answer(client: LangGraphClient) -> None:
+    parts = await stream(client, "reflection", "messages-tuple", "Why?")
+    chunks = [part.data[0] for part in parts if part.event == "messages"]
+    assert [chunk["content"] for chunk in chunks if chunk["content"]] == ["Answer ", "to: ", "Why?"]
+    assert {part.data[1]["langgraph_node"] for part in parts} == {"generate"}
+
+
+async def test_messages_grow_until_they_are_the_answer(client: LangGraphClient) -> None:
+    parts = await stream(client, "reflection", "messages", "Why?")
+    texts = [part.data[0]["content"] for part in parts if part.event == "messages/partial"]
+    assert texts == sorted(texts, key=len)
+    assert texts[-1] == "Answer to: Why?"
+
+
+@pytest.mark.parametrize("strategy", ["reflexion", "lats"])
+async def test_messages_hold_no_scratch_work(client: LangGraphClient, strategy: str) -> None:
+    parts = await stream(client, strategy, "messages-tuple", "Why?")
+    assert len(parts) == 1
+    assert parts[0].data[1]["langgraph_node"] == "finish"
+
+
+async def test_custom_events_are_numbered(client: LangGraphClient) -> None:
+    for parts in await asyncio.gather(*(stream(client, strategy, "custom", "Why?") for strategy in STRATEGIES)):
+        events = [part.data for part in parts]
+        assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+        assert events[0]["event"] == "begin"
+        assert events[0]["model"] == "openai:test"
+        assert events[-1]["event"] == "end"
+
+
+async def test_events(client: LangGraphClient) -> None:
+    events = [part.data for part in await stream(client, "reflection", "events", "Why?")]
+    names = {(event["event"], event["name"]) for event in events}
+    assert {("on_chain_start", "reflection"), ("on_chain_end", "finish"), ("on_chat_model_end", "ChatOpenAI")} <= names
+
+
+IMPOSSIBLE: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("lats", {"n": 0}, ["ValidationError", "\nn\n", "greater than or equal to 1"]),
+    ("reflexion", {"max_rounds": "many"}, ["ValidationError", "\nmax_rounds\n", "valid integer"]),
+    ("reflection", {"critic": "nobody"}, ["ValidationError", "\ncritic\n", "'model', 'human' or 'checks'"]),
+    ("lats", {"model": "nonsense:x"}, ["UnknownModel", "nonsense:x", "offline"]),
+    ("lats", {"search": "local", "corpus": "no/such/folder"}, ["BadCorpus", "There is no folder no/such/folder"]),
+]
+
+
+async def test_impossible_settings_are_named(client: LangGraphClient) -> None:
+    async def untold(strategy: str, context: dict[str, Any], told: list[str]) -> list[str]:
+        result: Any = await client.runs.wait(None, strategy, input=asking("Why?"), context=context, raise_error=False)
+        text = "{error}: {message}".format(**result["__error__"])
+        return [part for part in told if part not in text]
+
+    assert await asyncio.gather(*(untold(*case) for case in IMPOSSIBLE)) == [[]] * len(IMPOSSIBLE)
+
+
+async def test_empty_question_ends_in_an_error_and_the_server_goes_on(client: LangGraphClient) -> None:
+    async def ask(strategy: str, messages: list[Any]) -> tuple[str, str]:
+        thread = (await client.threads.create())["thread_id"]
+        begun = await client.runs.create(thread, strategy, input={"messages": messages})
+        await client.runs.join(thread, begun["run_id"])
+        found = await client.threads.get(thread)
+        assert "EmptyQuestion" in str(found)
+        assert "the question is empty: give" in str(found)
+        return found["status"], (await client.runs.get(thread, begun["run_id"]))["status"]
+
+    empty: list[list[Any]] = [[], [{"role": "user", "content": "  "}]]
+    ends = await asyncio.gather(*(ask(strategy, messages) for strategy in STRATEGIES for messages in empty))
+    assert ends == [("error", "error")] * 6
+    assert (await run(client, "reflection", "What is LATS?"))["answer"]
