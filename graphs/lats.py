@@ -2,9 +2,9 @@
 
     begin -> start -> expand -> expand -> ... -> finish
 
-`start` takes the first step. Each `expand` selects a leaf by UCT (section 4.1), samples candidates from it, lets
-them act, has a judge score each whole trajectory (4.3) and backpropagates the scores (4.5). The best answer wins,
-wherever in the tree it stands.
+`start` takes the first step. Each `expand` selects a leaf by UCT, samples candidates from it, lets them act, has a
+judge score each whole trajectory and backpropagates the scores (the operations of section 4.2, without simulation
+and reflection). The best answer wins, wherever in the tree it stands.
 """
 
 from typing import Any, Literal

@@ -31,7 +31,8 @@ from state.sources import SearchResult
 class Answer(TypedDict):
     """One round: the answer, the responder's critique of it, what was searched then, and what was found.
 
-    Round 0 is the draft. `searched` holds those of the `queries` that were new and were run.
+    Round 0 is the draft. `searched` holds those of the `queries` that were new and were run, `problems` what went
+    wrong with them.
     """
 
     round: int
@@ -42,6 +43,7 @@ class Answer(TypedDict):
     references: list[str]
     searched: list[str]
     found: list[SearchResult]
+    problems: list[str]
 
 
 class ReflexionState(RunState):
@@ -73,9 +75,9 @@ async def execute_tools(state: ReflexionState, step: Step[ReflexionContext]) -> 
     """Run the queries that are new, at once, and hand their results to the responder."""
     *earlier, last = state["answers"]
     queries = new_queries(last["queries"], state["answers"], step.context)
-    found = await find(step, state["run_id"], queries)
+    found, problems = await find(step, state["run_id"], queries)
     return {
-        "answers": [*earlier, {**last, "searched": queries, "found": found}],
+        "answers": [*earlier, {**last, "searched": queries, "found": found, "problems": problems}],
         "sources": state["sources"] + [result for result in found if result not in state["sources"]],
     }
 
@@ -125,6 +127,7 @@ def respond(state: ReflexionState, value: AnswerQuestion | ReviseAnswer, answer:
         references=references,
         searched=[],
         found=[],
+        problems=[],
     )
     return {"answers": [*state["answers"], record]}
 
@@ -138,8 +141,9 @@ def earlier_rounds(answers: Sequence[Answer]) -> list[AnyMessage]:
         name = ReviseAnswer.__name__ if answer["round"] else AnswerQuestion.__name__
         args = {**given, "references": answer["references"]} if answer["round"] else given
         call = {"name": name, "args": args, "id": f"round_{answer['round']}"}
-        found = json.dumps(answer["found"], ensure_ascii=False) if answer["found"] else "The searches found nothing."
-        messages += [AIMessage("", tool_calls=[call]), ToolMessage(found, tool_call_id=call["id"])]
+        found = {"results": answer["found"], "problems": answer["problems"]}
+        messages.append(AIMessage("", tool_calls=[call]))
+        messages.append(ToolMessage(json.dumps(found, ensure_ascii=False), tool_call_id=call["id"]))
     return messages
 
 

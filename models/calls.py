@@ -64,6 +64,8 @@ async def _attempt(
 ) -> list[AIMessage]:
     base, bound = _unbind(model)
     options = {**bound, **options}
+    if "max_tokens" in type(base).model_fields and base.max_tokens is None:  # type: ignore[attr-defined]
+        options.setdefault("max_tokens", meter.max_answer_tokens)
     most = options.get("n", 1) * _longest_answer(base, meter)
     async with meter.reserve(estimate_tokens(messages, options) + most) as reservation:
         now = asyncio.get_running_loop().time()
@@ -76,6 +78,7 @@ async def _attempt(
                 reservation.settle(0, 0)
             if isinstance(fault, TimeoutError):
                 meter.check()
+                raise TimeoutError(f"no answer within {meter.call_timeout:g} s") from fault
             raise
         used = replies[0].usage_metadata
         if used is None:
@@ -98,7 +101,7 @@ async def _send(
         [list(messages)], callbacks=config.get("callbacks"), tags=tags, metadata=config.get("metadata"), **options
     )
     replies = [generation.message for generation in result.generations[0] if isinstance(generation, ChatGeneration)]
-    answers = [reply for reply in replies if isinstance(reply, AIMessage) and (reply.text or _calls(reply))]
+    answers = [reply for reply in replies if isinstance(reply, AIMessage) and (reply.text.strip() or _calls(reply))]
     if not answers:
         raise EmptyReply("the reply has neither text nor a tool call")
     return answers
@@ -141,6 +144,6 @@ def _longest_answer(base: BaseChatModel, meter: Meter) -> int:
 def estimate_tokens(messages: Sequence[BaseMessage], options: dict[str, Any]) -> int:
     """An upper estimate of a prompt's tokens without the provider's tokenizer: one for every two bytes, ten a
     message."""
-    text = "".join(message.text + json.dumps(getattr(message, "tool_calls", [])) for message in messages)
+    text = "".join(str(message.content) + json.dumps(getattr(message, "tool_calls", [])) for message in messages)
     tools = json.dumps(options["tools"]) if options.get("tools") else ""
     return math.ceil((len(text.encode()) + len(tools.encode())) / 2) + 10 * len(messages)

@@ -7,14 +7,17 @@ from email.utils import parsedate_to_datetime
 import httpx
 import httpx2
 import openai
-from langchain_core.exceptions import ModelError
+from langchain_core.exceptions import ModelConnectionError, ModelError, ModelTimeoutError
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity.wait import wait_base
 
 from models.meter import Meter
 from state.errors import LimitReached
 
 ATTEMPTS = 3
 LONGEST_WAIT = 60.0
+WAIT: wait_base = wait_random_exponential(multiplier=0.5, max=8)
+"""How long to wait before the next attempt, where the provider does not say."""
 
 MODEL_FAULTS = (
     ModelError,
@@ -63,7 +66,8 @@ def is_transient(fault: BaseException) -> bool:
 
 def was_refused(fault: BaseException) -> bool:
     """Whether the provider answered with an error status, so that no tokens were spent."""
-    return isinstance(fault, openai.APIStatusError)
+    unknown = (ModelTimeoutError, ModelConnectionError)
+    return isinstance(fault, (openai.APIStatusError, ModelError)) and not isinstance(fault, unknown)
 
 
 def describe(fault: BaseException) -> str:
@@ -76,7 +80,7 @@ def describe(fault: BaseException) -> str:
 def _wait(state: RetryCallState) -> float:
     fault = state.outcome.exception() if state.outcome else None
     asked = _retry_after(fault)
-    return min(asked, LONGEST_WAIT) if asked is not None else wait_random_exponential(multiplier=0.5, max=8)(state)
+    return min(asked, LONGEST_WAIT) if asked is not None else WAIT(state)
 
 
 def _retry_after(fault: BaseException | None) -> float | None:

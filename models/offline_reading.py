@@ -140,7 +140,7 @@ def _reading(pieces: Sequence[Piece]) -> Reading:
         passages=tuple(dict.fromkeys([*passages, *_results(pieces)])),
         asked=frozenset(frozenset(terms(piece.text)) for piece in pieces if piece.kind == "query"),
         searches=sum(piece.kind == "action" for piece in pieces[at:]),
-        draft=_last(pieces[at:], "draft", "answer") or _last(pieces, "draft"),
+        draft=_standing(pieces[at:]) or _last(pieces, "draft"),
         critique=_last(pieces, "critique"),
         candidates=tuple(_reading([*shared, *_blocks(piece.text)]) for piece in pieces if piece.kind == "candidate"),
     )
@@ -168,6 +168,12 @@ def _question(request: str) -> tuple[str, str]:
         return request, ""
     asks = [part for part in parts if part.endswith("?")] or [parts[0]]
     return " ".join(asks), " ".join(part for part in parts if part not in asks)
+
+
+def _standing(pieces: Sequence[Piece]) -> str:
+    """Return the answer that stands: the last one, unless an action has gone on from it."""
+    steps = [piece for piece in pieces if piece.kind in {"draft", "answer", "action"}]
+    return steps[-1].text if steps and steps[-1].kind != "action" else ""
 
 
 def _last(pieces: Sequence[Piece], *kinds: str) -> str:

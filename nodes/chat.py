@@ -28,9 +28,19 @@ def model_of(step: Step[Any], model: Model) -> BaseChatModel:
 
 
 async def write(step: Step[Any], model: Model, messages: Sequence[BaseMessage]) -> AIMessage:
-    """Let a model write text; its tokens go to the `messages` stream as they come."""
-    replies = await request(model_of(step, model), messages, step.meter, stream=True)
-    return replies[0]
+    """Let a model write text; its tokens go to the `messages` stream as they come.
+
+    Raises:
+        InvalidOutput: if it calls tools instead, in each of three attempts.
+        LimitReached, ModelFailed: as `models.calls.request`.
+    """
+    for _ in range(ATTEMPTS):
+        reply = (await request(model_of(step, model), messages, step.meter, stream=True))[0]
+        if reply.text.strip():
+            return reply
+        step.meter.count(parse_failures=1)
+        step.emit("invalid_output", problem="a tool was called where text was asked for")
+    raise InvalidOutput(f"no text in {ATTEMPTS} attempts: the model called a tool instead")
 
 
 async def answer(
@@ -93,8 +103,9 @@ def _parse(reply: AIMessage, schema: type[T]) -> tuple[T | None, str]:
     except ValidationError as error:
         return None, "; ".join(f"{'.'.join(map(str, e['loc'])) or 'output'}: {e['msg']}" for e in error.errors())
     except (OutputParserException, ValueError):
-        broken = "; ".join(str(call["error"] or "the arguments are no valid JSON") for call in reply.invalid_tool_calls)
-        return None, broken or f"you have to call {schema.__name__} with arguments that fit its schema"
+        if reply.invalid_tool_calls:
+            return None, f"the arguments are no valid JSON: {reply.invalid_tool_calls[0]['args']!r:.200}"
+        return None, f"you have to call {schema.__name__} with arguments that fit its schema"
 
 
 def _raw(reply: AIMessage) -> str:

@@ -37,16 +37,17 @@ async def act(step: Step[Any], message: AIMessage, tools: list[BaseTool]) -> lis
     return [observation.model_copy(update={"artifact": None}) for observation in observations]
 
 
-async def find(step: Step[Any], run_id: str, queries: list[str]) -> list[SearchResult]:
-    """Run several queries at once; what a failing one would have found is missing from the results, and is reported.
+async def find(step: Step[Any], run_id: str, queries: list[str]) -> tuple[list[SearchResult], list[str]]:
+    """Run several queries at once. A failing one fails alone.
 
     Returns:
-        The results of all queries, each page once.
+        The results of all queries, each once, and what went wrong, in words for the model.
     """
     search = engine(step, run_id)
     if search is None or not queries:
-        return []
+        return [], []
     step.meter.check()
+    problems: list[str] = []
 
     async def one(query: str) -> list[SearchResult]:
         try:
@@ -54,11 +55,14 @@ async def find(step: Step[Any], run_id: str, queries: list[str]) -> list[SearchR
                 results = await search(query)
         except (SearchFailed, TimeoutError) as error:
             step.meter.count(tool_calls=1, tool_errors=1)
-            step.emit("search", query=query, results=0, error=str(error) or "max_seconds reached")
+            problem = str(error) or f"max_seconds={step.meter.max_seconds:g} reached"
+            step.emit("search", query=query, results=0, error=problem)
+            problems.append(f"{query}: {problem}")
             return []
         step.meter.count(tool_calls=1)
         step.emit("search", query=query, results=len(results))
         return results
 
     found = await asyncio.gather(*(one(query) for query in queries))
-    return list({(result["url"], result["content"]): result for results in found for result in results}.values())
+    unique = {(result["url"], result["content"]): result for results in found for result in results}
+    return list(unique.values()), sorted(problems)

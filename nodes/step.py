@@ -1,5 +1,6 @@
 """What a node is given beside the state, and how a function becomes a node."""
 
+import textwrap
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -14,6 +15,10 @@ from state.run import NOTHING_SPENT, Outcome, Status
 
 C = TypeVar("C", bound=Context)
 Update = dict[str, Any]
+SHORT = 200
+"""Characters of a text that an event tells."""
+LISTED = 5
+"""Items of a list that an event tells."""
 
 
 class Step(Generic[C]):
@@ -32,8 +37,9 @@ class Step(Generic[C]):
 
     def emit(self, event: str, **data: Any) -> None:
         """Tell the `custom` stream what has just happened: a small numbered event of plain data, with the cost up to
-        now."""
+        now. Long texts are cut."""
         self._events += 1
+        data = {name: _short(value) for name, value in data.items()}
         usage = self.meter.usage
         cost = {"model_calls": usage["model_calls"], "total_tokens": usage["total_tokens"], "seconds": usage["seconds"]}
         self._write({"seq": self._events, "event": event, **data, **cost})
@@ -41,6 +47,12 @@ class Step(Generic[C]):
     def cost(self) -> Update:
         """The update of the counters that lie in the state."""
         return {"usage": self.meter.usage, "events": self._events}
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_short(item) for item in value[:LISTED]]
+    return textwrap.shorten(value, SHORT, placeholder=" ...") if isinstance(value, str) else value
 
 
 def stop(status: Status, reason: object) -> Update:
@@ -62,9 +74,10 @@ def node(
         async def run(state: Mapping[str, Any]) -> Update:
             runtime = get_runtime(schema)
             context = runtime.context or schema()
-            if not begins:
-                context = context.resumed(state.get("settings") or {})
-            step = Step(context, state, runtime.stream_writer)
+            if begins:
+                step = Step(context, {}, runtime.stream_writer)
+            else:
+                step = Step(context.resumed(state.get("settings") or {}), state, runtime.stream_writer)
             try:
                 update = await function(state, step)
             except LimitReached as reason:

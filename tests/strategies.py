@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.messages import AnyMessage
-from langgraph.graph.state import CompiledStateGraph
+import pytest
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 
 from graphs import lats, reflection, reflexion
 from state.context import Context, LatsContext, ReflectionContext, ReflexionContext
@@ -14,6 +16,7 @@ from testing.script import Reply, Request, Script, ToolUse
 
 Result = dict[str, Any]
 QUESTION = "Why does reflection help? [alpha]"
+ASK: dict[str, Any] = {"messages": [("user", QUESTION)]}
 _MARK = re.compile(r"\[([a-z]+\d*)\]")
 
 
@@ -22,7 +25,7 @@ class Strategy:
     """A strategy, how a model behaves that serves it well, and what to expect then."""
 
     name: str
-    graph: CompiledStateGraph[Any, Any, Any, Any]
+    graph: Any  # a compiled graph; its overloads want literals where a test passes parameters
     context: type[Context]
     solving: Script
     """A model that needs a second round, and then ends the run as solved."""
@@ -50,8 +53,12 @@ class Strategy:
         """The strategy's settings: those of a quick run, changed by what is given."""
         return self.context(**{**self.settings, **settings})
 
+    def with_memory(self, saver: InMemorySaver | None = None) -> Any:
+        """The graph with a checkpointer that keeps bytes, as a database does."""
+        return self.graph.builder.compile(checkpointer=saver or InMemorySaver(), name=self.name)
 
-def marks(messages: Sequence[AnyMessage]) -> list[str]:
+
+def marks(messages: Sequence[BaseMessage]) -> list[str]:
     """The words in square brackets, by which tests tell one question from another, in order and without repetition."""
     return list(dict.fromkeys(_MARK.findall("\n".join(message.text for message in messages))))
 
@@ -145,9 +152,18 @@ STRATEGIES = [
         models=("model", "judge_model"),
     ),
 ]
-SEARCHING = [strategy for strategy in STRATEGIES if strategy.searches]
 
 
 def name_of(value: object) -> str | None:
     """How a strategy is named among a test's parameters."""
     return value.name if isinstance(value, Strategy) else None
+
+
+SEARCHING = [strategy for strategy in STRATEGIES if strategy.searches]
+every_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
+every_searching = pytest.mark.parametrize("strategy", SEARCHING, ids=name_of)
+
+
+def thread(name: str = "t") -> RunnableConfig:
+    """The config that names a thread."""
+    return {"configurable": {"thread_id": name}}

@@ -189,7 +189,7 @@ class TestSearch:
         *_, call, results, instruction = fake.calls[-1].messages
         assert isinstance(call, AIMessage)
         assert results.tool_call_id == call.tool_calls[0]["id"]  # type: ignore[attr-defined]
-        assert {found["url"] for found in json.loads(results.text)} >= {"corpus:moon.md"}
+        assert {found["url"] for found in json.loads(results.text)["results"]} >= {"corpus:moon.md"}
         assert instruction.type == "human"
 
     async def test_a_search_that_finds_nothing_kills_nothing(self, corpus: str) -> None:

@@ -1,0 +1,315 @@
+"""What providers do wrong, over the wire: no fault leaves a graph as an exception, and none costs an answer found."""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Any, get_args
+
+import pytest
+from langchain_core.messages import AIMessage
+from tenacity import wait_none
+
+from models.providers import close_models
+from testing.completions import Json
+from testing.faults import Fault
+from testing.openai_server import Faults, OpenAIServer
+from testing.script import Script
+from testing.tavily_server import SearchFault, TavilyServer
+from tests.strategies import ASK, Result, Strategy, every_searching, every_strategy
+
+pytestmark = pytest.mark.wire
+
+REFUSED: dict[Fault, str] = {"400": r"\b400\b.* is invalid", "401": r"\b401\b.*API key"}
+"""Faults that no second attempt can mend, with how an outcome names them."""
+BROKEN: dict[Fault, str] = {
+    "429": r"\b429\b.*[Rr]ate limit",
+    "500": r"\b500\b",
+    "timeout": r"(?i)time.?out|timed out|within",
+    "reset": r"(?i)connection",
+    "truncated_json": r"(?i)json|unterminated|expecting",
+    "empty_choices": r"(?i)neither text nor",
+    "null_content": r"(?i)neither text nor",
+}
+"""Faults in whose place no reply comes."""
+_INVALID = r"no valid \w+ in 3 attempts"
+MALFORMED: dict[Fault, str] = {
+    "length": _INVALID,
+    "no_tool_call": _INVALID,
+    "unknown_tool": rf"{_INVALID}|tool",
+    "wrong_arguments": _INVALID,
+    "bad_arguments_json": rf"{_INVALID}.*JSON",
+    "score_out_of_range": rf"{_INVALID}.*score",
+    "score_nan": rf"{_INVALID}.*score",
+    "n_ignored": "",
+}
+"""Faults of the reply itself, which some strategies do not even notice."""
+CAUSES = REFUSED | BROKEN | MALFORMED
+
+
+@pytest.fixture(autouse=True)
+async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """A key, retries that do not wait unless the provider asks for it, and no connection left open."""
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    yield
+    await close_models()
+
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """Run a strategy against a server that shows faults; what holds for every such run is checked here."""
+
+    async def run(
+        strategy: Strategy, faults: Faults, *, script: Script | None = None, retry_after: float = 0, **settings: Any
+    ) -> tuple[Result, OpenAIServer]:
+        async with OpenAIServer(script or strategy.solving, faults=faults, retry_after=retry_after) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+            context = strategy.make(model="openai:test", **settings)
+            result = await strategy.graph.ainvoke(ASK, context=context)
+        assert_kept(result, server)
+        return result, server
+
+    return run
+
+
+def assert_kept(result: Result, server: OpenAIServer) -> None:
+    """Either an answer or a failure without any message; the counts of the server; the cause in one line."""
+    status, reason = result["outcome"]["status"], result["outcome"]["reason"]
+    if status == "failed":
+        assert result["answer"] is None
+        assert [message.type for message in result["messages"]] == ["human"]
+    else:
+        assert [message.type for message in result["messages"]] == ["human", "ai"]
+        final = result["messages"][-1]
+        assert isinstance(final, AIMessage)
+        assert (final.tool_calls, final.invalid_tool_calls) == ([], [])
+        assert result["answer"] == final.text
+        assert final.text.strip()
+    assert reason.strip()
+    assert "\n" not in reason
+    assert result["usage"]["model_calls"] == len(server.requests)
+    assert result["usage"]["total_tokens"] >= server.total_tokens
+
+
+def timeout_for(fault: Fault | SearchFault) -> dict[str, Any]:
+    return {"call_timeout": 0.5} if fault == "timeout" else {}
+
+
+def role(body: Json) -> str:
+    """What a call is for: the tool that is forced, or free text."""
+    choice = body.get("tool_choice")
+    return str(choice["function"]["name"]) if isinstance(choice, dict) else "free"
+
+
+def first_of_each_role(fault: Fault) -> Faults:
+    seen: set[str] = set()
+
+    def faults(body: Json, _: int) -> Fault | None:
+        new = role(body) not in seen
+        seen.add(role(body))
+        return fault if new else None
+
+    return faults
+
+
+def from_call(number: int, fault: Fault) -> Faults:
+    return lambda _, count: fault if count >= number else None
+
+
+def test_every_fault_is_tried() -> None:
+    assert set(CAUSES) == set(get_args(Fault))
+
+
+# Transient
+
+
+@every_strategy
+@pytest.mark.parametrize("fault", [*BROKEN, *MALFORMED])
+async def test_a_fault_of_the_first_call_costs_no_answer(ask: Ask, strategy: Strategy, fault: Fault) -> None:
+    result, _ = await ask(strategy, lambda _, count: fault if count == 0 else None, **timeout_for(fault))
+    assert result["outcome"]["status"] == "solved"
+    assert result["usage"]["failed_calls"] == (fault in BROKEN)
+
+
+@every_strategy
+@pytest.mark.parametrize("fault", [*BROKEN, *MALFORMED])
+async def test_a_fault_of_the_first_call_of_each_kind_costs_no_answer(
+    ask: Ask, strategy: Strategy, fault: Fault
+) -> None:
+    result, server = await ask(strategy, first_of_each_role(fault), **timeout_for(fault))
+    assert result["outcome"]["status"] == "solved"
+    if fault in BROKEN:
+        assert result["usage"]["failed_calls"] == len({role(exchange.body) for exchange in server.requests}) > 1
+
+
+@every_strategy
+async def test_a_retry_waits_as_long_as_the_provider_asks(ask: Ask, strategy: Strategy) -> None:
+    _, server = await ask(strategy, lambda _, count: "429" if count == 0 else None, retry_after=0.2)
+    refused, again = server.requests[:2]
+    assert refused.ended is not None
+    assert again.started - refused.ended >= 0.19
+
+
+@every_strategy
+async def test_a_wait_beyond_the_runs_time_ends_it_at_once(ask: Ask, strategy: Strategy) -> None:
+    result, server = await ask(strategy, from_call(0, "429"), retry_after=50, max_seconds=20)
+    assert (result["outcome"]["status"], len(server.requests)) == ("failed", 1)
+    assert re.search(r"max_seconds=20\b.*\b50 s", result["outcome"]["reason"])
+    assert result["usage"]["seconds"] < 20
+
+
+# Permanent, once there is an answer
+
+
+@every_strategy
+@pytest.mark.parametrize("fault", CAUSES)
+async def test_a_fault_that_comes_to_stay_leaves_the_best_answer(ask: Ask, strategy: Strategy, fault: Fault) -> None:
+    result, _ = await ask(strategy, from_call(strategy.answered, fault), **timeout_for(fault))
+    assert result["outcome"]["status"] in ("exhausted", "limit_reached", "solved")
+    if fault not in MALFORMED:
+        assert result["outcome"]["status"] != "solved"
+    if result["outcome"]["status"] == "exhausted":
+        assert re.search(CAUSES[fault], result["outcome"]["reason"])
+
+
+@every_strategy
+@pytest.mark.parametrize("fault", [*REFUSED, "500", "null_content", "no_tool_call", "score_nan"])
+async def test_a_model_that_answers_but_never_judges_leaves_an_answer(
+    ask: Ask, strategy: Strategy, fault: Fault
+) -> None:
+    first: list[str] = []
+
+    def faults(body: Json, _: int) -> Fault | None:
+        first.append(role(body))
+        return fault if role(body) != first[0] else None
+
+    result, _ = await ask(strategy, faults)
+    assert result["answer"]
+    if result["outcome"]["status"] != "solved":
+        assert re.search(CAUSES[fault], result["outcome"]["reason"])
+
+
+# Permanent, from the start
+
+
+@every_strategy
+@pytest.mark.parametrize("fault", [*REFUSED, *BROKEN])
+async def test_without_any_reply_the_run_fails_and_names_the_cause(ask: Ask, strategy: Strategy, fault: Fault) -> None:
+    result, server = await ask(strategy, from_call(0, fault), **timeout_for(fault))
+    assert result["outcome"]["status"] == "failed"
+    assert re.search(CAUSES[fault], result["outcome"]["reason"])
+    assert len(server.requests) == (1 if fault in REFUSED else 3)
+
+
+@every_strategy
+@pytest.mark.parametrize("fault", MALFORMED)
+async def test_replies_that_never_fit_end_the_run_soon(ask: Ask, strategy: Strategy, fault: Fault) -> None:
+    result, server = await ask(strategy, from_call(0, fault))
+    if result["outcome"]["status"] != "solved":
+        assert re.search(CAUSES[fault], result["outcome"]["reason"])
+        assert result["usage"]["parse_failures"] >= 3
+        assert len(server.requests) <= 10
+
+
+# Streaming
+
+
+@every_strategy
+@pytest.mark.parametrize("fault", [*BROKEN, *MALFORMED])
+async def test_a_streamed_answer_survives_a_fault(
+    strategy: Strategy, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: dict[str, str] = {}
+    result: Result = {}
+    async with OpenAIServer(strategy.solving, faults=lambda _, count: fault if count == 0 else None) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        parts = strategy.graph.astream(
+            ASK,
+            context=strategy.make(model="openai:test", **timeout_for(fault)),
+            stream_mode=["messages", "values"],
+        )
+        async for mode, part in parts:
+            if mode == "values":
+                result = part
+            else:
+                said[part[0].id] = said.get(part[0].id, "") + part[0].text
+    assert_kept(result, server)
+    assert result["outcome"]["status"] == "solved"
+    assert said[result["messages"][-1].id] == result["answer"]
+    assert list(said.values()).count(result["answer"]) == 1
+
+
+# Searches
+
+
+@pytest.fixture
+def tavily(monkeypatch: pytest.MonkeyPatch) -> Callable[[TavilyServer], dict[str, Any]]:
+    """Settings of a run that searches with this server."""
+
+    def use(server: TavilyServer) -> dict[str, Any]:
+        monkeypatch.setenv("TAVILY_API_KEY", "tvly-test")
+        monkeypatch.setenv("TAVILY_BASE_URL", server.url)
+        return {"search": "tavily"}
+
+    return use
+
+
+SEARCH_CAUSES: dict[SearchFault, str] = {
+    "401": "401",
+    "429": "429",
+    "432": "plan's (set usage )?limit",
+    "500": "500",
+    "timeout": "in time|longer than|within",
+    "reset": "connection",
+    "truncated_json": "could not be read",
+    "no_results": "(?i)nothing was found|found nothing",
+}
+
+
+@every_searching
+@pytest.mark.parametrize("fault", SEARCH_CAUSES)
+async def test_the_run_goes_on_without_searches_and_the_model_is_told(
+    ask: Ask, strategy: Strategy, fault: SearchFault, tavily: Callable[[TavilyServer], dict[str, Any]]
+) -> None:
+    async with TavilyServer(fault=fault) as searches:
+        result, server = await ask(strategy, lambda *_: None, **timeout_for(fault), **tavily(searches))
+    assert result["outcome"]["status"] == "solved"
+    assert searches.requests
+    assert result["usage"]["tool_errors"] == result["usage"]["tool_calls"] >= len(searches.requests)
+    assert any(re.search(SEARCH_CAUSES[fault], request.text) for request in server.calls)
+
+
+@every_searching
+@pytest.mark.parametrize("fault", SEARCH_CAUSES)
+async def test_one_failing_search_does_not_spoil_the_others(
+    ask: Ask, strategy: Strategy, fault: SearchFault, tavily: Callable[[TavilyServer], dict[str, Any]]
+) -> None:
+    async with TavilyServer(fault=lambda _, count: fault if count == 0 else None) as searches:
+        settings = {**timeout_for(fault), **tavily(searches)}
+        result, server = await ask(strategy, lambda *_: None, script=strategy.endless, **settings)
+    assert result["answer"]
+    assert result["usage"]["tool_errors"] == 1
+    assert any("https://example.com/first" in request.text for request in server.calls)
+
+
+@every_searching
+async def test_a_search_that_hangs_does_not_outlast_the_run(
+    ask: Ask, strategy: Strategy, tavily: Callable[[TavilyServer], dict[str, Any]]
+) -> None:
+    async with TavilyServer(fault="timeout") as searches:
+        result, _ = await ask(strategy, lambda *_: None, max_seconds=1, **tavily(searches))
+    assert result["outcome"]["status"] in ("limit_reached", "failed")
+    assert "max_seconds=1 " in result["outcome"]["reason"]
+    assert 1 <= result["usage"]["seconds"] < 20
+
+
+@every_searching
+async def test_the_key_goes_to_tavily_only(
+    ask: Ask, strategy: Strategy, tavily: Callable[[TavilyServer], dict[str, Any]]
+) -> None:
+    async with TavilyServer() as searches:
+        result, server = await ask(strategy, lambda *_: None, **tavily(searches))
+    assert set(searches.keys) == {"tvly-test"}
+    assert "tvly-test" not in str(result) + str([exchange.body for exchange in server.requests])

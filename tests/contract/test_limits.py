@@ -1,0 +1,343 @@
+"""Limits that hold, whatever happens: counted where the calls arrive, with 50 of them in flight."""
+
+import asyncio
+import random
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from langchain_core.exceptions import ModelConnectionError, ModelRateLimitError
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from tenacity import wait_none
+
+from models.providers import close_models
+from testing.fake import FakeChatModel, FakeChatModelWithoutN
+from testing.faults import Fault
+from testing.openai_server import OpenAIServer
+from testing.script import Reply, Request, Script, ToolUse, ask, first_error, to_choice, usage
+from tests.strategies import ASK, STRATEGIES, Result, Strategy, every_strategy, thread
+
+every_model = pytest.mark.parametrize("model_type", [FakeChatModel, FakeChatModelWithoutN])
+ANSWER_TOKENS = 128
+"""Most tokens of an answer in these tests, so that limits bite early."""
+SEEDS = range(4)
+
+
+@pytest.fixture(autouse=True)
+async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Retries that do not wait, and no connection left open."""
+    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    yield
+    await close_models()
+
+
+def dice(seed: int, request: Request, what: str) -> float:
+    """A random number from 0 to 1 that depends on what is asked and how often it was asked before."""
+    return random.Random(f"{seed} {what} {request.key} {request.attempt}").random()
+
+
+def faulty(script: Script, seed: int) -> Script:
+    """A script whose calls fail one time in three, each in its own way."""
+
+    def reply(request: Request) -> Any:
+        number = dice(seed, request, "fault")
+        faults: list[Reply] = [
+            ModelRateLimitError("too busy"),
+            ModelConnectionError("reset"),
+            OSError("broken pipe"),
+            ValueError("no JSON"),
+            "",
+            "I would rather say it in plain words.",
+            ToolUse("no_such_tool", {}),
+            ToolUse((*request.tools, "none")[0], '{"broken": '),
+        ]
+        return faults[int(number * 24)] if number < 1 / 3 else script(request)
+
+    return reply
+
+
+def moody(strategy: Strategy, seed: int, model_type: type[FakeChatModelWithoutN]) -> FakeChatModelWithoutN:
+    """A model with random faults and latencies; one call in twenty hangs until it is given up."""
+
+    def latency(request: Request) -> float:
+        return 30 if dice(seed, request, "hang") < 0.05 else 0.003 * dice(seed, request, "latency")
+
+    return model_type(reply=faulty(strategy.endless, seed), latency=latency, max_tokens=ANSWER_TOKENS)
+
+
+def spent(model: FakeChatModelWithoutN) -> int:
+    """Tokens of all calls by the provider's rule; those that were given up count as if they had been answered."""
+    return sum(_tokens(model, request) for request in model.calls)
+
+
+def _tokens(model: FakeChatModelWithoutN, request: Request) -> int:
+    replies = ask(model.reply, request)
+    choices = [] if first_error(replies) else [to_choice(reply, request, i) for i, reply in enumerate(replies)]
+    return sum(usage(request, choices))
+
+
+async def run(strategy: Strategy, model: Any, **settings: Any) -> Result:
+    common = {"max_answer_tokens": ANSWER_TOKENS, **strategy.longest, **strategy.fan_out}
+    context = strategy.make(**{**common, "model": model, **settings})
+    result: Result = await strategy.graph.ainvoke(ASK, context=context)
+    return result
+
+
+def assert_kept(result: Result, model: FakeChatModelWithoutN) -> None:
+    """What holds for every run, however it ended."""
+    counted = result["usage"]
+    assert model.in_flight == 0
+    assert counted["model_calls"] == len(model.calls)
+    assert counted["total_tokens"] == counted["input_tokens"] + counted["output_tokens"] >= spent(model)
+    assert (result["answer"] is None) == (result["outcome"]["status"] == "failed")
+    assert result["answer"] is None or result["answer"].strip()
+
+
+# Calls
+
+
+@every_strategy
+@every_model
+@pytest.mark.parametrize("limit", range(1, 13))
+async def test_every_small_number_of_calls_gives_the_best_answer_so_far(
+    strategy: Strategy, model_type: type[FakeChatModelWithoutN], limit: int
+) -> None:
+    model = model_type(reply=strategy.endless)
+    result = await run(strategy, model, max_model_calls=limit)
+    assert_kept(result, model)
+    assert len(model.calls) <= limit
+    assert re.search(rf"max_model_calls={limit}\b", result["outcome"]["reason"])
+    if limit >= strategy.answered:
+        assert result["outcome"]["status"] == "limit_reached"
+
+
+@every_strategy
+@every_model
+@pytest.mark.parametrize("limit", [1, 2, 7, 110])
+async def test_calls_stay_within_their_limit_under_faults_and_timeouts(
+    strategy: Strategy, model_type: type[FakeChatModelWithoutN], limit: int
+) -> None:
+    for seed in SEEDS:
+        model = moody(strategy, seed, model_type)
+        result = await run(strategy, model, max_model_calls=limit, call_timeout=0.05)
+        assert_kept(result, model)
+        assert len(model.calls) <= limit
+
+
+async def test_fifty_calls_are_in_flight() -> None:
+    """What the tests of this module rest on."""
+    for strategy in STRATEGIES:
+        if strategy.fan_out:
+            model = FakeChatModelWithoutN(reply=strategy.endless, latency=0.01)
+            await run(strategy, model, max_model_calls=120)
+            assert model.max_in_flight == 50
+
+
+# Tokens
+
+
+@every_strategy
+@every_model
+@pytest.mark.parametrize("limit", [1, 600, 4_000, 30_000])
+async def test_tokens_stay_within_their_limit_under_faults_and_timeouts(
+    strategy: Strategy, model_type: type[FakeChatModelWithoutN], limit: int
+) -> None:
+    for seed in SEEDS:
+        model = moody(strategy, seed, model_type)
+        result = await run(strategy, model, max_total_tokens=limit, call_timeout=0.05)
+        assert_kept(result, model)
+        assert spent(model) <= result["usage"]["total_tokens"] <= limit
+
+
+@every_strategy
+@every_model
+async def test_the_reason_quotes_the_tokens(strategy: Strategy, model_type: type[FakeChatModelWithoutN]) -> None:
+    model = model_type(reply=strategy.endless, max_tokens=ANSWER_TOKENS)
+    result = await run(strategy, model, max_total_tokens=20_000)
+    assert_kept(result, model)
+    assert result["outcome"]["status"] == "limit_reached"
+    quoted = re.search(
+        r"max_total_tokens=20000 .*total_tokens=(\d+), the next call may need (\d+)", result["outcome"]["reason"]
+    )
+    assert quoted
+    spent_then, needed = map(int, quoted.groups())
+    assert spent_then + needed > 20_000 >= result["usage"]["total_tokens"] == spent(model) >= spent_then
+
+
+@every_strategy
+async def test_a_ready_made_model_without_a_bound_keeps_the_limit_of_tokens(strategy: Strategy) -> None:
+    def verbose(request: Request) -> Any:
+        reply = strategy.endless(request)
+        if isinstance(reply, dict):
+            return {key: value + " word" * 4_000 if isinstance(value, str) else value for key, value in reply.items()}
+        return reply + " word" * 4_000 if isinstance(reply, str) else reply
+
+    model = FakeChatModel(reply=verbose)
+    few = dict.fromkeys(strategy.fan_out, 5)
+    result = await run(strategy, model, max_total_tokens=4_000, max_answer_tokens=64, **few)
+    assert spent(model) <= result["usage"]["total_tokens"] <= 4_000
+
+
+@every_strategy
+async def test_a_prompt_beyond_the_limit_is_never_sent(strategy: Strategy) -> None:
+    model = FakeChatModel(reply=strategy.endless)
+    context = strategy.make(model=model, max_total_tokens=5_000)
+    result = await strategy.graph.ainvoke({"messages": [("user", "漢字 [alpha] " * 3_000)]}, context=context)
+    assert (result["outcome"]["status"], model.calls) == ("failed", [])
+    assert "max_total_tokens=5000" in result["outcome"]["reason"]
+
+
+# Seconds
+
+
+@every_strategy
+@every_model
+async def test_time_that_is_up_ends_the_run_with_the_best_answer(
+    strategy: Strategy, model_type: type[FakeChatModelWithoutN]
+) -> None:
+    answers = 1 if model_type is FakeChatModel else 5
+    enough = strategy.answered + (answers if strategy.fan_out else 0)
+    model: FakeChatModelWithoutN = model_type(
+        reply=strategy.endless, latency=lambda _: 60 if len(model.calls) > enough else 0
+    )
+    result = await run(strategy, model, max_seconds=1, **dict.fromkeys(strategy.fan_out, 5))
+    assert_kept(result, model)
+    assert result["outcome"]["status"] == "limit_reached"
+    assert re.search(r"max_seconds=1\b.*seconds=1\.\d", result["outcome"]["reason"])
+    assert 1 <= result["usage"]["seconds"] < 20
+
+
+@every_strategy
+@every_model
+async def test_time_that_is_up_before_the_first_reply_fails_the_run(
+    strategy: Strategy, model_type: type[FakeChatModelWithoutN]
+) -> None:
+    model = model_type(reply=strategy.endless, latency=60)
+    result = await run(strategy, model, max_seconds=0.2)
+    assert_kept(result, model)
+    assert result["outcome"]["status"] == "failed"
+    assert "max_seconds=0.2 " in result["outcome"]["reason"]
+    assert result["usage"]["seconds"] < 20
+
+
+@every_strategy
+@every_model
+async def test_a_run_that_is_cancelled_leaves_no_call_behind(
+    strategy: Strategy, model_type: type[FakeChatModelWithoutN]
+) -> None:
+    model: FakeChatModelWithoutN = model_type(
+        reply=strategy.endless, latency=lambda _: 60 if len(model.calls) > strategy.answered else 0
+    )
+    before = asyncio.all_tasks()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await run(strategy, model)
+    assert model.in_flight == 0
+    assert asyncio.all_tasks() == before
+
+
+# Runs that go on
+
+
+@every_strategy
+@pytest.mark.parametrize("limit", range(1, 13))
+async def test_a_run_that_is_paused_again_and_again_keeps_its_limit(strategy: Strategy, limit: int) -> None:
+    graph = strategy.with_memory()
+    model = FakeChatModel(reply=strategy.endless)
+    settings = {"model": model, "max_model_calls": limit, **strategy.longest, **strategy.fan_out}
+    context = strategy.make(**settings)
+    result = await graph.ainvoke(ASK, thread(), context=context, interrupt_after="*")
+    while (await graph.aget_state(thread())).next:
+        result = await graph.ainvoke(None, thread(), context=context, interrupt_after="*")
+    assert_kept(result, model)
+    assert len(model.calls) <= limit
+    straight = await run(strategy, FakeChatModel(reply=strategy.endless), max_model_calls=limit, max_answer_tokens=2048)
+    assert (result["outcome"], result["answer"]) == (straight["outcome"], straight["answer"])
+
+
+class Crash(RuntimeError):
+    """What no graph catches."""
+
+
+@every_strategy
+async def test_a_run_that_crashed_in_a_call_goes_on_counting(strategy: Strategy) -> None:
+    graph = strategy.with_memory()
+    crashed: list[Request] = []
+
+    def reply(request: Request) -> Any:
+        if len(model.calls) > strategy.answered + 1 and not crashed:
+            crashed.append(request)
+            return Crash("power cut")
+        return strategy.endless(request)
+
+    model = FakeChatModel(reply=reply)
+    context = strategy.make(model=model, max_model_calls=strategy.answered + 12, **strategy.longest)
+    with pytest.raises((Crash, ExceptionGroup)):
+        await graph.ainvoke(ASK, thread(), context=context)
+    stored = (await graph.aget_state(thread())).values["usage"]["model_calls"]
+    before = len(model.calls)
+    assert 0 < stored < before
+    result = await graph.ainvoke(None, thread(), context=context)
+    assert result["usage"]["model_calls"] == stored + len(model.calls) - before <= strategy.answered + 12
+    assert result["outcome"]["status"] == "limit_reached"
+
+
+class FailingSaver(InMemorySaver):
+    """A checkpointer whose database is away for one write."""
+
+    def __init__(self, fails_at: int) -> None:
+        super().__init__()
+        self.left = fails_at
+
+    async def aput(self, *args: Any, **kwargs: Any) -> RunnableConfig:
+        self.left -= 1
+        if self.left == 0:
+            raise Crash("the database is away")
+        return await super().aput(*args, **kwargs)
+
+
+@every_strategy
+@pytest.mark.parametrize("fails_at", [3, 4, 5])
+async def test_a_run_whose_checkpoint_failed_can_be_taken_up(strategy: Strategy, fails_at: int) -> None:
+    graph = strategy.with_memory(FailingSaver(fails_at))
+    model = FakeChatModel(reply=strategy.solving)
+    context = strategy.make(model=model)
+    with pytest.raises(Crash):
+        await graph.ainvoke(ASK, thread(), context=context, durability="sync")
+    stored = (await graph.aget_state(thread())).values["usage"]["model_calls"]
+    before = len(model.calls)
+    result = await graph.ainvoke(None, thread(), context=context, durability="sync")
+    assert result["outcome"]["status"] == "solved"
+    assert [message.type for message in result["messages"]] == ["human", "ai"]
+    assert result["usage"]["model_calls"] in (stored + len(model.calls) - before, len(model.calls))
+
+
+# Over the wire
+
+
+@pytest.mark.wire
+@every_strategy
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("max_model_calls", 1), ("max_model_calls", 60), ("max_total_tokens", 500), ("max_total_tokens", 30_000)],
+)
+async def test_limits_hold_where_the_provider_counts(
+    strategy: Strategy, name: str, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[Fault] = ["429", "500", "reset", "truncated_json", "null_content", "bad_arguments_json", "length"]
+    luck = random.Random(limit)
+
+    def faults(*_: object) -> Fault | None:
+        return luck.choice(shown) if luck.random() < 0.2 else "n_ignored"
+
+    async with OpenAIServer(strategy.endless, faults=faults, latency=lambda _: 0.01 * luck.random()) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        result = await run(strategy, "openai:test", **{name: limit})
+    counted = result["usage"]
+    assert counted["model_calls"] == len(server.requests)
+    assert counted["total_tokens"] >= server.total_tokens
+    assert counted[name.removeprefix("max_")] <= limit
+    assert (result["answer"] is None) == (result["outcome"]["status"] == "failed")
