@@ -72,7 +72,8 @@ async def grow(state: SearchState, step: Step[LatsContext], leaf: str | None, wi
     candidates = await expansion.run(width)
     nodes = [place(candidate, i, leaf, depth, context) for i, candidate in enumerate(candidates)]
     for new in nodes:
-        step.emit("node", **{key: new[key] for key in ("id", "parent_id", "depth", "kind", "score", "solved")})
+        told = {key: new[key] for key in ("id", "parent_id", "depth", "kind", "score", "solved")}
+        step.emit("node", **told, expansions=state["expansions"] + (leaf is not None))
     stats = tell(state["stats"], leaf, [(new, expandable(new, context)) for new in nodes])
     return {"tree": {new["id"]: new for new in nodes}, "stats": stats, **verdict(nodes, expansion)}
 

@@ -97,7 +97,7 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     )
     update = respond(state, value, value.answer, plain_urls(value.references))
     done, missing = len(state["answers"]), value.reflection.missing
-    step.emit("revision", round=done, missing=missing, references=len(value.references))
+    step.emit("revision", round=done, missing=missing, queries=value.search_queries, references=len(value.references))
     if nothing(missing):
         return update | stop("solved", f"nothing is missing after round {done}")
     if not new_queries(value.search_queries, state["answers"], step.context):

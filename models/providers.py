@@ -58,7 +58,7 @@ def choose_model(model: str | BaseChatModel | None) -> tuple[str | BaseChatModel
         return os.environ["MODEL"], "from MODEL"
     if os.environ.get("OPENAI_API_KEY"):
         return DEFAULT_OPENAI, "because OPENAI_API_KEY is set"
-    return OFFLINE, "because neither MODEL nor OPENAI_API_KEY is set; an offline extractive model, no language model"
+    return OFFLINE, "because neither MODEL nor OPENAI_API_KEY is set"
 
 
 def describe_model(model: BaseChatModel) -> dict[str, str]:

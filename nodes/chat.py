@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from langchain_core.exceptions import OutputParserException
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.utils.json import parse_json_markdown
 from pydantic import BaseModel, ValidationError
 
@@ -75,7 +77,7 @@ async def ask(
         InvalidOutput: if no attempt fits.
         LimitReached, ModelFailed: as `models.calls.request`.
     """
-    bound = model_of(step, model).bind_tools([schema], tool_choice=schema.__name__)
+    bound = model_of(step, model).bind_tools([_as_tool(schema)], tool_choice=schema.__name__)
     prompt = list(messages)
     problem = ""
     for _ in range(ATTEMPTS):
@@ -91,6 +93,12 @@ async def ask(
             HumanMessage(f"That does not fit: {problem}\nCall {schema.__name__} again, corrected."),
         ]
     raise InvalidOutput(f"no valid {schema.__name__} in {ATTEMPTS} attempts; the last one: {problem[:300]}")
+
+
+@cache
+def _as_tool(schema: type[BaseModel]) -> dict[str, Any]:
+    """A schema as a tool; making it takes longer than all else that is done for a call."""
+    return convert_to_openai_tool(schema)
 
 
 def _parse(reply: AIMessage, schema: type[T]) -> tuple[T | None, str]:

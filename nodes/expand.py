@@ -30,7 +30,9 @@ class Candidate:
 
     def __init__(self, index: int, message: AIMessage) -> None:
         self.index = index
-        self.messages: list[AnyMessage] = [with_call_ids(message)]
+        # What the provider says of a reply would be a third of a small tree in every checkpoint.
+        bare = message.model_copy(update={"response_metadata": {}, "usage_metadata": None})
+        self.messages: list[AnyMessage] = [with_call_ids(bare)]
         self.judgement: Judgement | None = None
 
     @property

@@ -13,7 +13,7 @@ from nodes.chat import model_of
 from nodes.step import C, Step, Update, node
 from state.context import SearchContext
 from state.errors import EmptyQuestion, WrongThread
-from state.run import NOTHING_SPENT, Outcome, Status
+from state.run import Outcome, Status
 from tools.corpus import open_corpus
 from tools.search import choose_search
 
@@ -38,7 +38,7 @@ def begin(strategy: str, schema: type[C], **reset: Any) -> RunnableLambda[Any, U
         models = {name: _check_model(step, name) for name in schema.model_fields if name in _MODELS}
         search = await _check_search(step.context)
         step.emit("begin", strategy=strategy, **models, **search)
-        fresh = {"run_id": uuid4().hex, "answer": None, "outcome": None, "usage": NOTHING_SPENT, "events": 1}
+        fresh = {"run_id": uuid4().hex, "answer": None, "outcome": None}
         return {"strategy": strategy, "settings": step.context.given(), **fresh, **reset}
 
     return begin

@@ -1,8 +1,15 @@
-"""What the state of every strategy begins with: the conversation, the answer, the outcome and the cost."""
+"""What the state of every strategy begins with: the conversation, the answer, the outcome and the cost.
 
-from typing import Annotated, Any, Literal, NotRequired
+Savers such as SQLite's write every ordinary channel anew at each step. What is large or changes at each step therefore
+lies in delta channels, of which only the changes are stored.
+"""
 
-from langchain_core.messages import AnyMessage
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NotRequired, cast
+from uuid import NAMESPACE_OID, uuid5
+
+from langchain_core.messages import AnyMessage, convert_to_messages
+from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
@@ -43,10 +50,25 @@ NOTHING_SPENT: Usage = {
 }
 
 
+def append_messages(messages: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
+    """`add_messages` for a delta channel: a message without an id gets one that is the same at every replay."""
+    for write in writes:
+        new = convert_to_messages(write if isinstance(write, list) else [write])
+        for place, message in enumerate(new, len(messages)):
+            message.id = message.id or str(uuid5(NAMESPACE_OID, f"{place} {message.type} {message.content}"))
+        messages = cast(list[AnyMessage], add_messages(cast(Any, messages), cast(Any, new)))
+    return messages
+
+
+def latest(_: Any, writes: Sequence[Any]) -> Any:
+    """The reducer of a delta channel that holds one value."""
+    return writes[-1]
+
+
 class Input(TypedDict):
     """What a strategy is given: the conversation, whose last message is the question."""
 
-    messages: Annotated[list[AnyMessage], add_messages]
+    messages: Annotated[list[AnyMessage], DeltaChannel(append_messages, snapshot_frequency=1000)]
 
 
 class Output(Input):
@@ -54,7 +76,7 @@ class Output(Input):
 
     answer: str | None
     outcome: Outcome | None
-    usage: Usage
+    usage: Annotated[Usage, DeltaChannel(latest, snapshot_frequency=1000)]
 
 
 class RunState(Output):
@@ -65,6 +87,6 @@ class RunState(Output):
     """
 
     strategy: NotRequired[str]
-    settings: NotRequired[dict[str, Any]]
-    run_id: NotRequired[str]
+    settings: Annotated[dict[str, Any], DeltaChannel(latest, snapshot_frequency=1000)]
+    run_id: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     events: NotRequired[int]

@@ -79,14 +79,12 @@ async def test_without_n_the_samples_are_requests_of_their_own() -> None:
 
 
 async def test_usage_of_n_candidates_is_counted_once() -> None:
-    out = await run(unsolvable, max_expansions=1, grading="together")
-    replies = [node["messages"][0] for node in out["tree"].values()]
-    listed = [reply.usage_metadata["total_tokens"] for reply in replies if reply.usage_metadata]
-    assert len(listed) == 2
     model = FakeChatModel(reply=unsolvable)
-    single = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_expansions=0))
-    assert out["usage"]["total_tokens"] > sum(listed)
-    assert single["usage"]["total_tokens"] < out["usage"]["total_tokens"]
+    context = LatsContext(model=model, search="none", max_expansions=2, grading="together")
+    out = await graph.ainvoke(QUESTION, context=context)
+    prompts = sum(len(request.text) // 4 + 1 for request in model.calls)
+    assert len(model.calls) == 6
+    assert out["usage"]["input_tokens"] == prompts
 
 
 async def test_a_solved_start_ends_the_search() -> None:

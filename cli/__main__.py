@@ -1,0 +1,7 @@
+"""Makes `python -m cli` the same as `reflect`."""
+
+import sys
+
+from cli.main import main
+
+sys.exit(main())

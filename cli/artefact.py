@@ -1,0 +1,32 @@
+"""What lies in the state of a run, as plain data: for JSON, and for the display of a run that is gone on with."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+
+def plain(value: Any) -> Any:
+    """State as data for JSON: a message becomes its type, its text and its tool calls."""
+    if isinstance(value, BaseMessage):
+        return {"type": value.type, "content": value.text, "tool_calls": getattr(value, "tool_calls", [])}
+    if isinstance(value, Mapping):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value
+
+
+def replay(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The progress events that led to a state, as far as the state still knows them: for a run that is gone on with."""
+    for node in (values.get("tree") or {}).values():
+        yield {"event": "node", **{key: node[key] for key in ("id", "parent_id", "depth", "kind", "score", "solved")}}
+    for draft in values.get("drafts") or []:
+        yield {"event": "draft", "round": draft["round"], "words": len(draft["text"].split())}
+        if draft["score"] is not None:
+            yield {"event": "critique", **{key: draft[key] for key in ("round", "score", "accepted")}}
+    for answer in values.get("answers") or []:
+        counted = {"references": len(answer["references"])} if answer["round"] else {}
+        yield {"event": "revision", **{key: answer[key] for key in ("round", "missing", "queries")}, **counted}
+    if usage := values.get("usage"):
+        yield {"event": "begin", **{key: usage[key] for key in ("model_calls", "total_tokens", "seconds")}}

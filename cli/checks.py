@@ -1,0 +1,50 @@
+"""Refuses, before anything is written, what a run could not do: models and sources that cannot be had."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from models.providers import OFFLINE, choose_model, get_model
+from state.context import Context, SearchContext
+from tools.corpus import open_corpus
+from tools.search import choose_search
+
+_LABELS = {OFFLINE: "offline extractive model", "local": "local corpus", "none": "no search", "tavily": "Tavily"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which model and search a run uses, and why; `helpers` holds the judge or critic if it is another model."""
+
+    model: str
+    model_reason: str
+    helpers: dict[str, str] = field(default_factory=dict)
+    search: str | None = None
+    search_reason: str | None = None
+
+    def lines(self) -> list[str]:
+        """The choice in words, one line each."""
+        said = [f"model: {_LABELS.get(self.model, self.model)} ({self.model_reason})"]
+        said += [f"{name.replace('_', ' ')}: {_LABELS.get(model, model)}" for name, model in self.helpers.items()]
+        if self.search:
+            said.append(f"search: {_LABELS[self.search]} ({self.search_reason})")
+        return said
+
+
+async def check(context: Context, given: Mapping[str, Any]) -> Choice:
+    """Look at every model and source that the settings name; `given` are those that do not come from the environment.
+
+    Raises:
+        Misuse: if one of them cannot be had; the text says what to do.
+    """
+    model, reason = choose_model(given.get("model"))
+    helpers = {name: value for name in ("judge_model", "critic_model") if (value := getattr(context, name, None))}
+    for name in (model, *helpers.values()):
+        get_model(name, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+    if not isinstance(context, SearchContext):
+        return Choice(str(model), reason, helpers)
+    search, search_reason = choose_search(context.search)
+    if search == "local":
+        await asyncio.to_thread(open_corpus, context.corpus)
+    return Choice(str(model), reason, helpers, search, search_reason)

@@ -1,0 +1,144 @@
+"""What a run has told so far, folded from its progress events, and how that looks, live or line by line."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.text import Text
+from rich.tree import Tree
+
+from cli.output import one_line, shown, stderr, table
+from state.context import Context
+
+Event = Mapping[str, Any]
+COST = ("model_calls", "total_tokens", "seconds")
+_PLUMBING = {"seq", "event", *COST}
+_NOTES_SHOWN = 3
+
+
+class Progress:
+    """The events of a run, put in order.
+
+    Attributes:
+        nodes: Events of nodes of a search tree, by id.
+        rounds: What is known of each round, by number.
+        notes: Everything else that happened, as lines.
+        cost: Calls, tokens and seconds up to the last event.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.nodes: dict[str, Event] = {}
+        self.rounds: dict[int, dict[str, Any]] = {}
+        self.notes: list[str] = []
+        self.cost: dict[str, float] = dict.fromkeys(COST, 0)
+        self._since = time.monotonic()
+
+    def add(self, event: Event) -> None:
+        """Take in the next event."""
+        if event["event"] == "node":
+            self.nodes[event["id"]] = event
+        elif "round" in event:
+            self.rounds.setdefault(event["round"], {}).update(details(event))
+        elif event["event"] not in ("begin", "end"):
+            self.notes.append(line(event))
+        if "seconds" in event:
+            self.cost = {name: event[name] for name in COST}
+            self._since = time.monotonic()
+
+    def status(self) -> str:
+        """What has been spent up to now, against the limits."""
+        limits, seconds = self.context, self.cost["seconds"] + time.monotonic() - self._since
+        parts = [
+            f"calls {self.cost['model_calls']:,}/{limits.max_model_calls:,}",
+            f"tokens {self.cost['total_tokens']:,}/{limits.max_total_tokens:,}",
+            f"{seconds:.1f}/{limits.max_seconds:,.0f} s",
+        ]
+        expansions = max((node["expansions"] for node in self.nodes.values()), default=0)
+        for name, done in (("expansions", expansions), ("rounds", max(self.rounds, default=0))):
+            if hasattr(limits, f"max_{name}"):
+                parts.insert(0, f"{name} {done}/{getattr(limits, f'max_{name}')}")
+        return "  ".join(parts)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The tree or the rounds, what else happened, and the cost: no higher than the screen."""
+        notes = self.notes[-_NOTES_SHOWN:]
+        room = max(console.height - len(notes) - 3, 1)
+        if self.nodes:
+            yield tree_view(self.nodes, room)
+        elif self.rounds:
+            columns, rows = as_table(self.rounds)
+            yield table(columns, rows[-room:])
+        for note in notes:
+            yield Text(note, style="dim", no_wrap=True, overflow="ellipsis")
+        yield Text(self.status(), style="bold", no_wrap=True, overflow="ellipsis")
+
+
+def details(event: Event) -> dict[str, Any]:
+    """What an event says, without its number, its name and the cost."""
+    return {key: value for key, value in event.items() if key not in _PLUMBING}
+
+
+def line(event: Event) -> str:
+    """An event as one plain line."""
+    said = (f"{key}={shown(value)}" for key, value in details(event).items())
+    return one_line(f"{event['event']}: {', '.join(said)}")
+
+
+def as_table(rounds: Mapping[int, Mapping[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    """Columns and rows of a table of rounds: a column for everything that was told of any of them."""
+    columns = list(dict.fromkeys(key for told in rounds.values() for key in told))
+    return columns, [[told.get(key) for key in columns] for told in rounds.values()]
+
+
+def tree_view(nodes: Mapping[str, Event], room: int) -> Tree:
+    """The tree in at most `room` lines: solved and high-scored nodes first, each with its ancestors."""
+    chosen = _choose(nodes, room)
+    branches: dict[str | None, Tree] = {}
+    for node_id in (node_id for node_id in nodes if node_id in chosen):
+        hidden = sum(node["parent_id"] == node_id for key, node in nodes.items() if key not in chosen)
+        label = _label(nodes[node_id], hidden)
+        parent = branches.get(nodes[node_id]["parent_id"])
+        branches[node_id] = parent.add(label) if parent else Tree(label)
+    return next(iter(branches.values()))
+
+
+def _choose(nodes: Mapping[str, Event], room: int) -> set[str]:
+    chosen: set[str] = set()
+    for best in sorted(nodes.values(), key=lambda node: (not node["solved"], -(node["score"] or 0))):
+        path: list[str] = []
+        current: str | None = best["id"]
+        while current is not None and current not in chosen:
+            path.append(current)
+            current = nodes[current]["parent_id"] if current in nodes else None
+        if len(chosen) + len(path) <= room:
+            chosen.update(path)
+    return chosen or {next(iter(nodes))}
+
+
+def _label(node: Event, hidden: int) -> Text:
+    text = Text(f"{node['id']} {node['kind']} {shown(node['score'])}", no_wrap=True, overflow="ellipsis")
+    if node["solved"]:
+        text.append(" solved", style="bold green")
+    if hidden:
+        text.append(f"  (+{hidden} more)", style="dim")
+    return text
+
+
+@contextmanager
+def display(progress: Progress) -> Iterator[None]:
+    """Show the progress live while the body runs, if stderr is a terminal that can be redrawn."""
+    if not redrawable():
+        yield
+        return
+    with Live(progress, console=stderr(), refresh_per_second=8, redirect_stdout=False, redirect_stderr=False):
+        yield
+
+
+def redrawable() -> bool:
+    """Whether stderr is a terminal on which lines can be drawn again."""
+    console = stderr()
+    return console.file.isatty() and not console.is_dumb_terminal

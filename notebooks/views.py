@@ -1,0 +1,130 @@
+"""How the notebooks show things: rows as a table, a graph and a search tree as pictures. Nothing here needs a network.
+
+The notebooks import it as `views`, because a kernel starts in the folder of its notebook.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import matplotlib.pyplot as plt
+from langgraph.graph import END, START
+from langgraph.graph.state import CompiledStateGraph
+from matplotlib.axes import Axes
+from matplotlib.text import Text
+
+from state.tree import Stats, Tree, TreeNode
+
+INK = "0.35"
+"""A grey for lines that are not to stand out."""
+
+
+class Table:
+    """Rows as a table, with a column for each key that occurs.
+
+    What stands in the cells is shown as text, never read as markup, because much of it is a model's.
+    """
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self.rows = rows
+
+    def _repr_html_(self) -> str:
+        columns = list(dict.fromkeys(key for row in self.rows for key in row))
+        head = "".join(f"<th style='text-align: left'>{escape(column)}</th>" for column in columns)
+        body = "".join(f"<tr>{''.join(_cell(row.get(column)) for column in columns)}</tr>" for row in self.rows)
+        # The class tells Jupyter to leave dollar signs alone.
+        return f"<table class='tex2jax_ignore'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
+    style = "text-align: left; vertical-align: top; white-space: pre-wrap; max-width: 40em"
+    return f"<td style='{style}'>{escape(text)}</td>"
+
+
+def draw_graph(graph: CompiledStateGraph[Any, Any, Any, Any]) -> None:
+    """Draw a graph from left to right: its nodes in a row, what leads on above it, what leads back below.
+
+    A solid arrow is always followed, a dashed one when a router says so.
+    """
+    drawn = graph.get_graph()
+    _, axes = plt.subplots(figsize=(1.55 * len(drawn.nodes), 2.2))
+    boxes = {name: axes.text(place, 0, _label(name), **_box(name)) for place, name in enumerate(drawn.nodes)}
+    for edge in drawn.edges:
+        _draw_edge(axes, boxes[edge.source], boxes[edge.target], "dashed" if edge.conditional else "solid")
+    axes.set(xlim=(-0.5, len(boxes) - 0.5), ylim=(-0.8, 1))
+    axes.axis("off")
+    axes.set_title(f"{graph.name}   (solid: always, dashed: if the router says so)", fontsize=10)
+    plt.show()
+
+
+def _label(name: str) -> str:
+    return name.strip("_").upper() if name in (START, END) else name
+
+
+def _draw_edge(axes: Axes, source: Text, target: Text, line: str) -> None:
+    """An arrow from one box of the row to another: straight to the next one, else in a bow."""
+    (start, _), (end, _) = source.get_position(), target.get_position()
+    arrow: dict[str, Any] = {"arrowstyle": "-|>", "linestyle": line, "color": INK}
+    if source is target:
+        arrow["connectionstyle"] = "arc3,rad=-1.8"
+        axes.annotate("", (start - 0.18, -0.16), (start + 0.18, -0.16), arrowprops=arrow)
+        return
+    arrow |= {"patchA": source.get_bbox_patch(), "patchB": target.get_bbox_patch()}
+    arrow["connectionstyle"] = f"arc3,rad={0 if end == start + 1 else -0.4}"
+    axes.annotate("", (end, 0), (start, 0), arrowprops=arrow)
+
+
+def draw_tree(tree: Tree, stats: Stats, best: Iterable[TreeNode] = ()) -> None:
+    """Draw a search tree from left to right, each node with its id, score and visits N.
+
+    Args:
+        tree: The nodes.
+        stats: Their statistics.
+        best: The nodes of the best trajectory, drawn bold and joined by thick lines.
+    """
+    rows = _rows(tree)
+    bold = {node["id"] for node in best}
+    depths = 1 + max(node["depth"] for node in tree.values())
+    _, axes = plt.subplots(figsize=(2.6 * depths, 0.6 * max(rows.values()) + 1.6))
+    for node in tree.values():
+        if node["parent_id"] is not None:
+            ends = [node["depth"] - 1, node["depth"]], [rows[node["parent_id"]], rows[node["id"]]]
+            axes.plot(*ends, color="black" if node["id"] in bold else INK, linewidth=3.5 if node["id"] in bold else 0.8)
+    for node_id, node in tree.items():
+        text = f"{node_id}{'  solved' if node['solved'] else ''}\n{_score(node)}   N {stats[node_id]['visits']}"
+        weight = "bold" if node_id in bold else "normal"
+        axes.text(node["depth"], rows[node_id], text, fontweight=weight, fontsize=9, **_box(node["kind"]))
+    axes.set(xlim=(-0.5, depths - 0.5), ylim=(max(rows.values()) + 0.6, -0.6))
+    axes.axis("off")
+    axes.set_title("square: calls a tool, round: answers, bold: the best trajectory", fontsize=10)
+    plt.show()
+
+
+def _rows(tree: Tree) -> dict[str, float]:
+    """The row of each node: leaves below each other, a parent in the middle of its children."""
+    rows: dict[str, float] = {}
+    leaves = 0
+
+    def place(node_id: str) -> float:
+        nonlocal leaves
+        below = [place(node["id"]) for node in tree.values() if node["parent_id"] == node_id]
+        rows[node_id] = (below[0] + below[-1]) / 2 if below else float(leaves)
+        leaves += not below
+        return rows[node_id]
+
+    for node in tree.values():
+        if node["parent_id"] is None:
+            place(node["id"])
+    return rows
+
+
+def _score(node: TreeNode) -> str:
+    return "not judged" if node["score"] is None else f"score {node['score']:.2f}"
+
+
+def _box(kind: str) -> dict[str, Any]:
+    """How a node is written: answers and the ends of a graph in round boxes, everything else in square ones."""
+    shape = "round" if kind in ("answer", START, END) else "square"
+    box = {"boxstyle": f"{shape},pad=0.4", "facecolor": "white", "edgecolor": "black"}
+    return {"ha": "center", "va": "center", "bbox": box}

@@ -1,0 +1,87 @@
+"""How tests call the command: in this process, or as a process of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cli.main import main
+from testing.openai_server import OpenAIServer
+from testing.script import Reply, Request
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@dataclass
+class Told:
+    """What came of a command."""
+
+    code: int
+    out: str
+    err: str
+
+
+Reflect = Callable[..., Told]
+
+
+@pytest.fixture(autouse=True)
+def away_from_the_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Run in an empty folder: the one of the project may hold a `.env`."""
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+
+
+@pytest.fixture
+def reflect(capsys: pytest.CaptureFixture[str]) -> Reflect:
+    """Return the command, called in this process."""
+
+    def call(*args: str) -> Told:
+        code = main(list(args))
+        captured = capsys.readouterr()
+        return Told(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Return what starts the command as a process; those that still run are killed in the end."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def popen(*args: str, **settings: str) -> subprocess.Popen[str]:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error::ResourceWarning", **settings}
+        pipe = subprocess.PIPE
+        command = [sys.executable, "-m", "cli", *args]
+        processes.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment))
+        return processes[-1]
+
+    yield popen
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def stubborn(request: Request) -> Reply:
+    """Answer differently each time, and never be content."""
+    number = int(request.key[:8], 16) + request.index
+    match request.schema:
+        case "Judgement":
+            return {"reasoning": "Not yet.", "score": number % 60 / 100, "solved": False}
+        case "Critique":
+            return {"critique": "Not yet.", "score": number % 60 / 100, "accept": False}
+        case "AnswerQuestion" | "ReviseAnswer":
+            missing = {"missing": "More.", "superfluous": ""}
+            return {"answer": f"{number}", "reflection": missing, "search_queries": [f"{number}"], "references": []}
+        case _:
+            return f"Answer {number}"
+
+
+@pytest.fixture
+def slow_server() -> Iterator[OpenAIServer]:
+    """Return a server whose every answer takes long enough to be interrupted."""
+    with OpenAIServer(stubborn, latency=0.3).threaded() as server:
+        yield server

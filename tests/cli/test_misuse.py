@@ -1,0 +1,107 @@
+"""Bad input: exit code 2, one line that says what to do, nothing written."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MISUSE = {
+    "no command": ([], "Missing command; see reflect --help"),
+    "unknown command": (["rum"], "No such command 'rum'"),
+    "no strategy": (["run"], "see reflect run --help"),
+    "unknown strategy": (["run", "lat", "Why?"], "did you mean lats? There are reflection, reflexion, lats"),
+    "unknown strategy drawn": (["draw", "xyz"], "there are reflection, reflexion, lats"),
+    "no question": (["run", "lats"], 'the question is empty: reflect run lats "your question"'),
+    "empty question": (["run", "lats", " \n"], "the question is empty"),
+    "question without quotes": (["run", "lats", "Why", "not?"], "(not?)"),
+    "unknown option": (["run", "lats", "Why?", "--rounds", "3"], "--rounds"),
+    "out of bounds": (["run", "lats", "Why?", "--n", "0"], "--n: Input should be greater than or equal to 1 (got 0)"),
+    "no number": (["run", "lats", "Why?", "--n", "many"], "--n: Input should be a valid integer"),
+    "no such choice": (["run", "lats", "Why?", "--grading", "x"], "--grading: Input should be 'each' or 'together'"),
+    "two at once": (["run", "lats", "Why?", "--n", "0", "--max-depth", "0"], "; --max-depth: "),
+    "unknown model": (["run", "lats", "Why?", "--model", "nonsense"], "model 'nonsense'"),
+    "unknown judge": (["run", "lats", "Why?", "--judge-model", "nonsense"], "model 'nonsense'"),
+    "no key for the model": (["run", "lats", "Why?", "--model", "openai:x"], "OPENAI_API_KEY"),
+    "no key for the critic": (["run", "reflection", "Why?", "--critic-model", "openai:x"], "OPENAI_API_KEY"),
+    "no key for the search": (["run", "reflexion", "Why?", "--search", "tavily"], "TAVILY_API_KEY"),
+    "missing corpus": (["run", "lats", "Why?", "--corpus", "nowhere"], "There is no folder nowhere"),
+    "empty corpus": (["run", "lats", "Why?", "--corpus", "."], "holds no document"),
+    "empty thread": (["run", "lats", "Why?", "--thread", ""], "--thread: the name is empty"),
+    "resume with a question": (["run", "lats", "Why?", "--resume"], "leave out the question"),
+    "critique without resume": (["run", "reflection", "Why?", "--critique", "accept"], "add --resume"),
+}
+
+
+@pytest.mark.parametrize(("args", "line"), MISUSE.values(), ids=MISUSE)
+def test_misuse(reflect: Any, args: list[str], line: str) -> None:
+    told = reflect(*args)
+    assert (told.code, told.out) == (2, "")
+    assert told.err.startswith("reflect: ")
+    assert told.err.count("\n") == 1
+    assert line in told.err
+    assert not Path(os.environ["REFLECT_HOME"]).exists()
+
+
+def test_nothing_to_resume(reflect: Any) -> None:
+    told = reflect("run", "lats", "--resume")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "nothing to resume" in told.err
+
+
+def test_no_such_thread(reflect: Any) -> None:
+    resumed, drawn = reflect("run", "lats", "--resume", "--thread", "x"), reflect("draw", "lats", "--thread", "x")
+    assert (resumed.code, drawn.code) == (2, 2)
+    assert "there is no such thread" in resumed.err
+    assert "there is no thread x" in drawn.err
+
+
+def test_thread_of_another_strategy_stays_as_it_is(reflect: Any) -> None:
+    assert reflect("run", "reflection", "Why?", "--thread", "t").code == 0
+    before = reflect("draw", "reflection", "--thread", "t").out
+    for args in (["run", "lats", "Why?", "--thread", "t"], ["draw", "lats", "--thread", "t"]):
+        told = reflect(*args)
+        assert (told.code, told.err.count("\n")) == (2, 1)
+        assert "thread t belongs to reflection, not to lats" in told.err
+    assert reflect("draw", "reflection", "--thread", "t").out == before
+    assert reflect("run", "reflection", "And?", "--thread", "t").code == 0
+
+
+def test_ended_thread_cannot_be_resumed(reflect: Any) -> None:
+    assert reflect("run", "reflection", "Why?", "--thread", "t").code == 0
+    assert "its last run has ended" in reflect("run", "reflection", "--resume", "--thread", "t").err
+
+
+def test_home_that_is_a_file(reflect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("file").touch()
+    monkeypatch.setenv("REFLECT_HOME", "file")
+    told = reflect("run", "reflection", "Why?")
+    assert (told.code, told.out) == (2, "")
+    assert "set REFLECT_HOME to another one" in told.err.splitlines()[-1]
+
+
+def test_file_that_is_no_database(reflect: Any) -> None:
+    home = Path(os.environ["REFLECT_HOME"])
+    home.mkdir()
+    (home / "threads.sqlite").write_text("no database, but certainly long enough to be looked at" * 20)
+    told = reflect("run", "reflection", "Why?")
+    assert (told.code, told.out) == (2, "")
+    assert "not a database" in told.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("url", ["mysql+x://me:secret@host/db", "postgresql+psycopg://me:secret@host/db"])
+def test_address_that_is_not_postgres_is_not_shown(reflect: Any, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    told = reflect("run", "reflection", "Why?")
+    assert told.code == 2
+    assert "DATABASE_URL" in told.err.splitlines()[-1]
+    assert "secret" not in told.err
+
+
+@pytest.mark.wire
+def test_postgres_that_cannot_be_reached(reflect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://me:secret@127.0.0.1:1/db")
+    told = reflect("run", "reflection", "Why?")
+    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
+    assert "DATABASE_URL cannot be used" in told.err
+    assert "secret" not in told.err

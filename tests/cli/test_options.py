@@ -1,0 +1,103 @@
+"""The options of `reflect run`: made from the settings, checked by them."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.options import make_context
+from cli.strategies import STRATEGIES, settings_of
+from state.context import LatsContext, ReflectionContext
+from state.errors import Misuse
+
+EVERY_OPTION = [
+    (name, "--" + setting.replace("_", "-"), field)
+    for name in STRATEGIES
+    for setting, field in settings_of(name).model_fields.items()
+    if setting != "checks"
+]
+
+
+@pytest.mark.parametrize(("strategy", "option", "field"), EVERY_OPTION, ids=lambda value: str(value)[:30])
+def test_every_setting_is_an_option_with_its_words_and_its_default(
+    reflect: Any, strategy: str, option: str, field: Any
+) -> None:
+    shown = " ".join(reflect("run", strategy, "--help").out.split())
+    assert f"{option} " in shown or f"{option}/" in shown
+    assert " ".join(field.description.split()) in shown
+    if field.default is not None and field.annotation is not bool:
+        assert f"Default: {field.default}." in shown
+
+
+def test_functions_are_no_option(reflect: Any) -> None:
+    assert "--checks" not in reflect("run", "reflection", "--help").out
+
+
+def test_bounds_and_choices_are_shown(reflect: Any) -> None:
+    shown = reflect("run", "lats", "--help").out
+    assert "--n 1..100" in shown
+    assert "--max-seconds >0..604800" in shown
+    assert "--grading each|together" in shown
+    assert "--revise-answers / --no-revise-answers" in shown
+
+
+def test_what_is_given_wins_over_the_environment_and_that_over_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFLECT_N", "7")
+    monkeypatch.setenv("REFLECT_MAX_DEPTH", "8")
+    context = make_context(LatsContext, {"n": "3"})
+    assert isinstance(context, LatsContext)
+    assert (context.n, context.max_depth, context.max_expansions) == (3, 8, 10)
+
+
+def test_a_value_out_of_bounds_names_its_option() -> None:
+    with pytest.raises(Misuse, match=r"^--n: Input should be greater than or equal to 1 \(got 0\)$"):
+        make_context(LatsContext, {"n": "0"})
+
+
+@pytest.mark.parametrize(("variable", "value"), [("REFLECT_MIN_WORDS", "0"), ("REFLECT_CRITIC", "nobody")])
+def test_a_bad_value_of_the_environment_names_its_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(Misuse, match=rf"^{variable}: .* \(got {value}\)$"):
+        make_context(ReflectionContext, {})
+
+
+def test_a_setting_that_is_no_text_cannot_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFLECT_CHECKS", "print")
+    with pytest.raises(Misuse, match="checks"):
+        make_context(ReflectionContext, {})
+
+
+def test_dotenv_fills_in_but_never_overrides(reflect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFLECT_N", "to be put back")
+    monkeypatch.delenv("REFLECT_N")
+    monkeypatch.setenv("REFLECT_MAX_DEPTH", "4")
+    Path(".env").write_text("REFLECT_N=0\nREFLECT_MAX_DEPTH=0\n")
+    told = reflect("run", "lats", "Why?")
+    assert (told.code, told.err) == (2, "reflect: REFLECT_N: Input should be greater than or equal to 1 (got 0)\n")
+
+
+def test_unreadable_dotenv_is_misuse(reflect: Any) -> None:
+    Path(".env").write_bytes(b"MODEL=\xff\xfe")
+    told = reflect("threads")
+    assert told.code == 2
+    assert told.err.startswith("reflect: .env cannot be read")
+
+
+@pytest.mark.parametrize("args", [["--help"], ["run", "lats", "--help"]], ids=" ".join)
+def test_help_loads_no_framework(args: list[str]) -> None:
+    heavy = {"langgraph", "langchain_core", "langchain_openai", "openai", *(["pydantic"] if len(args) == 1 else [])}
+    program = (
+        f"import sys; from cli.main import main; main({args!r}); print({heavy!r} & sys.modules.keys(), file=sys.stderr)"
+    )
+    root = str(Path(__file__).parent.parent.parent)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root)
+    assert done.stderr == "set()\n"
+
+
+def test_help_explains_the_exit_codes(reflect: Any) -> None:
+    shown = reflect("--help").out
+    assert [code for code in ("  0  ", "  1  ", "  2  ", "  3  ", "  130  ") if code not in shown] == []

@@ -1,0 +1,105 @@
+"""What is shown: cleaned texts, trees and rounds that fit."""
+
+import pytest
+from rich.console import Console
+
+from cli.output import clean, one_line, shown
+from cli.progress import Progress, line
+from state.context import LatsContext, ReflectionContext
+
+COST = {"model_calls": 3, "total_tokens": 1200, "seconds": 0.0}
+
+
+def node(node_id: str, score: float | None = 0.5, solved: bool = False) -> dict[str, object]:
+    parent = node_id.rpartition(".")[0] or None
+    place = {"id": node_id, "parent_id": parent, "depth": node_id.count(".")}
+    return {
+        "seq": 1,
+        "event": "node",
+        **place,
+        "expansions": 1,
+        "kind": "answer",
+        "score": score,
+        "solved": solved,
+        **COST,
+    }
+
+
+def drawn(progress: Progress, height: int = 24, width: int = 80) -> list[str]:
+    console = Console(width=width, height=height, color_system=None)
+    with console.capture() as captured:
+        console.print(progress)
+    return captured.get().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("plain\n\ttext", "plain\n\ttext"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("a\x1bcb", "ab"),
+        ("\x9b2Jx\x90q", "xq"),
+        ("over\rwritten\r\nline", "overwritten\nline"),
+        ("\x1b", ""),
+        ("\u202eevil\u2066", "evil"),
+        ("family 👨‍👩‍👧 é 日本", "family 👨‍👩‍👧 é 日本"),
+        ("[bold]no markup[/bold] :smile:", "[bold]no markup[/bold] :smile:"),
+        ("lone \ud800", "lone "),
+    ],
+)
+def test_clean(text: str, cleaned: str) -> None:
+    assert clean(text) == cleaned
+
+
+def test_one_line_is_short() -> None:
+    assert one_line("a\n b\t c" + "x" * 500, 10) == "a b cxxxx…"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), (True, "yes"), (0.5, "0.50"), (3, "3"), (["a", "b"], "a; b"), ([], "-"), ("", "-")]
+)
+def test_values_are_shown(value: object, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_line_tells_an_event_without_its_cost() -> None:
+    event = {"seq": 4, "event": "search", "query": "a\x1b[31m\nb", "results": 2, **COST}
+    assert line(event) == "search: query=a b, results=2"
+
+
+def test_tree_is_shown_with_its_scores() -> None:
+    progress = Progress(LatsContext())
+    for event in (node("0", None), node("0.0", 0.25), node("0.1", 1.0, solved=True)):
+        progress.add(event)
+    tree, status = drawn(progress)[:3], drawn(progress)[-1]
+    assert tree == ["0 answer -", "├── 0.0 answer 0.25", "└── 0.1 answer 1.00 solved"]
+    assert status.startswith("expansions 1/10  calls 3/150  tokens 1,200/1,000,000  ")
+
+
+def test_tree_fits_on_the_screen_and_keeps_the_best() -> None:
+    progress = Progress(LatsContext())
+    progress.add(node("0"))
+    for first in range(10):
+        progress.add(node(f"0.{first}", 0.1))
+        for second in range(10):
+            progress.add(node(f"0.{first}.{second}", 0.9 if (first, second) == (7, 7) else 0.1))
+    lines = drawn(progress, height=12, width=30)
+    assert len(lines) <= 12
+    assert max(map(len, lines)) <= 30
+    assert any("0.7.7 answer 0.90" in line for line in lines)
+    assert sum(int(line.partition("(+")[2].partition(" ")[0]) for line in lines if "(+" in line) > 0
+
+
+def test_rounds_are_a_table_of_what_was_told() -> None:
+    progress = Progress(ReflectionContext())
+    progress.add({"event": "begin", "strategy": "reflection", **COST})
+    progress.add({"event": "draft", "round": 1, "words": 12, **COST})
+    progress.add({"event": "critique", "round": 1, "score": 0.5, "accepted": False, **COST})
+    progress.add({"event": "draft", "round": 2, "words": 15, **COST})
+    progress.add({"event": "invalid_output", "schema": "Critique", "problem": "[red]bad[/red]", **COST})
+    header, first, second, note, status = [" ".join(line.split()) for line in drawn(progress)]
+    assert (header, first, second) == ("round words score accepted", "1 12 0.50 no", "2 15 - -")
+    assert note == "invalid_output: schema=Critique, problem=[red]bad[/red]"
+    assert status.startswith("rounds 2/3 calls 3/150")

@@ -1,0 +1,203 @@
+"""`reflect run` offline: answers, threads, JSON, a person as the critic, and what the other commands show of it."""
+
+import json
+import os
+import shlex
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.strategies import STRATEGIES
+
+QUESTION = "Why is reflection useful in AI?"
+ARTEFACTS = {"reflection": {"drafts"}, "reflexion": {"answers", "sources"}, "lats": {"tree", "stats", "expansions"}}
+
+
+def lines_of(text: str, start: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(start)]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_answer_and_outcome_on_stdout_the_rest_on_stderr(reflect: Any, strategy: str) -> None:
+    told = reflect("run", strategy, QUESTION)
+    *answer, blank, outcome = told.out.splitlines()
+    assert told.code == 0
+    assert "".join(answer)
+    assert blank == ""
+    assert outcome.partition(":")[0] in ("solved", "limit_reached", "exhausted")
+    assert "model: offline extractive model (because" in told.err
+    assert lines_of(told.err, "cost: ")
+    assert "\x1b" not in told.out + told.err
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_json_is_one_object_with_the_artefact(reflect: Any, strategy: str) -> None:
+    told = reflect("run", strategy, QUESTION, "--json")
+    data = json.loads(told.out)
+    common = {"strategy", "thread", "model", "model_reason", "search", "search_reason", "answer", "outcome", "usage"}
+    assert data.keys() == common | ARTEFACTS[strategy] | {"waiting_for"}
+    assert (data["strategy"], data["model"], data["waiting_for"]) == (strategy, "offline", None)
+    assert data["usage"]["model_calls"] > 0
+    assert data["search"] == (None if strategy == "reflection" else "local")
+
+
+def test_messages_in_json_are_plain(reflect: Any) -> None:
+    tree = json.loads(reflect("run", "lats", QUESTION, "--json").out)["tree"]
+    messages = [message for node in tree.values() for message in node["messages"]]
+    assert {frozenset(message) for message in messages} == {frozenset({"type", "content", "tool_calls"})}
+    assert {message["type"] for message in messages} == {"ai", "tool"}
+
+
+def test_piped_progress_is_one_line_an_event(reflect: Any) -> None:
+    told = reflect("run", "lats", QUESTION, "--max-expansions", "1")
+    nodes = [line for line in told.err.splitlines() if " calls: node: " in line]
+    assert len(nodes) == len(
+        json.loads(reflect("run", "lats", QUESTION, "--max-expansions", "1", "--json").out)["tree"]
+    )
+    assert "id=0, parent_id=-, depth=0" in nodes[0]
+
+
+def test_run_without_an_answer_fails(reflect: Any) -> None:
+    told = reflect("run", "lats", QUESTION, "--max-total-tokens", "1")
+    assert told.code == 1
+    assert told.out.startswith("failed: max_total_tokens=1 ")
+
+
+def test_limit_is_an_answer(reflect: Any) -> None:
+    told = reflect("run", "reflection", "Why?", "--min-words", "9999", "--max-rounds", "2")
+    assert told.code == 0
+    assert "limit_reached: max_rounds=2 reached" in told.out
+
+
+def test_thread_goes_on(reflect: Any) -> None:
+    first = reflect("run", "reflection", QUESTION, "--thread", "t")
+    again = reflect("run", "reflection", "Say more.", "--thread", "t")
+    assert (first.code, again.code) == (0, 0)
+    assert "thread t (new)" in first.err
+    assert "thread t (continued)" in again.err
+    header, row = reflect("threads").out.splitlines()
+    assert header == "thread\tstrategy\tlast step\tstatus\tquestion"
+    assert row.split("\t")[:2] == ["t", "reflection"]
+    assert row.endswith("Say more.")
+
+
+def test_thread_without_a_name_gets_one_and_says_so(reflect: Any) -> None:
+    told = reflect("run", "reflection", QUESTION)
+    [line] = lines_of(told.err, "ask on with: ")
+    command = shlex.split(line.removeprefix("ask on with: reflect "))
+    assert command[3].startswith("reflection-20")
+    assert "(continued)" in reflect(*command[:-1], "And then?").err
+
+
+def test_file_lies_in_the_home_for_its_owner_only(reflect: Any) -> None:
+    reflect("run", "reflection", QUESTION)
+    home = Path(os.environ["REFLECT_HOME"])
+    assert home.stat().st_mode & 0o077 == 0
+    assert sqlite3.connect(home / "threads.sqlite").execute("SELECT count(*) > 0 FROM checkpoints").fetchone() == (1,)
+
+
+def test_person_is_waited_for(reflect: Any) -> None:
+    asked = reflect("run", "reflection", QUESTION, "--critic", "human", "--thread", "t")
+    assert (asked.code, asked.out) == (3, "")
+    assert asked.err.endswith(
+        'waits for a critique; give it with: reflect run reflection --thread t --resume --critique "accept"\n'
+    )
+    blocked = reflect("run", "reflection", "Another question", "--thread", "t")
+    assert blocked.code == 2
+    assert "thread t has an unfinished run: go on with it: reflect run reflection --thread t --resume" in blocked.err
+    assert reflect("threads").out.splitlines()[1].split("\t")[3] == "waiting for a person"
+
+
+def test_critique_goes_on_with_the_settings_of_the_run(reflect: Any) -> None:
+    settings = ["--critic", "human", "--max-rounds", "2"]
+    assert reflect("run", "reflection", QUESTION, *settings, "--thread", "t").code == 3
+    rejected = reflect("run", "reflection", "--resume", "--critique", "too short")
+    assert rejected.code == 3
+    assert "round=1, score=0.50, accepted=no" in rejected.err
+    accepted = reflect("run", "reflection", "--resume", "--thread", "t", "--critique", "accept", "--json")
+    data = json.loads(accepted.out)
+    assert accepted.code == 0
+    assert data["outcome"] == {"status": "solved", "reason": "accepted in round 2 with a score of 1.00"}
+    assert [draft["critique"] for draft in data["drafts"]] == ["too short", ""]
+
+
+def test_waiting_in_json_says_for_what(reflect: Any) -> None:
+    told = reflect("run", "reflection", QUESTION, "--critic", "human", "--json", "--thread", "t")
+    again = reflect("run", "reflection", "--resume", "--json")
+    assert (told.code, again.code) == (3, 3)
+    data = json.loads(told.out)
+    assert data == json.loads(again.out)
+    assert (data["answer"], data["waiting_for"]["draft"]) == (None, data["drafts"][0]["text"])
+
+
+def test_critique_that_nobody_waits_for(reflect: Any, slow_thread: str) -> None:
+    told = reflect("run", "reflection", "--resume", "--thread", slow_thread, "--critique", "x")
+    assert told.code == 2
+    assert "does not wait for a critique" in told.err
+
+
+@pytest.fixture
+def slow_thread(reflect: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return a thread that was broken off before its first step."""
+
+    def no_progress(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cli.progress.Progress.add", no_progress)
+        told = reflect("run", "reflection", QUESTION, "--thread", "broken")
+    assert told.code == 130
+    assert "go on with: reflect run reflection --thread broken --resume" in told.err
+    return "broken"
+
+
+def test_interrupted_before_the_run_began(reflect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cli.run.check", interrupted)
+    told = reflect("run", "reflection", QUESTION)
+    assert (told.code, told.err) == (130, "interrupted before the run began; nothing was written\n")
+    assert not Path(os.environ["REFLECT_HOME"]).exists()
+
+
+def test_broken_off_run_goes_on(reflect: Any, slow_thread: str) -> None:
+    assert reflect("threads").out.splitlines()[1].split("\t")[3] == "unfinished"
+    told = reflect("run", "reflection", "--resume")
+    assert told.code == 0
+    assert f"thread {slow_thread} (resumed)" in told.err
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_strategy_is_drawn_as_mermaid(reflect: Any, strategy: str) -> None:
+    told = reflect("draw", strategy)
+    assert told.code == 0
+    assert "graph TD;" in told.out
+    assert "finish --> __end__;" in told.out
+
+
+def test_tree_of_a_run_is_drawn(reflect: Any) -> None:
+    run = json.loads(reflect("run", "lats", QUESTION, "--thread", "t", "--n", "2", "--json").out)
+    lines = reflect("draw", "lats", "--thread", "t").out.splitlines()
+    assert len(lines) == len(run["tree"])
+    assert lines[0].startswith(f"0 {run['tree']['0']['kind']} N={run['stats']['0']['visits']} Q=")
+    assert "UCT" not in lines[0]
+    assert all(" UCT=" in line for line in lines[1:])
+    assert len([line for line in lines if " best " in line]) == 1
+    assert len([line for line in lines if " solved " in line]) == sum(n["solved"] for n in run["tree"].values())
+
+
+def test_rounds_of_a_run_are_drawn(reflect: Any) -> None:
+    reflect("run", "reflection", "Why?", "--min-words", "9999", "--max-rounds", "2", "--thread", "t")
+    header, *rounds = reflect("draw", "reflection", "--thread", "t").out.splitlines()
+    assert header == "round\twords\tscore\taccepted"
+    assert [line.split("\t")[0] for line in rounds] == ["1", "2"]
+
+
+def test_strategies_are_listed_with_their_settings(reflect: Any) -> None:
+    _, *rows = reflect("strategies").out.splitlines()
+    assert [row.split("\t")[0] for row in rows] == list(STRATEGIES)
+    assert "--exploration-weight" in rows[-1]
+    assert "--max-model-calls" not in rows[-1]

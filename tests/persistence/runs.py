@@ -1,0 +1,84 @@
+"""Runs that are stored: the saver, the model's script, and what of a state has to be the same in every run."""
+
+import hashlib
+import random
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph.state import CompiledStateGraph
+
+from graphs import lats, reflection, reflexion
+from testing.script import Reply, Request, ToolUse
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+Saver = BaseCheckpointSaver[Any]
+
+GRAPHS: dict[str, Graph] = {"lats": lats.graph, "reflection": reflection.graph, "reflexion": reflexion.graph}
+QUESTION: dict[str, Any] = {"messages": [("user", "Why does reflection help?")]}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "lats": {"search": "local", "n": 3, "max_expansions": 4, "max_depth": 20},
+    "reflection": {"max_rounds": 3},
+    "reflexion": {"search": "local", "max_rounds": 2},
+}
+THREAD: RunnableConfig = {"configurable": {"thread_id": "thread"}}
+
+
+@asynccontextmanager
+async def open_saver(
+    database: str,
+    sqlite: type[AsyncSqliteSaver] = AsyncSqliteSaver,
+    postgres: type[AsyncPostgresSaver] = AsyncPostgresSaver,
+) -> AsyncIterator[Saver]:
+    if database.endswith(".sqlite"):
+        async with sqlite.from_conn_string(database) as saver:
+            yield saver
+    else:
+        async with postgres.from_conn_string(database) as saver:
+            await saver.setup()
+            yield saver
+
+
+def stored(strategy: str, saver: Saver) -> Graph:
+    """The strategy's graph with a checkpointer."""
+    return GRAPHS[strategy].builder.compile(checkpointer=saver)
+
+
+def script(request: Request) -> Reply:
+    """Never satisfied, and the same for the same text: two candidates differ only by their index."""
+    chance = random.Random(hashlib.sha256(f"{request.text}{request.index}".encode()).digest())
+    score, number = chance.random(), chance.randrange(10**6)
+    reflection = {"missing": f"Proof {number}.", "superfluous": ""}
+    if request.schema == "Judgement":
+        return {"reasoning": f"Judgement {number}.", "score": score, "solved": False}
+    if request.schema == "Critique":
+        return {"critique": f"Critique {number}.", "score": score, "accept": False}
+    if request.schema == "AnswerQuestion":
+        return {"answer": "Draft.", "reflection": reflection, "search_queries": [f"reflection {number}"]}
+    if request.schema == "ReviseAnswer":
+        found = re.findall(r'"url": "([^"]+)"', request.text)
+        queries = [f"self-critique {number}"]
+        return {"answer": "So [1].", "reflection": reflection, "search_queries": queries, "references": found[-1:]}
+    if request.tools and request.tool_choice != "none":
+        return ToolUse("search", {"query": f"reflection {number}"})
+    return f"Answer {number}."
+
+
+def content(value: Any) -> Any:
+    """A state without what differs from run to run: the ids of messages and calls, the run's id and its seconds."""
+    if isinstance(value, BaseMessage):
+        calls = [(call["name"], call["args"]) for call in getattr(value, "tool_calls", [])]
+        return value.type, value.text, calls
+    if isinstance(value, dict):
+        return {
+            key: content(item)
+            for key, item in value.items()
+            if key not in ("run_id", "seconds") and not (key == "id" and "text" in value)
+        }
+    return [content(item) for item in value] if isinstance(value, list) else value

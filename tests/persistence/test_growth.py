@@ -1,0 +1,50 @@
+"""What is stored grows linearly with the tree, and stays close to the size of the tree itself."""
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+
+from bench.checkpoints import grow, sqlite_size, tree_bytes
+
+TREE, OWED = 1_900_000, 2_500_000
+STORED_IN_POSTGRES = b"""
+SELECT (SELECT sum(length(checkpoint::text) + length(metadata::text)) FROM checkpoints)
+     + (SELECT sum(length(blob)) FROM checkpoint_blobs)
+     + (SELECT sum(length(blob)) FROM checkpoint_writes)
+"""
+
+
+def check(stored_half: int, stored: int, tree: int) -> None:
+    """All checkpoints of a tree of 501 nodes, of one of 1,001 nodes, and the larger tree itself, in bytes."""
+    assert tree == pytest.approx(TREE, rel=0.03)
+    assert stored <= OWED * tree / TREE
+    assert stored / 1001 <= 1.02 * stored_half / 501
+
+
+def test_a_tree_of_1000_nodes_in_sqlite(tmp_path: Path) -> None:
+    half, whole = (sqlite_size(tmp_path / f"{number}.sqlite", expansions=number) for number in (100, 200))
+    assert (half.nodes, whole.nodes) == (501, 1001)
+    check(half.stored, whole.stored, whole.tree)
+    assert whole.file / whole.nodes <= 1.05 * half.file / half.nodes
+
+
+async def grow_in_postgres(url: str, expansions: int) -> tuple[int, int]:
+    """Bytes of all checkpoints of a tree, and of the tree itself."""
+    async with AsyncPostgresSaver.from_conn_string(url) as saver:
+        await saver.setup()
+        tree = await grow(saver, expansions)
+        async with await psycopg.AsyncConnection.connect(url) as connection:
+            row = await (await connection.execute(STORED_IN_POSTGRES)).fetchone()
+        await saver.adelete_thread("large")
+    assert row is not None
+    return int(row[0]), tree_bytes(tree)
+
+
+@pytest.mark.postgres
+@pytest.mark.xdist_group("postgres")
+async def test_a_tree_of_1000_nodes_in_postgres(postgres_url: str) -> None:
+    stored_half, _ = await grow_in_postgres(postgres_url, 100)
+    stored, tree = await grow_in_postgres(postgres_url, 200)
+    check(stored_half, stored, tree)
