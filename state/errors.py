@@ -8,7 +8,8 @@
     │   ├── MissingKey
     │   ├── BadCorpus
     │   ├── WrongThread
-    │   └── NoDatabase
+    │   ├── NoDatabase
+    │   └── SandboxMissing
     ├── LimitReached           a limit of the run forbids the next call
     ├── ModelFailed            a model could not be brought to answer
     ├── InvalidOutput          a model answered, but never in the form asked for
@@ -53,6 +54,10 @@ class WrongThread(Misuse):
 
 class NoDatabase(Misuse):
     """Raised when the database cannot be reached or opened."""
+
+
+class SandboxMissing(Misuse):
+    """Raised when code would have to run outside a sandbox, and that was not allowed."""
 
 
 class LimitReached(ReflectError):

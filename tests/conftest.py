@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ ROOT = Path(__file__).parent.parent
 RECORDED = ROOT.parent / "shared" / "recorded"
 LOOPBACK_MARKERS = ("wire", "studio", "postgres", "notebook")
 SETTINGS = re.compile(
-    r"OPENAI_API_KEY|OPENAI_BASE_URL|TAVILY_API_KEY|TAVILY_BASE_URL|MODEL|JUDGE_MODEL|CRITIC_MODEL|DATABASE_URL"
+    r"OPENAI_API_KEY|OPENAI_BASE_URL|TAVILY_API_KEY|TAVILY_BASE_URL|WIKIPEDIA_URL|MODEL|JUDGE_MODEL|CRITIC_MODEL|DATABASE_URL"
     r"|(LANGSMITH|LANGCHAIN|REFLECT)_.*"
 )
+
+HAS_SANDBOX = shutil.which("bwrap") is not None or os.environ.get("REQUIRE_SANDBOX") == "1"
 
 # Read once, when langgraph is imported: must stand before any test module is.
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
@@ -22,7 +25,7 @@ os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 SHARED_SERVERS = ("tests/studio/", "tests/persistence/")
 
 
-class FolderScheduling(LoadScopeScheduling):
+class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
     """Gives the tests of a folder that shares a server to one worker, and every other test to whichever is free."""
 
     def _split_scope(self, nodeid: str) -> str:
@@ -49,6 +52,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.get_closest_marker(name) for name in LOOPBACK_MARKERS):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"]))
+        if not HAS_SANDBOX and item.get_closest_marker("sandbox"):
+            item.add_marker(pytest.mark.skipif(True, reason="bubblewrap is not installed"))
 
 
 @pytest.fixture(autouse=True)

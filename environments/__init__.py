@@ -1,0 +1,1 @@
+"""Tasks that answer an action with an observation and a reward."""

@@ -1,0 +1,135 @@
+"""Mini crosswords of 5 x 5 letters (Tree of Thoughts, section 4.3)."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from environments.base import State, Task, Transition, over, refuse
+from state.errors import Misuse
+
+SIZE = 5
+BLANK = "_"
+CLUES = (*(f"h{row}" for row in range(1, SIZE + 1)), *(f"v{column}" for column in range(1, SIZE + 1)))
+"""The names of the ten clues: rows from above, then columns from the left."""
+
+_ACTION = re.compile(r"([hv][1-5])\s*[.:]?\s+([a-z]+)", re.IGNORECASE)
+
+
+class Entry(NamedTuple):
+    """A word for a clue."""
+
+    clue: str
+    """One of `CLUES`."""
+    word: str
+    """In capitals; of any length."""
+
+
+class Crosswords:
+    """The puzzles as an environment.
+
+    A task's `data["clues"]` are the ten clues in the order of `CLUES`, `gold` the 25 letters of the solution. The state
+    holds the board, and for each clue 0 (open), 1 (entered) or 2 (overwritten since). A task ends when the board is
+    full; the reward is the share of words that are right. A word that only confirms the letters of a full board is
+    taken all the same, as in the published search.
+    """
+
+    name = "crosswords"
+    actions = "`h1. apple` or `v3. apple`: a clue that is open, and a word of five letters"
+
+    def __init__(self, *, overwrite: bool = False) -> None:
+        """Choose the rules: whether a word may overwrite letters, and a clue be entered again."""
+        self._overwrite = overwrite
+
+    def start(self, task: Task) -> State:
+        """Return the state with an empty board.
+
+        Raises:
+            Misuse: if the task has not ten clues, or a solution of other than 25 letters.
+        """
+        clues, gold = task.get("data", {}).get("clues", []), task.get("gold", BLANK * SIZE**2)
+        if len(clues) != len(CLUES) or len(gold) != SIZE**2:
+            raise Misuse(f"A mini crossword needs {len(CLUES)} clues, and a solution of {SIZE**2} letters if any.")
+        return {"task": task, "board": BLANK * SIZE**2, "status": [0] * len(CLUES), "done": False}
+
+    def public(self, state: State) -> str:
+        """Return the clues, and what stands in their squares."""
+        clues = state["task"]["data"]["clues"]
+        lines = zip(CLUES, clues, words(state["board"]), strict=True)
+        return "\n".join(f"{name}. {clue}: {word}" for name, clue, word in lines)
+
+    def answer(self, state: State) -> str:
+        """Return the board, a row a line; empty while no letter is entered."""
+        board: str = state["board"]
+        return "" if set(board) == {BLANK} else "\n".join(" ".join(row) for row in words(board)[:SIZE])
+
+    async def step(self, state: State, action: str) -> Transition:
+        """Enter a word."""
+        entry = parse_entry(action)
+        if entry is None or len(entry.word) != SIZE:
+            return refuse(state, f"The word must have {SIZE} letters." if entry else "Invalid action.", self.actions)
+        number = CLUES.index(entry.clue)
+        if state["status"][number] == 1 and not self._overwrite:
+            return over(state) if state["done"] else refuse(state, f"{entry.clue} is entered already.", self.actions)
+        before = words(state["board"])
+        if not self._overwrite and not _fits(before[number], entry.word):
+            return refuse(state, f"{entry.word} does not fit into {before[number]}.", self.actions)
+        return self._entered(state, number, entry.word)
+
+    def _entered(self, state: State, number: int, word: str) -> Transition:
+        board = list(state["board"])
+        board[_squares(number)] = word
+        after = words(board)
+        pairs = zip(state["status"], words(state["board"]), after, strict=True)
+        status = [old if _fits(before, now) else 2 for old, before, now in pairs]
+        status[number] = 1
+        new = {**state, "board": "".join(board), "status": status, "done": BLANK not in board}
+        reward = self.score(state["task"], self.answer(new)).get("word") if new["done"] else None
+        return Transition(new, "\n".join(after[:SIZE]), reward, new["done"])
+
+    def same(self, action: str) -> str:
+        """Return clue and word in lower case."""
+        entry = parse_entry(action)
+        return f"{entry.clue}. {entry.word.lower()}" if entry else " ".join(action.casefold().split())
+
+    def score(self, task: Task, answer: str) -> dict[str, float]:
+        """Return the share of letters and of words that are right, and whether all are ("letter", "word", "game")."""
+        gold = task.get("gold")
+        if gold is None:
+            return {}
+        board = read_board(answer)
+        letter = sum(a == b for a, b in zip(board, gold, strict=True)) / SIZE**2
+        word = sum(a == b for a, b in zip(words(board), words(gold), strict=True)) / len(CLUES)
+        return {"letter": letter, "word": word, "game": float(letter == 1)}
+
+
+def parse_entry(text: str) -> Entry | None:
+    """Read an action such as `h1. apple`; None if the text is none. Case does not matter."""
+    found = _ACTION.fullmatch(text.strip())
+    return Entry(found[1].lower(), found[2].upper()) if found else None
+
+
+def words(board: Sequence[str]) -> list[str]:
+    """Return what stands in the squares of the ten clues, from the 25 letters of a board."""
+    return ["".join(board[_squares(number)]) for number in range(len(CLUES))]
+
+
+def read_board(text: str) -> str:
+    """Read a board from an answer: 25 letters, or five lines of letters set apart, if need be after "Output:".
+
+    What is missing is blank, what is too much is left out; no text is refused.
+    """
+    if re.fullmatch(rf"[A-Za-z{BLANK}]{{{SIZE**2}}}", text):
+        return text.upper()
+    lines = text.rpartition("Output:\n")[2].strip().split("\n")[:SIZE]
+    rows = ["".join(line.split(" ")[:SIZE])[:SIZE].ljust(SIZE, BLANK) for line in lines]
+    return "".join(rows).upper().ljust(SIZE**2, BLANK)[: SIZE**2]
+
+
+def _squares(number: int) -> slice:
+    """Return where on the board the squares of a clue lie."""
+    return slice(number * SIZE, (number + 1) * SIZE) if number < SIZE else slice(number - SIZE, None, SIZE)
+
+
+def _fits(squares: str, word: str) -> bool:
+    """Return whether a word leaves the letters as they are."""
+    return all(square in (BLANK, letter) for square, letter in zip(squares, word, strict=True))
