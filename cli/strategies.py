@@ -39,6 +39,21 @@ STRATEGIES = {
         "a question is hard, first tries tend to fail, and more calls are worth it",
         "LatsContext",
     ),
+    "chain_of_thought": Strategy(
+        "Thinks step by step; of several samples the most frequent answer wins.",
+        "a question needs reasoning but no search, or as the baseline of all others",
+        "ChainOfThoughtContext",
+    ),
+    "react": Strategy(
+        "Thinks, acts and observes in turns, with tools or in an environment.",
+        "an answer needs several look-ups or calculations, each depending on the last",
+        "ReactContext",
+    ),
+    "trials": Strategy(
+        "Tries a task several times, and learns from each failure.",
+        "success can be told: by tests, by a reward, or by a judge",
+        "TrialsContext",
+    ),
 }
 
 

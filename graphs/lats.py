@@ -14,7 +14,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Overwrite
 
 from models.calls import takes_n
-from nodes.chat import answer, model_of
+from nodes.chat import complete, model_of
 from nodes.expand import Candidate, Expansion, as_node, history
 from nodes.research import search_tools
 from nodes.step import Step, Update, node, stop
@@ -134,7 +134,8 @@ async def conclude(state: SearchState, step: Step[LatsContext]) -> AIMessage | N
     trajectory = [*history(path(state["tree"], best["id"])), HumanMessage(prompts.CONCLUDE)]
     prompt = prompts.ACT.format_messages(conversation=state["messages"], trajectory=trajectory)
     try:
-        return await answer(step, step.context.model, prompt, search_tools(step, state["run_id"]))
+        tools = search_tools(step, state["run_id"])
+        return AIMessage(await complete(step, step.context.model, prompt, tools=tools))
     except (LimitReached, ModelFailed):
         return None
 

@@ -85,6 +85,10 @@ class Meter:
         for name, amount in amounts.items():
             self._usage[name] += amount  # type: ignore[literal-required]
 
+    def add(self, usage: Usage) -> None:
+        """Charge what a strategy inside this one has spent; its time has passed here as well."""
+        self.count(**{name: amount for name, amount in usage.items() if name != "seconds"})  # type: ignore[arg-type]
+
     def check(self) -> None:
         """Raise LimitReached if no further call may be sent."""
         self._refuse(0)

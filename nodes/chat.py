@@ -1,7 +1,8 @@
 """How nodes talk to models: plain text, candidates, and structured output that is validated until it fits."""
 
+import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -13,11 +14,12 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.utils.json import parse_json_markdown
 from pydantic import BaseModel, ValidationError
 
-from models.calls import request
+from models.calls import request, takes_n, takes_seed
 from models.providers import get_model
 from nodes.step import Step
 from state.context import Context, Model
-from state.errors import InvalidOutput, ModelFailed
+from state.errors import InvalidOutput, LimitReached, ModelFailed
+from tools.run import with_call_ids
 
 T = TypeVar("T", bound=BaseModel)
 ATTEMPTS = 3
@@ -45,16 +47,76 @@ async def write(step: Step[Any], model: Model, messages: Sequence[BaseMessage]) 
     raise InvalidOutput(f"no text in {ATTEMPTS} attempts: the model called a tool instead")
 
 
-async def answer(
-    step: Step[Any], model: Model, messages: Sequence[BaseMessage], tools: Sequence[BaseTool]
-) -> AIMessage:
-    """Let a model answer in plain text from a conversation that holds calls of these tools, but call none of them."""
+async def complete(
+    step: Step[Any],
+    model: Model,
+    messages: Sequence[BaseMessage],
+    *,
+    stop: list[str] | None = None,
+    tools: Sequence[BaseTool] = (),
+) -> str:
+    """Let a model go on with a text, which does not reach the `messages` stream.
+
+    Args:
+        step: The node that asks.
+        model: Which model to ask.
+        messages: The prompt.
+        stop: Texts before which the reply ends.
+        tools: Tools whose calls stand in the prompt; none of them may be called.
+
+    Raises:
+        ModelFailed: if the model calls a tool instead.
+    """
     chat = model_of(step, model)
     bound = chat.bind_tools(tools, tool_choice="none") if tools else chat
-    reply = (await request(bound, messages, step.meter))[0]
-    if not reply.text:
-        raise ModelFailed("the model called a tool where it had to answer")
-    return AIMessage(reply.text, id=reply.id)
+    options: dict[str, Any] = {"stop": stop} if stop else {}
+    reply = (await request(bound, messages, step.meter, **options))[0]
+    if not reply.text.strip():
+        raise ModelFailed("the model called a tool where it had to write text")
+    return reply.text
+
+
+async def sample_texts(
+    step: Step[Any], model: Model, messages: Sequence[BaseMessage], n: int, seed: int | None = None
+) -> list[str]:
+    """Draw n texts at once: in one request where the provider has `n`, else in n requests.
+
+    Samples that fail are missing.
+
+    Raises:
+        LimitReached, ModelFailed: if there is not a single one.
+    """
+    chat = model_of(step, model)
+    stops: list[LimitReached | ModelFailed] = []
+
+    async def draw(first: int, count: int) -> list[str]:
+        options: dict[str, Any] = {"seed": seed + first} if seed is not None and takes_seed(chat) else {}
+        try:
+            replies = await request(chat, messages, step.meter, n=count, **options)
+        except (LimitReached, ModelFailed) as reason:
+            stops.append(reason)
+            return []
+        missing = await _together(draw(first + place, 1) for place in range(len(replies), count))
+        return [*(reply.text for reply in replies[:count] if reply.text), *missing]
+
+    texts = await draw(0, n) if takes_n(chat) else await _together(draw(place, 1) for place in range(n))
+    if not texts:
+        raise stops[0] if stops else ModelFailed("the model called a tool where it had to write text")
+    return texts
+
+
+async def _together(draws: Iterable[Coroutine[Any, Any, list[str]]]) -> list[str]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(draw) for draw in draws]
+    return [text for task in tasks for text in task.result()]
+
+
+async def call_tools(
+    step: Step[Any], model: Model, messages: Sequence[BaseMessage], tools: Sequence[BaseTool]
+) -> AIMessage:
+    """Let a model call tools or answer; its message has an id for each call, and no metadata of the provider's."""
+    reply = (await request(model_of(step, model).bind_tools(tools), messages, step.meter))[0]
+    return with_call_ids(reply.model_copy(update={"response_metadata": {}, "usage_metadata": None}))
 
 
 async def ask(

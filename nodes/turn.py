@@ -1,7 +1,7 @@
 """How every run begins and ends: one question in, one answer with its outcome out."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -18,12 +18,23 @@ from tools.corpus import open_corpus
 from tools.search import choose_search
 
 
-def begin(strategy: str, schema: type[C], **reset: Any) -> RunnableLambda[Any, Update]:
+async def nothing_more(_: Mapping[str, Any], __: Step[Any]) -> Update:
+    """What most strategies have to prepare at the beginning of a turn."""
+    return {}
+
+
+def begin(
+    strategy: str,
+    schema: type[C],
+    prepare: Callable[[Mapping[str, Any], Step[C]], Awaitable[Update]] = nothing_more,
+    **reset: Any,
+) -> RunnableLambda[Any, Update]:
     """The node that begins a turn: refuses misuse, and clears what an earlier question on the thread has left.
 
     Args:
         strategy: Name of the graph; a thread belongs to the first one that ran on it.
         schema: The settings of the graph.
+        prepare: What else the strategy does at the beginning: `(state, step) -> update`.
         reset: The strategy's own channels with their first values.
     """
 
@@ -39,7 +50,7 @@ def begin(strategy: str, schema: type[C], **reset: Any) -> RunnableLambda[Any, U
         search = await _check_search(step.context)
         step.emit("begin", strategy=strategy, **models, **search)
         fresh = {"run_id": uuid4().hex, "answer": None, "outcome": None}
-        return {"strategy": strategy, "settings": step.context.given(), **fresh, **reset}
+        return {"strategy": strategy, "settings": step.context.given(), **fresh, **reset, **await prepare(state, step)}
 
     return begin
 

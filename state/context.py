@@ -172,3 +172,80 @@ class LatsContext(SearchContext):
     seed: int | None = Field(
         default=None, description="Seed for models that take one; the same seed gives the same tree."
     )
+
+
+class ActingContext(SearchContext):
+    """Settings of strategies that act: in an environment, or with tools."""
+
+    environment: Literal["questions", "fever", "game24", "crosswords", "programming"] | None = Field(
+        default=None, description="Kind of tasks, with its actions and its reward. Default: open questions, with tools."
+    )
+    docstore: str | None = Field(
+        default=None,
+        description="Articles of the environments questions and fever: 'wikipedia', a folder or a JSONL file. "
+        "Default: those that the task brings.",
+    )
+    unsafe_code: bool = Field(
+        default=False, description="Whether programs may run as plain processes where bubblewrap is missing."
+    )
+    examples: bool = Field(default=True, description="Whether the prompt shows worked examples (few-shot).")
+    max_context_tokens: int = Field(
+        default=100_000, ge=500, le=10_000_000, description="Longest prompt, in estimated tokens; older steps are cut."
+    )
+
+
+class ReactContext(ActingContext):
+    """Settings of `graphs.react`."""
+
+    mode: Literal["tools", "text"] = Field(
+        default="tools", description="Native tool calls, or Thought / Action / Observation as text."
+    )
+    max_actions: int = Field(default=8, ge=1, le=1000, description="Most actions in one run.")
+    max_repeats: int = Field(
+        default=3, ge=1, le=1000, description="Most times in a row that one action may bring the same observation."
+    )
+    answer_at_limit: bool = Field(
+        default=True, description="Whether an agent that is stopped by max_actions is asked for its best answer."
+    )
+    tools: SkipJsonSchema[list[Any]] = Field(
+        default_factory=list,
+        exclude=True,
+        description="In Python: tools beside the search and the calculator.",
+    )
+
+
+class ChainOfThoughtContext(ActingContext):
+    """Settings of `graphs.chain_of_thought`."""
+
+    samples: int = Field(default=1, ge=1, le=1000, description="Answers sampled at once; the most frequent one wins.")
+    seed: int | None = Field(default=None, description="Seed for models that take one.")
+
+
+class TrialsContext(ReactContext):
+    """Settings of `graphs.trials`."""
+
+    actor: Literal["react", "chain_of_thought"] = Field(default="react", description="The strategy that makes a trial.")
+    max_trials: int = Field(default=3, ge=1, le=100, description="Most trials of one task.")
+    reflection: Literal["none", "last_attempt", "reflexion", "last_attempt_and_reflexion"] = Field(
+        default="reflexion", description="What the next trial is told of the earlier ones."
+    )
+    memory_size: int = Field(
+        default=3, ge=1, le=100, description="Most reflections that a trial is shown (the paper's Omega)."
+    )
+    evaluator: Literal["environment", "judge"] | None = Field(
+        default=None,
+        description="Who says whether a trial has solved the task: the environment's reward, or a judge that never "
+        "sees the right answer. Default: the environment if there is one, else the judge.",
+    )
+    judge_model: Model = Field(
+        default=None,
+        validation_alias=AliasChoices("judge_model", "JUDGE_MODEL"),
+        description="Model of the judge. Default: the same as model.",
+    )
+    min_score: float = Field(default=0.7, ge=0, le=1, description="Lowest score at which the judge's word counts.")
+    experience: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Name under which reflections are kept for later runs, and looked up at the start of this one. "
+        "Default: nothing is kept.",
+    )

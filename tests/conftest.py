@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,8 @@ def pytest_configure() -> None:
     """Forget the developer's settings before a fixture of any scope, or a module, can see them."""
     for name in _settings():
         del os.environ[name]
+    # Started in the background, a shell lets us ignore Ctrl-C; whatever a test starts would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,0 +1,153 @@
+"""ReAct (Yao et al. 2023, arXiv 2210.03629): thoughts and actions take turns until the agent answers.
+
+    begin -> think <-> act -> finish
+
+`think` asks for the next step, as text or as native tool calls; `act` carries it out, in an environment or with tools.
+What goes wrong with an action is told to the agent and counted, and the run goes on.
+"""
+
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage
+from langgraph.graph import END, START, StateGraph
+
+from nodes.acting import ActionStep, Move, in_environment, read_move, with_tools
+from nodes.agent import actions_of, callable_tools, enter, environment_of, text_prompt, tools_of, tools_prompt
+from nodes.chat import call_tools, complete
+from nodes.step import Step, Update, node, stop
+from nodes.turn import begin, end
+from prompts import react as prompts
+from state.context import ReactContext
+from state.errors import LimitReached, ModelFailed
+from state.run import Output, RunState
+from state.trial import ActingInput
+
+
+class ReactState(RunState, ActingInput):
+    """State of a run: the world as the last action left it, and the steps taken, which are the artefact."""
+
+    world: dict[str, Any]
+    request: str
+    hints: str
+    steps: list[ActionStep]
+    move: Move | None
+    reward: float | None
+
+
+class ReactOutput(Output):
+    """What a run returns. `reward` (0..1) is the environment's; None where there is none."""
+
+    steps: list[ActionStep]
+    reward: float | None
+
+
+@node(ReactContext)
+async def think(state: ReactState, step: Step[ReactContext]) -> Update:
+    """Ask for the next step, unless the actions are used up or the agent goes round in circles."""
+    context, steps = step.context, state["steps"]
+    if len(steps) >= context.max_actions:
+        return stop("limit_reached", f"max_actions={context.max_actions} reached (actions={len(steps)})")
+    if stuck(steps, context.max_repeats):
+        return stop("limit_reached", f"max_repeats={context.max_repeats} reached: {steps[-1]['action']!r:.100} again")
+    environment, tools = await environment_of(context), tools_of(step, state["run_id"])
+    if context.mode == "text":
+        prompt = text_prompt(state, step, actions_of(environment, tools))
+        move = read_move(await complete(step, context.model, prompt, stop=["\nObservation"]))
+    else:
+        reply = await call_tools(step, context.model, tools_prompt(state, step), callable_tools(environment, tools))
+        calls = reply.tool_calls or reply.invalid_tool_calls
+        named = ", ".join(f"{call['name']}({call['args']})" for call in calls)
+        move = Move(thought=reply.text, action=named, answer=None if calls else reply.text, messages=[reply])
+    return {"move": move}
+
+
+@node(ReactContext)
+async def act(state: ReactState, step: Step[ReactContext]) -> Update:
+    """Carry the step out, and tell the agent what came of it."""
+    move, environment, tools = state["move"], await environment_of(step.context), tools_of(step, state["run_id"])
+    assert move is not None
+    if not move["action"] and move["answer"] is None:
+        step.meter.count(parse_failures=1)
+        told = prompts.UNREADABLE.format(actions=actions_of(environment, tools))
+        return taken(
+            state, step, ActionStep(thought=move["thought"], action="", observation=told, valid=False, messages=[])
+        )
+    if environment is None and move["answer"] is not None:
+        return {"answer": move["answer"], **finished(len(state["steps"]), None)}
+    if environment is None:
+        effect = await with_tools(step, move, tools)
+    else:
+        effect = await in_environment(environment, step.context.environment or "", move, state["world"])
+        step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
+    update = taken(state, step, effect.step) | {"world": effect.world, "reward": effect.reward, "answer": effect.answer}
+    return update | (finished(len(update["steps"]), effect.reward) if effect.done else {})
+
+
+@node(ReactContext)
+async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
+    """Return the agent's answer; one that was stopped is asked for its best."""
+    text = state["answer"] or (await best_answer(state, step) if step.context.answer_at_limit else None)
+    return end(state, step, AIMessage(text) if text else None)
+
+
+def taken(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Update:
+    """The update that records a step."""
+    number = len(state["steps"]) + 1
+    step.emit("action", number=number, action=done["action"], observation=done["observation"], valid=done["valid"])
+    return {"steps": [*state["steps"], done], "move": None}
+
+
+def finished(actions: int, reward: float | None) -> Update:
+    """The outcome of an agent that has answered; whether that solves the task, only a reward can say."""
+    if reward is None:
+        return stop("solved", f"the agent answered after {actions} actions")
+    return stop(
+        "solved" if reward >= 1 else "exhausted", f"finished after {actions} actions with a reward of {reward:g}"
+    )
+
+
+def stuck(steps: list[ActionStep], repeats: int) -> bool:
+    """Whether the last actions and their observations have been the same more than `repeats` times in a row."""
+    last = [(taken["action"], taken["observation"]) for taken in steps[-repeats - 1 :]]
+    return len(last) > repeats and len(set(last)) == 1
+
+
+async def best_answer(state: ReactState, step: Step[ReactContext]) -> str | None:
+    """The answer of an agent that may not act any more; None if it has none or the limits forbid to ask."""
+    environment, tools = await environment_of(step.context), tools_of(step, state["run_id"])
+    if step.context.mode == "text":
+        prompt = text_prompt(state, step, actions_of(environment, tools), closing=f"\n{prompts.BEST_ANSWER}")
+    else:
+        prompt = tools_prompt(state, step, closing=prompts.BEST_ANSWER)
+    try:
+        text = await complete(step, step.context.model, prompt, tools=callable_tools(environment, tools))
+    except (LimitReached, ModelFailed):
+        return None
+    move = read_move(text)
+    return move["answer"] or move["action"] or move["thought"] or None
+
+
+def after_think(state: ReactState) -> Literal["act", "finish"]:
+    """Act, unless something has ended the run."""
+    return "finish" if state["outcome"] else "act"
+
+
+def after_act(state: ReactState) -> Literal["think", "finish"]:
+    """Think on, unless something has ended the run."""
+    return "finish" if state["outcome"] else "think"
+
+
+builder: StateGraph[Any, ReactContext, Any, Any] = StateGraph(
+    ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput
+)
+builder.add_node("begin", begin("react", ReactContext, enter, steps=[], move=None, reward=None))
+builder.add_node("think", think)
+builder.add_node("act", act)
+builder.add_node("finish", finish)
+builder.add_edge(START, "begin")
+builder.add_edge("begin", "think")
+builder.add_conditional_edges("think", after_think)
+builder.add_conditional_edges("act", after_act)
+builder.add_edge("finish", END)
+
+graph = builder.compile(name="react")

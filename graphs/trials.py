@@ -1,0 +1,158 @@
+"""Reflexion's trials (Shinn et al. 2023, arXiv 2303.11366, algorithm 1): attempt, evaluate, reflect, attempt again.
+
+    begin -> attempt -> evaluate -> reflect -> attempt -> ... -> finish
+
+`attempt` lets the actor, another strategy, try the task from the start; `evaluate` asks the environment's reward, or
+a judge that does not know the right answer; `reflect` draws a lesson from a failure, which the next trial is shown.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from langgraph.graph import END, START, StateGraph
+
+from graphs import chain_of_thought, react
+from nodes.agent import environment_of
+from nodes.attempts import attempt_text, judge, reflect_on, settings_for, with_tests
+from nodes.lessons import advice, keep, recall
+from nodes.step import Step, Update, node, stop
+from nodes.turn import begin, end
+from state.context import ActingContext, ChainOfThoughtContext, ReactContext, TrialsContext
+from state.run import Output, RunState
+from state.trial import ActingInput, Trial
+
+ACTORS: dict[str, tuple[Any, type[ActingContext]]] = {
+    "react": (react.graph, ReactContext),
+    "chain_of_thought": (chain_of_thought.graph, ChainOfThoughtContext),
+}
+
+
+class TrialsState(RunState, ActingInput):
+    """State of a run; the trials are its artefact. `given` is the task, `earlier` are reflections of earlier runs."""
+
+    given: dict[str, Any] | None
+    earlier: list[str]
+    trials: list[Trial]
+
+
+class TrialsOutput(Output):
+    """What a run returns."""
+
+    trials: list[Trial]
+
+
+async def prepare(state: Mapping[str, Any], step: Step[TrialsContext]) -> Update:
+    """Refuse a task that is not of the environment, and recall what earlier runs have learned."""
+    task, environment = state.get("task"), await environment_of(step.context)
+    if environment and task:
+        environment.start(task)
+    if task and step.context.environment == "programming":
+        task = await with_tests(step, task)
+    earlier = await recall(step, state["messages"][-1].text)
+    return {"given": task, "earlier": earlier, "task": None, "advice": None}
+
+
+@node(TrialsContext)
+async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
+    """Let the actor try the task from the start, with what was learned so far."""
+    trials = state["trials"]
+    if len(trials) >= step.context.max_trials:
+        return stop("limit_reached", f"max_trials={step.context.max_trials} reached (trials={len(trials)})")
+    step.meter.check()
+    actor, schema = ACTORS[step.context.actor]
+    told = advice(trials, state["earlier"], step.context)
+    inputs = {"messages": state["messages"], "task": state["given"], "advice": told}
+    result = await actor.ainvoke(inputs, context=settings_for(schema, step))
+    step.meter.add(result["usage"])
+    trial = Trial(
+        trial=len(trials) + 1,
+        answer=result["answer"],
+        reward=result["reward"],
+        score=None,
+        solved=False,
+        outcome=f"{result['outcome']['status']}: {result['outcome']['reason']}",
+        attempt=attempt_text(result),
+        reflection="",
+    )
+    return {"trials": [*trials, trial]}
+
+
+@node(TrialsContext)
+async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
+    """Ask whether the last trial has solved the task, and end the run if it has."""
+    *earlier, trial = state["trials"]
+    if uses_judge(step.context):
+        judged = await judge(step, question(state), trial["attempt"])
+        solved = judged.solved and judged.score >= step.context.min_score and trial["answer"] is not None
+        trial = {**trial, "score": judged.score, "solved": solved}
+    else:
+        trial = {**trial, "solved": trial["reward"] is not None and trial["reward"] >= 1}
+    told = {name: trial[name] for name in ("trial", "answer", "reward", "score", "solved")}
+    step.emit("trial", **told)
+    update: Update = {"trials": [*earlier, trial]}
+    return update | (stop("solved", f"solved in trial {trial['trial']}") if trial["solved"] else {})
+
+
+@node(TrialsContext)
+async def reflect(state: TrialsState, step: Step[TrialsContext]) -> Update:
+    """Draw a lesson from the failed trial, where the next trial would be shown one."""
+    *earlier, trial = state["trials"]
+    if step.context.reflection in ("none", "last_attempt") or trial["trial"] >= step.context.max_trials:
+        return {}
+    verdict = f"This did not solve the task. {trial['outcome']}"
+    lesson = await reflect_on(step, question(state), trial["attempt"], verdict)
+    await keep(step, question(state), lesson)
+    step.emit("reflection", trial=trial["trial"], reflection=lesson)
+    return {"trials": [*earlier, {**trial, "reflection": lesson}]}
+
+
+@node(TrialsContext)
+async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
+    """Answer with the best trial: a solved one, else that of the highest reward or score, of equals the last."""
+    answered = [trial for trial in state["trials"] if trial["answer"] is not None]
+    best = max(answered, key=rank, default=None)
+    return end(state, step, AIMessage(best["answer"] or "") if best else None)
+
+
+def rank(trial: Trial) -> tuple[bool, float, int]:
+    """What makes one trial better than another."""
+    known = [value for value in (trial["reward"], trial["score"]) if value is not None]
+    return trial["solved"], max(known, default=-1.0), trial["trial"]
+
+
+def question(state: TrialsState) -> str:
+    """What was asked."""
+    return state["messages"][-1].text
+
+
+def uses_judge(context: TrialsContext) -> bool:
+    """Whether a judge evaluates, not the environment."""
+    return context.evaluator == "judge" or (context.evaluator is None and context.environment is None)
+
+
+def unless_ended(then: str) -> Any:
+    """A router to the next node that goes to the end if something has ended the run."""
+
+    def route(state: TrialsState) -> str:
+        return "finish" if state["outcome"] else then
+
+    return route
+
+
+builder: StateGraph[Any, TrialsContext, Any, Any] = StateGraph(
+    TrialsState, context_schema=TrialsContext, input_schema=ActingInput, output_schema=TrialsOutput
+)
+builder.add_node("begin", begin("trials", TrialsContext, prepare, trials=[]))
+builder.add_node("attempt", attempt)
+builder.add_node("evaluate", evaluate)
+builder.add_node("reflect", reflect)
+builder.add_node("finish", finish)
+builder.add_edge(START, "begin")
+builder.add_edge("begin", "attempt")
+builder.add_conditional_edges("attempt", unless_ended("evaluate"), ["evaluate", "finish"])
+builder.add_conditional_edges("evaluate", unless_ended("reflect"), ["reflect", "finish"])
+builder.add_conditional_edges("reflect", unless_ended("attempt"), ["attempt", "finish"])
+builder.add_edge("finish", END)
+
+graph = builder.compile(name="trials")

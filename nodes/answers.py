@@ -1,0 +1,42 @@
+"""Answers inside texts: where they stand, and when two of them are the same."""
+
+import re
+from typing import Any
+
+from environments.actions import parse_action
+from environments.metrics import normalise_answer
+
+_FINISH = re.compile(r"finish\s*\[", re.IGNORECASE)
+_LABEL = re.compile(r"(?:final\s+)?answer\s*:\s*", re.IGNORECASE)
+
+
+def find_answer(text: str, environment: str = "") -> str:
+    """The answer that a text ends with: after `Finish[`, else after the last `Answer:`, else the last line.
+
+    A program or a board of letters is the whole text, from which the environment reads it.
+    """
+    if environment in ("programming", "crosswords"):
+        return text.strip()
+    if finishes := list(_FINISH.finditer(text)):
+        action = parse_action(text[finishes[-1].start() :])
+        return action.argument if action else ""
+    if labels := list(_LABEL.finditer(text)):
+        return text[labels[-1].end() :].strip().split("\n")[0].strip()
+    lines = text.strip().splitlines()
+    return lines[-1].strip() if lines else ""
+
+
+def normal_form(answer: str, environment: str = "") -> str:
+    """What is counted when samples vote: answers that differ only in form are one."""
+    if environment == "game24":
+        return re.sub(r"\s+", "", answer.casefold())
+    if environment in ("programming", "crosswords"):
+        return answer.strip()
+    return normalise_answer(answer)
+
+
+def material(world: dict[str, Any]) -> str:
+    """The articles that a task brings with it, as text; empty if it brings none."""
+    data = (world.get("task") or {}).get("data") or {}
+    articles = data.get("supporting") or []
+    return "".join(f"{title}: {''.join(sentences)}\n\n" for title, sentences in articles)

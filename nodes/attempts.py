@@ -1,0 +1,82 @@
+"""One attempt of another strategy, and whether it has solved the task."""
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from nodes.chat import ask, complete
+from nodes.step import Step
+from nodes.transcript import quoted
+from prompts import trials as prompts
+from state.context import ActingContext, TrialsContext
+from state.errors import ModelFailed
+from state.schemas import Judgement
+
+MOST_TESTS = 5
+"""Tests of its own that a model may write for one task."""
+
+
+def settings_for(schema: type[ActingContext], step: Step[TrialsContext]) -> ActingContext:
+    """The settings of an actor: those of the run that it knows, within what the run may still spend."""
+    context, usage = step.context, step.meter.usage
+    shared = {name: getattr(context, name) for name in schema.model_fields if name in type(context).model_fields}
+    limits = {
+        "max_model_calls": max(step.meter.calls_left, 1),
+        "max_total_tokens": max(context.max_total_tokens - usage["total_tokens"], 1),
+        "max_seconds": max(step.meter.seconds_left, 0.001),
+    }
+    return schema.model_validate(shared | limits)
+
+
+def attempt_text(result: Mapping[str, Any]) -> str:
+    """What an actor did, as text: its steps, its first sample, or just its answer."""
+    lines: list[str] = []
+    for number, taken in enumerate(result.get("steps") or [], 1):
+        lines += [f"Thought {number}: {taken['thought']}", f"Action {number}: {taken['action']}"]
+        lines += [f"Observation {number}: {taken['observation']}"]
+    if not lines and result.get("samples"):
+        lines = [result["samples"][0]["text"]]
+    return "\n".join(lines or [str(result.get("answer") or "(nothing)")])
+
+
+async def with_tests(step: Step[TrialsContext], task: dict[str, Any]) -> dict[str, Any]:
+    """A programming task with tests that the model wrote itself, if it shows none of its own.
+
+    What is no assertion that can be parsed is left out.
+    """
+    data = task.get("data") or {}
+    if data.get("tests"):
+        return task
+    written = await complete(step, step.context.model, prompts.WRITE_TESTS.format_messages(request=task["question"]))
+    tests = [line.strip() for line in written.splitlines() if _is_test(line.strip(), data.get("entry_point", ""))]
+    step.emit("tests", tests=tests)
+    return {**task, "data": {**data, "tests": tests[:MOST_TESTS]}}
+
+
+def _is_test(line: str, entry_point: str) -> bool:
+    try:
+        body = ast.parse(line).body
+    except (SyntaxError, ValueError):
+        return False
+    return len(body) == 1 and isinstance(body[0], ast.Assert) and entry_point in line
+
+
+async def judge(step: Step[TrialsContext], request: str, attempt: str) -> Judgement:
+    """A judge's opinion of an attempt. It never sees the right answer."""
+    prompt = prompts.JUDGE.format_messages(request=quoted("request", request), attempt=quoted("trajectory", attempt))
+    return await ask(step, step.context.judge_model or step.context.model, prompt, Judgement)
+
+
+async def reflect_on(step: Step[TrialsContext], request: str, attempt: str, verdict: str) -> str:
+    """A lesson drawn from a failed attempt, never empty.
+
+    Raises:
+        LimitReached, ModelFailed: if there is none to be had.
+    """
+    prompt = prompts.REFLECT.format_messages(
+        request=quoted("request", request), attempt=quoted("trajectory", attempt), verdict=quoted("verdict", verdict)
+    )
+    lesson = (await complete(step, step.context.model, prompt)).strip()
+    if not lesson:
+        raise ModelFailed("the reflection is empty")
+    return lesson

@@ -1,0 +1,33 @@
+"""What strategies that act are given, and the record of a trial."""
+
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
+
+from state.run import Input
+
+
+class ActingInput(Input):
+    """What a strategy that acts is given: beside the question a task, and advice from earlier attempts, as text.
+
+    `task` is an `environments.base.Task`; without one the question itself is the task.
+    """
+
+    task: NotRequired[dict[str, Any] | None]
+    advice: NotRequired[str | None]
+
+
+class Trial(TypedDict):
+    """One attempt from the start (Reflexion). `reward` is the environment's, `score` the judge's; either may be None.
+
+    `attempt` is what was done, as text; `reflection` the lesson drawn from it, empty if none was.
+    """
+
+    trial: int
+    answer: str | None
+    reward: float | None
+    score: float | None
+    solved: bool
+    outcome: str
+    attempt: str
+    reflection: str
