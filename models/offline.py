@@ -23,6 +23,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
+from models.offline_grading import grade
 from models.offline_reading import Reading, read
 from models.offline_schema import Filler
 from models.offline_writing import NOTE, moves
@@ -163,6 +164,8 @@ class OfflineChatModel(BaseChatModel):
         forced = _forced(reading, tools, choice)
         if forced:
             return "", [(forced["name"], Filler(reading, forced.get("parameters", {}), variant).fill())]
+        if reading.verdict:
+            return str(grade(reading, reading.draft)), []
         found = None if choice == "none" else _search_tool(tools)
         steps = moves(reading, found is not None)
         step = steps[variant % len(steps)]

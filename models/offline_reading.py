@@ -16,7 +16,7 @@ LONG_REQUEST = 40
 UNCITABLE = re.compile(r"\s*\[\d+\]")
 """Marks such as [3] in a source, which would pass for citations of ours."""
 
-_LEAVES = "conversation|request|draft|critique|thought|action|observation|answer|source"
+_LEAVES = "conversation|request|draft|critique|thought|action|observation|answer|source|verdict"
 _BLOCK = re.compile(rf"<({_LEAVES}|trajectory|candidate)\b[^>]*>(.*?)</\1\s*>", re.S)
 _QUOTED = re.compile(r"(?<!\w)([\"'])(.+?)\1(?!\w)")
 _FOLLOW_UP = re.compile(
@@ -49,6 +49,8 @@ class Reading:
     draft: str
     """The last draft or answer; empty when there is none since the request."""
     critique: str
+    verdict: str
+    """What is said of an attempt that failed; empty unless a lesson is to be drawn from one."""
     candidates: tuple["Reading", ...] = ()
 
     @cached_property
@@ -142,6 +144,7 @@ def _reading(pieces: Sequence[Piece]) -> Reading:
         searches=sum(piece.kind == "action" for piece in pieces[at:]),
         draft=_standing(pieces[at:]) or _last(pieces, "draft"),
         critique=_last(pieces, "critique"),
+        verdict=_last(pieces, "verdict"),
         candidates=tuple(_reading([*shared, *_blocks(piece.text)]) for piece in pieces if piece.kind == "candidate"),
     )
 

@@ -29,14 +29,12 @@ def settings_for(schema: type[ActingContext], step: Step[TrialsContext]) -> Acti
 
 
 def attempt_text(result: Mapping[str, Any]) -> str:
-    """What an actor did, as text: its steps, its first sample, or just its answer."""
-    lines: list[str] = []
-    for number, taken in enumerate(result.get("steps") or [], 1):
-        lines += [f"Thought {number}: {taken['thought']}", f"Action {number}: {taken['action']}"]
-        lines += [f"Observation {number}: {taken['observation']}"]
-    if not lines and result.get("samples"):
-        lines = [result["samples"][0]["text"]]
-    return "\n".join(lines or [str(result.get("answer") or "(nothing)")])
+    """What an actor did, as quoted text: its steps or its first sample, and its answer."""
+    parts: list[str] = []
+    for taken in result.get("steps") or []:
+        parts += [quoted(tag, taken[tag]) for tag in ("thought", "action", "observation") if taken[tag]]
+    parts += [quoted("thought", drawn["text"]) for drawn in (result.get("samples") or [])[:1]]
+    return "\n".join([*parts, quoted("answer", result["answer"] or "(none)")])
 
 
 async def with_tests(step: Step[TrialsContext], task: dict[str, Any]) -> dict[str, Any]:
