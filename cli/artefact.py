@@ -20,7 +20,8 @@ def plain(value: Any) -> Any:
 def replay(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The progress events that led to a state, as far as the state still knows them: for a run that is gone on with."""
     for node in (values.get("tree") or {}).values():
-        yield {"event": "node", **{key: node[key] for key in ("id", "parent_id", "depth", "kind", "score", "solved")}}
+        told = {key: node[key] for key in ("id", "parent_id", "depth", "kind", "score", "solved")}
+        yield {"event": "node", **told, "expansions": values["expansions"]}
     for draft in values.get("drafts") or []:
         yield {"event": "draft", "round": draft["round"], "words": len(draft["text"].split())}
         if draft["score"] is not None:
@@ -28,5 +29,12 @@ def replay(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for answer in values.get("answers") or []:
         counted = {"references": len(answer["references"])} if answer["round"] else {}
         yield {"event": "revision", **{key: answer[key] for key in ("round", "missing", "queries")}, **counted}
+    for number, taken in enumerate(values.get("steps") or [], 1):
+        yield {"event": "action", "round": number, **{key: taken[key] for key in ("action", "observation", "valid")}}
+    for number, drawn in enumerate(values.get("samples") or [], 1):
+        yield {"event": "sample", "round": number, "answer": drawn["answer"]}
+    for trial in values.get("trials") or []:
+        told = {key: trial[key] for key in ("answer", "reward", "score", "solved", "reflection")}
+        yield {"event": "trial", "round": trial["trial"], **told}
     if usage := values.get("usage"):
         yield {"event": "begin", **{key: usage[key] for key in ("model_calls", "total_tokens", "seconds")}}

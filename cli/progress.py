@@ -39,10 +39,11 @@ class Progress:
 
     def add(self, event: Event) -> None:
         """Take in the next event."""
+        number = event.get("round", event.get("number", event.get("trial")))
         if event["event"] == "node":
             self.nodes[event["id"]] = event
-        elif "round" in event:
-            self.rounds.setdefault(event["round"], {}).update(details(event))
+        elif number is not None:
+            self.rounds.setdefault(number, {}).update(details(event))
         elif event["event"] not in ("begin", "end"):
             self.notes.append(line(event))
         if "seconds" in event:

@@ -17,6 +17,7 @@ from cli.output import say, stderr
 from cli.progress import Progress, display, line, redrawable
 from cli.report import report, report_interruption, show_draft
 from cli.request import Request, Run
+from cli.store import open_store
 from cli.strategies import load, settings_of
 from cli.threads import (
     Graph,
@@ -87,8 +88,8 @@ async def _advance(request: Request, done: Run) -> None:
     context = make_context(schema, settings)
     if not request.resume:
         done.choice = await check(context, settings)
-    async with open_saver() as saver:
-        graph = load(request.strategy, saver)
+    async with open_saver() as saver, open_store(context) as store:
+        graph = load(request.strategy, saver, store)
         done.thread, state = await _choose_thread(request, graph, saver)
         if request.resume:
             settings = {**settings_kept(state), **settings}

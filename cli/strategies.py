@@ -10,6 +10,7 @@ from state.errors import UnknownStrategy
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
+    from langgraph.store.base import BaseStore
 
     from state.context import Context
 
@@ -76,8 +77,10 @@ def settings_of(name: str) -> "type[Context]":
     return schema
 
 
-def load(name: str, saver: "BaseCheckpointSaver[Any] | None" = None) -> "CompiledStateGraph[Any, Any, Any, Any]":
+def load(
+    name: str, saver: "BaseCheckpointSaver[Any] | None" = None, store: "BaseStore | None" = None
+) -> "CompiledStateGraph[Any, Any, Any, Any]":
     """The graph of a strategy, with a memory if a saver is given. The first call imports LangGraph, for seconds."""
     builder = importlib.import_module(f"graphs.{name}").builder
-    graph: CompiledStateGraph[Any, Any, Any, Any] = builder.compile(checkpointer=saver, name=name)
+    graph: CompiledStateGraph[Any, Any, Any, Any] = builder.compile(checkpointer=saver, store=store, name=name)
     return graph

@@ -41,7 +41,7 @@ async def open_saver() -> AsyncIterator[Saver]:
 async def _sqlite() -> AsyncIterator[Saver]:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-    file = await asyncio.to_thread(_threads_file)
+    file = await home_file("threads.sqlite")
     try:
         async with AsyncSqliteSaver.from_conn_string(str(file)) as saver:
             await saver.setup()
@@ -50,14 +50,23 @@ async def _sqlite() -> AsyncIterator[Saver]:
         raise NoDatabase(f"{file} cannot be used ({error}): set REFLECT_HOME to another folder") from error
 
 
-def _threads_file() -> Path:
+async def home_file(name: str) -> Path:
+    """The place of a file in the folder where the command keeps what it has to remember.
+
+    Raises:
+        NoDatabase: if there is no such folder and it cannot be made.
+    """
+    return await asyncio.to_thread(_home) / name
+
+
+def _home() -> Path:
     home = Path(os.environ.get("REFLECT_HOME") or platformdirs.user_data_dir("reflective-agents"))
     try:
         home = home.expanduser()
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:
         raise NoDatabase(f"the folder {home} cannot be made ({error}): set REFLECT_HOME to another one") from error
-    return home / "threads.sqlite"
+    return home
 
 
 @asynccontextmanager

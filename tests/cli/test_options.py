@@ -16,7 +16,7 @@ EVERY_OPTION = [
     (name, "--" + setting.replace("_", "-"), field)
     for name in STRATEGIES
     for setting, field in settings_of(name).model_fields.items()
-    if setting != "checks"
+    if not field.exclude
 ]
 
 
@@ -33,6 +33,7 @@ def test_every_setting_is_an_option_with_its_words_and_its_default(
 
 def test_functions_are_no_option(reflect: Any) -> None:
     assert "--checks" not in reflect("run", "reflection", "--help").out
+    assert "--tools " not in reflect("run", "react", "--help").out
 
 
 def test_bounds_and_choices_are_shown(reflect: Any) -> None:

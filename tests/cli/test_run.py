@@ -12,7 +12,14 @@ import pytest
 from cli.strategies import STRATEGIES
 
 QUESTION = "Why is reflection useful in AI?"
-ARTEFACTS = {"reflection": {"drafts"}, "reflexion": {"answers", "sources"}, "lats": {"tree", "stats", "expansions"}}
+ARTEFACTS = {
+    "reflection": {"drafts"},
+    "reflexion": {"answers", "sources"},
+    "lats": {"tree", "stats", "expansions"},
+    "chain_of_thought": {"samples", "reward"},
+    "react": {"steps", "reward"},
+    "trials": {"trials"},
+}
 
 
 def lines_of(text: str, start: str) -> list[str]:
@@ -199,5 +206,6 @@ def test_rounds_of_a_run_are_drawn(reflect: Any) -> None:
 def test_strategies_are_listed_with_their_settings(reflect: Any) -> None:
     _, *rows = reflect("strategies").out.splitlines()
     assert [row.split("\t")[0] for row in rows] == list(STRATEGIES)
-    assert "--exploration-weight" in rows[-1]
-    assert "--max-model-calls" not in rows[-1]
+    settings = dict(row.split("\t")[::3] for row in rows)
+    assert "--exploration-weight" in settings["lats"]
+    assert "--max-model-calls" not in settings["lats"]
