@@ -7,7 +7,7 @@ judge score each whole trajectory and backpropagates the scores (the operations 
 and reflection). The best answer wins, wherever in the tree it stands.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
@@ -18,7 +18,7 @@ from nodes.chat import complete, model_of
 from nodes.expand import Candidate, Expansion, as_node, history
 from nodes.research import search_tools
 from nodes.step import Step, Update, node, stop
-from nodes.turn import begin, end
+from nodes.turn import begin, end, unless_ended
 from prompts import lats as prompts
 from search.mcts import ROOT, best_answer, best_step, path, select, tell
 from state.context import LatsContext
@@ -140,11 +140,6 @@ async def conclude(state: SearchState, step: Step[LatsContext]) -> AIMessage | N
         return None
 
 
-def what_next(state: SearchState) -> Literal["expand", "finish"]:
-    """Go on searching until something has ended the run."""
-    return "finish" if state["outcome"] else "expand"
-
-
 builder: StateGraph[Any, LatsContext, Any, Any] = StateGraph(
     SearchState, context_schema=LatsContext, input_schema=Input, output_schema=LatsOutput
 )
@@ -154,8 +149,8 @@ builder.add_node("expand", expand)
 builder.add_node("finish", finish)
 builder.add_edge(START, "begin")
 builder.add_edge("begin", "start")
-builder.add_conditional_edges("start", what_next)
-builder.add_conditional_edges("expand", what_next)
+builder.add_conditional_edges("start", unless_ended("expand"), ["expand", "finish"])
+builder.add_conditional_edges("expand", unless_ended("expand"), ["expand", "finish"])
 builder.add_edge("finish", END)
 
 graph = builder.compile(name="lats")

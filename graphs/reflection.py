@@ -7,7 +7,7 @@ draft, `reflect` criticises and scores it, and the best-scored draft is the answ
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from nodes.chat import write
 from nodes.critics import criticise
 from nodes.step import Step, Update, node, stop
-from nodes.turn import begin, end
+from nodes.turn import begin, end, unless_ended
 from prompts import reflection as prompts
 from state.context import ReflectionContext
 from state.run import Input, Output, RunState
@@ -99,16 +99,6 @@ def best_draft(drafts: Sequence[Draft]) -> Draft | None:
     return max(drafts, key=rank, default=None)
 
 
-def after_generate(state: ReflectionState) -> Literal["reflect", "finish"]:
-    """Go on to the critic unless something has ended the run."""
-    return "finish" if state["outcome"] else "reflect"
-
-
-def after_reflect(state: ReflectionState) -> Literal["generate", "finish"]:
-    """Write again unless something has ended the run."""
-    return "finish" if state["outcome"] else "generate"
-
-
 builder: StateGraph[Any, ReflectionContext, Any, Any] = StateGraph(
     ReflectionState, context_schema=ReflectionContext, input_schema=Input, output_schema=ReflectionOutput
 )
@@ -118,8 +108,8 @@ builder.add_node("reflect", reflect)
 builder.add_node("finish", finish)
 builder.add_edge(START, "begin")
 builder.add_edge("begin", "generate")
-builder.add_conditional_edges("generate", after_generate)
-builder.add_conditional_edges("reflect", after_reflect)
+builder.add_conditional_edges("generate", unless_ended("reflect"), ["reflect", "finish"])
+builder.add_conditional_edges("reflect", unless_ended("generate"), ["generate", "finish"])
 builder.add_edge("finish", END)
 
 graph = builder.compile(name="reflection")

@@ -10,7 +10,7 @@ have returned.
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.graph import END, START, StateGraph
@@ -20,7 +20,7 @@ from nodes.chat import ask
 from nodes.citations import check_citations, nothing, plain_urls, render, uncited
 from nodes.research import find
 from nodes.step import Step, Update, node, stop
-from nodes.turn import begin, end
+from nodes.turn import begin, end, unless_ended
 from prompts import reflexion as prompts
 from state.context import ReflexionContext
 from state.run import Input, Output, RunState
@@ -161,16 +161,6 @@ def normal(query: str) -> str:
     return " ".join(query.casefold().split())
 
 
-def after_draft(state: ReflexionState) -> Literal["execute_tools", "finish"]:
-    """Search, unless something has ended the run."""
-    return "finish" if state["outcome"] else "execute_tools"
-
-
-def after_tools(state: ReflexionState) -> Literal["revise", "finish"]:
-    """Revise, unless something has ended the run."""
-    return "finish" if state["outcome"] else "revise"
-
-
 builder: StateGraph[Any, ReflexionContext, Any, Any] = StateGraph(
     ReflexionState, context_schema=ReflexionContext, input_schema=Input, output_schema=ReflexionOutput
 )
@@ -181,9 +171,9 @@ builder.add_node("revise", revise)
 builder.add_node("finish", finish)
 builder.add_edge(START, "begin")
 builder.add_edge("begin", "draft")
-builder.add_conditional_edges("draft", after_draft)
-builder.add_conditional_edges("execute_tools", after_tools)
-builder.add_conditional_edges("revise", after_draft)
+builder.add_conditional_edges("draft", unless_ended("execute_tools"), ["execute_tools", "finish"])
+builder.add_conditional_edges("execute_tools", unless_ended("revise"), ["revise", "finish"])
+builder.add_conditional_edges("revise", unless_ended("execute_tools"), ["execute_tools", "finish"])
 builder.add_edge("finish", END)
 
 graph = builder.compile(name="reflexion")

@@ -106,3 +106,12 @@ def end(state: Mapping[str, Any], step: Step[Any], answer: AIMessage | None) -> 
         return {"answer": None, "outcome": outcome}
     answer.response_metadata = describe_model(model_of(step, step.context.model))
     return {"messages": [answer], "answer": answer.text, "outcome": outcome}
+
+
+def unless_ended(then: str) -> Callable[[Mapping[str, Any]], str]:
+    """A router to the next node, which goes to `finish` instead once something has ended the run."""
+
+    def route(state: Mapping[str, Any]) -> str:
+        return "finish" if state["outcome"] else then
+
+    return route
