@@ -1,93 +1,34 @@
 """Where conversations are kept: in an SQLite file, or in Postgres if DATABASE_URL is set."""
 
-import asyncio
 import json
-import os
 import secrets
-import sqlite3
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal
 
-import platformdirs
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
-from state.errors import Misuse, NoDatabase, WrongThread
+from cli.database import open_database
+from state.errors import Misuse, WrongThread
 
 Saver = BaseCheckpointSaver[Any]
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 ThreadStatus = Literal["waiting for a person", "unfinished", "solved", "limit_reached", "exhausted", "failed", "empty"]
-CONNECT_SECONDS = 10
 
 
 @asynccontextmanager
 async def open_saver() -> AsyncIterator[Saver]:
-    """Open the database for the duration of the body.
+    """Open the threads for the duration of the body.
 
     Raises:
-        NoDatabase: if it cannot be reached or opened, or is lost on the way.
+        NoDatabase: if they cannot be reached or opened, or are lost on the way.
     """
-    url = os.environ.get("DATABASE_URL")
-    async with _postgres(url) if url else _sqlite() as saver:
+    async with open_database("langgraph.checkpoint", "Saver", "threads.sqlite") as saver:
         yield saver
-
-
-@asynccontextmanager
-async def _sqlite() -> AsyncIterator[Saver]:
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-    file = await home_file("threads.sqlite")
-    try:
-        async with AsyncSqliteSaver.from_conn_string(str(file)) as saver:
-            await saver.setup()
-            yield saver
-    except sqlite3.Error as error:
-        raise NoDatabase(f"{file} cannot be used ({error}): set REFLECT_HOME to another folder") from error
-
-
-async def home_file(name: str) -> Path:
-    """The place of a file in the folder where the command keeps what it has to remember.
-
-    Raises:
-        NoDatabase: if there is no such folder and it cannot be made.
-    """
-    return await asyncio.to_thread(_home) / name
-
-
-def _home() -> Path:
-    home = Path(os.environ.get("REFLECT_HOME") or platformdirs.user_data_dir("reflective-agents"))
-    try:
-        home = home.expanduser()
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError) as error:
-        raise NoDatabase(f"the folder {home} cannot be made ({error}): set REFLECT_HOME to another one") from error
-    return home
-
-
-@asynccontextmanager
-async def _postgres(url: str) -> AsyncIterator[Saver]:
-    import psycopg
-    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
-
-    try:
-        given: dict[str, Any] = conninfo_to_dict(url)
-        address = make_conninfo(**{"connect_timeout": CONNECT_SECONDS, **given})
-    except psycopg.ProgrammingError as error:  # its text would show the password
-        advice = "write postgresql://user:password@host:5432/name, or unset it to use SQLite"
-        raise NoDatabase(f"DATABASE_URL is no address of a PostgreSQL database: {advice}") from error
-    try:
-        async with AsyncPostgresSaver.from_conn_string(address) as saver:
-            await saver.setup()
-            yield saver
-    except psycopg.Error as error:
-        advice = "start it, correct DATABASE_URL, or unset it to use SQLite"
-        raise NoDatabase(f"the database of DATABASE_URL cannot be used ({error}): {advice}") from error
 
 
 def new_name(strategy: str) -> str:

@@ -1,0 +1,76 @@
+"""What the command remembers lies in SQLite files, or in Postgres if DATABASE_URL is set, through the same code."""
+
+import asyncio
+import importlib
+import os
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from state.errors import NoDatabase
+
+CONNECT_SECONDS = 10
+
+
+@asynccontextmanager
+async def open_database(package: str, kind: str, file: str) -> AsyncIterator[Any]:
+    """Open one of LangGraph's savers or stores for the duration of the body.
+
+    Args:
+        package: `langgraph.checkpoint` or `langgraph.store`, which hold one class for each database.
+        kind: What their names end with: `Saver` or `Store`.
+        file: Name of the SQLite file.
+
+    Raises:
+        NoDatabase: if the database cannot be reached or opened, or is lost on the way.
+    """
+    url = os.environ.get("DATABASE_URL")
+    async with _postgres(url, package, kind) if url else _sqlite(file, package, kind) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def _sqlite(name: str, package: str, kind: str) -> AsyncIterator[Any]:
+    file = await asyncio.to_thread(_home) / name
+    made = getattr(importlib.import_module(f"{package}.sqlite.aio"), f"AsyncSqlite{kind}")
+    try:
+        async with made.from_conn_string(str(file)) as opened:
+            await opened.setup()
+            yield opened
+    except sqlite3.Error as error:
+        raise NoDatabase(f"{file} cannot be used ({error}): set REFLECT_HOME to another folder") from error
+
+
+def _home() -> Path:
+    home = Path(os.environ.get("REFLECT_HOME") or platformdirs.user_data_dir("reflective-agents"))
+    try:
+        home = home.expanduser()
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:
+        raise NoDatabase(f"the folder {home} cannot be made ({error}): set REFLECT_HOME to another one") from error
+    return home
+
+
+@asynccontextmanager
+async def _postgres(url: str, package: str, kind: str) -> AsyncIterator[Any]:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    made = getattr(importlib.import_module(f"{package}.postgres.aio"), f"AsyncPostgres{kind}")
+    try:
+        given: dict[str, Any] = conninfo_to_dict(url)
+        address = make_conninfo(**{"connect_timeout": CONNECT_SECONDS, **given})
+    except psycopg.ProgrammingError as error:  # its text would show the password
+        advice = "write postgresql://user:password@host:5432/name, or unset it to use SQLite"
+        raise NoDatabase(f"DATABASE_URL is no address of a PostgreSQL database: {advice}") from error
+    try:
+        async with made.from_conn_string(address) as opened:
+            await opened.setup()
+            yield opened
+    except psycopg.Error as error:
+        advice = "start it, correct DATABASE_URL, or unset it to use SQLite"
+        raise NoDatabase(f"the database of DATABASE_URL cannot be used ({error}): {advice}") from error
