@@ -28,6 +28,26 @@ import time
 print(time.process_time())
 """
 
+TELLING = {
+    "react": {
+        "gears-run": ">9336<",
+        "unknown-run": "browse is not a valid tool",
+        "environment-run": ">Invalid action. Legal actions: ",
+        "limits-run": ">max_actions=1 reached (actions=1)<",
+        "own-run": "Eddystone",
+    },
+    "trials": {
+        "strict-run": ">Coverage 82%, support 100%, citation 100%. Not covered: keep, lessons.<",
+        "hop-run": ">solved: finished after 3 actions with a reward of 1<",
+        "modes-run": "The last attempt at this task, which failed:",
+        "judge-run": ">exhausted: finished after 2 actions with a reward of 0<",
+        "experience-run": ">Dublin<",
+        "actor-script": ">(13 - 9) * (10 - 4) = 24<",
+    },
+    "chain_of_thought": {"samples-table": ">3<", "reading-table": ">9336 yuan<", "vote-run": ">9,336 yuan<"},
+}
+"""What the tables of a notebook must show, for the text around them to be true."""
+
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -114,6 +134,8 @@ def test_runs_from_top_to_bottom_with_nothing_configured(path: Path, tmp_path: P
     events = shown(notebook, "events-table")
     assert ">offline<" in events
     assert ">solved<" in events
+    told = TELLING.get(path.stem, {})
+    assert [cell_id for cell_id, text in told.items() if text not in shown(notebook, cell_id)] == []
     assert float(code[-1].outputs[0]["text"]) < 30, "too many seconds of processor time"
 
 
