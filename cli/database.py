@@ -35,7 +35,7 @@ async def open_database(package: str, kind: str, file: str) -> AsyncIterator[Any
 
 @asynccontextmanager
 async def _sqlite(name: str, package: str, kind: str) -> AsyncIterator[Any]:
-    file = await asyncio.to_thread(_home) / name
+    file = await asyncio.to_thread(home_folder) / name
     made = getattr(importlib.import_module(f"{package}.sqlite.aio"), f"AsyncSqlite{kind}")
     try:
         async with made.from_conn_string(str(file)) as opened:
@@ -45,7 +45,12 @@ async def _sqlite(name: str, package: str, kind: str) -> AsyncIterator[Any]:
         raise NoDatabase(f"{file} cannot be used ({error}): set REFLECT_HOME to another folder") from error
 
 
-def _home() -> Path:
+def home_folder() -> Path:
+    """The folder where the command keeps what it has to remember; it is made if it is not there. Blocks.
+
+    Raises:
+        NoDatabase: if it cannot be made.
+    """
     home = Path(os.environ.get("REFLECT_HOME") or platformdirs.user_data_dir("reflective-agents"))
     try:
         home = home.expanduser()

@@ -39,6 +39,16 @@ class StrategyGroup(TyperGroup):
         return _run_command(cmd_name)
 
 
+class EvalGroup(StrategyGroup):
+    """`reflect eval`: the same for evaluations."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand:
+        """The sub-command of a strategy; raises UnknownStrategy."""
+        from cli.eval_options import eval_command
+
+        return eval_command(cmd_name, known(cmd_name).does, settings_of(cmd_name), _evaluate)
+
+
 app = typer.Typer(
     help="Agents that look at what they have done and do better.",
     epilog=EXIT_CODES,
@@ -53,6 +63,13 @@ runs = typer.Typer(
     subcommand_metavar="STRATEGY QUESTION",
 )
 app.add_typer(runs, name="run")
+evaluations = typer.Typer(
+    cls=EvalGroup,
+    rich_markup_mode=None,
+    help="Run a strategy on a data set, measure its answers and keep the results.",
+    subcommand_metavar="STRATEGY DATASET",
+)
+app.add_typer(evaluations, name="eval")
 
 
 @app.callback()
@@ -79,6 +96,17 @@ def threads(limit: Annotated[int, typer.Option(min=1, help="Most threads listed.
     from cli.listing import list_threads
 
     return list_threads(limit)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[str], typer.Argument(help="Folders of `reflect eval`; the first is what the others meet.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for programs.")] = False,
+) -> int:
+    """Put evaluations side by side, on the tasks they share, with a paired test."""
+    from cli.compare import compare_runs
+
+    return compare_runs(runs, as_json)
 
 
 @app.command()
@@ -109,6 +137,17 @@ def _run(**asked: Any) -> int:
         from cli.run import run
 
         request = Request(**asked)
+    except KeyboardInterrupt:  # these imports take seconds
+        say("interrupted before the run began; nothing was written")
+        return INTERRUPTED
+    return run(request)
+
+
+def _evaluate(**asked: Any) -> int:
+    try:
+        from cli.eval import Evaluation, run
+
+        request = Evaluation(**asked)
     except KeyboardInterrupt:  # these imports take seconds
         say("interrupted before the run began; nothing was written")
         return INTERRUPTED

@@ -22,10 +22,10 @@ def flag_of(name: str) -> str:
 
 def own_options(schema: type[Context]) -> list[str]:
     """The options that a strategy has beside those of every strategy."""
-    return [flag_of(name) for name in _writable(schema) if name not in Context.model_fields]
+    return [flag_of(name) for name in writable(schema) if name not in Context.model_fields]
 
 
-def _writable(schema: type[Context]) -> dict[str, FieldInfo]:
+def writable(schema: type[Context]) -> dict[str, FieldInfo]:
     """The settings that can be written as text: the strategy's own first."""
     fields = sorted(schema.model_fields.items(), key=lambda item: item[0] in Context.model_fields)
     return {name: field for name, field in fields if not field.exclude}
@@ -40,7 +40,7 @@ def run_command(name: str, summary: str, schema: type[Context], run: Callable[..
         schema: Its settings. All their options are optional, and their values are left to pydantic.
         run: What the command does, with the fields of `cli.request.Request`.
     """
-    settings = [_option(field_name, field) for field_name, field in _writable(schema).items()]
+    settings = [option(field_name, field) for field_name, field in writable(schema).items()]
     fixed = _fixed(takes_critique="critic" in schema.model_fields)
 
     def command(**asked: Any) -> int:
@@ -59,33 +59,35 @@ def run_command(name: str, summary: str, schema: type[Context], run: Callable[..
 def _fixed(takes_critique: bool) -> list[inspect.Parameter]:
     """What can be asked of every strategy, whatever its settings."""
     parameters = [
-        _parameter("question", str | None, typer.Argument(help="What to answer; in quotes.", show_default=False)),
-        _parameter("thread", str | None, typer.Option(help="Go on with this conversation, or name a new one.")),
-        _parameter("resume", bool, typer.Option("--resume", help=_RESUME), False),
-        _parameter("as_json", bool, typer.Option("--json", help="One JSON object on stdout, for programs."), False),
+        parameter("question", str | None, typer.Argument(help="What to answer; in quotes.", show_default=False)),
+        parameter("thread", str | None, typer.Option(help="Go on with this conversation, or name a new one.")),
+        parameter("resume", bool, typer.Option("--resume", help=_RESUME), False),
+        parameter("as_json", bool, typer.Option("--json", help="One JSON object on stdout, for programs."), False),
     ]
     if takes_critique:
         info = typer.Option(help="With --resume: a person's answer to the draft, 'accept' or what is wrong with it.")
-        parameters.append(_parameter("critique", str | None, info))
+        parameters.append(parameter("critique", str | None, info))
     return parameters
 
 
 _RESUME = "Go on with the interrupted run of --thread, else with the latest; its settings hold unless given anew."
 
 
-def _parameter(name: str, kind: Any, info: Any, default: Any = None) -> inspect.Parameter:
+def parameter(name: str, kind: Any, info: Any, default: Any = None) -> inspect.Parameter:
+    """A parameter of a generated command, of which Typer makes an argument or an option."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
 
-def _option(name: str, field: FieldInfo) -> inspect.Parameter:
+def option(name: str, field: FieldInfo) -> inspect.Parameter:
+    """A setting as an option, with its words, its bounds and its default."""
     flag, words = flag_of(name), field.description
     if field.annotation is bool:
         negative = f"--no-{flag[2:]}"
         words = f"{words} Default: {flag if field.default else negative}."
-        return _parameter(name, bool | None, typer.Option(f"{flag}/{negative}", help=words))
+        return parameter(name, bool | None, typer.Option(f"{flag}/{negative}", help=words))
     if field.default is not None:
         words = f"{words} Default: {field.default}."
-    return _parameter(name, str | None, typer.Option(flag, help=words, metavar=_metavar(field)))
+    return parameter(name, str | None, typer.Option(flag, help=words, metavar=_metavar(field)))
 
 
 def _metavar(field: FieldInfo) -> str:

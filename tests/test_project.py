@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "environments": {"tools", "state"},
     "nodes": {"environments", *LEAVES},
     "graphs": {"nodes", "environments", *LEAVES},
-    "evals": {"graphs", "environments"},
+    "evals": {"graphs", "environments", "state"},
     "cli": set(PACKAGES),
     "bench": set(PACKAGES),
 }

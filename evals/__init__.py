@@ -1,0 +1,1 @@
+"""Data sets x strategies -> results: run, measure, compare and report."""

@@ -1,0 +1,216 @@
+"""The forms of data sets that are read: one class each, whose fields are what a row must have.
+
+A new one is one more class in `FORMATS`. Every form is read as its makers publish it, and with the names `id` and
+`gold` in place of theirs.
+"""
+
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from environments.base import Task
+from environments.programming import read_task
+
+Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+Row = Any
+"""What a file holds for one task: an object with names, or a list."""
+
+
+def _unless_blank(value: Any) -> Any:
+    """Take an empty cell for a missing one."""
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+Gold = Annotated[str | None, BeforeValidator(_unless_blank)]
+
+
+class Format(BaseModel):
+    """A row of a data set, checked."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True, extra="allow", frozen=True)
+
+    environment: ClassVar[str]
+    """The name of the environment that its tasks belong to."""
+    expects: ClassVar[str]
+    """What a row must have, in words."""
+    marks: ClassVar[tuple[frozenset[str], ...]]
+    """Sets of names: a row that has all of one set is of this form."""
+
+    @classmethod
+    def fits(cls, row: Row) -> bool:
+        """Return whether a row seems to be of this form."""
+        return isinstance(row, dict) and any(mark <= row.keys() for mark in cls.marks)
+
+    @abstractmethod
+    def task(self, number: int) -> Task:
+        """Return the task of a row; `number`, from 1, is its place in the file, for rows without a name.
+
+        Raises:
+            Misuse: if the environment cannot make a task of it.
+        """
+
+
+class HotpotQA(Format):
+    """Questions with articles or without (HotpotQA: the files of the distractor and the full wiki setting)."""
+
+    environment = "questions"
+    expects = '{"_id": ..., "question": ..., "answer": ..., "context": [[title, [sentence, ...]], ...]}'
+    marks = (
+        frozenset({"_id", "question"}),
+        frozenset({"question", "context"}),
+        frozenset({"question", "gold", "type"}),
+    )
+
+    id: Text = Field(validation_alias=AliasChoices("_id", "id"))
+    question: Text
+    gold: Gold = Field(None, validation_alias=AliasChoices("answer", "gold"))
+    context: list[tuple[str, list[str]]] = []
+
+    def task(self, number: int) -> Task:
+        """Return the question with its articles."""
+        context = [[title, sentences] for title, sentences in self.context]
+        return _task(self.id, self.question, self.gold, {"context": context} if context else {})
+
+
+class Fever(Format):
+    """Claims (FEVER)."""
+
+    environment = "fever"
+    expects = '{"id": ..., "claim": ..., "label": "SUPPORTS" | "REFUTES" | "NOT ENOUGH INFO"}'
+    marks = (frozenset({"claim"}),)
+
+    id: Text
+    claim: Text
+    label: Literal["SUPPORTS", "REFUTES", "NOT ENOUGH INFO"] | None = Field(
+        None, validation_alias=AliasChoices("label", "gold")
+    )
+
+    def task(self, number: int) -> Task:
+        """Return the claim."""
+        return _task(self.id, self.claim, self.label)
+
+
+class HumanEval(Format):
+    """Functions to be completed (HumanEval)."""
+
+    environment = "programming"
+    expects = '{"task_id": ..., "prompt": ..., "entry_point": ..., "test": ...}'
+    marks = (frozenset({"prompt", "entry_point"}),)
+
+    task_id: Text = Field(validation_alias=AliasChoices("task_id", "id"))
+    prompt: str
+    entry_point: Text
+    test: Text
+
+    def task(self, number: int) -> Task:
+        """Return the task with its tests."""
+        fields = ("task_id", "prompt", "entry_point")
+        return read_task({**{name: getattr(self, name) for name in fields}, "test": self.test})
+
+
+class Mbpp(Format):
+    """Functions to be written (MBPP, in full or sanitized)."""
+
+    environment = "programming"
+    expects = '{"task_id": ..., "text" or "prompt": ..., "code": ..., "test_list": [...]}'
+    marks = (frozenset({"test_list"}),)
+
+    task_id: Text
+    text: Text = Field(validation_alias=AliasChoices("text", "prompt"))
+    code: Text
+    test_list: list[Text] = Field(min_length=1)
+    test_setup_code: str = ""
+    test_imports: list[str] = []
+    challenge_test_list: list[str] = []
+
+    def task(self, number: int) -> Task:
+        """Return the task with its tests."""
+        return read_task(self.model_dump())
+
+
+class Game24(Format):
+    """Numbers to make 24 of (24.csv of Tree of Thoughts)."""
+
+    environment = "game24"
+    expects = "the columns Rank and Puzzles, such as 1 and 4 5 6 10"
+    marks = (frozenset({"Puzzles"}), frozenset({"input", "rank"}))
+
+    id: str = Field(validation_alias=AliasChoices("id", "Rank"))
+    numbers: Annotated[str, StringConstraints(pattern=r"^\s*[0-9]{1,6}(\s+[0-9]{1,6}){0,5}\s*$")] = Field(
+        validation_alias=AliasChoices("Puzzles", "input")
+    )
+
+    def task(self, number: int) -> Task:
+        """Return the numbers."""
+        return _task(self.id, " ".join(self.numbers.split()))
+
+
+class Crosswords(Format):
+    """Mini crosswords (the JSON files of Tree of Thoughts: a list of clues and letters)."""
+
+    environment = "crosswords"
+    expects = "[[ten clues], [25 letters]]"
+    marks = (frozenset({"clues"}),)
+
+    id: str = ""
+    clues: list[str] = Field(min_length=10, max_length=10)
+    letters: Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{25}$", to_upper=True)] | None = Field(
+        None, validation_alias=AliasChoices("letters", "board_gt")
+    )
+
+    @classmethod
+    def fits(cls, row: Row) -> bool:
+        """Return whether a row is a pair of lists, or has clues."""
+        return super().fits(row) or isinstance(row, list)
+
+    def task(self, number: int) -> Task:
+        """Return the clues, and the solution if it is known."""
+        question = "\n".join(self.clues)
+        return _task(self.id or str(number), question, self.letters, {"clues": self.clues})
+
+
+class Plain(Format):
+    """Any questions, with their answers or without."""
+
+    environment = "plain"
+    expects = 'question and answer, as the columns of a CSV file or as {"question": ..., "answer": ...}'
+    marks = (frozenset({"question"}),)
+
+    id: Gold = None
+    question: Text
+    answer: Gold = Field(None, validation_alias=AliasChoices("answer", "gold"))
+
+    def task(self, number: int) -> Task:
+        """Return the question."""
+        return _task(self.id or str(number), self.question, self.answer)
+
+
+FORMATS: dict[str, type[Format]] = {
+    "hotpotqa": HotpotQA,
+    "fever": Fever,
+    "mbpp": Mbpp,
+    "humaneval": HumanEval,
+    "game24": Game24,
+    "crosswords": Crosswords,
+    "plain": Plain,
+}
+"""The forms by name, in the order in which they are tried."""
+
+
+def as_row(row: Row) -> Row:
+    """Give a row that is a pair of lists, as a crossword is, its names; leave any other as it is."""
+    match row:
+        case [list() as clues, list() as letters]:
+            return {"clues": clues, "letters": "".join(map(str, letters))}
+        case _:
+            return row
+
+
+def _task(name: str, question: str, gold: str | None = None, data: dict[str, Any] | None = None) -> Task:
+    task = Task(id=name, question=question)
+    if gold is not None:
+        task["gold"] = gold
+    if data:
+        task["data"] = data
+    return task

@@ -1,0 +1,238 @@
+"""`reflect eval` and `reflect compare`: offline, interrupted, killed, and gone on with."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.main import main
+from cli.strategies import STRATEGIES
+from testing.openai_server import OpenAIServer
+
+QUICK = ("--max-rounds", "1")
+
+
+@pytest.fixture
+def questions() -> str:
+    """A data set of twelve questions, two of them without an answer."""
+    rows = [f'"Why is reflection useful, number {number}?",{number if number > 2 else ""}' for number in range(1, 13)]
+    Path("questions.csv").write_text("\n".join(["question,answer", *rows]))
+    return "questions.csv"
+
+
+def results(folder: str | Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (Path(folder) / "results.jsonl").read_text().splitlines()]
+
+
+def the_run() -> Path:
+    """The only folder in the data folder."""
+    [folder] = (Path(os.environ["REFLECT_HOME"]) / "evals").iterdir()
+    return folder
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_is_evaluated(reflect: Any, questions: str, strategy: str) -> None:
+    told = reflect("eval", strategy, questions, "--limit", "3", "--json")
+    summary = json.loads(told.out)
+    assert told.code == 0
+    assert (summary["strategy"], summary["finished"], summary["measured"], summary["errors"]) == (strategy, 3, 1, {})
+    assert summary["settings"]["model"] == "offline"
+    assert summary["cost"]["model_calls"]["total"] >= 3
+    assert the_run().name.startswith(f"{strategy}-questions-")
+
+
+def test_table_on_stdout_and_progress_on_stderr(reflect: Any, questions: str) -> None:
+    told = reflect("eval", "reflection", questions, *QUICK)
+    rows = dict(line.split("\t") for line in told.out.splitlines())
+    assert (told.code, rows["figure"], rows["tasks"]) == (0, "value", "12 of 12")
+    assert rows["accuracy"].startswith("0.0% (0 of 10; 95 % interval 0.0% to 27.8%)")
+    lines = told.err.splitlines()
+    assert lines[0].startswith("model: offline extractive model")
+    assert lines[1] == f"reflection on 12 tasks of questions (plain), in {the_run()}"
+    assert lines[2].startswith("1/12 tasks")
+    assert lines[2].endswith(" left")
+    assert lines[13].startswith("12/12 tasks, 0.0% correct, ")
+    assert "\x1b" not in told.out + told.err
+
+
+def test_second_time_nothing_is_left_to_do(reflect: Any, questions: str) -> None:
+    first = reflect("eval", "reflection", questions, "--out", "run", *QUICK)
+    again = reflect("eval", "reflection", questions, "--out", "run", "--html", "page.html", *QUICK)
+    assert (again.code, again.out) == (0, first.out)
+    assert "12/12 tasks" not in again.err
+    assert "page: page.html" in again.err
+    assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_environment_of_the_data_set_is_that_of_the_strategy(reflect: Any) -> None:
+    Path("24.csv").write_text("Rank,Puzzles\n1,4 6 1 1\n")
+    summary = json.loads(reflect("eval", "react", "24.csv", "--json").out)
+    assert (summary["environment"], summary["settings"]["environment"]) == ("game24", "game24")
+    assert summary["measured"] == 1
+
+
+def test_missing_articles_are_told(reflect: Any) -> None:
+    Path("claims.jsonl").write_text('{"id": 1, "claim": "It is so.", "label": "REFUTES"}\n')
+    told = reflect("eval", "react", "claims.jsonl")
+    assert (told.code, "note: the tasks bring no articles" in told.err) == (0, True)
+    told = reflect("eval", "chain_of_thought", "claims.jsonl")
+    assert (told.code, "note: " in told.err) == (0, False)
+
+
+def test_crashes_are_told_with_the_way_to_run_them_again(
+    reflect: Any, questions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: Any) -> None:
+        raise OSError("no disk")
+
+    command = ("eval", "reflection", questions, "--limit", "3", "--out", "run")
+    with monkeypatch.context() as patch:
+        patch.setattr("nodes.turn.choose_model", crash)
+        told = reflect(*command)
+    assert told.code == 1
+    assert "crashed with OSError\t3" in told.out
+    assert (
+        told.err.splitlines()[-1]
+        == f"run the tasks again that crashed or failed: reflect {' '.join(command)} --retry-failed"
+    )
+    again = reflect(*command, "--retry-failed")
+    assert (again.code, "crashed" in again.out) == (0, False)
+
+
+def killed_after(process: subprocess.Popen[str], count: int, by: signal.Signals) -> str:
+    """Stop an evaluation as soon as it has told so many results, and return what it said then."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith(f"{count}/"):
+            break
+    process.send_signal(by)
+    return process.communicate(timeout=60)[1]
+
+
+def test_kill_9_loses_at_most_what_was_under_way(reflect: Any, start: Callable[..., Any], questions: str) -> None:
+    command = ("eval", "reflection", questions, "--concurrency", "2", "--out", "run")
+    process = start(*command)
+    killed_after(process, 3, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    before = (Path("run") / "results.jsonl").read_bytes()
+    whole = before[: before.rfind(b"\n") + 1]
+    assert whole.count(b"\n") >= 3
+    told = reflect(*command, "--json")
+    assert (told.code, json.loads(told.out)["finished"]) == (0, 12)
+    after = (Path("run") / "results.jsonl").read_bytes()
+    assert after.startswith(whole)
+    assert sorted(result["id"] for result in results("run")) == sorted(map(str, range(1, 13)))
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_evaluation_goes_on(
+    reflect: Any,
+    start: Callable[..., Any],
+    questions: str,
+    slow_server: OpenAIServer,
+    by: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = {"OPENAI_BASE_URL": slow_server.base_url, "OPENAI_API_KEY": "test"}
+    options = ("--model", "openai:test", "--limit", "4", "--concurrency", "1")
+    process = start("eval", "reflection", questions, *QUICK, *options, **server)
+    said = killed_after(process, 1, by)
+    assert process.returncode == 130
+    line = said.splitlines()[-1]
+    done = len(results(the_run()))
+    assert done < 4
+    assert line.startswith(f"interrupted with {done} of 4 results; go on with: reflect eval reflection questions.csv ")
+    for name, value in server.items():
+        monkeypatch.setenv(name, value)
+    command = shlex.split(line.partition("go on with: reflect ")[2])
+    told = reflect(*command, "--json")
+    assert (told.code, json.loads(told.out)["finished"]) == (0, 4)
+    assert len(results(the_run())) == 4
+
+
+def test_command_that_goes_on_says_everything_that_was_asked() -> None:
+    from cli.eval import Evaluation
+
+    asked = Evaluation(
+        "lats", Path("my set.csv"), {"n": "3", "revise_answers": False}, "plain", 5, 7, 9, Path("o"), as_json=True
+    )
+    assert asked.command() == (
+        "reflect eval lats 'my set.csv' --format plain --limit 5 --shuffle 7 --concurrency 9 --out o --json "
+        "--n 3 --no-revise-answers"
+    )
+
+
+MISUSE = {
+    "no strategy": (["eval"], "see reflect eval --help"),
+    "unknown strategy": (["eval", "lat", "x.csv"], "did you mean lats?"),
+    "no data set": (["eval", "lats"], "see reflect eval lats --help"),
+    "missing data set": (["eval", "lats", "x.csv"], "x.csv cannot be read (No such file or directory)"),
+    "no task at a time": (["eval", "lats", "questions.csv", "--concurrency", "0"], "--concurrency"),
+    "unknown format": (["eval", "lats", "questions.csv", "--format", "xml"], "unknown format 'xml'"),
+    "out of bounds": (["eval", "lats", "questions.csv", "--n", "0"], "--n: Input should be greater than or equal to 1"),
+    "unknown model": (["eval", "lats", "questions.csv", "--model", "nonsense"], "model 'nonsense'"),
+    "a person": (["eval", "reflection", "questions.csv", "--critic", "human"], "nobody is asked during an evaluation"),
+    "nothing to compare": (["compare"], "see reflect compare --help"),
+    "no run": (["compare", "here", "there"], "here holds no run"),
+}
+
+
+@pytest.mark.parametrize(("args", "line"), MISUSE.values(), ids=MISUSE)
+def test_misuse(reflect: Any, questions: str, args: list[str], line: str) -> None:
+    told = reflect(*args)
+    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
+    assert told.err.startswith("reflect: ")
+    assert line in told.err
+    assert not Path(os.environ["REFLECT_HOME"]).exists()
+
+
+def test_folder_of_another_run(reflect: Any, questions: str) -> None:
+    assert reflect("eval", "reflection", questions, "--out", "run", "--limit", "1").code == 0
+    told = reflect("eval", "reflection", questions, "--out", "run", "--limit", "1", *QUICK)
+    assert (told.code, told.out) == (2, "")
+    assert "run holds another run (settings: max_rounds 3 there, 1 now): choose another --out" in told.err
+
+
+def test_page_that_cannot_be_written(reflect: Any, questions: str) -> None:
+    told = reflect("eval", "reflection", questions, "--limit", "1", "--html", "nowhere/page.html")
+    assert (told.code, told.out) == (2, "")
+    assert "--html: nowhere/page.html cannot be written" in told.err.splitlines()[-1]
+
+
+def test_runs_are_compared_by_folder_or_name(reflect: Any, questions: str) -> None:
+    reflect("eval", "reflection", questions, *QUICK, "--limit", "4", "--out", "short")
+    reflect("eval", "reflection", questions, "--limit", "5")
+    told = reflect("compare", "short", the_run().name)
+    header, first, second = (line.split("\t") for line in told.out.splitlines())
+    assert told.code == 0
+    rows = [dict(zip(header, row, strict=True)) for row in (first, second)]
+    assert [row["run"] for row in rows] == ["short", the_run().name]
+    assert [row["max_rounds"] for row in rows] == ["1", "3"]
+    assert [row["p (McNemar)"] for row in rows] == ["-", "1.0000"]
+    assert float(rows[0]["model_calls"]) < float(rows[1]["model_calls"])
+    assert rows[1]["calls - first"].startswith("+")
+    assert (
+        told.err == "over the 2 tasks that all runs have measured; 1 others are left out. 95 % intervals in brackets.\n"
+    )
+    as_json = json.loads(reflect("compare", "short", the_run().name, "--json").out)
+    assert (as_json["shared"], as_json["runs"][1]["versus_first"]["wins"]) == (2, 0)
+
+
+def test_model_text_cannot_command_the_terminal(
+    reflect: Any, questions: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def crash(*_: Any) -> None:
+        raise type("\x1b[31mRed", (Exception,), {})("\x1b]0;owned\x07")
+
+    monkeypatch.setattr("nodes.turn.choose_model", crash)
+    assert main(["eval", "reflection", questions, "--limit", "1"]) == 1
+    captured = capsys.readouterr()
+    assert "crashed with Red\t1" in captured.out
+    assert "\x1b" not in captured.out + captured.err

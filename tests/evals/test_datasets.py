@@ -1,0 +1,218 @@
+"""Data sets in the forms in which they are published, and what is said of files that are none."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from environments.base import Task
+from evals.datasets import Dataset, load_dataset
+from state.errors import Misuse
+
+MBPP = {
+    "task_id": 11,
+    "code": "def double(x):\n    return 2 * x",
+    "test_list": ["assert double(2) == 4", "assert double(0) == 0"],
+}
+HUMANEVAL = {
+    "task_id": "HumanEval/0",
+    "prompt": 'def half(x):\n    """Return half of x.\n    >>> half(4)\n    2\n    """\n',
+    "entry_point": "half",
+    "canonical_solution": "    return x // 2\n",
+    "test": "def check(candidate):\n    assert candidate(8) == 4\n",
+}
+HOTPOT = {
+    "_id": "5a8b57f25542995d1e6f1371",
+    "answer": "yes",
+    "question": "Were both of the same nationality?",
+    "supporting_facts": [["A", 0]],
+    "context": [["A", ["First. ", "Second."]], ["B", ["Third."]]],
+    "type": "comparison",
+    "level": "hard",
+}
+FEVER = {
+    "id": 91198,
+    "verifiable": "NOT VERIFIABLE",
+    "label": "NOT ENOUGH INFO",
+    "claim": "It happened in 1912.",
+    "evidence": [[[108548, None, None, None]]],
+}
+GAME24 = (
+    "Rank,Puzzles,AMT (s),Solved rate,1-sigma Mean (s),1-sigma STD (s)\n"
+    "1,1 1 4 6,4.4,99.20%,4.67,1.48\n"
+    "2,1 1 11 11,4.41,99.60%,4.68,1.45\n"
+)
+CROSSWORDS = [[[f"Clue {number}" for number in range(10)], list("agendwireramoverisenexert")]]
+
+
+def jsonl(*rows: Any) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+FILES = {
+    "hotpotqa, distractor": (json.dumps([HOTPOT]), "questions", HOTPOT["_id"]),
+    "hotpotqa, without articles": (json.dumps([{**HOTPOT, "context": []}]), "questions", HOTPOT["_id"]),
+    "fever": (jsonl(FEVER), "fever", "91198"),
+    "fever, test set": (jsonl({"id": 7, "claim": "It is so."}), "fever", "7"),
+    "humaneval": (jsonl(HUMANEVAL), "programming", "HumanEval/0"),
+    "mbpp": (jsonl({**MBPP, "text": "Double a number.", "challenge_test_list": []}), "programming", "11"),
+    "mbpp, sanitized": (json.dumps([{**MBPP, "prompt": "Double it.", "test_imports": []}]), "programming", "11"),
+    "24.csv": (GAME24, "game24", "1"),
+    "crosswords": (json.dumps(CROSSWORDS), "crosswords", "1"),
+    "csv": ("question,answer\nWhy?,because\n", "plain", "1"),
+    "jsonl": (jsonl({"question": "Why?", "answer": "because"}), "plain", "1"),
+    "jsonl with numbers": (jsonl({"id": 3, "question": "How many?", "answer": 42}), "plain", "3"),
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "set.of.tasks"
+
+
+def loaded(file: Path, text: str, **options: Any) -> Dataset:
+    file.write_text(text, "utf-8")
+    return load_dataset(file, **options)
+
+
+@pytest.mark.parametrize(("text", "environment", "name"), FILES.values(), ids=FILES)
+def test_published_forms_are_told_apart(file: Path, text: str, environment: str, name: str) -> None:
+    plain = loaded(file, text)
+    assert (plain.name, plain.environment, plain.tasks[0]["id"]) == ("set", environment, name)
+    file.write_bytes(gzip.compress(text.encode()))
+    assert load_dataset(file) == plain
+
+
+def first(file: Path, text: str) -> Task:
+    return loaded(file, text).tasks[0]
+
+
+def test_question_answer_and_articles(file: Path) -> None:
+    assert first(file, json.dumps([HOTPOT])) == {
+        "id": HOTPOT["_id"],
+        "question": HOTPOT["question"],
+        "gold": "yes",
+        "data": {"context": HOTPOT["context"]},
+    }
+
+
+def test_claim_and_label(file: Path) -> None:
+    assert first(file, jsonl(FEVER)) == {"id": "91198", "question": FEVER["claim"], "gold": "NOT ENOUGH INFO"}
+
+
+def test_numbers_of_the_game(file: Path) -> None:
+    assert loaded(file, GAME24).tasks == [
+        {"id": "1", "question": "1 1 4 6"},
+        {"id": "2", "question": "1 1 11 11"},
+    ]
+
+
+def test_clues_and_letters(file: Path) -> None:
+    task = first(file, json.dumps(CROSSWORDS))
+    assert task["gold"] == "AGENDWIRERAMOVERISENEXERT"
+    assert task["data"]["clues"] == CROSSWORDS[0][0]
+
+
+def test_programs_have_visible_and_hidden_tests(file: Path) -> None:
+    data = first(file, jsonl(HUMANEVAL))["data"]
+    assert data["tests"] == ["assert half(4) == 2"]
+    assert data["hidden"].endswith("check(half)\n")
+    assert first(file, jsonl({**MBPP, "text": "Double."}))["data"]["tests"] == MBPP["test_list"]
+
+
+def test_csv_with_a_byte_order_mark_line_breaks_and_no_answer(file: Path) -> None:
+    file.write_bytes('\ufeffid,question,answer\r\na,"Why,\r\nand how?",\r\nb,Who?,"he ""himself"""\r\n'.encode())
+    assert load_dataset(file).tasks == [
+        {"id": "a", "question": "Why,\r\nand how?"},
+        {"id": "b", "question": "Who?", "gold": 'he "himself"'},
+    ]
+
+
+def test_limit_and_shuffling(file: Path) -> None:
+    text = jsonl(*({"question": f"{number}?"} for number in range(20)))
+    assert [task["question"] for task in loaded(file, text, limit=2).tasks] == ["0?", "1?"]
+    shuffled = load_dataset(file, seed=3).tasks
+    assert shuffled != load_dataset(file).tasks
+    assert sorted(task["id"] for task in shuffled) == sorted(map(str, range(1, 21)))
+    assert load_dataset(file, seed=3, limit=5).tasks == shuffled[:5]
+
+
+def test_format_can_be_given(file: Path) -> None:
+    rows = jsonl({"id": "1", "question": "Why?", "context": "none", "answer": "because"})
+    with pytest.raises(Misuse, match=r"line 1: context"):
+        loaded(file, rows)
+    assert loaded(file, rows, form="plain").environment == "plain"
+
+
+def test_fingerprint_tells_tasks_apart(file: Path) -> None:
+    one, other = jsonl({"question": "Why?"}), jsonl({"question": "Who?"})
+    prints = [loaded(file, text).fingerprint for text in (one, other, one)]
+    assert prints[0] == prints[2] != prints[1]
+    assert len(prints[0]) == 16
+
+
+BAD = {
+    "empty": ("", "holds no task"),
+    "header only": ("question,answer\n", "holds no task"),
+    "another table": ("name,age\nx,3\n", "line 2: no known format; expected are hotpotqa, fever, mbpp"),
+    "too many cells": ("question,answer\nWhy?,so,else\n", "line 2: expected are 2 columns (question, answer)"),
+    "too few cells": ("question,answer\nWhy?,so\nWho?\n", "line 3: expected are 2 columns"),
+    "open quotation": ('question,answer\n"Why?,so\n', "no CSV"),
+    "no question": (jsonl({"question": "Why?"}, {"question": " "}), "line 2: question: String should have at least 1"),
+    "broken line": (jsonl({"question": "Why?"}) + '{"question": "Wh', "line 2: no JSON"),
+    "broken list": ('[{"question": "Why?"},\n{"question"]', "line 2: no JSON"),
+    "list of numbers": ("[1, 2]", "item 1: no known format"),
+    "another label": (jsonl({**FEVER, "label": "MAYBE"}), "line 1: label: Input should be 'SUPPORTS', 'REFUTES' or"),
+    "no numbers": (GAME24.replace("1 1 11 11", "one two"), "line 3: Puzzles: String should match"),
+    "nine clues": (json.dumps([[["x"] * 9, ["a"] * 25]]), "item 1: clues: List should have at least 10 items"),
+    "few letters": (json.dumps([[["x"] * 10, ["a"] * 24]]), "item 1: letters: String should match"),
+    "no test": (jsonl({key: value for key, value in HUMANEVAL.items() if key != "test"}), "line 1: test: Field req"),
+    "test of nothing": (jsonl({**MBPP, "text": "x", "test_list": ["assert True"]}), "line 1: MBPP task 11: the first"),
+    "one id twice": (jsonl({"id": "a", "question": "1?"}, {"id": "a", "question": "2?"}), "line 2: the id a is there"),
+    "deep": ("[" * 100_000, "no JSON"),
+}
+
+
+@pytest.mark.parametrize(("text", "line"), BAD.values(), ids=BAD)
+def test_bad_file_is_named_with_its_line(file: Path, text: str, line: str) -> None:
+    with pytest.raises(Misuse) as misuse:
+        loaded(file, text)
+    said = str(misuse.value)
+    assert said.startswith(str(file))
+    assert line in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("data", [b"question\nWhy\xff?\n", gzip.compress(b"question\nWhy?\n", mtime=0)[:-9]])
+def test_file_that_cannot_be_read(file: Path, data: bytes) -> None:
+    file.write_bytes(data)
+    with pytest.raises(Misuse, match=r"line 2: no text in UTF-8|cannot be read \("):
+        load_dataset(file)
+
+
+def test_missing_file_and_unknown_format(file: Path) -> None:
+    with pytest.raises(Misuse, match=r"cannot be read \(No such file"):
+        load_dataset(file)
+    with pytest.raises(Misuse, match="unknown format 'xml': there are hotpotqa, fever"):
+        loaded(file, "question\nWhy?\n", form="xml")
+
+
+RECORDED = {
+    "bench_hotpot100_distractor": (67, "questions"),
+    "bench_hotpot_dev": (4492, "questions"),
+    "bench_fever_dev": (5985, "fever"),
+    "bench_humaneval": (105, "programming"),
+    "bench_humaneval_multipl_e": (102, "programming"),
+    "bench_mbpp": (205, "programming"),
+    "bench_game24": (819, "game24"),
+    "bench_crosswords": (97, "crosswords"),
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), RECORDED.items())
+def test_recorded_data_sets_are_read_in_full(recorded: Path, name: str, expected: tuple[int, str]) -> None:
+    tasks = load_dataset(recorded / f"{name}.dev.jsonl.gz")
+    assert (len(tasks.tasks), tasks.environment) == expected
+    assert all(task["question"] for task in tasks.tasks)
