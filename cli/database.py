@@ -35,7 +35,7 @@ async def open_database(package: str, kind: str, file: str) -> AsyncIterator[Any
 
 @asynccontextmanager
 async def _sqlite(name: str, package: str, kind: str) -> AsyncIterator[Any]:
-    file = await asyncio.to_thread(home_folder) / name
+    file = await asyncio.to_thread(_made_home) / name
     made = getattr(importlib.import_module(f"{package}.sqlite.aio"), f"AsyncSqlite{kind}")
     try:
         async with made.from_conn_string(str(file)) as opened:
@@ -46,12 +46,12 @@ async def _sqlite(name: str, package: str, kind: str) -> AsyncIterator[Any]:
 
 
 def home_folder() -> Path:
-    """The folder where the command keeps what it has to remember; it is made if it is not there. Blocks.
+    """The folder where the command keeps what it has to remember; it need not be there yet."""
+    return Path(os.environ.get("REFLECT_HOME") or platformdirs.user_data_dir("reflective-agents"))
 
-    Raises:
-        NoDatabase: if it cannot be made.
-    """
-    home = Path(os.environ.get("REFLECT_HOME") or platformdirs.user_data_dir("reflective-agents"))
+
+def _made_home() -> Path:
+    home = home_folder()
     try:
         home = home.expanduser()
         home.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -164,4 +164,4 @@ def _write(file: Path, text: str) -> None:
 
 def runs_folder() -> Path:
     """The folder in which runs are kept that were not told where to."""
-    return home_folder() / "evals"
+    return home_folder().expanduser() / "evals"
