@@ -35,7 +35,7 @@ dev: $(VENV)/dev.stamp ## Serve the graphs to LangGraph Studio on this machine
 lock: $(VENV)/dev.stamp ## Pin the dependencies of pyproject.toml (ARGS=--upgrade takes the newest versions)
 	$(COMPILE) $(ARGS) --output-file requirements/base.txt
 	$(COMPILE) $(ARGS) --output-file requirements/dev.txt --constraints requirements/base.txt \
-		--extra evals --extra studio --extra notebooks --extra testing --group dev
+		--extra evals --extra mcp --extra studio --extra notebooks --extra testing --group dev
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) dist .benchmarks .hypothesis .langgraph_api .mypy_cache .pytest_cache .ruff_cache

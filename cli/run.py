@@ -14,7 +14,7 @@ from cli.artefact import plain, replay
 from cli.checks import check
 from cli.options import make_context
 from cli.output import say, stderr
-from cli.progress import Progress, display, line, redrawable
+from cli.progress import Progress, details, display, line, redrawable
 from cli.report import report, report_interruption, show_draft
 from cli.request import Request, Run
 from cli.store import open_store
@@ -104,7 +104,9 @@ async def _advance(request: Request, done: Run) -> None:
             config = config_to_resume(state, request.strategy, settings)
         else:
             config = config_of(done.thread, request.strategy, settings)
-        events = graph.astream(_start(request), config, context=context, stream_mode="custom", durability="sync")
+        events = graph.astream(
+            _start(request), config, context=context, stream_mode="custom", subgraphs=True, durability="sync"
+        )
         await _follow(events, done, done.progress)
         _settle(done, graph, await graph.aget_state(config_of(done.thread)))
 
@@ -112,11 +114,24 @@ async def _advance(request: Request, done: Run) -> None:
 async def _follow(events: AsyncIterator[Any], done: Run, progress: Progress) -> None:
     """Show what a run tells until it stops."""
     with display(progress):
-        async for event in events:
+        async for namespace, event in events:
             done.resumable = True
+            if namespace:
+                _follow_inside(event, progress)
+                continue
             progress.add(event)
             if not redrawable():
                 say(f"{event['seconds']:.1f} s, {event['model_calls']} calls: {line(event)}")
+
+
+def _follow_inside(event: dict[str, Any], progress: Progress) -> None:
+    """Show what a strategy inside this one tells; its cost is told when it has ended."""
+    if event["event"] in ("begin", "end"):
+        return
+    note = {"event": f"- {event['event']}", **details(event)}
+    progress.notes.append(line(note))
+    if not redrawable():
+        say(line(note))
 
 
 async def _choose_thread(request: Request, graph: Graph, saver: Saver) -> tuple[str, StateSnapshot]:

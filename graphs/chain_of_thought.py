@@ -5,22 +5,23 @@
 `sample` draws k answers at once, each thought out step by step; `vote` takes the answer that most of them give.
 """
 
+import asyncio
 from collections import Counter
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from environments.base import Environment
-from environments.registry import final_action
-from nodes.agent import enter, environment_of
+from models.calls import request, takes_n, takes_seed
+from nodes.agent import answered, enter, environment_of
 from nodes.answers import find_answer, material, normal_form
-from nodes.chat import sample_texts
+from nodes.chat import ATTEMPTS, model_of
 from nodes.step import Step, Update, node, stop
 from nodes.turn import begin, end
 from prompts import chain_of_thought as prompts
 from state.context import ChainOfThoughtContext
+from state.errors import InvalidOutput, LimitReached, ModelFailed
 from state.run import Output, RunState
 from state.trial import ActingInput
 
@@ -34,13 +35,18 @@ class Sample(TypedDict):
 
 
 class ChainOfThoughtState(RunState, ActingInput):
-    """State of a run; the samples are its artefact. `reward` (0..1) is the environment's, None where there is none."""
+    """State of a run; the samples are its artefact. `missing` is the limit that left some of them out, if one did.
+
+    `reward` (0..1) and `observation` are what the environment says to the answer; None and empty where there is none.
+    """
 
     world: dict[str, Any]
     request: str
     hints: str
     samples: list[Sample]
+    missing: str
     reward: float | None
+    observation: str
 
 
 class ChainOfThoughtOutput(Output):
@@ -48,6 +54,7 @@ class ChainOfThoughtOutput(Output):
 
     samples: list[Sample]
     reward: float | None
+    observation: str
 
 
 @node(ChainOfThoughtContext)
@@ -62,12 +69,15 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
         material=material(state["world"]),
         request=state["request"],
     )
-    texts = await sample_texts(step, context.model, prompt, context.samples, context.seed)
+    texts, stops = await draw(step, prompt)
+    if not texts:
+        raise stops[0] if stops else InvalidOutput(f"no text in {ATTEMPTS} attempts: the model called a tool instead")
     answers = [(text, find_answer(text, name)) for text in texts]
     samples = [Sample(text=text, answer=answer, normal=normal_form(answer, name)) for text, answer in answers]
     for drawn in samples:
         step.emit("sample", answer=drawn["answer"])
-    return {"samples": samples}
+    limits = [str(reason) for reason in stops if isinstance(reason, LimitReached)]
+    return {"samples": samples, "missing": limits[0] if limits else ""}
 
 
 @node(ChainOfThoughtContext)
@@ -80,8 +90,13 @@ async def vote(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) ->
     answer = next(drawn["answer"] for drawn in state["samples"] if drawn["normal"] == winner)
     step.emit("vote", answer=answer, votes=count, samples=len(state["samples"]))
     environment = await environment_of(step.context)
-    reward = await rewarded(environment, step.context.environment, state["world"], answer)
-    return {"answer": answer, "reward": reward, **finished(count, len(state["samples"]), reward)}
+    told = await answered(environment, step.context.environment, state["world"], answer)
+    agreed = f"{count} of {len(state['samples'])} samples agree"
+    reward, observation = (told.reward, told.observation) if told else (None, "")
+    update: Update = {"answer": answer, "reward": reward, "observation": observation}
+    if told and not told.valid:
+        return update | stop("exhausted", f"{agreed}, but the environment refuses the answer")
+    return update | finished(agreed, reward, state["missing"])
 
 
 @node(ChainOfThoughtContext)
@@ -90,23 +105,48 @@ async def finish(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
     return end(state, step, AIMessage(state["answer"]) if state["answer"] else None)
 
 
-async def rewarded(
-    environment: Environment | None, name: str | None, world: dict[str, Any], answer: str
-) -> float | None:
-    """The environment's reward of an answer; None where there is no environment, or no single action gives the
-    answer."""
-    action = final_action(name, answer) if name else None
-    if environment is None or action is None:
-        return None
-    return (await environment.step(world, action)).reward
+async def draw(
+    step: Step[ChainOfThoughtContext], prompt: list[BaseMessage]
+) -> tuple[list[str], list[LimitReached | ModelFailed]]:
+    """Draw all samples at once: in one request where the provider has `n`, else in one each.
+
+    What the provider leaves out, or is no text, is drawn again in requests of its own.
+
+    Returns:
+        The texts in the order of their samples, and why some are missing, if some are.
+    """
+    context, chat = step.context, model_of(step, step.context.model)
+    texts: dict[int, str] = {}
+    stops: list[LimitReached | ModelFailed] = []
+
+    async def ask(places: list[int]) -> None:
+        seeded = context.seed is not None and takes_seed(chat)
+        options: dict[str, Any] = {"seed": (context.seed or 0) + places[0]} if seeded else {}
+        try:
+            replies = await request(chat, prompt, step.meter, n=len(places), **options)
+        except (LimitReached, ModelFailed) as reason:
+            stops.append(reason)
+            return
+        texts.update({place: reply.text for place, reply in zip(places, replies, strict=False) if reply.text.strip()})
+        step.meter.count(parse_failures=sum(not reply.text.strip() for reply in replies))
+
+    for attempt in range(ATTEMPTS):
+        missing = [place for place in range(context.samples) if place not in texts]
+        if stops or not missing:
+            break
+        together = takes_n(chat) and attempt == 0
+        async with asyncio.TaskGroup() as group:
+            for places in [missing] if together else [[place] for place in missing]:
+                group.create_task(ask(places))
+    return [texts[place] for place in sorted(texts)], stops
 
 
-def finished(count: int, samples: int, reward: float | None) -> Update:
+def finished(said: str, reward: float | None, missing: str) -> Update:
     """The outcome of a vote; whether it solves the task, only a reward can say."""
-    said = f"{count} of {samples} samples agree"
-    if reward is None:
-        return stop("solved", said)
-    return stop("solved" if reward >= 1 else "exhausted", f"{said}, with a reward of {reward:g}")
+    told = said if reward is None else f"{said}, with a reward of {reward:g}"
+    if missing and reward != 1:
+        return stop("limit_reached", f"{missing}; {told}")
+    return stop("solved" if reward is None or reward >= 1 else "exhausted", told)
 
 
 def after_sample(state: ChainOfThoughtState) -> Literal["vote", "finish"]:
@@ -120,7 +160,10 @@ builder: StateGraph[Any, ChainOfThoughtContext, Any, Any] = StateGraph(
     input_schema=ActingInput,
     output_schema=ChainOfThoughtOutput,
 )
-builder.add_node("begin", begin("chain_of_thought", ChainOfThoughtContext, enter, samples=[], reward=None))
+builder.add_node(
+    "begin",
+    begin("chain_of_thought", ChainOfThoughtContext, enter, samples=[], missing="", reward=None, observation=""),
+)
 builder.add_node("sample", sample)
 builder.add_node("vote", vote)
 builder.add_node("finish", finish)

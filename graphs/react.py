@@ -8,12 +8,26 @@ What goes wrong with an action is told to the agent and counted, and the run goe
 
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 
+from environments.base import Environment
+from models.calls import request
 from nodes.acting import ActionStep, Move, in_environment, read_move, with_tools
-from nodes.agent import actions_of, callable_tools, enter, environment_of, text_prompt, tools_of, tools_prompt
-from nodes.chat import call_tools, complete
+from nodes.agent import (
+    actions_of,
+    agent_prompt,
+    answered,
+    callable_tools,
+    enter,
+    environment_of,
+    kept_for_answer,
+    room_for_answer,
+    tools_of,
+)
+from nodes.answers import read_answer
+from nodes.chat import call_tools, complete, model_of
 from nodes.step import Step, Update, node, stop
 from nodes.turn import begin, end
 from prompts import react as prompts
@@ -43,22 +57,18 @@ class ReactOutput(Output):
 
 @node(ReactContext)
 async def think(state: ReactState, step: Step[ReactContext]) -> Update:
-    """Ask for the next step, unless the actions are used up or the agent goes round in circles."""
-    context, steps = step.context, state["steps"]
-    if len(steps) >= context.max_actions:
-        return stop("limit_reached", f"max_actions={context.max_actions} reached (actions={len(steps)})")
-    if stuck(steps, context.max_repeats):
-        return stop("limit_reached", f"max_repeats={context.max_repeats} reached: {steps[-1]['action']!r:.100} again")
-    environment, tools = await environment_of(context), tools_of(step, state["run_id"])
+    """Ask for the next step; an agent that may take none any more is asked for its best answer."""
+    context, environment, tools = step.context, await environment_of(step.context), tools_of(step, state["run_id"])
+    prompt = agent_prompt(state, step, environment, tools)
+    if reason := why_stop(state["steps"], step, prompt):
+        return stop("limit_reached", reason) | await conclude(state, step, environment, tools)
     if context.mode == "text":
-        prompt = text_prompt(state, step, actions_of(environment, tools))
-        move = read_move(await complete(step, context.model, prompt, stop=["\nObservation"]))
-    else:
-        reply = await call_tools(step, context.model, tools_prompt(state, step), callable_tools(environment, tools))
-        calls = reply.tool_calls or reply.invalid_tool_calls
-        named = ", ".join(f"{call['name']}({call['args']})" for call in calls)
-        move = Move(thought=reply.text, action=named, answer=None if calls else reply.text, messages=[reply])
-    return {"move": move}
+        reply = (await request(model_of(step, context.model), prompt, step.meter, stop=["\nObservation"]))[0]
+        return {"move": read_move(reply.text)}
+    reply = await call_tools(step, context.model, prompt, callable_tools(environment, tools))
+    calls = [*reply.tool_calls, *reply.invalid_tool_calls]
+    named = ", ".join(f"{call['name']}({call['args']})" for call in calls)
+    return {"move": Move(thought=reply.text, action=named, answer=None if calls else reply.text, messages=[reply])}
 
 
 @node(ReactContext)
@@ -75,19 +85,17 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
     if environment is None and move["answer"] is not None:
         return {"answer": move["answer"], **finished(len(state["steps"]), None)}
     if environment is None:
-        effect = await with_tools(step, move, tools)
-    else:
-        effect = await in_environment(environment, step.context.environment or "", move, state["world"])
-        step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
+        return taken(state, step, await with_tools(step, move, tools))
+    effect = await in_environment(environment, step.context.environment or "", move, state["world"], state["reward"])
+    step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
     update = taken(state, step, effect.step) | {"world": effect.world, "reward": effect.reward, "answer": effect.answer}
     return update | (finished(len(update["steps"]), effect.reward) if effect.done else {})
 
 
 @node(ReactContext)
 async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
-    """Return the agent's answer; one that was stopped is asked for its best."""
-    text = state["answer"] or (await best_answer(state, step) if step.context.answer_at_limit else None)
-    return end(state, step, AIMessage(text) if text else None)
+    """Return the agent's answer."""
+    return end(state, step, AIMessage(state["answer"]) if state["answer"] else None)
 
 
 def taken(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Update:
@@ -112,19 +120,35 @@ def stuck(steps: list[ActionStep], repeats: int) -> bool:
     return len(last) > repeats and len(set(last)) == 1
 
 
-async def best_answer(state: ReactState, step: Step[ReactContext]) -> str | None:
-    """The answer of an agent that may not act any more; None if it has none or the limits forbid to ask."""
-    environment, tools = await environment_of(step.context), tools_of(step, state["run_id"])
-    if step.context.mode == "text":
-        prompt = text_prompt(state, step, actions_of(environment, tools), closing=f"\n{prompts.BEST_ANSWER}")
-    else:
-        prompt = tools_prompt(state, step, closing=prompts.BEST_ANSWER)
+def why_stop(steps: list[ActionStep], step: Step[ReactContext], prompt: list[BaseMessage]) -> str | None:
+    """Why the agent may take no further step: the actions are used up, it goes round in circles, or what the run may
+    still spend is just enough for an answer. None if it may."""
+    context = step.context
+    if len(steps) >= context.max_actions:
+        return f"max_actions={context.max_actions} reached (actions={len(steps)})"
+    if stuck(steps, context.max_repeats):
+        repeated = " ".join(steps[-1]["action"].split()) or "nothing that could be read"
+        return f"max_repeats={context.max_repeats} reached: {repeated:.100}, again"
+    return kept_for_answer(step, prompt) if context.answer_at_limit else None
+
+
+async def conclude(
+    state: ReactState, step: Step[ReactContext], environment: Environment | None, tools: list[BaseTool]
+) -> Update:
+    """Ask for the best answer, unless there is one or the settings forbid it, and let the environment reward it."""
+    if state["answer"] or not step.context.answer_at_limit:
+        return {}
+    declared = callable_tools(environment, tools) if step.context.mode == "tools" else []
+    room = room_for_answer(step, declared)
+    prompt = agent_prompt(state, step, environment, tools, closing=prompts.BEST_ANSWER, most=room)
     try:
-        text = await complete(step, step.context.model, prompt, tools=callable_tools(environment, tools))
+        text = await complete(step, step.context.model, prompt, tools=declared)
     except (LimitReached, ModelFailed):
-        return None
-    move = read_move(text)
-    return move["answer"] or move["action"] or move["thought"] or None
+        return {}
+    name = step.context.environment
+    answer = read_answer(text, name or "")
+    said = await answered(environment, name, state["world"], answer) if answer else None
+    return {"answer": answer, "reward": said.reward if said else None}
 
 
 def after_think(state: ReactState) -> Literal["act", "finish"]:

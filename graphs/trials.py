@@ -7,16 +7,18 @@ a judge that does not know the right answer; `reflect` draws a lesson from a fai
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 
+from environments.base import Task
 from graphs import chain_of_thought, react
 from nodes.agent import environment_of
-from nodes.attempts import attempt_text, judge, reflect_on, settings_for, with_tests
+from nodes.attempts import attempt_text, judge, of_this_run, reflect_on, settings_for, with_tests
 from nodes.lessons import advice, keep, recall
 from nodes.step import Step, Update, node, stop
+from nodes.transcript import request_text
 from nodes.turn import begin, end
 from state.context import ActingContext, ChainOfThoughtContext, ReactContext, TrialsContext
 from state.run import Output, RunState
@@ -29,11 +31,17 @@ ACTORS: dict[str, tuple[Any, type[ActingContext]]] = {
 
 
 class TrialsState(RunState, ActingInput):
-    """State of a run; the trials are its artefact. `given` is the task, `earlier` are reflections of earlier runs."""
+    """State of a run; the trials are its artefact.
+
+    `given` is the task, `request` what is asked, quoted, and `earlier` are reflections of earlier runs. `said` holds
+    the id of each trial's answer, under which it may have been streamed.
+    """
 
     given: dict[str, Any] | None
+    request: str
     earlier: list[str]
     trials: list[Trial]
+    said: list[str | None]
 
 
 class TrialsOutput(Output):
@@ -44,13 +52,17 @@ class TrialsOutput(Output):
 
 async def prepare(state: Mapping[str, Any], step: Step[TrialsContext]) -> Update:
     """Refuse a task that is not of the environment, and recall what earlier runs have learned."""
-    task, environment = state.get("task"), await environment_of(step.context)
-    if environment and task:
-        environment.start(task)
-    if task and step.context.environment == "programming":
-        task = await with_tests(step, task)
-    earlier = await recall(step, state["messages"][-1].text)
-    return {"given": task, "earlier": earlier, "task": None, "advice": None}
+    *conversation, last = state["messages"]
+    asked, task, environment = last.text, state.get("task"), await environment_of(step.context)
+    earlier = await recall(step, asked)
+    if environment:
+        task = task or {"id": "", "question": asked}
+        environment.start(cast(Task, task))
+        if step.context.environment == "programming":
+            task = await with_tests(step, task)
+        asked = environment.public(environment.start(cast(Task, task)))
+    request = request_text([*conversation, HumanMessage(asked)])
+    return {"given": task, "request": request, "earlier": earlier, "task": None, "advice": None}
 
 
 @node(TrialsContext)
@@ -60,33 +72,36 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
     if len(trials) >= step.context.max_trials:
         return stop("limit_reached", f"max_trials={step.context.max_trials} reached (trials={len(trials)})")
     step.meter.check()
-    actor, schema = ACTORS[step.context.actor]
+    before, (actor, schema) = step.meter.usage, ACTORS[step.context.actor]
     told = advice(trials, state["earlier"], step.context)
     inputs = {"messages": state["messages"], "task": state["given"], "advice": told}
     result = await actor.ainvoke(inputs, context=settings_for(schema, step))
     step.meter.add(result["usage"])
+    reason, spent = of_this_run(result["outcome"]["reason"], step, before)
+    if result["answer"] is None and not (result.get("steps") or result.get("samples")):
+        return stop("limit_reached" if spent else "failed", reason)
     trial = Trial(
         trial=len(trials) + 1,
         answer=result["answer"],
         reward=result["reward"],
         score=None,
         solved=False,
-        outcome=f"{result['outcome']['status']}: {result['outcome']['reason']}",
+        outcome=f"{result['outcome']['status']}: {reason}",
         attempt=attempt_text(result),
         reflection="",
     )
-    return {"trials": [*trials, trial]}
+    return {"trials": [*trials, trial], "said": [*state["said"], result["messages"][-1].id]}
 
 
 @node(TrialsContext)
 async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Ask whether the last trial has solved the task, and end the run if it has."""
     *earlier, trial = state["trials"]
-    if uses_judge(step.context):
-        judged = await judge(step, question(state), trial["attempt"])
-        solved = judged.solved and judged.score >= step.context.min_score and trial["answer"] is not None
+    if uses_judge(step.context) and trial["answer"] is not None:
+        judged = await judge(step, state["request"], trial["attempt"])
+        solved = judged.solved and judged.score >= step.context.min_score
         trial = {**trial, "score": judged.score, "solved": solved}
-    else:
+    elif not uses_judge(step.context):
         trial = {**trial, "solved": trial["reward"] is not None and trial["reward"] >= 1}
     told = {name: trial[name] for name in ("trial", "answer", "reward", "score", "solved")}
     step.emit("trial", **told)
@@ -101,8 +116,8 @@ async def reflect(state: TrialsState, step: Step[TrialsContext]) -> Update:
     if step.context.reflection in ("none", "last_attempt") or trial["trial"] >= step.context.max_trials:
         return {}
     verdict = f"This did not solve the task. {trial['outcome']}"
-    lesson = await reflect_on(step, question(state), trial["attempt"], verdict)
-    await keep(step, question(state), lesson)
+    lesson = await reflect_on(step, state["request"], trial["attempt"], verdict)
+    await keep(step, state["messages"][-1].text, lesson)
     step.emit("reflection", trial=trial["trial"], reflection=lesson)
     return {"trials": [*earlier, {**trial, "reflection": lesson}]}
 
@@ -112,18 +127,13 @@ async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Answer with the best trial: a solved one, else that of the highest reward or score, of equals the last."""
     answered = [trial for trial in state["trials"] if trial["answer"] is not None]
     best = max(answered, key=rank, default=None)
-    return end(state, step, AIMessage(best["answer"] or "") if best else None)
+    return end(state, step, AIMessage(best["answer"] or "", id=state["said"][best["trial"] - 1]) if best else None)
 
 
 def rank(trial: Trial) -> tuple[bool, float, int]:
     """What makes one trial better than another."""
     known = [value for value in (trial["reward"], trial["score"]) if value is not None]
     return trial["solved"], max(known, default=-1.0), trial["trial"]
-
-
-def question(state: TrialsState) -> str:
-    """What was asked."""
-    return state["messages"][-1].text
 
 
 def uses_judge(context: TrialsContext) -> bool:
@@ -143,7 +153,7 @@ def unless_ended(then: str) -> Any:
 builder: StateGraph[Any, TrialsContext, Any, Any] = StateGraph(
     TrialsState, context_schema=TrialsContext, input_schema=ActingInput, output_schema=TrialsOutput
 )
-builder.add_node("begin", begin("trials", TrialsContext, prepare, trials=[]))
+builder.add_node("begin", begin("trials", TrialsContext, prepare, trials=[], said=[]))
 builder.add_node("attempt", attempt)
 builder.add_node("evaluate", evaluate)
 builder.add_node("reflect", reflect)

@@ -5,11 +5,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from typing_extensions import TypedDict
 
-from environments.actions import parse_action
 from environments.base import Environment
 from environments.registry import final_action
 from nodes.research import act
@@ -19,6 +18,7 @@ _ACTION = re.compile(r"^\s*Action(?:\s*\d+)?\s*:(?!\s*Input)\s*(.*)", re.IGNOREC
 _INPUT = re.compile(r"^(.*?)\n\s*Action Input(?:\s*\d+)?\s*:\s*(.*)", re.IGNORECASE | re.DOTALL)
 _FINAL = re.compile(r"^\s*Final Answer\s*:\s*(.*)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
 _OBSERVATION = re.compile(r"^\s*Observation(?:\s*\d+)?\s*:", re.IGNORECASE | re.MULTILINE)
+_NAMED = re.compile(r"\s*([\w.-]+)\s*\[(.*)\]", re.DOTALL)
 _THOUGHT = re.compile(r"^\s*Thought(?:\s*\d+)?\s*:\s*", re.IGNORECASE)
 
 
@@ -66,7 +66,7 @@ def read_move(text: str) -> Move:
         wanted = action[1][: final.start() - action.start(1)] if final else action[1]
         return _move(text[: action.start()], action=_joined(wanted.strip()))
     if final:
-        return _move(text[: final.start()], answer=final[1].strip())
+        return _move(text[: final.start()], answer=final[1].strip() or None)
     return _move(text)
 
 
@@ -79,40 +79,49 @@ def _joined(action: str) -> str:
     return f"{parts[1].strip()}[{parts[2].strip()}]" if parts else action
 
 
-async def in_environment(environment: Environment, name: str, move: Move, world: dict[str, Any]) -> Effect:
-    """Do what a move wants in an environment; an answer becomes the action that gives it."""
+async def in_environment(
+    environment: Environment, name: str, move: Move, world: dict[str, Any], reward: float | None = None
+) -> Effect:
+    """Do what a move wants in an environment; an answer becomes the action that gives it.
+
+    `reward` is that of the world as it stands, which a refused action leaves as it is.
+    """
     if calls := _calls(move):
-        return await _act_calls(environment, move, world, calls)
+        return await _act_calls(environment, move, world, calls, reward)
     action = move["action"] if move["answer"] is None else final_action(name, move["answer"]) or move["answer"]
     done = await environment.step(world, action)
+    told: list[AnyMessage] = [*move["messages"], HumanMessage(done.observation)] if move["messages"] else []
     step = ActionStep(
         thought=move["thought"],
         action=action,
         observation=done.observation,
         valid=done.valid,
-        messages=move["messages"],
+        messages=told,
     )
-    return Effect(step, done.state, done.reward, done.done, environment.answer(done.state) or None)
+    reward = done.reward if done.valid else reward
+    return Effect(step, done.state, reward, done.done, environment.answer(done.state) or None)
 
 
-async def _act_calls(environment: Environment, move: Move, world: dict[str, Any], calls: list[Any]) -> Effect:
+async def _act_calls(
+    environment: Environment, move: Move, world: dict[str, Any], calls: list[Any], reward: float | None
+) -> Effect:
     """Apply the calls of the tool `act` one after another: each may change what the next one meets."""
     replies: list[AnyMessage] = []
-    reward, done, valid = None, False, True
+    done, valid = bool(world["done"]), True
     for call in calls:
         action = call["args"].get("action") if call["name"] == "act" and isinstance(call["args"], dict) else None
         if not isinstance(action, str):
             told, right = f"Call the tool act with an action as text. Legal actions: {environment.actions}", False
         else:
-            world, told, reward, done, right = await environment.step(world, action)
+            world, told, gained, done, right = await environment.step(world, action)
+            reward = gained if right else reward
         valid = valid and right
         status = "success" if right else "error"
         replies.append(ToolMessage(told, tool_call_id=call["id"], name=call["name"], status=status))
-    observation = "\n".join(reply.text for reply in replies)
     step = ActionStep(
         thought=move["thought"],
         action=move["action"],
-        observation=observation,
+        observation="\n".join(reply.text for reply in replies),
         valid=valid,
         messages=[*move["messages"], *replies],
     )
@@ -131,34 +140,43 @@ def act_tool(environment: Environment) -> BaseTool:
     )
 
 
-async def with_tools(step: Step[Any], move: Move, tools: list[BaseTool]) -> Effect:
+async def with_tools(step: Step[Any], move: Move, tools: list[BaseTool]) -> ActionStep:
     """Do what a move wants with tools: its own calls, or the one that its text names."""
     message = move["messages"][0] if move["messages"] else _as_call(move["action"], tools)
     assert isinstance(message, AIMessage)
     replies = await act(step, message, tools)
-    taken = ActionStep(
+    return ActionStep(
         thought=move["thought"],
         action=move["action"],
         observation="\n".join(reply.text for reply in replies),
         valid=all(getattr(reply, "status", "") != "error" for reply in replies),
         messages=[message, *replies] if move["messages"] else [],
     )
-    return Effect(taken, {})
 
 
 def _as_call(action: str, tools: Sequence[BaseTool]) -> AIMessage:
     """An action written as text, `tool[input]`, as a native call. An input that is no JSON is the first argument."""
-    parsed = parse_action(action)
-    name, given = (parsed.name, parsed.argument) if parsed else (action, "")
+    named = _NAMED.match(action)
+    name, given = named.groups() if named else (action.strip(), "")
     tool = next((tool for tool in tools if tool.name.casefold() == name.casefold()), None)
     try:
         args = json.loads(given)
     except ValueError:
-        args = None
+        args, given = None, _to_bracket(given)
     if not isinstance(args, dict):
         fields = list(tool.args) if tool else ["input"]
         args = {fields[0]: given} if fields else {}
     return AIMessage("", tool_calls=[{"name": tool.name if tool else name, "args": args, "id": "text"}])
+
+
+def _to_bracket(given: str) -> str:
+    """An input up to the bracket that closes it, whatever the model said after that."""
+    depth = 0
+    for place, character in enumerate(given):
+        depth += {"[": 1, "]": -1}.get(character, 0)
+        if depth < 0:
+            return given[:place]
+    return given
 
 
 def _calls(move: Move) -> list[Any]:

@@ -1,14 +1,17 @@
 """An agent's view of its task: the world it acts in, its tools, and the prompt that holds its steps so far."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
+from langchain_core.tools import tool as as_tool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from environments.base import Environment, Task
-from environments.registry import get_environment
+from environments.base import Environment, Task, Transition
+from environments.registry import final_action, get_environment
 from models.calls import estimate_tokens
 from nodes.acting import ActionStep, act_tool, describe
 from nodes.research import search_tools
@@ -41,33 +44,65 @@ async def enter(state: Mapping[str, Any], step: Step[Any]) -> Update:
     return {"world": world, "request": request, "hints": state.get("advice") or "", "task": None, "advice": None}
 
 
+async def answered(
+    environment: Environment | None, name: str | None, world: dict[str, Any], answer: str
+) -> Transition | None:
+    """What the environment says to an answer; None where there is no environment, or no single action gives the
+    answer."""
+    action = final_action(name, answer) if name else None
+    if environment is None or action is None:
+        return None
+    return await environment.step(world, action)
+
+
 def tools_of(step: Step[ReactContext], run_id: str) -> list[BaseTool]:
-    """What an agent may call where there is no environment: the search, the calculator, and what it was given."""
-    calculator = [tool for tool in arithmetic_tools() if tool.name == "calculator"]
-    return [*search_tools(step, run_id), *calculator, *step.context.tools]
+    """What an agent may call where there is no environment: the search, the calculator, and what it was given.
+
+    A tool that was given takes the place of one of ours of the same name; a plain function becomes a tool.
+    """
+    if step.context.environment is not None:
+        return []
+    given = [tool if isinstance(tool, BaseTool) else as_tool(tool) for tool in step.context.tools]
+    return list({tool.name: tool for tool in [*search_tools(step, run_id), calculator(), *given]}.values())
 
 
-def text_prompt(state: Mapping[str, Any], step: Step[Any], actions: str, closing: str = "") -> list[BaseMessage]:
-    """The prompt of the text mode, with as many of the last steps as the context holds."""
-    context: ReactContext = step.context
+@cache
+def calculator() -> BaseTool:
+    """The calculator; making a tool takes longer than most steps."""
+    return next(tool for tool in arithmetic_tools() if tool.name == "calculator")
 
-    def with_steps(first: int) -> list[BaseMessage]:
+
+def agent_prompt(
+    state: Mapping[str, Any],
+    step: Step[ReactContext],
+    environment: Environment | None,
+    tools: Sequence[BaseTool],
+    *,
+    closing: str = "",
+    most: int | None = None,
+) -> list[BaseMessage]:
+    """The prompt of the next step in either mode, with as many of the last steps as the context holds.
+
+    Args:
+        state: The agent's state.
+        step: The node that asks.
+        environment: Where it acts, if anywhere.
+        tools: What it may call.
+        closing: What it is told after its steps.
+        most: Longest prompt, in estimated tokens; `max_context_tokens` if that is less.
+    """
+
+    def as_text(first: int) -> list[BaseMessage]:
         return prompts.TEXT.format_messages(
-            actions=actions,
-            examples=prompts.EXAMPLES.get(context.environment or "", "") if context.examples else "",
+            actions=actions_of(environment, tools),
+            examples=prompts.EXAMPLES.get(step.context.environment or "", "") if step.context.examples else "",
             lessons=state["hints"],
             conversation=state["messages"][:-1],
             request=state["request"],
-            scratchpad=scratchpad(state["steps"], first) + closing,
+            scratchpad=scratchpad(state["steps"], first) + (f"\n{closing}" if closing else ""),
         )
 
-    return _fitting(state, step, with_steps)
-
-
-def tools_prompt(state: Mapping[str, Any], step: Step[Any], closing: str = "") -> list[BaseMessage]:
-    """The prompt of the mode of native calls, with as many of the last steps as the context holds."""
-
-    def with_steps(first: int) -> list[BaseMessage]:
+    def as_calls(first: int) -> list[BaseMessage]:
         scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
         scratch += [message for taken in state["steps"][first:] for message in taken["messages"]]
         return prompts.TOOLS.format_messages(
@@ -77,20 +112,43 @@ def tools_prompt(state: Mapping[str, Any], step: Step[Any], closing: str = "") -
             scratch=[*scratch, *([HumanMessage(closing)] if closing else [])],
         )
 
-    return _fitting(state, step, with_steps)
+    with_steps = as_text if step.context.mode == "text" else as_calls
+    limit = step.context.max_context_tokens
+    return _fitting(step, with_steps, len(state["steps"]), limit if most is None else min(most, limit))
 
 
-def _fitting(state: Mapping[str, Any], step: Step[Any], with_steps: Any) -> list[BaseMessage]:
-    most, count = step.context.max_context_tokens, len(state["steps"])
-    for first in range(count):
-        prompt: list[BaseMessage] = with_steps(first)
-        if estimate_tokens(prompt, {}) <= most:
-            break
-    else:
-        first, prompt = count, with_steps(count)
+def _fitting(
+    step: Step[Any], with_steps: Callable[[int], list[BaseMessage]], count: int, most: int
+) -> list[BaseMessage]:
+    first, prompt = 0, with_steps(0)
+    while first < count and estimate_tokens(prompt, {}) > most:
+        first += 1
+        prompt = with_steps(first)
     if first:
         step.emit("trimmed", steps=first, max_context_tokens=most)
     return prompt
+
+
+def room_for_answer(step: Step[ReactContext], tools: Sequence[BaseTool]) -> int:
+    """How long a prompt may be, in estimated tokens, that asks for the answer with all that the run may still
+    spend."""
+    declared = [convert_to_openai_tool(tool) for tool in tools] if step.context.mode == "tools" else []
+    left = step.context.max_total_tokens - step.meter.usage["total_tokens"]
+    return left - step.context.max_answer_tokens - estimate_tokens([], {"tools": declared})
+
+
+def kept_for_answer(step: Step[ReactContext], prompt: Sequence[BaseMessage]) -> str | None:
+    """The limit that leaves room for an answer, but not for an action before it; None while there is room for both."""
+    context, spent = step.context, step.meter.usage["total_tokens"]
+    if step.meter.calls_left <= 1:
+        return f"max_model_calls={context.max_model_calls} reached, but for the call that is kept for the answer"
+    needed = 2 * (estimate_tokens(prompt, {}) + context.max_answer_tokens)
+    if spent + needed <= context.max_total_tokens:
+        return None
+    return (
+        f"max_total_tokens={context.max_total_tokens} reached "
+        f"(total_tokens={spent}, the next call may need {needed} together with the answer)"
+    )
 
 
 def scratchpad(steps: Sequence[ActionStep], first: int = 0) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from environments.actions import parse_action
 from environments.metrics import normalise_answer
+from nodes.acting import read_move
 
 _FINISH = re.compile(r"finish\s*\[", re.IGNORECASE)
 _LABEL = re.compile(r"(?:final\s+)?answer\s*:\s*", re.IGNORECASE)
@@ -24,6 +25,15 @@ def find_answer(text: str, environment: str = "") -> str:
         return text[labels[-1].end() :].strip().split("\n")[0].strip()
     lines = text.strip().splitlines()
     return lines[-1].strip() if lines else ""
+
+
+def read_answer(text: str, environment: str = "") -> str | None:
+    """The answer of an agent that was asked for its best one; None if it wants to act on instead."""
+    move = read_move(text)
+    said = move["answer"] or move["action"] or move["thought"]
+    answer = find_answer(said, environment) if environment else said
+    wants_to_act = move["action"] and answer == said and environment != "programming"
+    return None if wants_to_act else answer or None
 
 
 def normal_form(answer: str, environment: str = "") -> str:

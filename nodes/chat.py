@@ -1,8 +1,7 @@
 """How nodes talk to models: plain text, candidates, and structured output that is validated until it fits."""
 
-import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -14,11 +13,11 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.utils.json import parse_json_markdown
 from pydantic import BaseModel, ValidationError
 
-from models.calls import request, takes_n, takes_seed
+from models.calls import request
 from models.providers import get_model
 from nodes.step import Step
 from state.context import Context, Model
-from state.errors import InvalidOutput, LimitReached, ModelFailed
+from state.errors import InvalidOutput, ModelFailed
 from tools.run import with_call_ids
 
 T = TypeVar("T", bound=BaseModel)
@@ -74,41 +73,6 @@ async def complete(
     if not reply.text.strip():
         raise ModelFailed("the model called a tool where it had to write text")
     return reply.text
-
-
-async def sample_texts(
-    step: Step[Any], model: Model, messages: Sequence[BaseMessage], n: int, seed: int | None = None
-) -> list[str]:
-    """Draw n texts at once: in one request where the provider has `n`, else in n requests.
-
-    Samples that fail are missing.
-
-    Raises:
-        LimitReached, ModelFailed: if there is not a single one.
-    """
-    chat = model_of(step, model)
-    stops: list[LimitReached | ModelFailed] = []
-
-    async def draw(first: int, count: int) -> list[str]:
-        options: dict[str, Any] = {"seed": seed + first} if seed is not None and takes_seed(chat) else {}
-        try:
-            replies = await request(chat, messages, step.meter, n=count, **options)
-        except (LimitReached, ModelFailed) as reason:
-            stops.append(reason)
-            return []
-        missing = await _together(draw(first + place, 1) for place in range(len(replies), count))
-        return [*(reply.text for reply in replies[:count] if reply.text), *missing]
-
-    texts = await draw(0, n) if takes_n(chat) else await _together(draw(place, 1) for place in range(n))
-    if not texts:
-        raise stops[0] if stops else ModelFailed("the model called a tool where it had to write text")
-    return texts
-
-
-async def _together(draws: Iterable[Coroutine[Any, Any, list[str]]]) -> list[str]:
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(draw) for draw in draws]
-    return [text for task in tasks for text in task.result()]
 
 
 async def call_tools(

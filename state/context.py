@@ -205,7 +205,8 @@ class ReactContext(ActingContext):
         default=3, ge=1, le=1000, description="Most times in a row that one action may bring the same observation."
     )
     answer_at_limit: bool = Field(
-        default=True, description="Whether an agent that is stopped by max_actions is asked for its best answer."
+        default=True,
+        description="Whether a stopped agent is asked for its best answer; a call and tokens are kept for it.",
     )
     tools: SkipJsonSchema[list[Any]] = Field(
         default_factory=list,
@@ -221,7 +222,7 @@ class ChainOfThoughtContext(ActingContext):
     seed: int | None = Field(default=None, description="Seed for models that take one.")
 
 
-class TrialsContext(ReactContext):
+class TrialsContext(ReactContext, ChainOfThoughtContext):
     """Settings of `graphs.trials`."""
 
     actor: Literal["react", "chain_of_thought"] = Field(default="react", description="The strategy that makes a trial.")

@@ -1,5 +1,6 @@
 """The strategies, and what the shared tests need to know of each: a new one passes them all by one more entry here."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,8 +11,16 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graphs import lats, reflection, reflexion
-from state.context import Context, LatsContext, ReflectionContext, ReflexionContext
+from graphs import chain_of_thought, lats, react, reflection, reflexion, trials
+from state.context import (
+    ChainOfThoughtContext,
+    Context,
+    LatsContext,
+    ReactContext,
+    ReflectionContext,
+    ReflexionContext,
+    TrialsContext,
+)
 from testing.script import Reply, Request, Script, ToolUse
 
 Result = dict[str, Any]
@@ -32,7 +41,7 @@ class Strategy:
     endless: Script
     """A model with which a run goes on until something stops it."""
     artefact: tuple[str, ...]
-    """Keys of the result beside those of the contract."""
+    """Keys of the result beside those of the contract that hold something."""
     answered: int
     """Calls of a `solving` run after which there is an answer, judged if the strategy judges answers."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -43,11 +52,28 @@ class Strategy:
     """Settings that let its own limit (rounds, expansions) be the last one to stop a run."""
     impossible: Mapping[str, Any] = field(default_factory=dict)
     """Settings out of their bounds, beside those that all strategies share."""
+    told: tuple[str, ...] = ()
+    """Further keys, empty without an environment."""
+    rewarded: bool = False
+    """Whether the result has the environment's reward, which is None without one."""
+    calls: int = 3
+    """Calls of a `solving` run, or more."""
+    roles: int = 2
+    """Kinds of calls in a `solving` run: free text, and each form that is forced."""
+    endless_calls: bool = True
+    """Whether an `endless` run makes one call after another; else all of its calls are in flight at once."""
+    answers_last: bool = False
+    """Whether an agent decides when it answers: what breaks off the run before leaves no answer."""
     streams: bool = False
     """Whether the answer's tokens go to the `messages` stream."""
     searches: bool = False
     models: tuple[str, ...] = ("model",)
     """Settings that name a model."""
+
+    @property
+    def keys(self) -> set[str]:
+        """All keys of the result beside those of the contract."""
+        return {*self.artefact, *self.told, *(["reward"] if self.rewarded else [])}
 
     def make(self, **settings: Any) -> Context:
         """The strategy's settings: those of a quick run, changed by what is given."""
@@ -109,6 +135,35 @@ def _judgement(text: str, solves: bool) -> dict[str, Any]:
     return {"reasoning": "Good." if good else "Not yet.", "score": 0.9 if good else 0.4, "solved": good}
 
 
+def _actions(request: Request) -> int:
+    return sum(bool(getattr(message, "tool_calls", None)) for message in request.messages)
+
+
+def _react(request: Request, actions: float) -> Reply:
+    """Searches so many times, and then answers."""
+    taken = _actions(request)
+    if taken < actions and request.tool_choice != "none":
+        return ToolUse("search", {"query": f"reflection {taken}"})
+    return f"Answer after {taken} searches on [{_mark(request)}]: reflection finds mistakes."
+
+
+def _chain_of_thought(request: Request) -> Reply:
+    return f"Sample {request.index} thinks.\nAnswer: reflection finds mistakes, on [{_mark(request)}]"
+
+
+def _trials(request: Request, solves: bool) -> Reply:
+    """The second attempt is the one that solves."""
+    if request.schema == "Judgement":
+        good = solves and "Attempt 2" in request.last
+        return {"reasoning": "Good." if good else "Not yet.", "score": 0.9 if good else 0.4, "solved": good}
+    if request.last.endswith("Reflection:"):
+        return "Look for more evidence."
+    if _actions(request) == 0 and request.tool_choice != "none":
+        return ToolUse("search", {"query": "reflection"})
+    lessons = request.messages[0].text.count("\n- ")
+    return f"Attempt {lessons + 1} on [{_mark(request)}]: reflection finds mistakes."
+
+
 STRATEGIES = [
     Strategy(
         name="reflection",
@@ -151,6 +206,53 @@ STRATEGIES = [
         searches=True,
         models=("model", "judge_model"),
     ),
+    Strategy(
+        name="react",
+        graph=react.graph,
+        context=ReactContext,
+        solving=lambda request: _react(request, actions=2),
+        endless=lambda request: _react(request, actions=math.inf),
+        artefact=("steps",),
+        answered=1,
+        settings={"search": "local"},
+        longest={"max_actions": 1000, "max_repeats": 1000},
+        impossible={"max_actions": 0, "max_repeats": 0, "mode": "both", "environment": "chess", "search": "yahoo"},
+        rewarded=True,
+        roles=1,
+        answers_last=True,
+        searches=True,
+    ),
+    Strategy(
+        name="chain_of_thought",
+        graph=chain_of_thought.graph,
+        context=ChainOfThoughtContext,
+        solving=_chain_of_thought,
+        endless=_chain_of_thought,
+        artefact=("samples",),
+        told=("observation",),
+        answered=1,
+        settings={"search": "none", "samples": 3},
+        fan_out={"samples": 50},
+        impossible={"samples": 0, "environment": "chess", "max_context_tokens": 1},
+        rewarded=True,
+        calls=1,
+        roles=1,
+        endless_calls=False,
+    ),
+    Strategy(
+        name="trials",
+        graph=trials.graph,
+        context=TrialsContext,
+        solving=lambda request: _trials(request, solves=True),
+        endless=lambda request: _trials(request, solves=False),
+        artefact=("trials",),
+        answered=3,
+        settings={"search": "local"},
+        longest={"max_trials": 100},
+        impossible={"max_trials": 0, "memory_size": 0, "actor": "trials", "min_score": 1.5, "experience": ""},
+        searches=True,
+        models=("model", "judge_model"),
+    ),
 ]
 
 
@@ -160,7 +262,9 @@ def name_of(value: object) -> str | None:
 
 
 SEARCHING = [strategy for strategy in STRATEGIES if strategy.searches]
+ENDLESS = [strategy for strategy in STRATEGIES if strategy.endless_calls]
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
+every_endless = pytest.mark.parametrize("strategy", ENDLESS, ids=name_of)
 every_searching = pytest.mark.parametrize("strategy", SEARCHING, ids=name_of)
 
 

@@ -73,7 +73,7 @@ async def test_messages_given_are_neither_changed_nor_replaced(strategy: Strateg
 @every_strategy
 async def test_the_result_has_answer_outcome_usage_and_artefact_and_nothing_else(strategy: Strategy) -> None:
     result, _ = await solve(strategy)
-    assert set(result) == {*CONTRACT, *strategy.artefact}
+    assert set(result) == {*CONTRACT, *strategy.keys}
     assert result["outcome"]["status"] == "solved"
     assert re.search(r"\w+", result["outcome"]["reason"])
     assert all(result[name] for name in strategy.artefact)
@@ -83,7 +83,7 @@ async def test_the_result_has_answer_outcome_usage_and_artefact_and_nothing_else
 async def test_usage_counts_what_the_model_was_asked(strategy: Strategy) -> None:
     result, model = await solve(strategy)
     usage = result["usage"]
-    assert usage["model_calls"] == len(model.calls) >= 3
+    assert usage["model_calls"] == len(model.calls) >= strategy.calls
     assert (usage["failed_calls"], usage["parse_failures"], usage["tool_errors"]) == (0, 0, 0)
     assert usage["input_tokens"] == sum(len(request.text) // 4 + 1 for request in model.calls)
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
@@ -120,7 +120,7 @@ async def test_a_second_question_on_a_thread_is_a_turn_of_its_own(strategy: Stra
     assert "[beta]" in second["answer"]
     assert "[alpha]" not in second["answer"]
     assert first["answer"] in model.calls[calls].text
-    assert second["usage"]["model_calls"] == len(model.calls) - calls >= 3
+    assert second["usage"]["model_calls"] == len(model.calls) - calls >= strategy.calls
     assert second["usage"]["total_tokens"] < first["usage"]["total_tokens"] * 3
     for name in strategy.artefact:
         assert "[alpha]" not in json.dumps(second[name], default=str)
@@ -289,7 +289,7 @@ async def test_updates_name_the_nodes_and_end_with_the_answer(strategy: Strategy
 @every_strategy
 async def test_values_hold_the_contract_at_the_end(strategy: Strategy) -> None:
     parts = await stream(strategy, "values")
-    assert set(parts[-1]) >= {*CONTRACT, *strategy.artefact}
+    assert set(parts[-1]) >= {*CONTRACT, *strategy.keys}
     assert assert_final(parts[-1]["messages"]).text == parts[-1]["answer"]
 
 

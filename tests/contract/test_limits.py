@@ -1,6 +1,7 @@
 """Limits that hold, whatever happens: counted where the calls arrive, with 50 of them in flight."""
 
 import asyncio
+import itertools
 import random
 import re
 from collections.abc import AsyncIterator
@@ -17,12 +18,12 @@ from testing.fake import FakeChatModel, FakeChatModelWithoutN
 from testing.faults import Fault
 from testing.openai_server import OpenAIServer
 from testing.script import Reply, Request, Script, ToolUse, ask, first_error, to_choice, usage
-from tests.strategies import ASK, STRATEGIES, Result, Strategy, every_strategy, thread
+from tests.strategies import ASK, STRATEGIES, Result, Strategy, every_endless, every_strategy, thread
 
 every_model = pytest.mark.parametrize("model_type", [FakeChatModel, FakeChatModelWithoutN])
 ANSWER_TOKENS = 128
 """Most tokens of an answer in these tests, so that limits bite early."""
-SEEDS = range(4)
+SEEDS = range(3)
 
 
 @pytest.fixture(autouse=True)
@@ -69,13 +70,17 @@ def moody(strategy: Strategy, seed: int, model_type: type[FakeChatModelWithoutN]
 
 
 def spent(model: FakeChatModelWithoutN) -> int:
-    """Tokens of all calls by the provider's rule; those that were given up count as if they had been answered."""
+    """Tokens of all calls by the provider's rule: those that were given up count as if they had been answered, and
+    those that were refused cost nothing."""
     return sum(_tokens(model, request) for request in model.calls)
 
 
 def _tokens(model: FakeChatModelWithoutN, request: Request) -> int:
     replies = ask(model.reply, request)
-    choices = [] if first_error(replies) else [to_choice(reply, request, i) for i, reply in enumerate(replies)]
+    error = first_error(replies)
+    if isinstance(error, ModelRateLimitError):
+        return 0
+    choices = [] if error else [to_choice(reply, request, i) for i, reply in enumerate(replies)]
     return sum(usage(request, choices))
 
 
@@ -99,7 +104,7 @@ def assert_kept(result: Result, model: FakeChatModelWithoutN) -> None:
 # Calls
 
 
-@every_strategy
+@every_endless
 @every_model
 @pytest.mark.parametrize("limit", range(1, 13))
 async def test_every_small_number_of_calls_gives_the_best_answer_so_far(
@@ -152,7 +157,7 @@ async def test_tokens_stay_within_their_limit_under_faults_and_timeouts(
         assert spent(model) <= result["usage"]["total_tokens"] <= limit
 
 
-@every_strategy
+@every_endless
 @every_model
 async def test_the_reason_quotes_the_tokens(strategy: Strategy, model_type: type[FakeChatModelWithoutN]) -> None:
     model = model_type(reply=strategy.endless, max_tokens=ANSWER_TOKENS)
@@ -193,7 +198,7 @@ async def test_a_prompt_beyond_the_limit_is_never_sent(strategy: Strategy) -> No
 # Seconds
 
 
-@every_strategy
+@every_endless
 @every_model
 async def test_time_that_is_up_ends_the_run_with_the_best_answer(
     strategy: Strategy, model_type: type[FakeChatModelWithoutN]
@@ -205,7 +210,7 @@ async def test_time_that_is_up_ends_the_run_with_the_best_answer(
     )
     result = await run(strategy, model, max_seconds=1, **dict.fromkeys(strategy.fan_out, 5))
     assert_kept(result, model)
-    assert result["outcome"]["status"] == "limit_reached"
+    assert result["outcome"]["status"] == ("failed" if strategy.answers_last else "limit_reached")
     assert re.search(r"max_seconds=1\b.*seconds=1\.\d", result["outcome"]["reason"])
     assert 1 <= result["usage"]["seconds"] < 20
 
@@ -223,7 +228,7 @@ async def test_time_that_is_up_before_the_first_reply_fails_the_run(
     assert result["usage"]["seconds"] < 20
 
 
-@every_strategy
+@every_endless
 @every_model
 async def test_a_run_that_is_cancelled_leaves_no_call_behind(
     strategy: Strategy, model_type: type[FakeChatModelWithoutN]
@@ -262,7 +267,7 @@ class Crash(RuntimeError):
     """What no graph catches."""
 
 
-@every_strategy
+@every_endless
 async def test_a_run_that_crashed_in_a_call_goes_on_counting(strategy: Strategy) -> None:
     graph = strategy.with_memory()
     crashed: list[Request] = []
@@ -290,11 +295,11 @@ class FailingSaver(InMemorySaver):
 
     def __init__(self, fails_at: int) -> None:
         super().__init__()
-        self.left = fails_at
+        self.fails_at = fails_at
+        self.count = itertools.count(1)  # which the copies made for graphs inside graphs share
 
     async def aput(self, *args: Any, **kwargs: Any) -> RunnableConfig:
-        self.left -= 1
-        if self.left == 0:
+        if next(self.count) == self.fails_at:
             raise Crash("the database is away")
         return await super().aput(*args, **kwargs)
 

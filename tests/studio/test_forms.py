@@ -9,7 +9,15 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import Assistant
 
-from state.context import Context, LatsContext, ReflectionContext, ReflexionContext
+from state.context import (
+    ChainOfThoughtContext,
+    Context,
+    LatsContext,
+    ReactContext,
+    ReflectionContext,
+    ReflexionContext,
+    TrialsContext,
+)
 
 pytestmark = [pytest.mark.studio, pytest.mark.xdist_group("studio")]
 
@@ -17,8 +25,19 @@ CONTEXTS: dict[str, type[Context]] = {
     "reflection": ReflectionContext,
     "reflexion": ReflexionContext,
     "lats": LatsContext,
+    "chain_of_thought": ChainOfThoughtContext,
+    "react": ReactContext,
+    "trials": TrialsContext,
 }
-ARTEFACTS = {"reflection": {"drafts"}, "reflexion": {"answers", "sources"}, "lats": {"tree", "stats", "expansions"}}
+ACTING = ("chain_of_thought", "react", "trials")
+ARTEFACTS = {
+    "reflection": {"drafts"},
+    "reflexion": {"answers", "sources"},
+    "lats": {"tree", "stats", "expansions"},
+    "chain_of_thought": {"samples", "reward"},
+    "react": {"steps", "reward"},
+    "trials": {"trials"},
+}
 EDGES = {
     "reflection": {
         "__start__ begin",
@@ -49,6 +68,34 @@ EDGES = {
         "expand finish",
         "finish __end__",
     },
+    "chain_of_thought": {
+        "__start__ begin",
+        "begin sample",
+        "sample vote",
+        "sample finish",
+        "vote finish",
+        "finish __end__",
+    },
+    "react": {
+        "__start__ begin",
+        "begin think",
+        "think act",
+        "think finish",
+        "act think",
+        "act finish",
+        "finish __end__",
+    },
+    "trials": {
+        "__start__ begin",
+        "begin attempt",
+        "attempt evaluate",
+        "attempt finish",
+        "evaluate reflect",
+        "evaluate finish",
+        "reflect attempt",
+        "reflect finish",
+        "finish __end__",
+    },
 }
 strategies = pytest.mark.parametrize("strategy", CONTEXTS)
 
@@ -75,7 +122,7 @@ async def test_form_shows_every_setting(
 ) -> None:
     schemas = await client.assistants.get_schemas(assistants[strategy]["assistant_id"])
     form = (schemas["context_schema"] or {})["properties"]
-    fields = {name: field for name, field in CONTEXTS[strategy].model_fields.items() if name != "checks"}
+    fields = {name: field for name, field in CONTEXTS[strategy].model_fields.items() if name not in ("checks", "tools")}
     assert form.keys() == fields.keys()
     assert {name: form[name]["description"] for name in form} == {name: f.description for name, f in fields.items()}
     assert {name: form[name]["default"] for name in form} == {name: field.default for name, field in fields.items()}
@@ -115,7 +162,7 @@ def kinds(field: dict[str, Any]) -> list[dict[str, Any]]:
 async def test_chat_mode_and_results(client: LangGraphClient, assistants: dict[str, Assistant], strategy: str) -> None:
     schemas = await client.assistants.get_schemas(assistants[strategy]["assistant_id"])
     asked, answered = schemas["input_schema"] or {}, schemas["output_schema"] or {}
-    assert asked["properties"].keys() == {"messages"}
+    assert asked["properties"].keys() == {"messages", *(["task", "advice"] if strategy in ACTING else [])}
     assert asked["required"] == ["messages"]
     assert asked["properties"]["messages"]["type"] == "array"
     assert "HumanMessage" in json.dumps(asked["properties"]["messages"]["items"])

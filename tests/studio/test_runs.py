@@ -101,11 +101,76 @@ async def test_events(client: LangGraphClient) -> None:
     assert {("on_chain_start", "reflection"), ("on_chain_end", "finish"), ("on_chat_model_end", "ChatOpenAI")} <= names
 
 
+OFFLINE = {"model": "offline", "search": "local"}
+TASK = {
+    "id": "1",
+    "question": "What pulls the sea?",
+    "gold": "the moon",
+    "data": {"context": [["Sea", ["The moon pulls the sea."]]]},
+}
+
+
+async def test_an_agent_acts_with_tools(client: LangGraphClient) -> None:
+    result = await run(client, "react", "What is reflexion?", OFFLINE)
+    assert result["answer"] == result["messages"][-1]["content"]
+    assert [step["valid"] for step in result["steps"]] == [True]
+    assert (result["usage"]["tool_calls"], result["usage"]["tool_errors"]) == (1, 0)
+
+
+async def test_an_agent_acts_in_an_environment_on_the_task_it_is_given(client: LangGraphClient) -> None:
+    context: dict[str, Any] = {"model": "offline", "environment": "questions", "mode": "text", "max_actions": 3}
+    given = asking("What pulls the sea?") | {"task": TASK}
+    result: Any = await client.runs.wait(None, "react", input=given, context=context)
+    assert 1 <= len(result["steps"]) <= 3
+    assert result["reward"] in (None, 0, 1)
+
+
+async def test_samples_are_voted_on(client: LangGraphClient) -> None:
+    result = await run(client, "chain_of_thought", "What is reflexion?", {"model": "offline", "samples": 3})
+    assert (len(result["samples"]), result["outcome"]["status"]) == (3, "solved")
+
+
+async def test_trials_learn_from_each_other_and_from_earlier_runs_by_the_servers_store(client: LangGraphClient) -> None:
+    context: dict[str, Any] = {
+        "model": "offline",
+        "environment": "questions",
+        "mode": "text",
+        "max_trials": 2,
+        "max_actions": 2,
+    }
+    given = asking("What pulls the sea?") | {"task": TASK | {"gold": "nobody can guess this"}}
+
+    async def experienced(name: str) -> tuple[Any, list[int]]:
+        events, result = [], None
+        parts = client.runs.stream(
+            None, "trials", input=given, context=context | {"experience": name}, stream_mode=["custom", "values"]
+        )
+        async for part in parts:
+            if part.event == "custom":
+                events.append(part.data)
+            elif part.event == "values":
+                result = part.data
+        return result, [event["lessons"] for event in events if event["event"] == "recalled"]
+
+    first, recalled_first = await experienced("seas")
+    second, recalled_second = await experienced("seas")
+    _, recalled_elsewhere = await experienced("mountains")
+    assert [len(result["trials"]) for result in (first, second)] == [2, 2]
+    assert first["outcome"]["reason"] == "max_trials=2 reached (trials=2)"
+    assert first["trials"][0]["reflection"].strip()
+    assert [recalled_first, recalled_second, recalled_elsewhere] == [[0], [1], [0]]
+    kept = (await client.store.search_items(("experience", "seas"), limit=10))["items"]
+    assert first["trials"][0]["reflection"] in [item["value"]["reflection"] for item in kept]
+
+
 IMPOSSIBLE: list[tuple[str, dict[str, Any], list[str]]] = [
     ("lats", {"n": 0}, ["ValidationError", "\nn\n", "greater than or equal to 1"]),
     ("reflexion", {"max_rounds": "many"}, ["ValidationError", "\nmax_rounds\n", "valid integer"]),
     ("reflection", {"critic": "nobody"}, ["ValidationError", "\ncritic\n", "'model', 'human' or 'checks'"]),
     ("lats", {"model": "nonsense:x"}, ["UnknownModel", "nonsense:x", "offline"]),
+    ("react", {"mode": "both"}, ["ValidationError", "\nmode\n", "'tools' or 'text'"]),
+    ("chain_of_thought", {"samples": 0}, ["ValidationError", "\nsamples\n", "greater than or equal to 1"]),
+    ("trials", {"actor": "lats"}, ["ValidationError", "\nactor\n", "'react' or 'chain_of_thought'"]),
     ("lats", {"search": "local", "corpus": "no/such/folder"}, ["BadCorpus", "There is no folder no/such/folder"]),
 ]
 

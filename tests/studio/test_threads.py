@@ -149,6 +149,7 @@ async def test_a_second_question_sees_the_first_and_starts_anew(
     client: LangGraphClient, openai_server: OpenAIServer
 ) -> None:
     artefacts = {"reflection": "drafts", "reflexion": "answers", "lats": "tree"}
+    artefacts |= {"react": "steps", "chain_of_thought": "samples", "trials": "trials"}
 
     async def two_questions(strategy: str) -> None:
         thread = (await client.threads.create())["thread_id"]

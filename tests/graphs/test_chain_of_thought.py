@@ -1,0 +1,205 @@
+"""Chain of thought: samples at once, the vote, what is missing, material and reward of environments."""
+
+from typing import Any
+
+import pytest
+from tenacity import wait_none
+
+from graphs.chain_of_thought import graph
+from prompts.chain_of_thought import EXAMPLES
+from state.context import ChainOfThoughtContext
+from testing.fake import FakeChatModel, FakeChatModelWithoutN
+from testing.script import Reply, Request, Script, ToolUse
+
+ASK = {"messages": [("user", "What do tides do?")]}
+both_models = pytest.mark.parametrize("model_type", [FakeChatModel, FakeChatModelWithoutN])
+GOLD = "gold7f3a91c2e45d"
+
+
+async def run(
+    script: Script,
+    given: dict[str, Any] = ASK,
+    model_type: type[FakeChatModelWithoutN] = FakeChatModel,
+    **settings: Any,
+) -> tuple[Any, FakeChatModelWithoutN]:
+    model = model_type(reply=script)
+    context = ChainOfThoughtContext.model_validate({"model": model, "search": "none", **settings})
+    return await graph.ainvoke(given, context=context), model
+
+
+def saying(*answers: str) -> Script:
+    """Samples with these answers: candidates of one request, or requests one after another."""
+    return lambda request: f"Let me think.\nAnswer: {answers[(request.index + request.attempt) % len(answers)]}"
+
+
+def at(question: str, **task: Any) -> dict[str, Any]:
+    return {"messages": [("user", question)], "task": {"id": "1", "question": question, **task}}
+
+
+# Samples and votes
+
+
+async def test_k_samples_are_one_request_where_the_provider_has_n() -> None:
+    out, model = await run(saying("4", "5"), samples=10)
+    assert ([request.n for request in model.calls], len(out["samples"])) == ([10], 10)
+    assert out["usage"]["model_calls"] == 1
+
+
+async def test_k_samples_are_k_requests_at_once_where_it_has_not() -> None:
+    model = FakeChatModelWithoutN(reply=saying("4", "5"), latency=0.01)
+    context = ChainOfThoughtContext(model=model, search="none", samples=10)
+    out = await graph.ainvoke(ASK, context=context)
+    assert (len(model.calls), model.max_in_flight, len(out["samples"])) == (10, 10, 10)
+
+
+@both_models
+async def test_the_most_frequent_answer_wins_whatever_its_form(model_type: type[FakeChatModelWithoutN]) -> None:
+    out, _ = await run(saying("Lyon", "The Paris.", "paris", "Lyon", "PARIS"), model_type=model_type, samples=5)
+    assert out["answer"] == out["messages"][-1].text
+    assert out["answer"].strip("The .").casefold() == "paris"
+    assert out["outcome"] == {"status": "solved", "reason": "3 of 5 samples agree"}
+    assert sorted(sample["normal"] for sample in out["samples"]) == ["lyon"] * 2 + ["paris"] * 3
+
+
+async def test_of_equally_frequent_answers_the_first_sample_wins() -> None:
+    out, _ = await run(saying("b", "c", "c", "b"), samples=4)
+    assert out["answer"] == "b"
+
+
+async def test_one_sample_is_the_default() -> None:
+    out, model = await run(saying("4"))
+    assert (len(model.calls), out["answer"], out["outcome"]["reason"]) == (1, "4", "1 of 1 samples agree")
+
+
+async def test_samples_that_end_without_an_answer_do_not_vote() -> None:
+    out, _ = await run(lambda request: ["Finish[]", "Answer: 4", "Finish[]"][request.index], samples=3)
+    assert (out["answer"], out["outcome"]["reason"]) == ("4", "1 of 3 samples agree")
+
+
+async def test_without_a_single_answer_the_run_fails() -> None:
+    out, _ = await run(lambda _: "Finish[]", samples=3)
+    assert (out["answer"], out["outcome"]) == (None, {"status": "failed", "reason": "no sample ends with an answer"})
+
+
+async def test_samples_that_are_no_text_are_drawn_again() -> None:
+    def calls_tools(request: Request) -> Reply:
+        return ToolUse("search", {}) if request.index and request.n > 1 else "Answer: 4"
+
+    out, model = await run(calls_tools, samples=3)
+    assert [request.n for request in model.calls] == [3, 1, 1]
+    assert (len(out["samples"]), out["usage"]["parse_failures"]) == (3, 2)
+
+
+@both_models
+async def test_a_model_that_only_calls_tools_fails_the_run(model_type: type[FakeChatModelWithoutN]) -> None:
+    out, model = await run(lambda _: ToolUse("search", {}), model_type=model_type, samples=2)
+    assert out["outcome"] == {
+        "status": "failed",
+        "reason": "no text in 3 attempts: the model called a tool instead",
+    }
+    assert len(model.calls) <= 6
+
+
+async def test_samples_that_fail_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("models.faults.WAIT", wait_none())
+
+    def fails(request: Request) -> Reply:
+        return ValueError("out of order") if request.attempt < 8 else "Answer: 4"
+
+    out, model = await run(fails, model_type=FakeChatModelWithoutN, samples=3)
+    assert (out["answer"], len(out["samples"])) == ("4", 1)
+    assert (out["usage"]["failed_calls"], len(model.calls)) == (8, 9)
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+async def test_a_limit_that_leaves_samples_out_is_named(calls: int) -> None:
+    out, model = await run(saying("4"), model_type=FakeChatModelWithoutN, samples=3, max_model_calls=calls)
+    assert (len(model.calls), len(out["samples"]), out["answer"]) == (calls, calls, "4")
+    reason = f"max_model_calls={calls} reached (model_calls={calls}); {calls} of {calls} samples agree"
+    assert out["outcome"] == {"status": "limit_reached", "reason": reason}
+
+
+async def test_seeds_follow_each_other() -> None:
+    class Seeded(FakeChatModelWithoutN):
+        seed: int | None = None
+
+    _, model = await run(saying("4"), model_type=Seeded, samples=3, seed=7)
+    assert sorted(request.seed or 0 for request in model.calls) == [7, 8, 9]
+    _, model = await run(saying("4"), samples=3, seed=7)
+    assert [request.seed for request in model.calls] == [7]
+
+
+# Prompts
+
+
+@pytest.mark.parametrize("name", ["", "questions", "fever", "game24"])
+async def test_examples_are_shown_or_not(name: str) -> None:
+    given = at("2 3 4 12")
+    settings: dict[str, Any] = {"environment": name} if name else {}
+    _, few_shot = await run(saying("4"), given, **settings)
+    _, zero_shot = await run(saying("4"), given, examples=False, **settings)
+    assert EXAMPLES[name] in few_shot.calls[0].text
+    assert "Example" not in zero_shot.calls[0].text
+    assert "step by step" in zero_shot.calls[0].text
+
+
+async def test_the_material_of_a_task_is_in_the_prompt() -> None:
+    data = {"supporting": [["Moon", ["The Moon pulls the sea.", " It shines."]]]}
+    _, model = await run(saying("moon"), at("What pulls the sea?", gold="Moon", data=data), environment="questions")
+    assert "Moon: The Moon pulls the sea. It shines.\n\nQuestion: What pulls the sea?" in model.calls[0].last
+
+
+# Environments
+
+
+PROGRAM = "```python\ndef double(x):\n    return 2 * x\n```"
+PROGRAMMING = {"entry_point": "double", "tests": ["assert double(2) == 4", "assert double(0) == 0"]}
+REWARDS = [
+    ("questions", at("Who?", gold=GOLD), f"Answer: {GOLD}", 1.0, "solved"),
+    ("questions", at("Who?", gold=GOLD), f"So Finish[{GOLD}]", 1.0, "solved"),
+    ("questions", at("Who?", gold=GOLD), "Answer: nobody", 0.0, "exhausted"),
+    ("questions", at("Who?"), "Answer: nobody", None, "solved"),
+    ("fever", at("It rains.", gold="NOT ENOUGH INFO"), "Answer: NOT ENOUGH INFO", 1.0, "solved"),
+    ("fever", at("It rains.", gold="REFUTES"), "Answer: SUPPORTS", 0.0, "exhausted"),
+    ("game24", at("2 3 4 12"), "Answer: (4 - 3) * 2 * 12 = 24", 1.0, "solved"),
+    ("game24", at("2 3 4 12"), "Answer: 2 * 12 = 24", 0.0, "exhausted"),
+    pytest.param(
+        *("programming", at("double", data={**PROGRAMMING, "hidden": f"assert '{GOLD}'"}), PROGRAM, 1.0, "solved"),
+        marks=pytest.mark.sandbox,
+    ),
+    pytest.param(
+        "programming",
+        at("double", data={**PROGRAMMING, "hidden": "pass"}),
+        PROGRAM.replace("2 * x", "x"),
+        *(0.5, "exhausted"),
+        marks=pytest.mark.sandbox,
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "said", "reward", "status"), REWARDS)
+async def test_environments_reward(name: str, given: Any, said: str, reward: float | None, status: str) -> None:
+    out, model = await run(lambda _: said, given, environment=name)
+    assert (out["reward"], out["outcome"]["status"]) == (reward, status)
+    assert [request for request in model.calls if GOLD in request.text] == []
+
+
+async def test_a_board_of_letters_is_an_answer_without_a_reward() -> None:
+    board = "Output:\nA G E N D\nM O T O R\nA R T S Y\nS A L L E\nS L E E R"
+    clues = [f"clue {number}" for number in range(10)]
+    given = at("\n".join(clues), gold="AGENDMOTORARTSYSALLESLEER", data={"clues": clues})
+    out, model = await run(lambda _: board, given, environment="crosswords")
+    assert (out["reward"], out["answer"]) == (None, board)
+    assert "AGEND" not in model.calls[0].text
+
+
+@pytest.mark.parametrize(
+    ("environment", "question", "said"), [("game24", "4 5 6 10", "None"), ("fever", "It is.", "maybe")]
+)
+async def test_an_answer_that_the_environment_refuses_is_not_solved(environment: str, question: str, said: str) -> None:
+    model = FakeChatModel(reply=saying(f"Answer: {said}"))
+    context = ChainOfThoughtContext.model_validate({"model": model, "environment": environment})
+    out = await graph.ainvoke({"messages": [("user", question)]}, context=context)
+    assert out["outcome"]["status"] == "exhausted"
+    assert "refuses" in out["outcome"]["reason"]
+    assert out["observation"]

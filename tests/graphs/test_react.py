@@ -1,0 +1,555 @@
+"""ReAct: both forms of an action, both modes, what goes wrong with actions, limits, environments, given tools."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, tool
+from langchain_mcp_adapters.client import MultiServerMCPClient
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
+
+from graphs.react import builder, graph
+from state.context import ReactContext
+from testing.fake import FakeChatModel
+from testing.script import Reply, Request, Script, ToolUse
+from tools.arithmetic import arithmetic_tools
+
+ASK: dict[str, Any] = {"messages": [("user", "What do tides do?")]}
+CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
+both_modes = pytest.mark.parametrize("mode", ["text", "tools"])
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> str:
+    for name in ("moon", "tides", "sand"):
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n\nThe {name} moves the water of the ocean every single day.\n")
+    return str(tmp_path)
+
+
+def taken(request: Request) -> int:
+    """How many steps the agent has taken, in either mode."""
+    text = request.last.rpartition("Question:")[2]
+    return sum(message.type == "ai" for message in request.messages) or text.count("\nObservation ")
+
+
+def steps(*replies: Reply) -> Script:
+    """A model that says these things one after another, and the last one again and again."""
+    return lambda request: replies[min(taken(request), len(replies) - 1)]
+
+
+async def run(script: Script, given: dict[str, Any] = ASK, **settings: Any) -> tuple[Any, FakeChatModel]:
+    model = FakeChatModel(reply=script)
+    context = ReactContext.model_validate({"model": model, "search": "none", **settings})
+    return await graph.ainvoke(given, context=context), model
+
+
+def asking(question: str) -> dict[str, Any]:
+    return {"messages": [("user", question)]}
+
+
+# Actions as text
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        ("Thought: Look.\nAction: Search[moon]", "Thought: Done.\nFinal Answer: They move."),
+        ("Look.\nAction 1: search[moon]", "Thought 2: Done.\nFinal Answer: They move."),
+        ("Thought 1: Look.\nAction 1: search\nAction Input 1: moon", "Final Answer: They move."),
+        ('Thought: Look.\nAction: search\nAction Input: {"query": "moon"}', "final answer: They move."),
+        ("Thought: Look.\nAction: Search\nAction Input: moon\n", "Done.\n\nFinal Answer:\nThey move."),
+    ],
+)
+async def test_both_published_forms_are_read(first: str, last: str, corpus: str) -> None:
+    out, _ = await run(steps(first, last), mode="text", search="local", corpus=corpus)
+    [step] = out["steps"]
+    assert (step["thought"], step["valid"]) == ("Look.", True)
+    assert "corpus:moon.md" in step["observation"]
+    assert (out["answer"], out["outcome"]["status"]) == ("They move.", "solved")
+
+
+async def test_the_scratchpad_is_numbered_and_the_model_is_stopped_before_it_observes() -> None:
+    _, model = await run(steps("Sum.\nAction 1: calculator[6 * 7]", "Final Answer: 42"), mode="text")
+    assert model.calls[1].last.endswith("\nThought 1: Sum.\nAction 1: calculator[6 * 7]\nObservation 1: 42\nThought 2:")
+    assert {request.stop for request in model.calls} == {("\nObservation",)}
+    assert {request.tools for request in model.calls} == {()}
+
+
+async def test_an_invented_observation_is_cut_off() -> None:
+    def invents(request: Request) -> Reply:
+        said = "Sum.\nAction: calculator[6 * 7]\n Observation: 41\nThought: So be it.\nFinal Answer: 41"
+        return "Final Answer: 42" if taken(request) else said
+
+    out, model = await run(invents, mode="text")
+    assert [step["observation"] for step in out["steps"]] == ["42"]
+    assert out["answer"] == "42"
+    assert all("41" not in request.text for request in model.calls)
+
+
+async def test_tools_are_declared_by_their_schema_in_both_modes() -> None:
+    @tool
+    def weigh(thing: str, unit: str = "kg") -> str:
+        """Weigh a thing.
+
+        On the finest of scales.
+        """
+        return "7"
+
+    _, text = await run(steps("Final Answer: 7"), mode="text", tools=[weigh])
+    assert "weigh[thing, unit]: Weigh a thing.\n" in text.calls[0].text
+    _, native = await run(steps("7"), tools=[weigh])
+    assert native.calls[0].tools == ("calculator", "weigh")
+    assert native.calls[0].schemas["weigh"]["properties"]["thing"] == {"type": "string"}
+
+
+async def test_a_given_tool_takes_the_place_of_the_one_of_its_name() -> None:
+    @tool
+    def calculator(expression: str) -> str:
+        """Work out anything."""
+        return "mine"
+
+    out, model = await run(steps(ToolUse("calculator", {"expression": "1"}), "So."), tools=[calculator])
+    assert out["steps"][0]["observation"] == "mine"
+    assert model.calls[0].tools == ("calculator",)
+
+
+@pytest.mark.parametrize(
+    ("action", "words", "mark"),
+    [
+        ('join_words[{"words": ["a [1]", "b"], "mark": "-"}]', ["a [1]", "b"], "-"),
+        ('Join_Words [ {"words": ["a"]} ] which joins them', ["a"], ""),
+        ('join_words\nAction Input: {"words": ["x\\ny"]}', ["x\ny"], ""),
+    ],
+)
+async def test_arguments_may_be_json(action: str, words: list[str], mark: str) -> None:
+    given = []
+
+    @tool
+    def join_words(words: list[str], mark: str = "") -> str:
+        """Join words."""
+        given.append((words, mark))
+        return mark.join(words)
+
+    await run(steps(f"Action: {action}", "Final Answer: done"), mode="text", tools=[join_words])
+    assert given == [(words, mark)]
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [("echo[a [1] b] and so on [2]", "a [1] b"), ("echo[two\nlines]", "two\nlines"), ("echo[]", ""), ("echo", "")],
+)
+async def test_other_arguments_are_taken_as_they_are(action: str, said: str) -> None:
+    given = []
+
+    @tool
+    def echo(text: str) -> str:
+        """Say it again."""
+        given.append(text)
+        return text
+
+    await run(steps(f"Action: {action}", "Final Answer: done"), mode="text", tools=[echo])
+    assert given == [said]
+
+
+# What goes wrong with an action
+
+
+@tool
+def broken(x: int) -> str:
+    """Always fails."""
+    raise RuntimeError("no power")
+
+
+WRONG = [
+    ("Action: teleport[home]", ToolUse("teleport", {}), "teleport"),
+    ('Action: broken[{"y": 1}]', ToolUse("broken", {"y": 1}), "x"),
+    ("Action: broken[1]", ToolUse("broken", {"x": 1}), "no power"),
+    ("Action: calculator[1 / 0]", ToolUse("calculator", {"expression": "1 / 0"}), "zero"),
+    ("Action: calculator[]", ToolUse("calculator", '{"expression": '), ""),
+]
+
+
+@both_modes
+@pytest.mark.parametrize(("text", "native", "told"), WRONG)
+async def test_what_goes_wrong_is_told_and_counted_and_the_run_goes_on(
+    text: str, native: Reply, told: str, mode: str
+) -> None:
+    first, last = (text, "Final Answer: done") if mode == "text" else (native, "done")
+    out, model = await run(steps(first, last), mode=mode, tools=[broken])
+    [step] = out["steps"]
+    assert not step["valid"]
+    assert told in step["observation"]
+    assert step["observation"] in model.calls[1].text
+    assert (out["usage"]["tool_calls"], out["usage"]["tool_errors"]) == (1, 1)
+    assert (out["answer"], out["outcome"]["status"]) == ("done", "solved")
+
+
+@pytest.mark.parametrize("said", ["I wonder.", "Action:", "Thought: Well.\nFinal Answer:", ToolUse("search", {})])
+async def test_what_cannot_be_read_is_told_and_counted(said: Reply) -> None:
+    out, model = await run(steps(said, "Final Answer: done"), mode="text")
+    assert (out["steps"][0]["action"], out["steps"][0]["valid"]) == ("", False)
+    assert "No action could be read." in model.calls[1].last
+    assert out["usage"]["parse_failures"] == 1
+    assert (out["answer"], out["outcome"]["status"]) == ("done", "solved")
+
+
+async def test_several_native_calls_run_at_once_and_each_is_answered() -> None:
+    together = asyncio.Barrier(3)
+
+    @tool
+    async def meet(name: str) -> str:
+        """Return once three are there."""
+        await together.wait()
+        return f"met {name}"
+
+    calls = [ToolUse("meet", {"name": name}) for name in "abc"]
+    out, model = await run(steps(calls, "all met"), tools=[meet], call_timeout=20)
+    answers = [message for message in model.calls[1].messages if isinstance(message, ToolMessage)]
+    assert [answer.text for answer in answers] == ["met a", "met b", "met c"]
+    assert out["usage"]["tool_calls"] == 3
+    assert len(out["steps"]) == 1
+
+
+# Limits
+
+
+def never(request: Request) -> Reply:
+    """Acts on and on, and answers only when it is told to."""
+    if "No further action is allowed" in request.text:
+        return "Final Answer: about 42"
+    expression = f"{taken(request)} + 1 + 0 * {int(request.key[:6], 16)}"
+    return ToolUse("calculator", {"expression": expression}) if request.tools else f"Action: calculator[{expression}]"
+
+
+@both_modes
+async def test_max_actions_ends_with_the_best_answer_that_was_asked_for(mode: str) -> None:
+    out, model = await run(never, mode=mode, max_actions=3)
+    assert out["outcome"] == {"status": "limit_reached", "reason": "max_actions=3 reached (actions=3)"}
+    assert out["answer"] == out["messages"][-1].text == "about 42"
+    assert [step["observation"] for step in out["steps"]] == ["1", "2", "3"]
+    assert len(model.calls) == 4
+    assert model.calls[-1].tool_choice == ("none" if mode == "tools" else None)
+
+
+@both_modes
+async def test_without_an_answer_at_the_limit_the_run_fails_and_says_why(mode: str) -> None:
+    out, model = await run(never, mode=mode, max_actions=3, answer_at_limit=False)
+    assert (out["answer"], len(model.calls)) == (None, 3)
+    assert out["outcome"] == {"status": "failed", "reason": "max_actions=3 reached (actions=3)"}
+    assert [message.type for message in out["messages"]] == ["human"]
+
+
+@pytest.mark.parametrize("insists", ["Action: calculator[1]", "Action: Search[moon]", ToolUse("calculator", {})])
+async def test_an_action_is_no_answer(insists: Reply) -> None:
+    out, _ = await run(lambda _: insists, mode="text", max_actions=1)
+    assert (out["answer"], out["outcome"]["status"]) == (None, "failed")
+
+
+@both_modes
+async def test_an_agent_that_goes_round_in_circles_is_stopped(mode: str) -> None:
+    def again(request: Request) -> Reply:
+        if "No further action is allowed" in request.text:
+            return "Final Answer: 2"
+        return ToolUse("calculator", {"expression": "1 + 1"}) if request.tools else "Action: calculator[1 + 1]"
+
+    out, _ = await run(again, mode=mode, max_repeats=2, max_actions=50)
+    assert len(out["steps"]) == 3
+    assert out["outcome"]["reason"].startswith("max_repeats=2 reached: ")
+    assert (out["outcome"]["status"], out["answer"]) == ("limit_reached", "2")
+
+
+@both_modes
+@pytest.mark.parametrize("calls", [1, 2, 5])
+async def test_the_last_call_is_kept_for_the_answer(calls: int, mode: str) -> None:
+    out, model = await run(never, mode=mode, max_model_calls=calls, max_actions=50)
+    assert (len(model.calls), len(out["steps"]), out["answer"]) == (calls, calls - 1, "about 42")
+    assert out["outcome"]["reason"].startswith(f"max_model_calls={calls} reached")
+
+
+@both_modes
+async def test_the_last_tokens_are_kept_for_the_answer_which_sees_what_fits(mode: str) -> None:
+    @tool
+    def recite() -> str:
+        """Recite."""
+        return "many words " * 2_500
+
+    def recites(request: Request) -> Reply:
+        if "No further action is allowed" in request.text:
+            return "Final Answer: enough"
+        return ToolUse("recite", {}) if request.tools else "Action: recite[]"
+
+    limits: dict[str, Any] = {
+        "max_total_tokens": 12_000,
+        "max_answer_tokens": 100,
+        "max_actions": 50,
+        "max_repeats": 50,
+    }
+    out, model = await run(recites, mode=mode, tools=[recite], **limits)
+    assert (out["answer"], out["outcome"]["status"]) == ("enough", "limit_reached")
+    assert "max_total_tokens=12000 reached (total_tokens=" in out["outcome"]["reason"]
+    assert out["usage"]["total_tokens"] <= 12_000
+    assert [len(out["steps"]), len(model.calls)] == [1, 2]
+    assert "(Steps 1 to 1 are left out, because the context is full.)" in model.calls[-1].text
+
+
+@both_modes
+async def test_a_full_context_leaves_out_the_first_steps_and_says_so(mode: str) -> None:
+    model = FakeChatModel(reply=never)
+    context = ReactContext(
+        model=model,
+        search="none",
+        mode=mode,
+        max_actions=30,
+        max_context_tokens=1_000,
+    )
+    events: list[Any] = []
+    out: Any = None
+    parts: Any = graph.astream(ASK, context=context, stream_mode=["custom", "values"])
+    async for kind, part in parts:
+        if kind == "custom":
+            events.append(part)
+        else:
+            out = part
+    trimmed = [event["steps"] for event in events if event["event"] == "trimmed"]
+    assert trimmed == sorted(trimmed)
+    assert 1 < trimmed[-1] < 30
+    assert f"(Steps 1 to {trimmed[-1]} are left out, because the context is full.)" in model.calls[-1].text
+    assert all(len(request.text) / 2 < 1_000 for request in model.calls)
+    assert out["steps"][-1]["action"].rpartition("*")[2].strip("'})] ") in str(model.calls[-1].messages)
+
+
+# Given tools
+
+
+@both_modes
+async def test_a_tool_may_ask_a_person(mode: str) -> None:
+    asked = []
+
+    @tool
+    def ask_person(question: str) -> str:
+        """Ask a person."""
+        asked.append(question)
+        return f"they say {interrupt(question)}"
+
+    first, last = ToolUse("ask_person", {"question": "How?"}), "by the moon"
+    script = steps("Action: ask_person[How?]", f"Final Answer: {last}") if mode == "text" else steps(first, last)
+    model = FakeChatModel(reply=script)
+    context = ReactContext.model_validate({"model": model, "search": "none", "mode": mode, "tools": [ask_person]})
+    paused = builder.compile(checkpointer=InMemorySaver())
+    stopped = await paused.ainvoke(ASK, CONFIG, context=context)
+    assert [question.value for question in stopped["__interrupt__"]] == ["How?"]
+    out = await paused.ainvoke(Command(resume="slowly"), CONFIG, context=context)
+    assert out["steps"][0]["observation"] == "they say slowly"
+    assert (out["answer"], out["usage"]["model_calls"], len(model.calls)) == ("by the moon", 2, 2)
+
+
+REDUCERS = (
+    "12 gear reducers cost 750 yuan each and use 0.5 yuan of power an hour each, 8 hours a day. "
+    "What do they cost in one week?"
+)
+SUMS = [("multiply", 12, 750), ("multiply", 12 * 8, 3.5), ("add", 9000, 336)]
+
+
+@both_modes
+async def test_gear_reducers_with_the_calculator(mode: str) -> None:
+    sum_ = "12 * 750 + 12 * 0.5 * 8 * 7"
+    native = steps(ToolUse("calculator", {"expression": sum_}), "9336")
+    text = steps(f"Thought: All at once.\nAction: calculator\nAction Input: {sum_}", "Final Answer: 9336")
+    out, _ = await run(text if mode == "text" else native, asking(REDUCERS), mode=mode)
+    assert [step["observation"] for step in out["steps"]] == ["9336"]
+    assert (out["answer"], out["outcome"]["status"]) == ("9336", "solved")
+
+
+@both_modes
+async def test_gear_reducers_with_arithmetic_tools(mode: str) -> None:
+    given = [{"a": a, "b": b} for _, a, b in SUMS]
+    native = steps(*(ToolUse(name, args) for (name, _, _), args in zip(SUMS, given, strict=True)), "9336")
+    lines = [f"Action: {name}[{json.dumps(args)}]" for (name, _, _), args in zip(SUMS, given, strict=True)]
+    text = steps(*lines, "Final Answer: 9336")
+    script = text if mode == "text" else native
+    out, _ = await run(script, asking(REDUCERS), mode=mode, tools=arithmetic_tools())
+    assert [step["observation"] for step in out["steps"]] == ["9000", "336", "9336"]
+    assert out["answer"] == "9336"
+
+
+@pytest.fixture
+async def mcp_tools() -> Sequence[BaseTool]:
+    """The tools of a real MCP server; each call starts it anew."""
+    server = Path(__file__).parents[1] / "support" / "mcp_server.py"
+    client = MultiServerMCPClient(
+        {"arithmetic": {"transport": "stdio", "command": sys.executable, "args": [str(server)]}}
+    )
+    return await client.get_tools()
+
+
+@pytest.mark.wire
+@both_modes
+async def test_tools_of_an_mcp_server(mode: str, mcp_tools: Sequence[BaseTool]) -> None:
+    native = steps(
+        [ToolUse("multiply", {"a": 12, "b": 750}), ToolUse("multiply", {"a": 12, "b": 28})],
+        ToolUse("divide", {"a": 1, "b": 2}),
+        "9336",
+    )
+    text = steps('Action: multiply[{"a": 12, "b": 750}]', 'Action: divide[{"a": 1, "b": 2}]', "Final Answer: 9336")
+    out, model = await run(text if mode == "text" else native, asking(REDUCERS), mode=mode, tools=mcp_tools)
+    multiplied, divided = out["steps"]
+    assert "9000" in multiplied["observation"]
+    assert (mode == "text") or "336" in multiplied["observation"].splitlines()[1]
+    assert "the division is out of order" in divided["observation"]
+    assert [multiplied["valid"], divided["valid"]] == [True, False]
+    assert out["answer"] == "9336"
+    assert "multiply" in (model.calls[0].text if mode == "text" else model.calls[0].tools)
+
+
+# Environments
+
+
+GOLD = "gold7f3a91c2e45d"
+PROGRAM = "```python\ndef double(x):\n    return 2 * x\n```"
+ARTICLES = {"context": [["Moon", ["The Moon pulls the sea.", " It shines."]]]}
+TASKS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "questions": (
+        {"id": "1", "question": "What pulls the sea?", "gold": GOLD, "data": ARTICLES},
+        ["Search[Moon]", "Lookup[shines]", "Finish[{gold}]"],
+    ),
+    "fever": (
+        {"id": "2", "question": "The Moon pulls the sea.", "gold": "SUPPORTS", "data": ARTICLES},
+        ["Search[Moon]", "Finish[SUPPORTS]"],
+    ),
+    "game24": (
+        {"id": "3", "question": "2 3 4 12"},
+        ["4 - 3 = 1 (left: 1 2 12)", "2 * 12 = 24", "1 * 24 = 24", "Answer: (4 - 3) * 2 * 12 = 24"],
+    ),
+    "programming": (
+        {
+            "id": "4",
+            "question": "Write double(x).",
+            "data": {"entry_point": "double", "tests": ["assert double(2) == 4"], "hidden": f"assert '{GOLD}'"},
+        },
+        ["no program, but double", PROGRAM],
+    ),
+}
+every_environment = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.sandbox] if name == "programming" else []) for name in TASKS]
+)
+
+
+def acting(actions: Sequence[str], gold: str = GOLD) -> Script:
+    """Takes these actions, with a right answer that no prompt holds."""
+    said = [action.replace("{gold}", gold) for action in actions]
+
+    def reply(request: Request) -> Reply:
+        if "No further action is allowed" in request.text:
+            return "Final Answer: nothing"
+        action = said[min(taken(request), len(said) - 1)]
+        return ToolUse("act", {"action": action}) if request.tools else f"Thought: On.\nAction: {action}"
+
+    return reply
+
+
+def at(task: dict[str, Any]) -> dict[str, Any]:
+    return {"messages": [("user", task["question"])], "task": task}
+
+
+@both_modes
+@every_environment
+async def test_environments_reward_in_both_modes(name: str, mode: str) -> None:
+    task, actions = TASKS[name]
+    out, model = await run(acting(actions), at(task), environment=name, mode=mode)
+    assert (out["reward"], out["outcome"]["status"]) == (1.0, "solved")
+    assert len(out["steps"]) == len(actions)
+    assert out["usage"]["tool_calls"] == len(actions)
+    assert {request.tools for request in model.calls} == {("act",) if mode == "tools" else ()}
+    assert out["steps"][0]["observation"] in model.calls[1].text
+
+
+@both_modes
+@every_environment
+async def test_the_right_answer_is_in_no_request(name: str, mode: str) -> None:
+    task, actions = TASKS[name]
+    wrong = [action.replace("{gold}", "something else") for action in actions]
+    given = at({**task, "gold": GOLD} if name != "programming" else task)
+    for settings in ({}, {"max_actions": 1}):
+        out, model = await run(acting(wrong), given, environment=name, mode=mode, **settings)
+        assert model.calls
+        assert [request for request in model.calls if GOLD in request.text + str(request.schemas)] == []
+        assert GOLD not in str(out["steps"]) + str(out["outcome"])
+
+
+@both_modes
+async def test_a_wrong_answer_is_no_success(mode: str) -> None:
+    task, _ = TASKS["questions"]
+    out, _ = await run(acting(["Finish[the sun]"]), at(task), environment="questions", mode=mode)
+    assert (out["answer"], out["reward"]) == ("the sun", 0.0)
+    assert out["outcome"] == {"status": "exhausted", "reason": "finished after 1 actions with a reward of 0"}
+
+
+@both_modes
+async def test_a_best_answer_is_rewarded_too(mode: str) -> None:
+    task, _ = TASKS["questions"]
+
+    def late(request: Request) -> Any:
+        if "No further action is allowed" in request.text:
+            return f"Final Answer: {GOLD}"
+        return acting(["Search[Moon]"])(request)
+
+    out, _ = await run(late, at(task), environment="questions", mode=mode, max_actions=2)
+    assert (out["answer"], out["reward"], out["outcome"]["status"]) == (GOLD, 1.0, "limit_reached")
+
+
+async def test_the_reward_of_an_answer_outlives_further_calls_in_the_same_message() -> None:
+    task, _ = TASKS["questions"]
+    calls = [ToolUse("act", {"action": f"Finish[{GOLD}]"}), ToolUse("act", {"action": "Search[Moon]"})]
+    out, _ = await run(lambda _: calls, at(task), environment="questions")
+    assert (out["answer"], out["reward"], out["outcome"]["status"]) == (GOLD, 1.0, "solved")
+
+
+@pytest.mark.parametrize("wrong", [ToolUse("fly", {}), ToolUse("act", {"wrong": 1}), ToolUse("act", '{"broken": ')])
+async def test_calls_that_do_not_fit_an_environment_are_told(wrong: ToolUse) -> None:
+    task, _ = TASKS["fever"]
+    out, model = await run(steps(wrong, ToolUse("act", {"action": "Finish[SUPPORTS]"})), at(task), environment="fever")
+    assert "Call the tool act with an action as text." in model.calls[1].text
+    assert out["usage"]["tool_errors"] == 1
+    assert out["reward"] == 1.0
+
+
+async def test_a_plain_answer_that_an_environment_refuses_is_told_to_a_native_agent() -> None:
+    task, _ = TASKS["fever"]
+    out, model = await run(steps("Perhaps.", "SUPPORTS"), at(task), environment="fever")
+    assert "[Perhaps.] is not one of the three answers." in model.calls[1].text
+    assert (out["answer"], out["reward"]) == ("SUPPORTS", 1.0)
+
+
+@pytest.mark.sandbox
+@both_modes
+async def test_the_best_program_so_far_is_the_answer(mode: str) -> None:
+    task, _ = TASKS["programming"]
+    task = {**task, "data": {**task["data"], "tests": ["assert double(0) == 0", "assert double(2) == 4"]}}
+    half = PROGRAM.replace("2 * x", "x")
+    script = acting([half, "```python\n```"])
+    out, model = await run(script, at(task), environment="programming", mode=mode, max_actions=2)
+    assert (out["answer"].strip(), out["reward"]) == ("def double(x):\n    return x", 0.5)
+    assert out["outcome"]["status"] == "limit_reached"
+    assert len(model.calls) == 2
+
+
+async def test_the_answer_of_a_game_is_checked() -> None:
+    task, _ = TASKS["game24"]
+    out, _ = await run(acting(["Answer: 2 * 12 = 24"]), at(task), environment="game24", max_actions=1)
+    assert (out["reward"], out["outcome"]["status"]) == (0.0, "exhausted")
+
+
+async def test_advice_is_shown_once() -> None:
+    model = FakeChatModel(reply=steps("done"))
+    context = ReactContext(model=model, search="none")
+    thread = builder.compile(checkpointer=InMemorySaver())
+    await thread.ainvoke({**ASK, "advice": "Mind the gap."}, CONFIG, context=context)
+    await thread.ainvoke(asking("And now?"), CONFIG, context=context)
+    assert ["Mind the gap." in request.text for request in model.calls] == [True, False]

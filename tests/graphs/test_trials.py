@@ -1,0 +1,496 @@
+"""Trials: when they stop, what the next one is told, who judges, what is kept for later runs, limits and resumption."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command, interrupt
+from tenacity import wait_none
+
+from graphs.trials import builder, graph
+from state.context import TrialsContext
+from state.errors import Misuse
+from testing.fake import FakeChatModel
+from testing.script import Reply, Request, Script, ToolUse
+
+GOLD = "gold7f3a91c2e45d"
+CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
+QUESTION = "What pulls the sea?"
+ASK: dict[str, Any] = {"messages": [("user", QUESTION)]}
+TASK: dict[str, Any] = {**ASK, "task": {"id": "1", "question": QUESTION, "gold": GOLD}}
+QUESTIONS: dict[str, Any] = {"environment": "questions", "mode": "text", "search": "none"}
+
+
+def kind(request: Request) -> str:
+    """What a call is for."""
+    if request.schema:
+        return "judge"
+    if "unit tests" in request.text:
+        return "tests"
+    return "reflect" if request.last.endswith("Reflection:") else "act"
+
+
+def playing(answers: Sequence[str], accepted: str = "", lesson: str = "Lesson {}.") -> tuple[Script, list[str]]:
+    """An agent whose trials answer so, one after another, a judge that accepts one of them, and lessons that are
+    numbered; the calls it made are in the list."""
+    calls: list[str] = []
+
+    def reply(request: Request) -> Reply:
+        calls.append(kind(request))
+        if calls[-1] == "judge":
+            good = bool(accepted) and f"<answer>\n{accepted}\n</answer>" in request.last
+            return {"reasoning": "So.", "score": 0.9 if good else 0.2, "solved": good}
+        if calls[-1] == "reflect":
+            return lesson.format(calls.count("reflect"))
+        return f"Finish[{answers[min(calls.count('act'), len(answers)) - 1]}]".join(["Action: ", ""])
+
+    return reply, calls
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries do not wait."""
+    monkeypatch.setattr("models.faults.WAIT", wait_none())
+
+
+async def run(script: Script, given: dict[str, Any] = TASK, **settings: Any) -> tuple[Any, FakeChatModel]:
+    model = FakeChatModel(reply=script)
+    context = TrialsContext.model_validate({**QUESTIONS, "model": model, **settings})
+    return await graph.ainvoke(given, context=context), model
+
+
+async def run_with(compiled: Any, model: FakeChatModel, **settings: Any) -> Any:
+    context = TrialsContext.model_validate({**QUESTIONS, "model": model, **settings})
+    return await compiled.ainvoke(TASK, context=context)
+
+
+def acts(model: FakeChatModel) -> list[str]:
+    """What the actor was told in each trial, before the task."""
+    return [request.messages[0].text for request in model.calls if kind(request) == "act"]
+
+
+# When trials end
+
+
+async def test_trials_end_when_the_task_is_solved() -> None:
+    script, calls = playing(["sun", GOLD, "moon"])
+    out, _ = await run(script, max_trials=5)
+    assert (out["answer"], out["outcome"]) == (GOLD, {"status": "solved", "reason": "solved in trial 2"})
+    assert calls == ["act", "reflect", "act"]
+    assert [(trial["reward"], trial["solved"]) for trial in out["trials"]] == [(0.0, False), (1.0, True)]
+
+
+async def test_the_first_trial_may_solve_the_task() -> None:
+    script, calls = playing([GOLD])
+    out, _ = await run(script)
+    assert (calls, out["outcome"]["reason"], out["trials"][0]["reflection"]) == (["act"], "solved in trial 1", "")
+
+
+async def test_unsolved_trials_end_at_their_number_and_the_last_one_is_not_reflected_on() -> None:
+    script, calls = playing(["sun", "moon"])
+    out, _ = await run(script, max_trials=3)
+    assert out["outcome"] == {"status": "limit_reached", "reason": "max_trials=3 reached (trials=3)"}
+    assert calls == ["act", "reflect", "act", "reflect", "act"]
+    assert out["answer"] == "moon"
+    assert [trial["reflection"] for trial in out["trials"]] == ["Lesson 1.", "Lesson 2.", ""]
+
+
+async def test_the_best_trial_is_the_answer() -> None:
+    scores = {"sun": 0.3, "moon": 0.6, "wind": 0.4}
+    script, _ = playing(list(scores))
+
+    def graded(request: Request) -> Any:
+        if kind(request) != "judge":
+            return script(request)
+        answer = re.findall(r"<answer>\n(\w+)", request.last)[-1]
+        return {"reasoning": "So.", "score": scores[answer], "solved": False}
+
+    out, _ = await run(graded, evaluator="judge")
+    assert (out["answer"], out["outcome"]["status"]) == ("moon", "limit_reached")
+    assert [trial["score"] for trial in out["trials"]] == [0.3, 0.6, 0.4]
+
+
+async def test_a_judges_word_needs_the_minimum_score() -> None:
+    def unsure(request: Request) -> Reply:
+        if kind(request) == "judge":
+            return {"reasoning": "Perhaps.", "score": 0.5, "solved": True}
+        return "a lesson" if kind(request) == "reflect" else "Action: Finish[sun]"
+
+    out, _ = await run(unsure, evaluator="judge", max_trials=1)
+    assert (out["outcome"]["status"], out["trials"][0]["solved"]) == ("limit_reached", False)
+    out, _ = await run(unsure, evaluator="judge", max_trials=1, min_score=0.5)
+    assert out["outcome"]["status"] == "solved"
+
+
+# What the next trial is told
+
+
+LESSONS = "What was learned from them:\n"
+LAST = "The last attempt at this task, which failed:\n"
+TOLD: dict[str, list[tuple[str, ...]]] = {
+    "none": [(), (), ()],
+    "last_attempt": [(), ("sun",), ("moon",)],
+    "reflexion": [(), ("Lesson 1.",), ("Lesson 1.", "Lesson 2.")],
+    "last_attempt_and_reflexion": [(), ("sun", "Lesson 1."), ("moon", "Lesson 1.", "Lesson 2.")],
+}
+
+
+@pytest.mark.parametrize("reflection", TOLD)
+async def test_each_mode_shows_what_it_should_and_nothing_else(reflection: str) -> None:
+    script, calls = playing(["sun", "moon", "wind"])
+    _, model = await run(script, reflection=reflection)
+    shown = acts(model)
+    for text, told in zip(shown, TOLD[reflection], strict=True):
+        words = {"sun", "moon", "wind", "Lesson 1.", "Lesson 2."}
+        assert {word for word in words if word in text.split("Legal actions")[-1]} == set(told)
+        assert (LAST in text) == bool({"sun", "moon"} & set(told))
+        assert (LESSONS in text) == ("Lesson 1." in told)
+    assert calls.count("reflect") == (2 if "reflexion" in reflection else 0)
+
+
+async def test_memory_is_bounded_to_the_latest_lessons() -> None:
+    script, _ = playing(["sun"])
+    _, model = await run(script, max_trials=5, memory_size=2)
+    assert [re.findall(r"- (Lesson \d)", text) for text in acts(model)] == [
+        *([], ["Lesson 1"], ["Lesson 1", "Lesson 2"]),
+        *(["Lesson 2", "Lesson 3"], ["Lesson 3", "Lesson 4"]),
+    ]
+
+
+async def test_an_empty_reflection_is_never_kept() -> None:
+    store = InMemoryStore()
+    script, _ = playing(["sun"], lesson=" \n ")
+    context = TrialsContext.model_validate({**QUESTIONS, "model": FakeChatModel(reply=script), "experience": "seas"})
+    out = await builder.compile(store=store).ainvoke(TASK, context=context)
+    assert (out["answer"], out["outcome"]["status"]) == ("sun", "exhausted")
+    assert out["trials"][0]["reflection"] == ""
+    assert store.search(("experience",)) == []
+
+
+async def test_a_reflection_sees_the_task_the_attempt_and_why_it_failed() -> None:
+    script, _ = playing(["sun"])
+    _, model = await run(script, max_trials=2)
+    [reflecting] = [request for request in model.calls if kind(request) == "reflect"]
+    for part in (f"<request>\nQuestion: {QUESTION}", "<action>\nFinish[sun]", "<answer>\nsun", "with a reward of 0"):
+        assert part in reflecting.last
+
+
+async def test_judge_and_reflection_see_the_task_where_the_message_is_another() -> None:
+    script, _ = playing(["sun"])
+    given = {"messages": [("user", "Do it.")], "task": TASK["task"]}
+    _, model = await run(script, given, evaluator="judge", max_trials=2)
+    assert len([request for request in model.calls if QUESTION in request.last]) == len(model.calls) == 5
+
+
+# Who evaluates
+
+
+@pytest.mark.parametrize("actor", ["react", "chain_of_thought"])
+@pytest.mark.parametrize("evaluator", ["judge", "environment"])
+async def test_nobody_is_shown_the_right_answer(evaluator: str, actor: str) -> None:
+    script, calls = playing(["sun"])
+    _, model = await run(script, evaluator=evaluator, actor=actor)
+    assert calls.count("judge") == (3 if evaluator == "judge" else 0)
+    assert [request for request in model.calls if GOLD in request.text] == []
+
+
+async def test_open_questions_are_judged_and_the_judge_may_be_another_model() -> None:
+    script, calls = playing(["sun", "moon"], accepted="moon")
+    judge = FakeChatModel(reply=playing([], accepted="moon")[0])
+
+    def answers(request: Request) -> Any:
+        reply = script(request)
+        return reply.removeprefix("Action: Finish[").removesuffix("]") if isinstance(reply, str) else reply
+
+    settings = {"environment": None, "mode": "tools", "judge_model": judge}
+    out, _ = await run(answers, ASK, **settings)
+    assert (out["answer"], out["outcome"]["reason"]) == ("moon", "solved in trial 2")
+    assert [trial["score"] for trial in out["trials"]] == [0.2, 0.9]
+    assert ("judge" not in calls, len(judge.calls)) == (True, 2)
+
+
+async def test_a_trial_without_an_answer_is_not_judged() -> None:
+    def wanders(request: Request) -> Reply:
+        assert kind(request) != "judge"
+        return "a lesson" if kind(request) == "reflect" else "Action: Search[sea]"
+
+    out, _ = await run(wanders, evaluator="judge", max_trials=2, max_actions=1)
+    assert (out["answer"], out["outcome"]["status"]) == (None, "failed")
+    assert [(trial["answer"], trial["score"]) for trial in out["trials"]] == [(None, None)] * 2
+    assert "max_trials=2" in out["outcome"]["reason"]
+
+
+async def test_a_judge_that_fails_leaves_the_answer() -> None:
+    script, _ = playing(["sun"])
+    out, _ = await run(lambda r: "I like it." if kind(r) == "judge" else script(r), evaluator="judge")
+    assert (out["answer"], out["outcome"]["status"]) == ("sun", "exhausted")
+    assert "no valid Judgement in 3 attempts" in out["outcome"]["reason"]
+
+
+# Programs
+
+
+PROGRAM = "```python\ndef double(x):\n    return {}\n```"
+PROGRAMMING: dict[str, Any] = {
+    "messages": [("user", "Write double(x).")],
+    "task": {"id": "1", "question": "Write double(x).", "data": {"entry_point": "double", "hidden": f"'{GOLD}'"}},
+}
+WRITTEN = """```python
+assert double(2) == 4
+assert double(
+print(double(1))
+assert 1 == 1
+  assert double(0) == 0
+double(3) == 6
+```"""
+
+
+def programming(tests: Reply) -> Script:
+    def reply(request: Request) -> Reply:
+        if kind(request) == "tests":
+            return tests
+        if kind(request) == "reflect":
+            return "Multiply."
+        program = PROGRAM.format("2 * x" if "Multiply." in request.text else "x")
+        return f"Action: {program}" if "Legal actions" in request.text else program
+
+    return reply
+
+
+@pytest.mark.sandbox
+async def test_programs_are_tried_on_tests_that_the_model_wrote() -> None:
+    settings = {"environment": "programming", "actor": "chain_of_thought"}
+    out, model = await run(programming(WRITTEN), PROGRAMMING, **settings)
+    assert [kind(request) for request in model.calls] == ["tests", "act", "reflect", "act"]
+    assert "Tests:\nassert double(2) == 4\nassert double(0) == 0" in model.calls[1].last
+    assert [trial["reward"] for trial in out["trials"]] == [0.5, 1.0]
+    assert out["outcome"]["status"] == "solved"
+    assert [request for request in model.calls if GOLD in request.text] == []
+
+
+@pytest.mark.sandbox
+async def test_tests_that_a_task_brings_are_used_instead() -> None:
+    task = PROGRAMMING["task"]
+    given = {**PROGRAMMING, "task": {**task, "data": {**task["data"], "tests": ["assert double(3) == 6"]}}}
+    out, model = await run(programming(WRITTEN), given, environment="programming", max_trials=2, max_actions=1)
+    assert "tests" not in [kind(request) for request in model.calls]
+    assert out["outcome"]["status"] == "solved"
+    assert "assert double(3) == 6 # output: 3" in out["trials"][0]["attempt"]
+
+
+@pytest.mark.parametrize("limits", [{"max_model_calls": 1}, {"max_total_tokens": 10}, {}])
+async def test_tests_that_cannot_be_had_leave_a_run_that_ends_well(limits: dict[str, Any]) -> None:
+    out, _ = await run(lambda _: ValueError("no route"), PROGRAMMING, environment="programming", **limits)
+    assert (out["answer"], out["outcome"]["status"], out["trials"]) == (None, "failed", [])
+    assert re.search("no route|max_", out["outcome"]["reason"])
+
+
+# Experience
+
+
+async def learn(store: InMemoryStore, answers: Sequence[str], **settings: Any) -> FakeChatModel:
+    model = FakeChatModel(reply=playing(answers, lesson="Lesson {} on " + "-".join(answers) + ".")[0])
+    context = TrialsContext.model_validate({**QUESTIONS, "model": model, "max_trials": 2, **settings})
+    await builder.compile(store=store).ainvoke(TASK, context=context)
+    return model
+
+
+async def test_a_second_run_starts_with_the_lessons_of_the_first() -> None:
+    store = InMemoryStore()
+    first = await learn(store, ["sun"], experience="seas")
+    second = await learn(store, ["moon"], experience="seas")
+    assert "Lesson" not in acts(first)[0]
+    assert "- Lesson 1 on sun." in acts(second)[0]
+    assert "- Lesson 1 on sun.\n- Lesson 1 on moon." in acts(second)[1]
+
+
+async def test_experience_is_opt_in_and_never_crosses_namespaces() -> None:
+    store = InMemoryStore()
+    await learn(store, ["sun"])
+    assert store.search(("experience",)) == []
+    await learn(store, ["sun"], experience="seas")
+    for name in ("mountains", "sea", "seas.deep", None):
+        other = await learn(store, ["moon"], experience=name)
+        assert "on sun" not in acts(other)[0]
+    assert {item.namespace for item in store.search(("experience",), limit=50)} == {
+        ("experience", name) for name in ("seas", "mountains", "sea", "seas_deep")
+    }
+
+
+async def test_the_same_lesson_is_kept_once_and_recall_is_bounded() -> None:
+    store = InMemoryStore()
+    for _ in range(2):
+        await learn(store, ["sun"], experience="seas")
+    assert len(store.search(("experience", "seas"))) == 1
+    for name in ("a", "b", "c"):
+        await learn(store, [name], experience="seas")
+    last = await learn(store, ["moon"], experience="seas", memory_size=2)
+    assert re.findall(r"on (\w+)\.", acts(last)[0]) == ["b", "c"]
+
+
+async def test_experience_without_a_store_is_misuse() -> None:
+    model = FakeChatModel(reply=playing(["sun"])[0])
+    with pytest.raises(Misuse, match="experience needs a store: ") as caught:
+        await graph.ainvoke(
+            TASK, context=TrialsContext.model_validate({**QUESTIONS, "model": model, "experience": "e"})
+        )
+    assert "\n" not in str(caught.value)
+    assert model.calls == []
+
+
+@pytest.mark.parametrize("name", ["programming", "crosswords"])
+async def test_a_task_of_another_environment_is_misuse(name: str) -> None:
+    model = FakeChatModel(reply=playing(["sun"])[0])
+    for given in (TASK, ASK):
+        with pytest.raises(Misuse):
+            await graph.ainvoke(given, context=TrialsContext.model_validate({"environment": name, "model": model}))
+    assert model.calls == []
+
+
+# Limits
+
+
+async def test_what_the_actor_spends_is_charged() -> None:
+    def busy(request: Request) -> Reply:
+        if kind(request) == "act" and len(request.messages) < 5:
+            return [ToolUse("calculator", {"expression": "1 + 1"}), ToolUse("fly", {})]
+        return "a lesson" if kind(request) == "reflect" else "moon"
+
+    def judged(request: Request) -> Reply:
+        return {"reasoning": "No.", "score": 0, "solved": False} if kind(request) == "judge" else busy(request)
+
+    out, model = await run(judged, ASK, environment=None, mode="tools", max_trials=2)
+    usage = out["usage"]
+    assert usage["model_calls"] == len(model.calls) == 2 * 2 + 2 + 1
+    assert (usage["tool_calls"], usage["tool_errors"]) == (4, 2)
+    assert usage["input_tokens"] == sum(len(request.text) // 4 + 1 for request in model.calls)
+
+
+def wanders(request: Request) -> Reply:
+    """Looks for something else in each step, answers when it must, and learns nothing."""
+    if kind(request) == "reflect":
+        return "a lesson"
+    if "No further action is allowed" in request.text:
+        return "Final Answer: sun"
+    return f"Action: Search[sea {request.key}]"
+
+
+@pytest.mark.parametrize("calls", [1, 2, 4, 6, 9])
+async def test_the_limit_of_calls_holds_inside_the_actor_and_is_quoted_as_given(calls: int) -> None:
+    out, model = await run(wanders, max_model_calls=calls, max_trials=100, max_actions=3)
+    assert out["usage"]["model_calls"] == len(model.calls) == calls
+    assert (out["answer"], out["outcome"]["status"]) == ("sun", "limit_reached")
+    assert re.match(rf"max_model_calls={calls}\b", out["outcome"]["reason"])
+
+
+async def test_the_limit_of_tokens_holds_inside_the_actor_and_is_quoted_as_given() -> None:
+    for most in (200, 1_000, 3_000, 6_000, 9_000):
+        out, _ = await run(wanders, max_total_tokens=most, max_answer_tokens=50, max_trials=100, max_actions=4)
+        assert out["usage"]["total_tokens"] <= most
+        assert (out["answer"] is None) == (out["outcome"]["status"] == "failed")
+        quoted = re.match(
+            rf"max_total_tokens={most} .*total_tokens=(\d+), the next call may need (\d+)", out["outcome"]["reason"]
+        )
+        assert quoted
+        assert int(quoted[1]) <= out["usage"]["total_tokens"]
+        assert sum(map(int, quoted.groups())) > most
+
+
+async def test_the_limit_of_time_holds_inside_the_actor_and_is_quoted_as_given() -> None:
+    script, _ = playing(["sun", "moon"])
+    model: FakeChatModel = FakeChatModel(reply=script, latency=lambda _: 60 if len(model.calls) > 2 else 0)
+    context = TrialsContext.model_validate({**QUESTIONS, "model": model, "max_seconds": 0.5})
+    out = await graph.ainvoke(TASK, context=context)
+    assert (out["answer"], out["outcome"]["status"]) == ("sun", "limit_reached")
+    assert re.match(r"max_seconds=0\.5 reached \(seconds=0\.[5-9]", out["outcome"]["reason"])
+
+
+async def test_a_model_that_fails_fails_the_run_at_once() -> None:
+    out, model = await run(lambda _: ValueError("no route"))
+    assert (out["answer"], out["outcome"]["status"], out["trials"]) == (None, "failed", [])
+    assert "no route" in out["outcome"]["reason"]
+    assert len(model.calls) == 3
+
+
+# Threads and resumption
+
+
+class Crash(RuntimeError):
+    """What no graph catches."""
+
+
+@pytest.mark.parametrize("crashes", range(1, 10))
+async def test_finished_trials_and_steps_are_not_repeated_after_a_crash(crashes: int) -> None:
+    left = [True]
+
+    def reply(request: Request) -> Reply:
+        if len(model.calls) == crashes and left:
+            left.clear()
+            return Crash("power cut")
+        if kind(request) == "reflect":
+            return f"Lesson after {request.key[:6]}."
+        return "Action: Search[sea]" if "Observation 1:" not in request.last else "Action: Finish[sun]"
+
+    model = FakeChatModel(reply=reply)
+    context = TrialsContext.model_validate({**QUESTIONS, "model": model})
+    resumed = builder.compile(checkpointer=InMemorySaver())
+    if crashes <= 8:
+        with pytest.raises(Crash):
+            await resumed.ainvoke(TASK, CONFIG, context=context)
+    out = await resumed.ainvoke(None if crashes <= 8 else TASK, CONFIG, context=context)
+    assert out["outcome"]["reason"] == "max_trials=3 reached (trials=3)"
+    assert len(model.calls) == (9 if crashes <= 8 else 8)
+    assert [trial["trial"] for trial in out["trials"]] == [1, 2, 3]
+    assert out["usage"]["model_calls"] == 8  # the call that crashed is not known of
+
+
+async def test_a_run_paused_before_each_node_does_not_repeat_trials() -> None:
+    script, calls = playing(["sun", "moon", GOLD])
+    context = TrialsContext.model_validate({**QUESTIONS, "model": FakeChatModel(reply=script)})
+    paused = builder.compile(checkpointer=InMemorySaver(), interrupt_before=["attempt", "evaluate", "reflect"])
+    given: dict[str, Any] | None = TASK
+    while given or (await paused.aget_state(CONFIG)).next:
+        out = await paused.ainvoke(given, CONFIG, context=context)
+        given = None
+    assert calls == ["act", "reflect", "act", "reflect", "act"]
+    assert (out["answer"], out["outcome"]["reason"]) == (GOLD, "solved in trial 3")
+
+
+async def test_two_turns_on_one_thread_have_trials_of_their_own() -> None:
+    script, _ = playing(["sun", GOLD, "moon", GOLD])
+    model = FakeChatModel(reply=script)
+    context = TrialsContext.model_validate({**QUESTIONS, "model": model})
+    thread = builder.compile(checkpointer=InMemorySaver())
+    first = await thread.ainvoke(TASK, CONFIG, context=context)
+    calls = len(model.calls)
+    second = await thread.ainvoke({**TASK, "messages": [("user", "And again?")]}, CONFIG, context=context)
+    assert [len(out["trials"]) for out in (first, second)] == [2, 2]
+    assert [message.type for message in second["messages"]] == ["human", "ai", "human", "ai"]
+    assert second["usage"]["model_calls"] == len(model.calls) - calls
+    assert "Lesson" not in model.calls[calls].text
+
+
+async def test_a_tool_inside_a_trial_may_ask_a_person() -> None:
+    @tool
+    def ask_person(question: str) -> str:
+        """Ask a person."""
+        return f"they say {interrupt(question)}"
+
+    def asks(request: Request) -> Reply:
+        if kind(request) == "judge":
+            return {"reasoning": "So.", "score": 1, "solved": "they say moon" in request.last}
+        return "moon" if request.messages[-1].type == "tool" else ToolUse("ask_person", {"question": "Who?"})
+
+    model = FakeChatModel(reply=asks)
+    context = TrialsContext(model=model, search="none", tools=[ask_person])
+    thread = builder.compile(checkpointer=InMemorySaver())
+    paused = await thread.ainvoke(ASK, CONFIG, context=context)
+    assert [question.value for question in paused["__interrupt__"]] == ["Who?"]
+    out = await thread.ainvoke(Command(resume="moon"), CONFIG, context=context)
+    assert out["outcome"]["reason"] == "solved in trial 1"
+    assert out["usage"]["model_calls"] == len(model.calls) == 3

@@ -1,0 +1,57 @@
+"""Answers inside texts: where they stand, and when two are the same."""
+
+import pytest
+
+from nodes.answers import find_answer, material, normal_form, read_answer
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Think.\nAnswer: Paris", "Paris"),
+        ("Answer: Lyon? No.\nAnswer: Paris\nThat is it.", "Paris"),
+        ("Final Answer:   Paris \n", "Paris"),
+        ("So Finish[Paris]. Answer: Lyon", "Paris"),
+        ("FINISH [Paris", ""),
+        ("Think.\n\nParis\n", "Paris"),
+        ("", ""),
+    ],
+)
+def test_where_an_answer_stands(text: str, answer: str) -> None:
+    assert find_answer(text) == answer
+
+
+@pytest.mark.parametrize("environment", ["programming", "crosswords"])
+def test_programs_and_boards_are_whole_texts(environment: str) -> None:
+    assert find_answer(" Answer: 1\nx = 2\n", environment) == "Answer: 1\nx = 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "answer"),
+    [
+        ("Final Answer: two\nlines", "", "two\nlines"),
+        ("Thought: So.\nAnswer: two", "questions", "two"),
+        ("It is a\nlong story.", "", "It is a\nlong story."),
+        ("Action: Search[Paris]", "", None),
+        ("Action: Search[Paris]", "questions", None),
+        ("Action 3: Finish[Paris]", "questions", "Paris"),
+        ("Action 3: Answer: 2 * 12 = 24", "game24", "2 * 12 = 24"),
+        ("Action 3: 2 * 12 = 24", "game24", None),
+        ("Action: ```python\nx = 1\n```", "programming", "```python\nx = 1\n```"),
+        ("", "questions", None),
+    ],
+)
+def test_the_best_answer_of_an_agent(text: str, environment: str, answer: str | None) -> None:
+    assert read_answer(text, environment) == answer
+
+
+def test_when_two_answers_are_the_same() -> None:
+    assert normal_form("The Paris.") == normal_form("paris")
+    assert normal_form("(4 - 3) * 2 * 12 = 24", "game24") == normal_form("(4-3)*2*12=24", "game24")
+    assert normal_form("x = 1", "programming") != normal_form("X = 1", "programming")
+
+
+def test_material_is_what_the_task_brings() -> None:
+    assert material({}) == material({"task": {"id": "1"}}) == ""
+    supporting = [["Moon", ["It pulls.", " It shines."]], ["Sun", ["Hot."]]]
+    assert material({"task": {"data": {"supporting": supporting}}}) == "Moon: It pulls. It shines.\n\nSun: Hot.\n\n"

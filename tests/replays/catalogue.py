@@ -1,0 +1,100 @@
+"""The data sets that are replayed, each with how; and the page that shows the figures."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.replays.measured import Measured
+from tests.replays.programs import programs
+from tests.replays.questions import fever, hotpot
+from tests.replays.samples import game24
+
+PAGE = Path(__file__).parents[2] / "docs" / "replays.md"
+
+Replay = Callable[[Path, str], Awaitable[Measured]]
+
+_react = partial(hotpot, actor="react")
+_thought = partial(hotpot, actor="chain_of_thought")
+_with_gold = partial(hotpot, actor="chain_of_thought", gold=True)
+
+REPLAYS: dict[str, Replay] = {
+    "reflexion_hotpot_react_davinci003": _react,
+    "react_hotpot_base_davinci003": _react,
+    "reflexion_hotpot_react_claude": _react,
+    "reflexion_hotpot_cotgt_gpt4": _with_gold,
+    "cotgt_hotpot_base_gpt4": _with_gold,
+    "reflexion_hotpot_cotgt_gpt35": _with_gold,
+    "reflexion_hotpot_cotgt_davinci003": _with_gold,
+    "reflexion_hotpot_cot_davinci003": _thought,
+    "cot_hotpot_base_davinci003": _thought,
+    "react_fever_gpt3": fever,
+    "tot_game24_cot100": game24,
+    "tot_game24_io100": game24,
+}
+SANDBOXED: dict[str, Replay] = {
+    "lats_humaneval_gpt4_new": programs,
+    "lats_humaneval_gpt35_4tst": programs,
+    "lats_cot_humaneval_gpt35": programs,
+    "lats_cot_mbpp_gpt35": programs,
+}
+"""Those that run programs."""
+
+HEAD = """# Replays of recorded runs
+
+What real models said in the public logs of ReAct, Reflexion, Tree of Thoughts and LATS is replayed through the graphs,
+nodes, parsers and environments of this project. A fake chat model answers what the log answers to the same task, with
+the same lessons, after the same actions; it knows no other answer, and each recorded one has to be asked for. So the
+figures say that the strategies, the parsers and the scoring do what the published runs did. They say nothing of how a
+model of today would answer.
+
+`python -m tests.replays` writes this page again, and the tests check each line of it. The records lie beside the
+checkout, in `../shared/recorded`; their `MANIFEST.json` names the sources and the published figures.
+
+## Figures
+
+| data set | model | published | here | differences | command |
+|---|---|---|---|---|---|
+"""
+
+TAIL = """
+## What is not replayed
+
+- `reflexion_humaneval_gpt4`, `reflexion_mbpp_gpt4`: neither the first programs of failed tasks nor any feedback is in
+  the log. `simple_*`: there is one program a task and no feedback. The tests of the environment `programming` run the
+  last programs of all of these against the hidden tests.
+- In `lats_*` the records without any output are left out, as in the published figure.
+- In the `lats_*` logs with reflections the programs between the first and the last one are missing. The first one is
+  run against the tests that its feedback names, all reflections come as one lesson, and the last one follows.
+
+## Differences
+
+A number after `#` is the trial.
+"""
+
+
+def row(name: str, known: dict[str, Any], measured: Measured) -> str:
+    """Return the line of a data set.
+
+    Args:
+        name: the data set.
+        known: what the manifest says of it.
+        measured: the outcome of its replay.
+    """
+    published = known["expected"]["dev"]
+    theirs = "; ".join(f"{figure} {_written(published[figure])}" for figure in measured.figures)
+    ours = "; ".join(_written(value) for value in measured.figures.values())
+    count = sum(map(len, measured.differences.values()))
+    differs = f"[{count}](#{name})" if count else "none"
+    command = f'`make test ARGS="tests/replays -k {name}"`'
+    return f"| {name} | {known['model']} | {theirs} | {ours} | {differs} | {command} |"
+
+
+def section(name: str, measured: Measured) -> str:
+    """Return the list of a data set's differences, task by task with the reason; empty if there are none."""
+    lines = [f"- {reason}: {', '.join(tasks)}" for reason, tasks in measured.differences.items()]
+    return "\n".join([f"\n### {name}\n", *lines, ""]) if lines else ""
+
+
+def _written(figure: Any) -> str:
+    return " ".join(map(str, figure)) if isinstance(figure, list) else str(figure)
