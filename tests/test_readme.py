@@ -41,7 +41,7 @@ def test_every_command_exists(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(lines) >= 8
     for line in lines:
         words = line.split()
-        command = words[:2] if words[0] == "run" else words[:1]
+        command = words[:2] if words[0] in ("run", "eval") else words[:1]
         with contextlib.suppress(SystemExit):
             assert main([*command, "--help"]) == 0, line
         known = capsys.readouterr().out

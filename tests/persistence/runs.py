@@ -14,18 +14,23 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph.state import CompiledStateGraph
 
-from graphs import lats, reflection, reflexion
+from graphs import chain_of_thought, lats, react, reflection, reflexion, trials
 from testing.script import Reply, Request, ToolUse
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Saver = BaseCheckpointSaver[Any]
 
-GRAPHS: dict[str, Graph] = {"lats": lats.graph, "reflection": reflection.graph, "reflexion": reflexion.graph}
+GRAPHS: dict[str, Graph] = {
+    module.graph.name: module.graph for module in (chain_of_thought, lats, react, reflection, reflexion, trials)
+}
 QUESTION: dict[str, Any] = {"messages": [("user", "Why does reflection help?")]}
 SETTINGS: dict[str, dict[str, Any]] = {
     "lats": {"search": "local", "n": 3, "max_expansions": 4, "max_depth": 20},
     "reflection": {"max_rounds": 3},
     "reflexion": {"search": "local", "max_rounds": 2},
+    "chain_of_thought": {"samples": 3},
+    "react": {"search": "local", "max_actions": 3},
+    "trials": {"search": "local", "max_actions": 2, "max_trials": 2},
 }
 THREAD: RunnableConfig = {"configurable": {"thread_id": "thread"}}
 
@@ -79,6 +84,6 @@ def content(value: Any) -> Any:
         return {
             key: content(item)
             for key, item in value.items()
-            if key not in ("run_id", "seconds") and not (key == "id" and "text" in value)
+            if key not in ("run_id", "seconds", "said") and not (key == "id" and "text" in value)
         }
     return [content(item) for item in value] if isinstance(value, list) else value

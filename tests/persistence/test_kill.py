@@ -15,7 +15,7 @@ pytestmark = pytest.mark.wire
 
 WIDTH = SETTINGS["lats"]["n"]
 CALLS_OF_A_STEP = 1 + WIDTH
-LAST_STEP = {"lats": 8, "reflection": 8, "reflexion": 7}
+LAST_STEP = {"lats": 8, "reflection": 8, "reflexion": 7, "chain_of_thought": 4, "react": 9, "trials": 9}
 MIDST_OF_LATS = {"start, sampling": 1, "start, judging": 2} | {
     f"expansion {k}": 2 + CALLS_OF_A_STEP * (k - 1) + 2 for k in (1, 2, 3, 4)
 }
@@ -94,7 +94,9 @@ async def test_lats_killed_in_a_step_repeats_that_step_only(
     await check("lats", database, server, paid_again=range(1, CALLS_OF_A_STEP + 1))
 
 
-@pytest.mark.parametrize(("strategy", "step"), [("reflection", 4), ("reflexion", 4)])
+@pytest.mark.parametrize(
+    ("strategy", "step"), [("reflection", 4), ("reflexion", 4), ("chain_of_thought", 2), ("react", 5), ("trials", 3)]
+)
 async def test_the_other_strategies_go_on_as_well(
     strategy: str, step: int, victim: Victim, server: OpenAIServer, database: str
 ) -> None:
@@ -102,7 +104,9 @@ async def test_the_other_strategies_go_on_as_well(
     await check(strategy, database, server, paid_again=range(1))
 
 
-@pytest.mark.parametrize(("strategy", "call"), [("reflection", 4), ("reflexion", 2)])
+@pytest.mark.parametrize(
+    ("strategy", "call"), [("reflection", 4), ("reflexion", 2), ("chain_of_thought", 1), ("react", 3), ("trials", 6)]
+)
 async def test_the_other_strategies_repeat_one_step_only(
     strategy: str, call: int, victim: Victim, server: OpenAIServer, database: str
 ) -> None:
