@@ -34,7 +34,7 @@ ARTEFACTS = {
     "reflection": {"drafts"},
     "reflexion": {"answers", "sources"},
     "lats": {"tree", "stats", "expansions"},
-    "chain_of_thought": {"samples", "reward"},
+    "chain_of_thought": {"samples", "reward", "observation"},
     "react": {"steps", "reward"},
     "trials": {"trials"},
 }
