@@ -7,7 +7,7 @@
 
 import asyncio
 from collections import Counter
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.graph import END, START, StateGraph
@@ -18,7 +18,7 @@ from nodes.agent import answered, enter, environment_of
 from nodes.answers import find_answer, material, normal_form
 from nodes.chat import ATTEMPTS, model_of
 from nodes.step import Step, Update, node, stop
-from nodes.turn import begin, end
+from nodes.turn import begin, end, unless_ended
 from prompts import chain_of_thought as prompts
 from state.context import ChainOfThoughtContext
 from state.errors import InvalidOutput, LimitReached, ModelFailed
@@ -149,11 +149,6 @@ def finished(said: str, reward: float | None, missing: str) -> Update:
     return stop("solved" if reward is None or reward >= 1 else "exhausted", told)
 
 
-def after_sample(state: ChainOfThoughtState) -> Literal["vote", "finish"]:
-    """Vote, unless something has ended the run."""
-    return "finish" if state["outcome"] else "vote"
-
-
 builder: StateGraph[Any, ChainOfThoughtContext, Any, Any] = StateGraph(
     ChainOfThoughtState,
     context_schema=ChainOfThoughtContext,
@@ -169,7 +164,7 @@ builder.add_node("vote", vote)
 builder.add_node("finish", finish)
 builder.add_edge(START, "begin")
 builder.add_edge("begin", "sample")
-builder.add_conditional_edges("sample", after_sample)
+builder.add_conditional_edges("sample", unless_ended("vote"), ["vote", "finish"])
 builder.add_edge("vote", "finish")
 builder.add_edge("finish", END)
 

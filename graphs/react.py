@@ -6,14 +6,14 @@
 What goes wrong with an action is told to the agent and counted, and the run goes on.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 
 from environments.base import Environment
-from models.calls import request
+from models.calls import request, takes_stop
 from nodes.acting import ActionStep, Move, in_environment, read_move, with_tools
 from nodes.agent import (
     actions_of,
@@ -29,7 +29,7 @@ from nodes.agent import (
 from nodes.answers import read_answer
 from nodes.chat import call_tools, complete, model_of
 from nodes.step import Step, Update, node, stop
-from nodes.turn import begin, end
+from nodes.turn import begin, end, unless_ended
 from prompts import react as prompts
 from state.context import ReactContext
 from state.errors import LimitReached, ModelFailed
@@ -63,7 +63,9 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     if reason := why_stop(state["steps"], step, prompt):
         return stop("limit_reached", reason) | await conclude(state, step, environment, tools)
     if context.mode == "text":
-        reply = (await request(model_of(step, context.model), prompt, step.meter, stop=["\nObservation"]))[0]
+        model = model_of(step, context.model)
+        ends: dict[str, Any] = {"stop": ["\nObservation"]} if takes_stop(model) else {}
+        reply = (await request(model, prompt, step.meter, **ends))[0]
         return {"move": read_move(reply.text)}
     reply = await call_tools(step, context.model, prompt, callable_tools(environment, tools))
     calls = [*reply.tool_calls, *reply.invalid_tool_calls]
@@ -151,16 +153,6 @@ async def conclude(
     return {"answer": answer, "reward": said.reward if said else None}
 
 
-def after_think(state: ReactState) -> Literal["act", "finish"]:
-    """Act, unless something has ended the run."""
-    return "finish" if state["outcome"] else "act"
-
-
-def after_act(state: ReactState) -> Literal["think", "finish"]:
-    """Think on, unless something has ended the run."""
-    return "finish" if state["outcome"] else "think"
-
-
 builder: StateGraph[Any, ReactContext, Any, Any] = StateGraph(
     ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput
 )
@@ -170,8 +162,8 @@ builder.add_node("act", act)
 builder.add_node("finish", finish)
 builder.add_edge(START, "begin")
 builder.add_edge("begin", "think")
-builder.add_conditional_edges("think", after_think)
-builder.add_conditional_edges("act", after_act)
+builder.add_conditional_edges("think", unless_ended("act"), ["act", "finish"])
+builder.add_conditional_edges("act", unless_ended("think"), ["think", "finish"])
 builder.add_edge("finish", END)
 
 graph = builder.compile(name="react")

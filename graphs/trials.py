@@ -19,7 +19,7 @@ from nodes.attempts import attempt_text, judge, of_this_run, reflect_on, setting
 from nodes.lessons import advice, keep, recall
 from nodes.step import Step, Update, node, stop
 from nodes.transcript import request_text
-from nodes.turn import begin, end
+from nodes.turn import begin, end, unless_ended
 from state.context import ActingContext, ChainOfThoughtContext, ReactContext, TrialsContext
 from state.run import Output, RunState
 from state.trial import ActingInput, Trial
@@ -139,15 +139,6 @@ def rank(trial: Trial) -> tuple[bool, float, int]:
 def uses_judge(context: TrialsContext) -> bool:
     """Whether a judge evaluates, not the environment."""
     return context.evaluator == "judge" or (context.evaluator is None and context.environment is None)
-
-
-def unless_ended(then: str) -> Any:
-    """A router to the next node that goes to the end if something has ended the run."""
-
-    def route(state: TrialsState) -> str:
-        return "finish" if state["outcome"] else then
-
-    return route
 
 
 builder: StateGraph[Any, TrialsContext, Any, Any] = StateGraph(

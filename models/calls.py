@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration
 from langchain_core.runnables import Runnable, RunnableBinding, ensure_config
+from langchain_openai import ChatOpenAI
 from langgraph.constants import TAG_NOSTREAM
 
 from models.faults import MODEL_FAULTS, EmptyReply, describe, retrying, was_refused
@@ -121,6 +123,12 @@ def takes_seed(model: ChatModel) -> bool:
     """Whether a request may carry a seed."""
     base, _ = _unbind(model)
     return "seed" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
+
+
+def takes_stop(model: ChatModel) -> bool:
+    """Whether a request may name texts before which the reply ends; OpenAI's reasoning models refuse that."""
+    base, _ = _unbind(model)
+    return not (isinstance(base, ChatOpenAI) and re.match(r"o\d|gpt-5", base.model_name))
 
 
 def _unbind(model: ChatModel) -> tuple[BaseChatModel, dict[str, Any]]:

@@ -7,8 +7,10 @@ import pytest
 from langchain_core.exceptions import ModelAuthenticationError, ModelRateLimitError
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 
-from models.calls import estimate_tokens, request, takes_n, takes_seed
+from models.calls import estimate_tokens, request, takes_n, takes_seed, takes_stop
 from models.meter import Meter
 from models.offline import OfflineChatModel
 from state.context import Context
@@ -110,6 +112,13 @@ def test_what_a_model_takes() -> None:
     assert not takes_n(FakeChatModelWithoutN(reply=lambda r: ""))
     with pytest.raises(UnknownModel, match="a chat model is needed"):
         takes_n(RunnableLambda(lambda text: AIMessage("")))
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"), [("gpt-4.1", True), ("llama3.2", True), ("o3-mini", False), ("gpt-5.1", False)]
+)
+def test_reasoning_models_are_not_sent_stops(name: str, taken: bool) -> None:
+    assert takes_stop(ChatOpenAI(model_name=name, openai_api_key=SecretStr("none"))) is taken
 
 
 @pytest.mark.parametrize("text", ["plain words of an English sentence", "人工智能的反思", "x=[1,2];print(x)", ""])
