@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 
 from environments.base import Task
+from environments.metrics import exact_match
 from graphs import chain_of_thought, react
 from nodes.agent import environment_of
 from nodes.attempts import attempt_text, judge, of_this_run, reflect_on, settings_for, with_tests
@@ -21,6 +22,7 @@ from nodes.step import Step, Update, node, stop
 from nodes.transcript import request_text
 from nodes.turn import begin, end, unless_ended
 from state.context import ActingContext, ChainOfThoughtContext, ReactContext, TrialsContext
+from state.errors import Misuse
 from state.run import Output, RunState
 from state.trial import ActingInput, Trial
 
@@ -54,6 +56,8 @@ async def prepare(state: Mapping[str, Any], step: Step[TrialsContext]) -> Update
     """Refuse a task that is not of the environment, and recall what earlier runs have learned."""
     *conversation, last = state["messages"]
     asked, task, environment = last.text, state.get("task"), await environment_of(step.context)
+    if step.context.evaluator == "exact_match" and not (task or {}).get("gold"):
+        raise Misuse("evaluator exact_match needs a task with its right answer: give task={..., 'gold': ...}")
     earlier = await recall(step, asked)
     if environment:
         task = task or {"id": "", "question": asked}
@@ -102,7 +106,8 @@ async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
         solved = judged.solved and judged.score >= step.context.min_score
         trial = {**trial, "score": judged.score, "solved": solved}
     elif not uses_judge(step.context):
-        trial = {**trial, "solved": trial["reward"] is not None and trial["reward"] >= 1}
+        reward = matches(state, trial) if step.context.evaluator == "exact_match" else trial["reward"]
+        trial = {**trial, "reward": reward, "solved": reward is not None and reward >= 1}
     told = {name: trial[name] for name in ("trial", "answer", "reward", "score", "solved")}
     step.emit("trial", **told)
     update: Update = {"trials": [*earlier, trial]}
@@ -134,6 +139,11 @@ def rank(trial: Trial) -> tuple[bool, float, int]:
     """What makes one trial better than another."""
     known = [value for value in (trial["reward"], trial["score"]) if value is not None]
     return trial["solved"], max(known, default=-1.0), trial["trial"]
+
+
+def matches(state: TrialsState, trial: Trial) -> float:
+    """1 if a trial's answer is the right one after normalisation, else 0."""
+    return exact_match(trial["answer"] or "", (state["given"] or {})["gold"])
 
 
 def uses_judge(context: TrialsContext) -> bool:

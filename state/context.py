@@ -233,10 +233,10 @@ class TrialsContext(ReactContext, ChainOfThoughtContext):
     memory_size: int = Field(
         default=3, ge=1, le=100, description="Most reflections that a trial is shown (the paper's Omega)."
     )
-    evaluator: Literal["environment", "judge"] | None = Field(
+    evaluator: Literal["environment", "exact_match", "judge"] | None = Field(
         default=None,
-        description="Who says whether a trial has solved the task: the environment's reward, or a judge that never "
-        "sees the right answer. Default: the environment if there is one, else the judge.",
+        description="Who says whether a trial has solved the task: the environment's reward, exact match with the "
+        "task's right answer, or a judge that never sees it. Default: the environment if there is one, else the judge.",
     )
     judge_model: Model = Field(
         default=None,

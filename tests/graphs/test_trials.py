@@ -115,6 +115,26 @@ async def test_the_best_trial_is_the_answer() -> None:
     assert [trial["score"] for trial in out["trials"]] == [0.3, 0.6, 0.4]
 
 
+async def test_exact_match_evaluates_where_there_is_no_environment() -> None:
+    script, _ = playing(["wrong", "The Moon."])
+
+    def reply(request: Request) -> Any:
+        said = script(request)
+        return said.replace("Action: Finish[", "Final Answer: ").rstrip("]") if isinstance(said, str) else said
+
+    model = FakeChatModel(reply=reply)
+    context = TrialsContext(model=model, mode="text", search="none", evaluator="exact_match")
+    out = await graph.ainvoke({**ASK, "task": {"id": "1", "question": QUESTION, "gold": "moon"}}, context=context)
+    assert [(trial["reward"], trial["solved"]) for trial in out["trials"]] == [(0, False), (1, True)]
+    assert out["answer"] == "The Moon."
+
+
+async def test_exact_match_needs_the_right_answer() -> None:
+    context = TrialsContext(model=FakeChatModel(reply=lambda request: ""), evaluator="exact_match")
+    with pytest.raises(Misuse, match="gold"):
+        await graph.ainvoke(ASK, context=context)
+
+
 async def test_a_judges_word_needs_the_minimum_score() -> None:
     def unsure(request: Request) -> Reply:
         if kind(request) == "judge":
