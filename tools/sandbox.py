@@ -218,9 +218,36 @@ async def start(
         yield process
     finally:
         if process.returncode is None or not enclosure:  # a sandbox that has ended has taken all with it
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            await asyncio.shield(asyncio.to_thread(_kill, process.pid))
         await process.wait()
+
+
+def _kill(pid: int) -> None:
+    """Kill a process with its group and all its descendants.
+
+    A sandbox that is only starting does not yet die with its parent. Each process is stopped before its children are
+    listed, so that none is missed.
+    """
+    doomed = [pid]
+    for parent in doomed:
+        with suppress(ProcessLookupError):
+            os.kill(parent, signal.SIGSTOP)
+        doomed += _children(parent)
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    for victim in doomed:
+        with suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            # The name of the program, in brackets, may hold anything; the parent is the second field after it.
+            if int(entry.read_text(errors="replace").rpartition(")")[2].split()[1]) == parent:
+                found.append(int(entry.parent.name))
+    return found
 
 
 def message(content: object) -> bytes:

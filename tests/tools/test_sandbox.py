@@ -95,6 +95,17 @@ async def test_cancelling_kills_everything() -> None:
     await asyncio.to_thread(wait_until, False, 212)
 
 
+@pytest.mark.parametrize("moment", [0.0, 0.002, 0.005, 0.01, 0.02, 0.04])
+async def test_cancelling_at_the_start_leaves_nothing(moment: float) -> None:
+    task = asyncio.create_task(run_program("while True: pass", timeout=100, memory_mb=214))
+    await asyncio.to_thread(wait_until, True, 214)
+    await asyncio.sleep(moment)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.to_thread(wait_until, False, 214)
+
+
 async def test_the_environment_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen")
     code = """
