@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 from state.errors import Misuse
 
-STATISTICS = ("scipy", "filelock")
+STATISTICS = ("scipy",)
 PAGE = ("matplotlib", "jinja2")
 
 
@@ -16,4 +16,4 @@ def need(*libraries: str) -> None:
     """
     missing = [name for name in libraries if find_spec(name) is None]
     if missing:
-        raise Misuse(f"{', '.join(missing)} missing: pip install 'reflective-agents[evals]'")
+        raise Misuse(f"{', '.join(missing)} missing: in the project's folder, run: .venv/bin/pip install -e '.[evals]'")

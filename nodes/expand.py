@@ -30,7 +30,7 @@ class Candidate:
 
     def __init__(self, index: int, message: AIMessage) -> None:
         self.index = index
-        # What the provider says of a reply would be a third of a small tree in every checkpoint.
+        # What a provider says of a reply is stored with it, and is longer than the rest of a short message.
         bare = message.model_copy(update={"response_metadata": {}, "usage_metadata": None})
         self.messages: list[AnyMessage] = [with_call_ids(bare)]
         self.judgement: Judgement | None = None

@@ -110,7 +110,7 @@ def test_page_of_little(answered: list[Result]) -> None:
 def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     need("json")
     monkeypatch.setattr("evals.extras.find_spec", lambda name: None)
-    with pytest.raises(Misuse, match=r"jinja2, scipy missing: pip install 'reflective-agents\[evals\]'"):
+    with pytest.raises(Misuse, match=r"jinja2, scipy missing: .*pip install -e '\.\[evals\]'"):
         need("jinja2", "scipy")
 
 
