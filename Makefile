@@ -25,8 +25,8 @@ lint: $(VENV)/dev.stamp ## Check style and format
 types: $(VENV)/dev.stamp ## Check the types
 	@$(BIN)/mypy
 
-bench: $(VENV)/dev.stamp ## Measure calls, waves and time of every strategy
-	@$(BIN)/python -m bench $(ARGS)
+bench: $(VENV)/dev.stamp ## Measure every strategy, and other libraries (ARGS=--no-peers leaves them out)
+	@$(BIN)/python -m bench --peers $(ARGS)
 
 dev: $(VENV)/dev.stamp ## Serve the graphs to LangGraph Studio on this machine
 	@LANGGRAPH_CLI_NO_ANALYTICS=1 LANGGRAPH_NO_VERSION_CHECK=true LANGSMITH_TRACING=$${LANGSMITH_TRACING:-false} \
@@ -35,7 +35,7 @@ dev: $(VENV)/dev.stamp ## Serve the graphs to LangGraph Studio on this machine
 lock: $(VENV)/dev.stamp ## Pin the dependencies of pyproject.toml (ARGS=--upgrade takes the newest versions)
 	$(COMPILE) $(ARGS) --output-file requirements/base.txt
 	$(COMPILE) $(ARGS) --output-file requirements/dev.txt --constraints requirements/base.txt \
-		--extra evals --extra mcp --extra studio --extra notebooks --extra testing --group dev
+		--extra embeddings --extra evals --extra mcp --extra otel --extra studio --extra notebooks --extra testing --group dev
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) dist .benchmarks .hypothesis .langgraph_api .mypy_cache .pytest_cache .ruff_cache
@@ -44,7 +44,7 @@ clean: ## Remove the environment and all caches
 # The project comes without build isolation, so that its build backend is the pinned one.
 $(VENV)/%.stamp: requirements/%.txt pyproject.toml | $(BIN)/pip
 	@echo "Installing requirements/$*.txt into $(VENV) ..."
-	@$(PIP) --require-hashes --requirement $<
+	@$(PIP) --no-deps --require-hashes --requirement $<
 	@$(PIP) --no-build-isolation --no-deps --editable .
 	@touch $@ $(VENV)/base.stamp # the development pins contain the basic ones
 

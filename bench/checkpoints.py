@@ -16,7 +16,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from bench.rows import Row
 from bench.scripts import QUESTION, verbose
 from graphs.lats import builder
-from state.context import LatsContext
+from state.searching import LatsContext
 from state.tree import Tree
 from testing.fake import FakeChatModel
 
@@ -40,16 +40,23 @@ class Size:
     file: int
 
 
+LINEAR = 1.05
+"""Most that a node of a tree ten times as large may take, compared with one of the smaller tree."""
+
+
 def measure_checkpoints() -> list[Row]:
-    """LATS with 200 expansions of 5 candidates, 1,900 bytes a node, every super-step stored in SQLite."""
+    """LATS with 200 and 2,000 expansions of 5 candidates, 1,900 bytes a node, every super-step stored in SQLite."""
     with TemporaryDirectory() as folder:
-        size = sqlite_size(Path(folder) / "checkpoints.sqlite", expansions=200)
+        size, large = (sqlite_size(Path(folder) / f"{number}.sqlite", expansions=number) for number in (200, 2000))
     mega = 1_000_000
+    growth = (large.stored / large.nodes) / (size.stored / size.nodes)
     return [
         Row(f"Tree of {size.nodes:,} nodes, stored once", size.tree / mega, "MB", digits=2),
         Row("  the text in it", size.text / mega, "MB", digits=2),
         Row("  all its checkpoints", size.stored / mega, "MB", 2.5, digits=2),
         Row("  file of the database", size.file / mega, "MB", digits=2),
+        Row(f"Tree of {large.nodes:,} nodes: all its checkpoints", large.stored / mega, "MB", digits=2),
+        Row(f"  a node of it / a node of {size.nodes:,}", growth, "", LINEAR, digits=3),
     ]
 
 

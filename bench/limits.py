@@ -9,35 +9,31 @@ from bench.strategies import LATS, MODEL
 from bench.wire import Counters, Server
 from graphs.lats import graph
 from models.providers import close_models
-from state.context import LatsContext
+from state.searching import LatsContext
 
 AT_ONCE = 50
 LIMITS: dict[str, Any] = {"max_model_calls": 80, "max_total_tokens": 30_000}
 
 
 def measure_limits(server: Server) -> list[Row]:
-    """LATS with 50 candidates, whose judges want to be called at once."""
-    calls = asyncio.run(_spend(server, {"max_model_calls": LIMITS["max_model_calls"]})).calls
-    tokens = asyncio.run(_spend(server, {"max_total_tokens": LIMITS["max_total_tokens"]})).tokens
+    """LATS with 50 candidates, whose judges want to be called at once; and with 8 leaves of 5 candidates."""
+    settings = {f"{AT_ONCE} candidates at once": {"n": AT_ONCE}, "8 leaves of 5 candidates at once": {"parallel": 8}}
     return [
-        Row(
-            f"Calls beyond max_model_calls, {AT_ONCE} candidates at once",
-            max(calls - LIMITS["max_model_calls"], 0),
-            "",
-            0,
-        ),
-        Row(
-            f"Tokens beyond max_total_tokens, {AT_ONCE} candidates at once",
-            max(tokens - LIMITS["max_total_tokens"], 0),
-            "",
-            0,
-        ),
+        Row(f"{what.capitalize()} beyond {limit}, {name}", max(_spent(server, limit, given, what), 0), "", 0)
+        for name, given in settings.items()
+        for limit, what in (("max_model_calls", "calls"), ("max_total_tokens", "tokens"))
     ]
 
 
-async def _spend(server: Server, limit: dict[str, int]) -> Counters:
+def _spent(server: Server, limit: str, given: dict[str, int], what: str) -> int:
+    """How much more was spent than was allowed, as the server has counted it."""
+    sent: int = getattr(asyncio.run(_spend(server, {limit: LIMITS[limit], **given})), what)
+    return sent - int(LIMITS[limit])
+
+
+async def _spend(server: Server, given: dict[str, int]) -> Counters:
     before = server.counters()
-    context = LatsContext(**{**LATS, "model": MODEL, "n": AT_ONCE, "max_answer_tokens": 150, **limit})
+    context = LatsContext(**{**LATS, "max_expansions": 100, "model": MODEL, "max_answer_tokens": 150, **given})
     await graph.ainvoke(QUESTION, context=context)
     await close_models()
     return server.counters() - before

@@ -15,25 +15,28 @@ Waves = list[list[Call]]
 
 
 class Recorder(AsyncCallbackHandler):
-    """Notes each request of a run, wave by wave: a wave begins with a call that is sent while none is in flight."""
+    """Notes each request of a run, wave by wave: a call belongs to the wave after the last one of which a call has been
+    answered. With calls that all take as long, that is the longest chain of calls that wait for each other."""
 
     def __init__(self) -> None:
         self.waves: Waves = []
-        self._in_flight: set[UUID] = set()
+        self._wave: dict[UUID, int] = {}
+        self._answered = 0
 
     async def on_chat_model_start(
         self, serialized: dict[str, Any], messages: list[list[BaseMessage]], *, run_id: UUID, **kwargs: Any
     ) -> None:
         """Note a request."""
         sent = kwargs["invocation_params"]
-        if not self._in_flight:
+        self._wave[run_id] = self._answered + 1
+        if len(self.waves) == self._answered:
             self.waves.append([])
-        self._in_flight.add(run_id)
-        self.waves[-1].append((messages[0], {key: sent[key] for key in ("tools", "tool_choice", "n") if key in sent}))
+        options = {key: sent[key] for key in ("tools", "tool_choice", "n") if key in sent}
+        self.waves[self._answered].append((messages[0], options))
 
     async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         """Note that it has been answered."""
-        self._in_flight.discard(run_id)
+        self._answered = max(self._answered, self._wave[run_id])
 
 
 async def replay(model: str, waves: Waves) -> None:

@@ -3,7 +3,9 @@
 import hashlib
 import random
 
-from testing.script import Reply, Request
+from environments.base import Task
+from environments.game24 import Game24, legal_steps
+from testing.script import Reply, Request, ToolUse
 
 QUESTION = {"messages": [("user", "Which even number above two is not the sum of two primes?")]}
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -17,6 +19,39 @@ def unsolvable(request: Request) -> Reply:
 def verbose(request: Request) -> Reply:
     """The same in long texts: a node takes 1,900 bytes when it is stored."""
     return never_satisfied(request, answer=1180, critique=360)
+
+
+def reading(request: Request) -> Reply:
+    """Read one article after the other, and answer wrongly in the end; judge it, and learn nothing."""
+    chance = random.Random(hashlib.sha256(f"{request.text}{request.index}{request.attempt}".encode()).digest())
+    if request.schema:
+        return never_satisfied(request, answer=0, critique=300)
+    if request.last.endswith("Reflection:"):
+        return text(chance, 400)
+    page = f"Search[Page {chance.randrange(len(ARTICLES))}]"
+    ends = request.last.count("\nObservation ") >= 5 and request.index % 2
+    return f"{text(chance, 200)}\nAction: {f'Finish[{text(chance, 12)}]' if ends else page}"
+
+
+def searching(request: Request) -> Reply:
+    """Search at first and now and then, and answer at length."""
+    chance = random.Random(hashlib.sha256(f"{request.text}{request.index}{request.attempt}".encode()).digest())
+    if request.schema:
+        return never_satisfied(request, answer=0, critique=300)
+    begins = not any(message.type == "ai" for message in request.messages)
+    if "search" in request.tools and request.tool_choice != "none" and (begins or request.index % 2 == 0):
+        return ToolUse("search", {"query": f"reflection agents {text(chance, 20)}"})
+    return text(chance, 1200)
+
+
+def playing(request: Request) -> Reply:
+    """List all steps that are possible in a game of 24, and label what they lead to."""
+    chance = random.Random(hashlib.sha256(f"{request.text}{request.index}".encode()).digest())
+    if not request.last.endswith("Possible next steps:"):
+        return f"{text(chance, 200)}\n{chance.choice(['sure', 'likely', 'impossible'])}"
+    left = request.text.rpartition("Left: ")[2].split("\n")[0].split()
+    state = Game24().start({"id": "", "question": "1"}) | {"numbers": left, "terms": left}
+    return "\n".join(legal_steps(state)[:12])
 
 
 def never_satisfied(request: Request, *, answer: int, critique: int) -> Reply:
@@ -40,3 +75,12 @@ def never_satisfied(request: Request, *, answer: int, critique: int) -> Reply:
 def text(chance: random.Random, length: int) -> str:
     """Words of no meaning."""
     return "".join(chance.choices(LETTERS + " " * 5, k=length - 1)).strip().ljust(length, "x")
+
+
+ARTICLES = [[f"Page {i}", [f"{text(random.Random(f'{i} {j}'), 140)}. " for j in range(8)]] for i in range(60)]
+TASK = Task(
+    id="two hops",
+    question="Which of two films was made by the older director, and in which town was that director born?",
+    data={"context": ARTICLES},
+)
+"""A question with articles of about 1,100 characters."""

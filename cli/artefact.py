@@ -22,6 +22,11 @@ def replay(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for node in (values.get("tree") or {}).values():
         told = {key: node[key] for key in ("id", "parent_id", "depth", "kind", "score", "solved")}
         yield {"event": "node", **told, "expansions": values["expansions"]}
+    for node_id, stat in (values.get("stats") or {}).items():
+        if stat["children"]:
+            yield {"event": "visited", "node": node_id, "stats": {node_id: [stat["visits"], stat["total"]]}}
+        if stat.get("pruned"):
+            yield {"event": "pruned", "node": node_id}
     for draft in values.get("drafts") or []:
         yield {"event": "draft", "round": draft["round"], "words": len(draft["text"].split())}
         if draft["score"] is not None:
@@ -36,5 +41,19 @@ def replay(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for trial in values.get("trials") or []:
         told = {key: trial[key] for key in ("answer", "reward", "score", "solved", "reflection")}
         yield {"event": "trial", "round": trial["trial"], **told}
+    for goal in values.get("subgoals") or []:
+        yield {
+            "event": "subgoal",
+            **{key: goal[key] for key in ("number", "goal", "needs", "status", "answer", "reason")},
+        }
+    for round in values.get("rounds") or []:
+        members, reports = ([report[key] for report in round["reports"]] for key in ("name", "answer"))
+        told = {key: round[key] for key in ("round", "critique", "best", "score")}
+        yield {"event": "reports", **told, "members": members, "reports": reports}
+    for one in values.get("memories") or []:
+        shown = ("number", "kind", "text", "score", "recency", "importance", "relevance", "cited")
+        yield {"event": "retrieved", **{key: one[key] for key in shown}}
+    for moment in values.get("day") or []:
+        yield {"event": "act", **{key: moment[key] for key in ("time", "agent", "place", "doing")}}
     if usage := values.get("usage"):
         yield {"event": "begin", **{key: usage[key] for key in ("model_calls", "total_tokens", "seconds")}}

@@ -40,8 +40,10 @@ async def check(context: Context, given: Mapping[str, Any]) -> Choice:
     """
     model, reason = choose_model(given.get("model"))
     helpers = {name: value for name in ("judge_model", "critic_model") if (value := getattr(context, name, None))}
-    for name in (model, *helpers.values()):
+    arms = getattr(context, "arms", None) or []
+    for name in (model, *helpers.values(), *arms):
         get_model(name, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+    helpers |= {"arms": ", ".join(arms)} if arms else {}
     if not isinstance(context, SearchContext):
         return Choice(str(model), reason, helpers)
     search, search_reason = choose_search(context.search)

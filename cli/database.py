@@ -40,6 +40,10 @@ async def _sqlite(name: str, package: str, kind: str) -> AsyncIterator[Any]:
     try:
         async with made.from_conn_string(str(file)) as opened:
             await opened.setup()
+            if kind == "Store":
+                # Many small writes: a log that is synchronised now and then costs a power cut the last of them at most.
+                await opened.conn.execute("PRAGMA journal_mode=WAL")
+                await opened.conn.execute("PRAGMA synchronous=NORMAL")
             yield opened
     except sqlite3.Error as error:
         raise NoDatabase(f"{file} cannot be used ({error}): set REFLECT_HOME to another folder") from error

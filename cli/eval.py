@@ -13,6 +13,7 @@ from cli.checks import check
 from cli.database import home_folder
 from cli.options import flag_of, make_context
 from cli.output import print_table, say
+from cli.store import open_store
 from cli.strategies import load, settings_of
 from cli.tally import Tally, counting
 from evals.datasets import Dataset, load_dataset
@@ -95,19 +96,19 @@ async def _evaluate(asked: Evaluation, dataset: Dataset, tally: Tally) -> Summar
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     try:
         context = await _settings(asked, dataset)
-        graph = load(asked.strategy)
         folder = asked.out or runs_folder() / folder_name(about(asked.strategy, context, dataset))
         say(f"{asked.strategy} on {len(dataset.tasks):,} tasks of {dataset.name} ({dataset.environment}), in {folder}")
-        with counting(tally) as tell:
-            return await evaluate(
-                graph,
-                dataset,
-                context=context,
-                out=folder,
-                concurrency=asked.concurrency,
-                on_result=tell,
-                retry_failed=asked.retry_failed,
-            )
+        async with open_store(context) as store:
+            with counting(tally) as tell:
+                return await evaluate(
+                    load(asked.strategy, store=store),
+                    dataset,
+                    context=context,
+                    out=folder,
+                    concurrency=asked.concurrency,
+                    on_result=tell,
+                    retry_failed=asked.retry_failed,
+                )
     finally:
         await close_models()
 

@@ -4,17 +4,19 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from dotenv import load_dotenv
 from typer.core import TyperCommand, TyperGroup
 
+from cli.memory import app as memories
 from cli.output import print_table, say
 from cli.strategies import STRATEGIES, known, settings_of
 from state.errors import Misuse
 
 FAILED, MISUSE, INTERRUPTED = 1, 2, 130
+Pairs = Literal["siblings", "trajectories"]
 EXIT_CODES = """
 \b
 Exit codes:
@@ -70,6 +72,7 @@ evaluations = typer.Typer(
     subcommand_metavar="STRATEGY DATASET",
 )
 app.add_typer(evaluations, name="eval")
+app.add_typer(memories, name="memory")
 
 
 @app.callback()
@@ -123,6 +126,58 @@ def draw(
     from cli.draw import draw_graph, draw_thread
 
     return draw_thread(strategy, thread) if thread else draw_graph(strategy)
+
+
+@app.command()
+def tree(
+    run: Annotated[str | None, typer.Argument(help="Its thread. Default: the last one with a tree.")] = None,
+    as_json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="Everything, as data.")] = None,
+    as_mermaid: Annotated[str | None, typer.Option("--mermaid", metavar="FILE|-", help="A flowchart.")] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE|-", help="One page to explore it, without network.")] = None,
+    preferences: Annotated[
+        str | None, typer.Option(metavar="FILE|-", help="Preference pairs as JSONL: prompt, chosen, rejected.")
+    ] = None,
+    pairs: Annotated[Pairs, typer.Option(help="Pairs of siblings (one turn) or of whole trajectories.")] = "siblings",
+    margin: Annotated[float, typer.Option(min=0, max=1, help="By how much the chosen one must be better.")] = 0.1,
+    finetune: Annotated[
+        str | None, typer.Option(metavar="FILE|-", help="The best trajectory as an example in JSONL, if it is solved.")
+    ] = None,
+    min_score: Annotated[
+        float | None, typer.Option(min=0, max=1, help="With --finetune: take it from this score on, solved or not.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there already.")] = False,
+) -> int:
+    """Show the tree of a search: as text, or in the files that are asked for; - is stdout."""
+    from cli.tree import Asked
+    from cli.tree import tree as show
+
+    return show(Asked(run, as_json, as_mermaid, html, preferences, pairs, margin, finetune, min_score, force))
+
+
+@app.command()
+def town(
+    told: Annotated[
+        str | None, typer.Argument(help="What the first agent is told. Default: what the town's file says.")
+    ] = None,
+    thread: Annotated[str | None, typer.Option(help="Name of the run, to find it again.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a day that was interrupted.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Play nothing: show --thread, else the last day.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for programs.")] = False,
+    html: Annotated[str | None, typer.Option(metavar="FILE|-", help="The day as one page, without network.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    file: Annotated[str | None, typer.Option("--town", help="A town's file. Default: the shipped one.")] = None,
+    model: Annotated[str | None, typer.Option(help="As for reflect run.")] = None,
+    steps: Annotated[str | None, typer.Option(metavar="1..10000", help="Most steps of the clock.")] = None,
+    minutes: Annotated[str | None, typer.Option(metavar="1..240", help="Minutes in a step.")] = None,
+    embeddings: Annotated[str | None, typer.Option(help="minilm, lexical, or <provider>:<model>.")] = None,
+) -> int:
+    """Let a small town of agents live for a day, and show it; reflect run town --help lists all settings."""
+    from cli.town import Asked
+    from cli.town import town as play
+
+    given = {"town": file, "model": model, "max_steps": steps, "minutes": minutes, "embeddings": embeddings}
+    settings = {name: value for name, value in given.items() if value is not None}
+    return play(Asked(told, thread, resume, as_json, html, show, force, settings))
 
 
 def _run_command(name: str) -> TyperCommand:

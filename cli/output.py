@@ -24,6 +24,10 @@ def clean(text: Any) -> str:
     return "".join(c for c in plain if c in "\n\t" or not (c in _DIRECTIONS or unicodedata.category(c) in ("Cc", "Cs")))
 
 
+CELL = 500
+"""Characters of a cell of a table."""
+
+
 def one_line(text: Any, length: int = 200) -> str:
     """The beginning of a text, cleaned, on one line."""
     line = " ".join(clean(text).split())
@@ -38,9 +42,8 @@ def shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.2f}"
-    if isinstance(value, list):
-        return one_line("; ".join(map(str, value))) or "-"
-    return one_line(value) or "-"
+    text = "; ".join(map(str, value)) if isinstance(value, list) else value
+    return one_line(text, CELL) or "-"
 
 
 def stdout() -> Console:

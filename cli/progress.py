@@ -1,7 +1,7 @@
 """What a run has told so far, folded from its progress events, and how that looks, live or line by line."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from cli.output import one_line, shown, stderr, table
+from cli.timeline import EVENTS, Timeline
 from state.context import Context
 
 Event = Mapping[str, Any]
@@ -24,7 +25,10 @@ class Progress:
 
     Attributes:
         nodes: Events of nodes of a search tree, by id.
+        figures: Visits and total of the nodes that a search has come back to, by id.
+        pruned: Nodes that a search has given up.
         rounds: What is known of each round, by number.
+        timeline: What the agents of a town do and say.
         notes: Everything else that happened, as lines.
         cost: Calls, tokens and seconds up to the last event.
     """
@@ -32,7 +36,10 @@ class Progress:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.nodes: dict[str, Event] = {}
+        self.figures: dict[str, Sequence[float]] = {}
+        self.pruned: set[str] = set()
         self.rounds: dict[int, dict[str, Any]] = {}
+        self.timeline = Timeline()
         self.notes: list[str] = []
         self.cost: dict[str, float] = dict.fromkeys(COST, 0)
         self._since = time.monotonic()
@@ -40,11 +47,17 @@ class Progress:
     def add(self, event: Event) -> None:
         """Take in the next event."""
         number = event.get("round", event.get("number", event.get("trial")))
-        if event["event"] == "node":
+        if event["event"] in ("node", "judged"):
             self.nodes[event["id"]] = event
+        elif event["event"] == "visited":
+            self.figures.update(event["stats"])
+        elif event["event"] == "pruned":
+            self.pruned.add(event["node"])
         elif number is not None:
             self.rounds.setdefault(number, {}).update(details(event))
-        elif event["event"] not in ("begin", "end"):
+        elif event["event"] in EVENTS:
+            self.timeline.add(event)
+        elif event["event"] not in ("begin", "end", "merged", "shared"):
             self.notes.append(line(event))
         if "seconds" in event:
             self.cost = {name: event[name] for name in COST}
@@ -66,13 +79,15 @@ class Progress:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The tree or the rounds, what else happened, and the cost: no higher than the screen."""
-        notes = self.notes[-_NOTES_SHOWN:]
+        notes = [*self.notes, *self.timeline.talk][-_NOTES_SHOWN:]
         room = max(console.height - len(notes) - 3, 1)
         if self.nodes:
-            yield tree_view(self.nodes, room)
+            yield tree_view(self, room)
         elif self.rounds:
             columns, rows = as_table(self.rounds)
             yield table(columns, rows[-room:])
+        elif self.timeline.rows:
+            yield self.timeline.shown(room)
         for note in notes:
             yield Text(note, style="dim", no_wrap=True, overflow="ellipsis")
         yield Text(self.status(), style="bold", no_wrap=True, overflow="ellipsis")
@@ -85,8 +100,14 @@ def details(event: Event) -> dict[str, Any]:
 
 def line(event: Event) -> str:
     """An event as one plain line."""
-    said = (f"{key}={shown(value)}" for key, value in details(event).items())
+    said = (f"{key}={_said(value)}" for key, value in details(event).items() if value != {} and key != "stats")
     return one_line(f"{event['event']}: {', '.join(said)}")
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key} {shown(part)}" for key, part in value.items())
+    return shown(value)
 
 
 def as_table(rounds: Mapping[int, Mapping[str, Any]]) -> tuple[list[str], list[list[Any]]]:
@@ -95,13 +116,14 @@ def as_table(rounds: Mapping[int, Mapping[str, Any]]) -> tuple[list[str], list[l
     return columns, [[told.get(key) for key in columns] for told in rounds.values()]
 
 
-def tree_view(nodes: Mapping[str, Event], room: int) -> Tree:
+def tree_view(progress: Progress, room: int) -> Tree:
     """The tree in at most `room` lines: solved and high-scored nodes first, each with its ancestors."""
+    nodes = progress.nodes
     chosen = _choose(nodes, room)
     branches: dict[str | None, Tree] = {}
     for node_id in (node_id for node_id in nodes if node_id in chosen):
         hidden = sum(node["parent_id"] == node_id for key, node in nodes.items() if key not in chosen)
-        label = _label(nodes[node_id], hidden)
+        label = _label(nodes[node_id], progress, hidden)
         parent = branches.get(nodes[node_id]["parent_id"])
         branches[node_id] = parent.add(label) if parent else Tree(label)
     return next(iter(branches.values()))
@@ -120,10 +142,15 @@ def _choose(nodes: Mapping[str, Event], room: int) -> set[str]:
     return chosen or {next(iter(nodes))}
 
 
-def _label(node: Event, hidden: int) -> Text:
+def _label(node: Event, progress: Progress, hidden: int) -> Text:
     text = Text(f"{node['id']} {node['kind']} {shown(node['score'])}", no_wrap=True, overflow="ellipsis")
     if node["solved"]:
         text.append(" solved", style="bold green")
+    if node["id"] in progress.pruned:
+        text.append(" given up", style="dim")
+    visits, total = progress.figures.get(node["id"], (0, 0.0))
+    if visits:
+        text.append(f"  N {visits:.0f} V {total / visits:.2f}", style="dim")
     if hidden:
         text.append(f"  (+{hidden} more)", style="dim")
     return text

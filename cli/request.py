@@ -39,7 +39,8 @@ class Request:
     def command(self, thread: str, *options: str) -> str:
         """The command that goes on with a thread of this strategy."""
         output = ["--json"] if self.as_json else []
-        return " ".join(["reflect run", self.strategy, "--thread", shlex.quote(thread), *options, *output])
+        user = ["--user", shlex.quote(str(self.settings["user"]))] if "user" in self.settings else []
+        return " ".join(["reflect run", self.strategy, "--thread", shlex.quote(thread), *user, *options, *output])
 
 
 @dataclass

@@ -34,7 +34,7 @@ from cli.threads import (
 )
 from models.providers import close_models
 from state.context import Context
-from state.errors import Misuse
+from state.errors import Misuse, WrongThread
 
 
 def run(request: Request) -> int:
@@ -88,14 +88,15 @@ async def _advance(request: Request, done: Run) -> None:
     context = make_context(schema, settings)
     if not request.resume:
         done.choice = await check(context, settings)
-    async with open_saver() as saver, open_store(context) as store:
-        graph = load(request.strategy, saver, store)
+    async with open_saver() as saver:
+        graph = load(request.strategy, saver)
         done.thread, state = await _choose_thread(request, graph, saver)
         if request.resume:
             settings = {**settings_kept(state), **settings}
             context = make_context(schema, settings)
             done.choice = await check(context, settings)
             done.resumable = True
+        _check_user(context, state)
         if done.progress is None:
             done.progress = _begin(request, done, context, state)
         if state.interrupts and request.critique is None:
@@ -104,10 +105,12 @@ async def _advance(request: Request, done: Run) -> None:
             config = config_to_resume(state, request.strategy, settings)
         else:
             config = config_of(done.thread, request.strategy, settings)
-        events = graph.astream(
-            _start(request), config, context=context, stream_mode="custom", subgraphs=True, durability="sync"
-        )
-        await _follow(events, done, done.progress)
+        async with open_store(context) as store:
+            graph = load(request.strategy, saver, store)
+            events = graph.astream(
+                _start(request), config, context=context, stream_mode="custom", subgraphs=True, durability="sync"
+            )
+            await _follow(events, done, done.progress)
         _settle(done, graph, await graph.aget_state(config_of(done.thread)))
 
 
@@ -151,6 +154,13 @@ async def _choose_thread(request: Request, graph: Graph, saver: Saver) -> tuple[
     if request.critique is not None and not state.interrupts:
         raise Misuse(f"thread {name} does not wait for a critique: leave out --critique")
     return name, state
+
+
+def _check_user(context: Context, state: StateSnapshot) -> None:
+    """Refuse another user's thread before anything is written to it."""
+    owner, user = state.values.get("user"), getattr(context, "user", None)
+    if owner is not None and owner != user:
+        raise WrongThread(f"this thread belongs to user {owner!r}, not to {user!r}: choose another thread, or --user")
 
 
 def _start(request: Request) -> Any:

@@ -1,4 +1,4 @@
-"""Where reflections are kept for later runs: beside the threads, and only if the settings ask for it."""
+"""Where memories and lessons are kept: beside the threads, and only if the settings ask for it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,14 +10,14 @@ from state.context import Context
 
 
 @asynccontextmanager
-async def open_store(context: Context) -> AsyncIterator[BaseStore | None]:
-    """Open the store for the duration of the body; None if the settings keep no experience.
+async def open_store(context: Context | None = None) -> AsyncIterator[BaseStore | None]:
+    """Open the store for the duration of the body; None if a run with these settings keeps nothing in it.
 
     Raises:
         NoDatabase: if it cannot be reached or opened.
     """
-    if getattr(context, "experience", None) is None:
+    if context is not None and not context.remembers:
         yield None
         return
-    async with open_database("langgraph.store", "Store", "lessons.sqlite") as store:
+    async with open_database("langgraph.store", "Store", "memory.sqlite") as store:
         yield store

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy: its words for the user, and the name of its settings in `state.context`."""
+    """A strategy: its words for the user, and its settings with the module they stand in."""
 
     does: str
     use_when: str
     settings: str
+    module: str = "state.context"
 
 
 STRATEGIES = {
@@ -39,6 +40,31 @@ STRATEGIES = {
         "Searches a tree of steps for the best answer.",
         "a question is hard, first tries tend to fail, and more calls are worth it",
         "LatsContext",
+        "state.searching",
+    ),
+    "tree_of_thoughts": Strategy(
+        "Plans, compares the plans, and goes on from the best, level by level or depth first.",
+        "an answer needs a plan, or a puzzle has many steps of which few can be right",
+        "TreeOfThoughtsContext",
+        "state.searching",
+    ),
+    "rap": Strategy(
+        "Plans with the model as its own model of the world, and weighs the answers of all paths.",
+        "a question falls into smaller ones, or actions have to be planned before any is carried out",
+        "RapContext",
+        "state.searching",
+    ),
+    "ab_mcts": Strategy(
+        "Searches whole answers, wider or deeper as it pays; among several models too.",
+        "answers can be criticised and improved, and it is not known which of both helps more",
+        "AbMctsContext",
+        "state.searching",
+    ),
+    "best_of_n": Strategy(
+        "Samples several trajectories, each to its end; a judge takes the best.",
+        "a plain baseline is wanted that every search has to beat",
+        "BestOfNContext",
+        "state.searching",
     ),
     "chain_of_thought": Strategy(
         "Thinks step by step; of several samples the most frequent answer wins.",
@@ -54,6 +80,30 @@ STRATEGIES = {
         "Tries a task several times, and learns from each failure.",
         "success can be told: by tests, by a reward, or by a judge",
         "TrialsContext",
+    ),
+    "plan": Strategy(
+        "Plans sub-goals, has workers reach them at once, and replans what fails.",
+        "a request has several parts, each of which needs work of its own",
+        "PlanContext",
+        "state.cooperation",
+    ),
+    "team": Strategy(
+        "Lets a supervisor lead members with roles, or solvers debate.",
+        "a request needs several kinds of work, or a second opinion",
+        "TeamContext",
+        "state.cooperation",
+    ),
+    "town": Strategy(
+        "Lets a small town of agents live for a day, each with a memory of its own.",
+        "you want to see how agents plan, meet, talk and pass on news",
+        "TownContext",
+        "state.town",
+    ),
+    "memory": Strategy(
+        "Talks with a user, remembers it, and answers from what it remembers.",
+        "one user comes back, in other threads and on other days",
+        "MemoryContext",
+        "state.remembering",
     ),
 }
 
@@ -73,7 +123,8 @@ def known(name: str) -> Strategy:
 
 def settings_of(name: str) -> "type[Context]":
     """The settings of a strategy: the subclass of `Context`."""
-    schema: type[Context] = getattr(importlib.import_module("state.context"), known(name).settings)
+    strategy = known(name)
+    schema: type[Context] = getattr(importlib.import_module(strategy.module), strategy.settings)
     return schema
 
 

@@ -17,6 +17,9 @@ An example, whole: a game in which a number is guessed.
         def answer(self, state: State) -> str:
             return str(state["answer"])
 
+        def key(self, state: State) -> str:
+            return self.answer(state)
+
         async def step(self, state: State, action: str) -> Transition:
             if state["done"]:
                 return over(state)
@@ -42,7 +45,8 @@ from typing_extensions import TypedDict
 State: TypeAlias = dict[str, Any]
 """Where a task stands: plain JSON data, complete, and never changed in place: a search may branch anywhere.
 
-Each has at least "task" and "done".
+Each has at least "task" and "done". Whatever `step` may change lies beside "task", and "task" is the task as it was
+given: so many states may be kept without it, and each is whole again as `{**kept, "task": task}`.
 """
 
 
@@ -78,7 +82,7 @@ class Environment(Protocol):
     """A kind of tasks, and the rules by which actions change their state. Holds no state of a run itself."""
 
     name: str
-    """Short and unique, such as "hotpotqa"."""
+    """Short and unique, such as "questions"; the same as in `environments.registry`."""
     actions: str
     """The actions that are allowed, on one line, for prompts and for the observation after a refused one."""
 
@@ -92,6 +96,13 @@ class Environment(Protocol):
 
     def answer(self, state: State) -> str:
         """Return the answer that a state holds; empty while there is none."""
+        ...
+
+    def key(self, state: State) -> str:
+        """Return what a state is worth depends on: states of one task with one key are worth the same.
+
+        Empty where a state is worth what its whole history is worth.
+        """
         ...
 
     async def step(self, state: State, action: str) -> Transition:

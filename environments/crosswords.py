@@ -62,6 +62,10 @@ class Crosswords:
         board: str = state["board"]
         return "" if set(board) == {BLANK} else "\n".join(" ".join(row) for row in words(board)[:SIZE])
 
+    def key(self, state: State) -> str:
+        """Return the board, and which of the clues are entered or overwritten."""
+        return f"{state['board']}|{''.join(map(str, state['status']))}"
+
     async def step(self, state: State, action: str) -> Transition:
         """Enter a word."""
         entry = parse_entry(action)

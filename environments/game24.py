@@ -68,6 +68,11 @@ class Game24:
         """Return the expression that was given as the answer."""
         return str(state["answer"])
 
+    def key(self, state: State) -> str:
+        """Return the numbers that remain, such as "3/2 5", and the answer if there is one."""
+        left = " ".join(state["numbers"])
+        return f"{left} = {''.join(state['answer'].split())}" if state["answer"] else left
+
     async def step(self, state: State, action: str) -> Transition:
         """Apply an arithmetic step, or take the answer and reward it with 1 if it is right, else 0."""
         if state["done"]:
@@ -152,11 +157,6 @@ def check_expression(numbers: Iterable[str], expression: str) -> str | None:
     except ToolException as error:
         return str(error)
     return None if value == TARGET else f"The answer is {exact(value)}, not 24."
-
-
-def state_key(state: State) -> str:
-    """Return the multiset of the numbers that remain, such as "3/2 5": states with one key are worth the same."""
-    return " ".join(state["numbers"])
 
 
 def legal_steps(state: State) -> list[str]:

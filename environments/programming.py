@@ -5,6 +5,7 @@ hidden tests run once, in `score`.
 """
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -60,6 +61,13 @@ class Programming:
     def answer(self, state: State) -> str:
         """Return the last program."""
         return str(state["answer"])
+
+    def key(self, state: State) -> str:
+        """Return a fingerprint of the last program and of the visible tests; empty before the first program."""
+        if not state["answer"]:
+            return ""
+        text = "\0".join([self.same(state["answer"]), *state["tests"]])
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     async def step(self, state: State, action: str) -> Transition:
         """Run the visible tests. The reward is the share that passes; without a test there is none.

@@ -1,5 +1,8 @@
 """Questions answered with articles: Search, Lookup, Finish (ReAct, section 3.1; the questions are HotpotQA's)."""
 
+import json
+from functools import lru_cache
+
 from environments.actions import Action, parse_action
 from environments.base import State, Task, Transition, over, refuse
 from environments.docstore import Docstore, hotpot_docstore
@@ -20,7 +23,7 @@ class Questions:
     text itself stays in the docstore.
     """
 
-    name = "hotpotqa"
+    name = "questions"
     actions = "Search[entity], Lookup[keyword], Finish[answer]"
 
     def __init__(self, docstore: Docstore | None = None) -> None:
@@ -39,6 +42,10 @@ class Questions:
     def answer(self, state: State) -> str:
         """Return what Finish was given."""
         return str(state["answer"])
+
+    def key(self, state: State) -> str:
+        """Return nothing: what was read on the way is not in the state, but counts."""
+        return ""
 
     async def step(self, state: State, action: str) -> Transition:
         """Apply Search, Lookup or Finish. Finish is rewarded with 1 for an exact match, else 0."""
@@ -82,7 +89,7 @@ class Questions:
         return Transition({**state, "answer": answer, "done": True}, "Finished.", reward, True)
 
     def _articles(self, task: Task) -> Docstore:
-        return self._docstore or hotpot_docstore(task.get("data", {}).get("context", []))
+        return self._docstore or _brought(json.dumps(task.get("data", {}).get("context", [])))
 
     def same(self, action: str) -> str:
         """Return name and argument in lower case; answers are normalised as for the exact match."""
@@ -98,6 +105,12 @@ class Questions:
         """Return exact match ("em") and "f1"."""
         gold = task.get("gold")
         return {} if gold is None else {"em": exact_match(answer, gold), "f1": f1(answer, gold)}
+
+
+@lru_cache(maxsize=16)
+def _brought(articles: str) -> Docstore:
+    """The articles that a task brings, as JSON: to index them takes longer than any step."""
+    return hotpot_docstore(json.loads(articles))
 
 
 def _cut(text: str) -> str:

@@ -2,9 +2,11 @@
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
+from environments.arithmetic import Arithmetic
 from environments.base import Environment
+from environments.blocksworld import Blocksworld
 from environments.crosswords import Crosswords
 from environments.docstore import Docstore, folder_docstore, jsonl_docstore
 from environments.fever import FactChecking
@@ -12,11 +14,17 @@ from environments.game24 import Game24
 from environments.programming import Programming
 from environments.questions import Questions
 from environments.wikipedia import Wikipedia
+from state.context import EnvironmentName
 from state.errors import Misuse
 
-EnvironmentName = Literal["questions", "fever", "game24", "crosswords", "programming"]
-
-_FINISH = {"questions": "Finish[{}]", "fever": "Finish[{}]", "game24": "Answer: {}", "programming": "{}"}
+_FINISH = {
+    "questions": "Finish[{}]",
+    "fever": "Finish[{}]",
+    "game24": "Answer: {}",
+    "programming": "{}",
+    "blocksworld": "Plan:\n{}",
+    "arithmetic": "Answer: {}",
+}
 
 
 def get_environment(name: str, docstore: str | None = None, *, unsafe_code: bool = False) -> Environment:
@@ -43,6 +51,10 @@ def get_environment(name: str, docstore: str | None = None, *, unsafe_code: bool
             return Crosswords()
         case "programming":
             return Programming(unsafe_subprocess=unsafe_code)
+        case "blocksworld":
+            return Blocksworld()
+        case "arithmetic":
+            return Arithmetic()
     raise Misuse(f"unknown environment {name!r}: choose one of {', '.join(get_args(EnvironmentName))}")
 
 

@@ -27,7 +27,7 @@ class Dataset:
 
     Attributes:
         name: The name of the file, without its suffixes.
-        environment: "questions", "fever", "game24", "crosswords", "programming", or "plain": none.
+        environment: one of `EnvironmentName`, or "plain": none.
         tasks: The tasks, each with an id of its own.
     """
 
@@ -47,7 +47,8 @@ def load_dataset(path: Path, *, form: str | None = None, limit: int | None = Non
 
     Args:
         path: HotpotQA's JSON, FEVER's JSONL, HumanEval's JSONL, MBPP's JSONL or JSON, 24.csv, the JSON of the
-            crosswords, or CSV or JSONL with question and answer; each may be compressed with gzip.
+            crosswords, RAP's lists of plans, GSM8K's JSONL, or CSV or JSONL with question and answer; each may be
+            compressed with gzip.
         form: One of `FORMATS`; None to go by the first row.
         limit: Read so many tasks at most, from 1.
         seed: Shuffle the tasks by this seed before the limit is applied; None for the order of the file.

@@ -9,8 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from environments.arithmetic import read_number
 from environments.base import Task
+from environments.blocksworld import Blocksworld as Blocks
+from environments.blocksworld_rows import read_task as read_blocks
 from environments.programming import read_task
+from state.errors import Misuse
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Row = Any
@@ -170,6 +174,56 @@ class Crosswords(Format):
         return _task(self.id or str(number), question, self.letters, {"clues": self.clues})
 
 
+class Blocksworld(Format):
+    """Blocks to be put on each other (RAP's lists of PDDL file, plan and length, or rows with the facts)."""
+
+    environment = "blocksworld"
+    expects = '{"init": [fact, ...], "goal": [fact, ...], "gold_plan": [action, ...]}, or [PDDL file, plan, length]'
+    marks = (frozenset({"init", "goal"}), frozenset({"raw"}))
+
+    id: str = ""
+    init: list[Text] = []
+    goal: list[Text] = []
+    gold_plan: list[Text] = []
+    raw: tuple[Text, Text, int] | None = None
+
+    @classmethod
+    def fits(cls, row: Row) -> bool:
+        """Return whether a row has facts, or is a list that holds a plan."""
+        return super().fits(row) or (isinstance(row, list) and "raw" in as_row(row))
+
+    def task(self, number: int) -> Task:
+        """Return the blocks, the goal, and the plan if there is one."""
+        facts = {"init": self.init, "goal": self.goal, "gold_plan": self.gold_plan}
+        task = read_blocks({"id": self.id or str(number), **({"raw": self.raw} if self.raw else facts)})
+        Blocks().start(task)  # refuses what makes no sense
+        return task
+
+
+class Arithmetic(Format):
+    """Word questions with a number as the answer (GSM8K: the number follows "####")."""
+
+    environment = "arithmetic"
+    expects = '{"question": ..., "answer": "... #### 48"}'
+    marks = (frozenset({"question", "answer"}),)
+
+    id: Gold = None
+    question: Text
+    answer: Gold = Field(None, validation_alias=AliasChoices("answer", "gold"))
+
+    @classmethod
+    def fits(cls, row: Row) -> bool:
+        """Return whether the answer of a row ends as GSM8K's do."""
+        return super().fits(row) and "####" in str(row["answer"])
+
+    def task(self, number: int) -> Task:
+        """Return the question, and the number without the way to it."""
+        gold = self.answer and self.answer.rpartition("####")[2].strip()
+        if gold is not None and read_number(gold) is None:
+            raise Misuse(f"answer: {gold!r} is no number; expected is {self.expects}")
+        return _task(self.id or str(number), self.question, gold)
+
+
 class Plain(Format):
     """Any questions, with their answers or without."""
 
@@ -192,17 +246,21 @@ FORMATS: dict[str, type[Format]] = {
     "mbpp": Mbpp,
     "humaneval": HumanEval,
     "game24": Game24,
+    "blocksworld": Blocksworld,
     "crosswords": Crosswords,
+    "arithmetic": Arithmetic,
     "plain": Plain,
 }
 """The forms by name, in the order in which they are tried."""
 
 
 def as_row(row: Row) -> Row:
-    """Give a row that is a pair of lists, as a crossword is, its names; leave any other as it is."""
+    """Give a row that is a list, as those of crosswords and of plans are, its names; leave any other as it is."""
     match row:
         case [list() as clues, list() as letters]:
             return {"clues": clues, "letters": "".join(map(str, letters))}
+        case [str(), str(), int()]:
+            return {"raw": row}
         case _:
             return row
 

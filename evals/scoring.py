@@ -45,6 +45,15 @@ KINDS = {
         "Write this Python function. Give the whole program in one ```python block.\n\n{question}",
         needs_gold=False,
     ),
+    "blocksworld": Kind(
+        "solved",
+        "There are blocks on a table. A hand moves one block at a time, and can do this: pick up the A block (from the "
+        "table), put down the A block (on the table), stack the A block on top of the B block, unstack the A block "
+        "from on top of the B block. It lifts a block only if it is empty and nothing is on the block, and stacks "
+        "only on blocks that nothing is on.\n\n{question}\n\nGive the plan, one action a line, and nothing else.",
+        needs_gold=False,
+    ),
+    "arithmetic": Kind("correct", "{question}\n\nGive the number alone on the last line."),
     "plain": Kind("em", "{question}"),
 }
 """The kinds of tasks, by the name of their environment; "plain" has none."""

@@ -60,7 +60,7 @@ class ChainOfThoughtOutput(Output):
 @node(ChainOfThoughtContext)
 async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) -> Update:
     """Draw all samples at once; those that fail are missing, and only a run without any fails."""
-    context, name = step.context, step.context.environment or ""
+    context, name = step.context, step.context.environment_name
     prompt = prompts.SOLVE.format_messages(
         form=prompts.FORMS.get(name, prompts.FORM),
         examples=prompts.EXAMPLES.get(name, "") if context.examples else "",
@@ -90,7 +90,7 @@ async def vote(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) ->
     answer = next(drawn["answer"] for drawn in state["samples"] if drawn["normal"] == winner)
     step.emit("vote", answer=answer, votes=count, samples=len(state["samples"]))
     environment = await environment_of(step.context)
-    told = await answered(environment, step.context.environment, state["world"], answer)
+    told = await answered(environment, step.context.environment_name, state["world"], answer)
     agreed = f"{count} of {len(state['samples'])} samples agree"
     reward, observation = (told.reward, told.observation) if told else (None, "")
     update: Update = {"answer": answer, "reward": reward, "observation": observation}
@@ -102,7 +102,7 @@ async def vote(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) ->
 @node(ChainOfThoughtContext)
 async def finish(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) -> Update:
     """Return the answer that won."""
-    return end(state, step, AIMessage(state["answer"]) if state["answer"] else None)
+    return await end(state, step, AIMessage(state["answer"]) if state["answer"] else None)
 
 
 async def draw(

@@ -88,7 +88,7 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
         return {"answer": move["answer"], **finished(len(state["steps"]), None)}
     if environment is None:
         return taken(state, step, await with_tools(step, move, tools))
-    effect = await in_environment(environment, step.context.environment or "", move, state["world"], state["reward"])
+    effect = await in_environment(environment, step.context.environment_name, move, state["world"], state["reward"])
     step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
     update = taken(state, step, effect.step) | {"world": effect.world, "reward": effect.reward, "answer": effect.answer}
     return update | (finished(len(update["steps"]), effect.reward) if effect.done else {})
@@ -97,7 +97,7 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
 @node(ReactContext)
 async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
     """Return the agent's answer."""
-    return end(state, step, AIMessage(state["answer"]) if state["answer"] else None)
+    return await end(state, step, AIMessage(state["answer"]) if state["answer"] else None)
 
 
 def taken(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Update:
@@ -147,8 +147,8 @@ async def conclude(
         text = await complete(step, step.context.model, prompt, tools=declared)
     except (LimitReached, ModelFailed):
         return {}
-    name = step.context.environment
-    answer = read_answer(text, name or "")
+    name = step.context.environment_name
+    answer = read_answer(text, name)
     said = await answered(environment, name, state["world"], answer) if answer else None
     return {"answer": answer, "reward": said.reward if said else None}
 

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from nodes.chat import write
 from nodes.critics import criticise
+from nodes.lessons import Learned
 from nodes.step import Step, Update, node, stop
 from nodes.turn import begin, end, unless_ended
 from prompts import reflection as prompts
@@ -79,7 +80,9 @@ async def reflect(state: ReflectionState, step: Step[ReflectionContext]) -> Upda
 async def finish(state: ReflectionState, step: Step[ReflectionContext]) -> Update:
     """Answer with the best-scored draft, not with the last."""
     best = best_draft(state["drafts"])
-    return end(state, step, AIMessage(best["text"], id=best["id"] or None) if best else None)
+    answer = AIMessage(best["text"], id=best["id"] or None) if best else None
+    learned = [Learned(draft["critique"], draft["text"]) for draft in state["drafts"] if not draft["accepted"]]
+    return await end(state, step, answer, learned)
 
 
 def earlier_rounds(drafts: Sequence[Draft]) -> list[AnyMessage]:

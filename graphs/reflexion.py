@@ -18,9 +18,11 @@ from typing_extensions import TypedDict
 
 from nodes.chat import ask
 from nodes.citations import check_citations, nothing, plain_urls, render, uncited
+from nodes.lessons import Learned
 from nodes.research import find
 from nodes.step import Step, Update, node, stop
 from nodes.turn import begin, end, unless_ended
+from prompts import experience
 from prompts import reflexion as prompts
 from state.context import ReflexionContext
 from state.run import Input, Output, RunState
@@ -111,9 +113,24 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
 async def finish(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Answer with the last revision and its references, as text."""
     if not state["answers"]:
-        return end(state, step, None)
+        return await end(state, step, None)
     last = state["answers"][-1]
-    return end(state, step, AIMessage(render(last["answer"], last["references"])))
+    return await end(state, step, AIMessage(render(last["answer"], last["references"])), lessons(state["answers"]))
+
+
+def lessons(answers: Sequence[Answer]) -> list[Learned]:
+    """The critiques of the revisions; the draft's, which knows of no search yet, says nothing of how to search."""
+    return [Learned(lesson, revised["answer"]) for revised in answers[1:] if (lesson := critique(revised))]
+
+
+def critique(answer: Answer) -> str:
+    """What an answer lacked and had too much of, as a lesson; empty if nothing was missing."""
+    if nothing(answer["missing"]):
+        return ""
+    lesson = experience.MISSING.format(missing=answer["missing"])
+    if nothing(answer["superfluous"]):
+        return lesson
+    return f"{lesson} {experience.SUPERFLUOUS.format(superfluous=answer['superfluous'])}"
 
 
 def respond(state: ReflexionState, value: AnswerQuestion | ReviseAnswer, answer: str, references: list[str]) -> Update:

@@ -17,7 +17,7 @@ from environments.metrics import exact_match
 from graphs import chain_of_thought, react
 from nodes.agent import environment_of
 from nodes.attempts import attempt_text, judge, of_this_run, reflect_on, settings_for, with_tests
-from nodes.lessons import advice, keep, recall
+from nodes.lessons import Learned, advice
 from nodes.step import Step, Update, node, stop
 from nodes.transcript import request_text
 from nodes.turn import begin, end, unless_ended
@@ -35,7 +35,7 @@ ACTORS: dict[str, tuple[Any, type[ActingContext]]] = {
 class TrialsState(RunState, ActingInput):
     """State of a run; the trials are its artefact.
 
-    `given` is the task, `request` what is asked, quoted, and `earlier` are reflections of earlier runs. `said` holds
+    `given` is the task, `request` what is asked, quoted, and `earlier` are lessons of earlier runs. `said` holds
     the id of each trial's answer, under which it may have been streamed.
     """
 
@@ -53,20 +53,20 @@ class TrialsOutput(Output):
 
 
 async def prepare(state: Mapping[str, Any], step: Step[TrialsContext]) -> Update:
-    """Refuse a task that is not of the environment, and recall what earlier runs have learned."""
+    """Refuse a task that is not of the environment."""
     *conversation, last = state["messages"]
     asked, task, environment = last.text, state.get("task"), await environment_of(step.context)
     if step.context.evaluator == "exact_match" and not (task or {}).get("gold"):
         raise Misuse("evaluator exact_match needs a task with its right answer: give task={..., 'gold': ...}")
-    earlier = await recall(step, asked)
     if environment:
         task = task or {"id": "", "question": asked}
         environment.start(cast(Task, task))
-        if step.context.environment == "programming":
+        if step.context.environment_name == "programming":
             task = await with_tests(step, task)
         asked = environment.public(environment.start(cast(Task, task)))
     request = request_text([*conversation, HumanMessage(asked)])
-    return {"given": task, "request": request, "earlier": earlier, "task": None, "advice": None}
+    earlier = state["recalled"]
+    return {"given": task, "request": request, "earlier": earlier, "recalled": [], "task": None, "advice": None}
 
 
 @node(TrialsContext)
@@ -122,7 +122,6 @@ async def reflect(state: TrialsState, step: Step[TrialsContext]) -> Update:
         return {}
     verdict = f"This did not solve the task. {trial['outcome']}"
     lesson = await reflect_on(step, state["request"], trial["attempt"], verdict)
-    await keep(step, state["messages"][-1].text, lesson)
     step.emit("reflection", trial=trial["trial"], reflection=lesson)
     return {"trials": [*earlier, {**trial, "reflection": lesson}]}
 
@@ -132,7 +131,9 @@ async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Answer with the best trial: a solved one, else that of the highest reward or score, of equals the last."""
     answered = [trial for trial in state["trials"] if trial["answer"] is not None]
     best = max(answered, key=rank, default=None)
-    return end(state, step, AIMessage(best["answer"] or "", id=state["said"][best["trial"] - 1]) if best else None)
+    answer = AIMessage(best["answer"] or "", id=state["said"][best["trial"] - 1]) if best else None
+    learned = [Learned(trial["reflection"], f"{trial['attempt']}\n{trial['outcome']}") for trial in state["trials"]]
+    return await end(state, step, answer, learned)
 
 
 def rank(trial: Trial) -> tuple[bool, float, int]:

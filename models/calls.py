@@ -14,6 +14,7 @@ from langchain_core.runnables import Runnable, RunnableBinding, ensure_config
 from langchain_openai import ChatOpenAI
 from langgraph.constants import TAG_NOSTREAM
 
+import telemetry
 from models.faults import MODEL_FAULTS, EmptyReply, describe, retrying, was_refused
 from models.meter import Meter
 from models.providers import describe_model
@@ -72,8 +73,10 @@ async def _attempt(
     async with meter.reserve(estimate_tokens(messages, options) + most) as reservation:
         now = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout_at(min(now + meter.call_timeout, meter.deadline)):
-                replies = await _send(base, messages, stream, options)
+            with _told(base, messages, options) as call:
+                async with asyncio.timeout_at(min(now + meter.call_timeout, meter.deadline)):
+                    replies = await _send(base, messages, stream, options)
+                call.note(answers=len(replies), **_tokens(replies))
         except MODEL_FAULTS as fault:
             meter.count(failed_calls=1)
             if was_refused(fault):
@@ -113,6 +116,16 @@ def _calls(reply: AIMessage) -> Sequence[Any]:
     return [*reply.tool_calls, *reply.invalid_tool_calls]
 
 
+def _told(base: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]) -> telemetry.Operation:
+    provider = base._llm_type.removesuffix("-chat").removeprefix("chat-")
+    return telemetry.model_call(_name(base), provider=provider, n=options.get("n", 1), messages=len(messages))
+
+
+def _tokens(replies: Sequence[AIMessage]) -> dict[str, int | None]:
+    used = replies[0].usage_metadata
+    return {name: used[name] if used else None for name in ("input_tokens", "output_tokens")}
+
+
 def takes_n(model: ChatModel) -> bool:
     """Whether one request may ask for several candidates."""
     base, _ = _unbind(model)
@@ -123,6 +136,13 @@ def takes_seed(model: ChatModel) -> bool:
     """Whether a request may carry a seed."""
     base, _ = _unbind(model)
     return "seed" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
+
+
+def takes_logprobs(model: ChatModel) -> bool:
+    """Whether a request may ask for the log-probabilities of the reply; OpenAI's reasoning models refuse that."""
+    base, _ = _unbind(model)
+    known = "logprobs" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
+    return known and takes_stop(model)
 
 
 def takes_stop(model: ChatModel) -> bool:

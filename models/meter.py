@@ -2,12 +2,34 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 
 from state.context import Context
 from state.errors import LimitReached
 from state.run import Usage
+
+_bills: ContextVar[tuple["Bill", ...]] = ContextVar("bills", default=())
+
+
+class Bill:
+    """What one part of a run has spent, with everything that it has started."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.tokens = 0
+
+
+@contextmanager
+def billed() -> Iterator[Bill]:
+    """Count what is spent within the body, tasks that it starts included."""
+    bill = Bill()
+    token = _bills.set((*_bills.get(), bill))
+    try:
+        yield bill
+    finally:
+        _bills.reset(token)
 
 
 class Reservation:
@@ -106,6 +128,8 @@ class Meter:
                 await self._settled.wait()
                 self._refuse(tokens)
             self._usage["model_calls"] += 1
+            for bill in _bills.get():
+                bill.calls += 1
             self._held += tokens
             self._in_flight += 1
         reservation = Reservation(tokens)
@@ -136,7 +160,10 @@ class Meter:
             reservation.settle(reservation.tokens, 0)
         self._usage["input_tokens"] += reservation.input_tokens
         self._usage["output_tokens"] += reservation.output_tokens
-        self._usage["total_tokens"] += reservation.input_tokens + reservation.output_tokens
+        spent = reservation.input_tokens + reservation.output_tokens
+        self._usage["total_tokens"] += spent
+        for bill in _bills.get():
+            bill.tokens += spent
 
     async def _wake(self) -> None:
         async with self._settled:

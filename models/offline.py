@@ -24,8 +24,10 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
 from models.offline_grading import grade
+from models.offline_planning import subquestion
 from models.offline_reading import Reading, read
 from models.offline_schema import Filler
+from models.offline_town import live
 from models.offline_writing import NOTE, moves
 
 QUERY_FIELDS = ("query", "search_query", "q", "question", "keywords", "entity", "topic", "term", "input")
@@ -162,10 +164,14 @@ class OfflineChatModel(BaseChatModel):
     ) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
         """Return the text of a candidate, or the names and arguments of its tool calls."""
         forced = _forced(reading, tools, choice)
+        if forced and (lived := live(forced["name"], reading.scene)):
+            return "", [(forced["name"], lived)]
         if forced:
             return "", [(forced["name"], Filler(reading, forced.get("parameters", {}), variant).fill())]
-        if reading.verdict:
+        if reading.verdict or reading.criticises:
             return str(grade(reading, reading.draft)), []
+        if reading.asks:
+            return subquestion(reading, variant), []
         found = None if choice == "none" else _search_tool(tools)
         steps = moves(reading, found is not None)
         step = steps[variant % len(steps)]

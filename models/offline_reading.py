@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,27 +11,41 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from models.extract import Passage, Sentence, rank, sentences, terms
 
+FAILED = "IMPOSSIBLE"
+"""The word by which a worker says that it has failed, where it is told to."""
 LONG_REQUEST = 40
 """Words above which a request brings its own material: what it asks is then its questions, or its first sentence."""
 UNCITABLE = re.compile(r"\s*\[\d+\]")
 """Marks such as [3] in a source, which would pass for citations of ours."""
+REMEMBERED = re.compile(r"m\d+")
+"""Names of memories, by which they are cited."""
 
-_LEAVES = "conversation|request|draft|critique|thought|action|observation|answer|source|verdict"
-_BLOCK = re.compile(rf"<({_LEAVES}|trajectory|candidate)\b[^>]*>(.*?)</\1\s*>", re.S)
+_LEAVES = (
+    "conversation|request|draft|critique|thought|action|observation|answer|source|verdict"
+    "|aim|subgoal|report|failure|member|author|task|remark|asked|subquestion|lesson|memory"
+)
+_BLOCK = re.compile(rf"<({_LEAVES}|trajectory|candidate)\b(?:[^>\"]*\"([^>\"]*)\")?[^>]*>(.*?)</\1\s*>", re.S)
 _QUOTED = re.compile(r"(?<!\w)([\"'])(.+?)\1(?!\w)")
 _FOLLOW_UP = re.compile(
     r"^(and|but|so|what about|how about)\b|\b(it|its|they|them|their|this|that|these|those)\b", re.I
 )
 _OWN_CRITIQUE = re.compile(r"(No answer yet|Coverage \d+%)")
+_CRITICISE = re.compile(r"(question: )?criticise\b", re.I)
+_ASKS = re.compile(r"^\s*write (?:up to \d+ different possibilities for )?sub-question \d", re.I | re.M)
+_REMARK = re.compile(r"not covered|.*offline extractive model", re.I)
+_REFERENCE = re.compile(r"^\W*\[?(\d+)[\].:]+\s+(\S+)", re.M)
+_CITED = re.compile(r"\[(\d+)\]")
 _NOT_COVERED = re.compile(r"not covered(?: by what was found)?:([^.\n]*)", re.I)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the conversation: its kind (a tag's name, `human`, `note` or `query`) and its text."""
+    """A part of the conversation: its kind (a tag's name, `human`, `note` or `query`), its text, and what the tag's
+    first attribute says."""
 
     kind: str
     text: str
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,28 @@ class Reading:
     verdict: str
     """What is said of an attempt that failed; empty unless a lesson is to be drawn from one."""
     candidates: tuple["Reading", ...] = ()
+    name: str = ""
+    """The number of a candidate."""
+    author: str = ""
+    """Who a candidate is from."""
+    members: tuple[Piece, ...] = ()
+    """Whom tasks can be given to."""
+    subgoals: tuple[Piece, ...] = ()
+    """What was planned so far."""
+    failures: tuple[Piece, ...] = ()
+    """What became of the sub-goals that have failed."""
+    criticises: bool = False
+    """Whether a critique of the draft is asked for, not an answer."""
+    may_fail: bool = False
+    """Whether it is told to say so where there is no answer."""
+    scene: str = ""
+    """The last message as it stands."""
+    text: str = ""
+    """What a candidate says that has no tags inside."""
+    questions: tuple[str, ...] = ()
+    """The sub-questions that were asked so far."""
+    asks: str = ""
+    """What is said where the next sub-question is to be asked, not answered."""
 
     @cached_property
     def terms(self) -> dict[str, str]:
@@ -86,7 +122,8 @@ class Reading:
 
 def read(messages: Sequence[BaseMessage]) -> Reading:
     """Return what the conversation holds. System messages are instructions for real models and are not read."""
-    return _reading([piece for message in messages for piece in _pieces(message)])
+    reading = _reading([piece for message in messages for piece in _pieces(message)])
+    return replace(reading, scene=messages[-1].text if messages else "")
 
 
 def _pieces(message: BaseMessage) -> Iterator[Piece]:
@@ -101,12 +138,12 @@ def _pieces(message: BaseMessage) -> Iterator[Piece]:
     elif isinstance(message, HumanMessage):
         tagged = list(_blocks(message.text))
         rest = _BLOCK.sub(" ", message.text).strip()
-        yield from [Piece("note" if tagged else "human", rest)] if rest else []
+        yield from [Piece("note" if tagged or _ASKS.search(rest) else "human", rest)] if rest else []
         yield from tagged
 
 
 def _blocks(text: str) -> Iterator[Piece]:
-    for tag, body in _BLOCK.findall(text):
+    for tag, name, body in _BLOCK.findall(text):
         if tag == "conversation":
             yield from (Piece("human", turn) for turn in re.findall(r"^human: (.*)", body, re.M))
         elif tag == "trajectory":
@@ -115,7 +152,8 @@ def _blocks(text: str) -> Iterator[Piece]:
             yield Piece("action", body)
             yield from (Piece("query", match[2]) for match in _QUOTED.finditer(body))
         else:
-            yield Piece(tag, body if tag == "candidate" else body.replace("<\\/", "</").strip())
+            kind = "request" if tag == "subquestion" else tag
+            yield Piece(kind, body if tag == "candidate" else body.replace("<\\/", "</").strip(), name)
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -128,6 +166,9 @@ def _strings(value: Any) -> Iterator[str]:
 
 def _reading(pieces: Sequence[Piece]) -> Reading:
     at, request = _request(pieces)
+    reports = [piece for piece in pieces if piece.kind == "report"]
+    if criticises := bool(reports and _CRITICISE.match(request)):
+        request = _last(list(_blocks(_last(pieces, "aim"))), "request")
     question, material = _question(request)
     earlier = [piece.text for piece in pieces[:at] if piece.kind in {"human", "request"} and piece.text != request]
     if earlier and len(terms(question)) < 3 and _FOLLOW_UP.search(question):
@@ -139,13 +180,25 @@ def _reading(pieces: Sequence[Piece]) -> Reading:
     return Reading(
         request=request,
         question=question,
-        passages=tuple(dict.fromkeys([*passages, *_results(pieces)])),
+        passages=tuple(dict.fromkeys([*passages, *_results(pieces), *_reported(reports), *_remembered(pieces)])),
         asked=frozenset(frozenset(terms(piece.text)) for piece in pieces if piece.kind == "query"),
         searches=sum(piece.kind == "action" for piece in pieces[at:]),
-        draft=_standing(pieces[at:]) or _last(pieces, "draft"),
+        draft=reports[-1].text if criticises else _standing(pieces[at:]) or _last(pieces, "draft"),
         critique=_last(pieces, "critique"),
         verdict=_last(pieces, "verdict"),
-        candidates=tuple(_reading([*shared, *_blocks(piece.text)]) for piece in pieces if piece.kind == "candidate"),
+        candidates=tuple(
+            replace(_reading([*shared, *_blocks(piece.text)]), name=piece.name, text=piece.text)
+            for piece in pieces
+            if piece.kind == "candidate"
+        ),
+        author=_last(pieces, "author"),
+        members=tuple(piece for piece in pieces if piece.kind == "member"),
+        subgoals=tuple(piece for piece in pieces if piece.kind == "subgoal"),
+        failures=tuple(piece for piece in pieces if piece.kind == "failure"),
+        criticises=criticises,
+        may_fail=any(piece.kind == "note" and FAILED in piece.text for piece in pieces),
+        questions=tuple(piece.text for piece in pieces if piece.kind == "asked"),
+        asks=next((piece.text for piece in pieces if piece.kind == "note" and _ASKS.search(piece.text)), ""),
     )
 
 
@@ -190,6 +243,24 @@ def _results(pieces: Iterable[Piece]) -> Iterator[Passage]:
             if isinstance(result, dict) and isinstance(result.get("content"), str):
                 content = UNCITABLE.sub("", result["content"])
                 yield Passage(str(result.get("title") or ""), str(result.get("url") or ""), content)
+
+
+def _reported(reports: Iterable[Piece]) -> Iterator[Passage]:
+    """Yield the sentences of reports, each with the page that it cites; what a report says of itself is left out."""
+    for report in reports:
+        said, _, listed = report.text.partition("References:")
+        urls = dict(_REFERENCE.findall(listed))
+        for sentence in sentences(said):
+            if not _REMARK.match(sentence):
+                cited = _CITED.findall(sentence)
+                yield Passage("", urls.get(cited[0], "") if cited else "", UNCITABLE.sub("", sentence))
+
+
+def _remembered(pieces: Iterable[Piece]) -> Iterator[Passage]:
+    """Yield the memories that an answer may cite by their names, such as m1."""
+    for piece in pieces:
+        if piece.kind == "memory" and REMEMBERED.fullmatch(piece.name):
+            yield Passage("", piece.name, UNCITABLE.sub("", piece.text))
 
 
 def _json_array(text: str) -> list[Any]:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from models.offline_grading import Grade, grade
+from models.offline_planning import best, subgoals, tasks, useful, waiting
 from models.offline_reading import Reading
 from models.offline_writing import SENTENCES, VARIANTS, Written, queries, select, write
 
@@ -57,9 +58,15 @@ class Filler:
     @cached_property
     def _grade(self) -> Grade:
         """The grade of the answer being written, if the schema asks for one; else of the draft."""
+        if "best" in self._fields:
+            return grade(self._best, self._best.draft)
         if self._fields & ANSWERS:
             return grade(self.reading, self._answer.text, self._answer.references)
         return grade(self.reading, self.reading.draft)
+
+    @cached_property
+    def _best(self) -> Reading:
+        return best(self.reading)
 
     def fill(self) -> Any:
         """Return a value that fits the schema."""
@@ -94,6 +101,8 @@ class Filler:
             return self._object(schema, index, depth)
         if kind == "array":
             return self._array(schema, name, depth)
+        if name == "done" and kind == "boolean":
+            return self._grade.accepted and not waiting(self.reading)
         if kind == "boolean":
             return self._grade.accepted if name in VERDICTS else bool(index % 2)
         if kind in {"number", "integer"}:
@@ -134,6 +143,12 @@ class Filler:
             yield from new or queries(self.reading)[:least]
         elif name in {"references", "sources", "urls"}:
             yield from self._answer.references
+        elif name == "subgoals":
+            yield from subgoals(self.reading)
+        elif name == "scores":
+            yield from (useful(self.reading, candidate.text) for candidate in self.reading.candidates)
+        elif name == "tasks" and self.reading.members:
+            yield from tasks(self.reading)
         elif "score" in self._resolve(items).get("properties", {}):
             root = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
             for candidate in self.reading.candidates:
@@ -142,7 +157,9 @@ class Filler:
     def _number(self, schema: Schema, name: str, index: int, *, whole: bool) -> float | int:
         low, high = _bounds(schema, whole=whole)
         step = schema.get("multipleOf", 1 if whole else 0)
-        if name in SCORES:
+        if name == "best" and whole:
+            value: float = int(self._best.name) if self._best.name.isdecimal() and self._best.draft else low or 0
+        elif name in SCORES:
             span = 10 if whole else 1
             bottom = low if low is not None else 0 if high is None else min(0, high)
             top = high if high is not None else max(span, bottom)
@@ -182,6 +199,8 @@ class Filler:
 
 def _fits(value: Any, schema: Schema) -> bool:
     """Whether a value that a field's name suggests is one that its schema allows."""
+    if isinstance(value, float):
+        return bool(schema.get("type") == "number" and (schema.get("minimum", 0), schema.get("maximum", 1)) == (0, 1))
     if not isinstance(value, str):
         return bool(schema.get("type", "object") == "object")
     least, most = schema.get("minLength", 0), schema.get("maxLength", math.inf)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations, zip_longest
 
 from models.extract import Sentence, sentences, terms
-from models.offline_reading import Reading
+from models.offline_reading import FAILED, REMEMBERED, Reading
 
 NOTE = "offline extractive model"
 NOTHING = f"This is an {NOTE}, and it found nothing to answer this from."
@@ -126,14 +126,16 @@ def write(reading: Reading, length: int = SENTENCES, skipped: int = 0, *, named:
     chosen = select(reading, length, skipped)
     if not chosen or (reading.citable and coverage(reading) < ANSWERABLE):
         return Written(_compose(reading) + remark)
-    urls = list(dict.fromkeys(sentence.passage.url for sentence in chosen if sentence.passage.url))
+    named_urls = dict.fromkeys(sentence.passage.url for sentence in chosen if sentence.passage.url)
+    urls = [url for url in named_urls if not REMEMBERED.fullmatch(url)]
     text = " ".join(_cite(sentence, urls) for sentence in chosen)
     return Written(text + remark, tuple(urls))
 
 
 def _cite(sentence: Sentence, urls: list[str]) -> str:
     body = sentence.text.rstrip(" .!:;,…")
-    number = f" [{urls.index(sentence.passage.url) + 1}]" if sentence.passage.url else ""
+    url = sentence.passage.url
+    number = f" [{urls.index(url) + 1}]" if url in urls else f" [{url}]" if url else ""
     return f"{body}{number}{'!' if sentence.text.endswith('!') else '.'}"
 
 
@@ -141,7 +143,7 @@ def _compose(reading: Reading) -> str:
     """Say that nothing was found; for a creative request, compose what the request itself gives."""
     words = list(reading.terms.values())
     if not words or not _CREATIVE.search(reading.request):
-        return NOTHING
+        return f"{FAILED}: {NOTHING}" if reading.may_fail else NOTHING
     known = {**dict(list(reading.terms.items())[: (len(words) + 1) // 2]), **terms(reading.draft), **reading.wanted}
     return f"{COMPOSED} The request names {', '.join(word for stem, word in reading.terms.items() if stem in known)}."
 

@@ -23,7 +23,7 @@ HINT = (
 )
 
 
-class _Loop:
+class Loop:
     """What belongs to one event loop: a connection must not be used from another one."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class _Loop:
             await self.client.aclose()
 
 
-_loops: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop]" = WeakKeyDictionary()
+_loops: "WeakKeyDictionary[asyncio.AbstractEventLoop, Loop]" = WeakKeyDictionary()
 
 
 def choose_model(model: str | BaseChatModel | None) -> tuple[str | BaseChatModel, str]:
@@ -86,24 +86,25 @@ def get_model(
     chosen, _ = choose_model(model)
     if not isinstance(chosen, str):
         return chosen
-    loop = _of_this_loop()
+    loop = of_this_loop()
     key = (chosen, max_answer_tokens, call_timeout, os.environ.get("OPENAI_API_KEY"), os.environ.get("OPENAI_BASE_URL"))
     if key not in loop.models:
         loop.models[key] = _make(chosen, max_answer_tokens, call_timeout, loop)
     return loop.models[key]
 
 
-def _of_this_loop() -> _Loop:
+def of_this_loop() -> Loop:
+    """The clients of the running event loop; outside of one, none that last."""
     try:
         running = asyncio.get_running_loop()
     except RuntimeError:
-        return _Loop()
+        return Loop()
     if running not in _loops:
-        _loops[running] = _Loop()
+        _loops[running] = Loop()
     return _loops[running]
 
 
-def _make(model: str, max_answer_tokens: int, call_timeout: float, loop: _Loop) -> BaseChatModel:
+def _make(model: str, max_answer_tokens: int, call_timeout: float, loop: Loop) -> BaseChatModel:
     if model == OFFLINE:
         return OfflineChatModel(max_tokens=max_answer_tokens)
     provider, colon, name = model.partition(":")
@@ -114,7 +115,7 @@ def _make(model: str, max_answer_tokens: int, call_timeout: float, loop: _Loop) 
     return _other(model, max_answer_tokens, call_timeout)
 
 
-def _openai(name: str, max_answer_tokens: int, call_timeout: float, loop: _Loop) -> ChatOpenAI:
+def _openai(name: str, max_answer_tokens: int, call_timeout: float, loop: Loop) -> ChatOpenAI:
     key = os.environ.get("OPENAI_API_KEY")
     own_server = os.environ.get("OPENAI_BASE_URL")
     if not key and not own_server:

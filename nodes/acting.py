@@ -9,7 +9,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from langchain_core.tools import BaseTool, StructuredTool
 from typing_extensions import TypedDict
 
-from environments.base import Environment
+import telemetry
+from environments.base import Environment, State, Transition
 from environments.registry import final_action
 from nodes.research import act
 from nodes.step import Step
@@ -79,6 +80,12 @@ def _joined(action: str) -> str:
     return f"{parts[1].strip()}[{parts[2].strip()}]" if parts else action
 
 
+async def take(environment: Environment, world: State, action: str) -> Transition:
+    """Step an environment, which the log tells as a call of the tool `act`."""
+    with telemetry.tool_call("act"):
+        return await environment.step(world, action)
+
+
 async def in_environment(
     environment: Environment, name: str, move: Move, world: dict[str, Any], reward: float | None = None
 ) -> Effect:
@@ -89,7 +96,7 @@ async def in_environment(
     if calls := _calls(move):
         return await _act_calls(environment, move, world, calls, reward)
     action = move["action"] if move["answer"] is None else final_action(name, move["answer"]) or move["answer"]
-    done = await environment.step(world, action)
+    done = await take(environment, world, action)
     told: list[AnyMessage] = [*move["messages"], HumanMessage(done.observation)] if move["messages"] else []
     step = ActionStep(
         thought=move["thought"],
@@ -113,7 +120,7 @@ async def _act_calls(
         if not isinstance(action, str):
             told, right = f"Call the tool act with an action as text. Legal actions: {environment.actions}", False
         else:
-            world, told, gained, done, right = await environment.step(world, action)
+            world, told, gained, done, right = await take(environment, world, action)
             reward = gained if right else reward
         valid = valid and right
         status = "success" if right else "error"

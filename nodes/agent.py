@@ -13,18 +13,19 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from environments.base import Environment, Task, Transition
 from environments.registry import final_action, get_environment
 from models.calls import estimate_tokens
-from nodes.acting import ActionStep, act_tool, describe
+from nodes.acting import ActionStep, act_tool, describe, take
 from nodes.research import search_tools
 from nodes.step import Step, Update
 from prompts import react as prompts
-from state.context import ActingContext, ReactContext
+from state.context import ReactContext, TaskContext
 from tools.arithmetic import arithmetic_tools
 
 
-async def environment_of(context: ActingContext) -> Environment | None:
-    """The environment that the settings name; None for open questions."""
-    if context.environment is None:
-        return None
+async def environment_of(context: TaskContext) -> Environment | None:
+    """The environment that the settings name, or are given; None for open questions."""
+    if not isinstance(context.environment, str):
+        given: Environment | None = context.environment
+        return given
     # Reading a docstore blocks, and would hold up every other run of the process.
     return await asyncio.to_thread(
         get_environment, context.environment, context.docstore, unsafe_code=context.unsafe_code
@@ -52,7 +53,7 @@ async def answered(
     action = final_action(name, answer) if name else None
     if environment is None or action is None:
         return None
-    return await environment.step(world, action)
+    return await take(environment, world, action)
 
 
 def tools_of(step: Step[ReactContext], run_id: str) -> list[BaseTool]:
@@ -95,7 +96,7 @@ def agent_prompt(
     def as_text(first: int) -> list[BaseMessage]:
         return prompts.TEXT.format_messages(
             actions=actions_of(environment, tools),
-            examples=prompts.EXAMPLES.get(step.context.environment or "", "") if step.context.examples else "",
+            examples=prompts.EXAMPLES.get(step.context.environment_name, "") if step.context.examples else "",
             lessons=state["hints"],
             conversation=state["messages"][:-1],
             request=state["request"],

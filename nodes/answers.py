@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from environments.actions import parse_action
+from environments.arithmetic import Arithmetic
 from environments.metrics import normalise_answer
 from nodes.acting import read_move
 
@@ -11,12 +12,16 @@ _FINISH = re.compile(r"finish\s*\[", re.IGNORECASE)
 _LABEL = re.compile(r"(?:final\s+)?answer\s*:\s*", re.IGNORECASE)
 
 
+WHOLE = ("programming", "crosswords", "blocksworld")
+"""Environments whose answers are whole texts."""
+
+
 def find_answer(text: str, environment: str = "") -> str:
     """The answer that a text ends with: after `Finish[`, else after the last `Answer:`, else the last line.
 
-    A program or a board of letters is the whole text, from which the environment reads it.
+    A program, a board of letters or a plan is the whole text, from which the environment reads it.
     """
-    if environment in ("programming", "crosswords"):
+    if environment in WHOLE:
         return text.strip()
     if finishes := list(_FINISH.finditer(text)):
         action = parse_action(text[finishes[-1].start() :])
@@ -40,8 +45,10 @@ def normal_form(answer: str, environment: str = "") -> str:
     """What is counted when samples vote: answers that differ only in form are one."""
     if environment == "game24":
         return re.sub(r"\s+", "", answer.casefold())
-    if environment in ("programming", "crosswords"):
+    if environment in WHOLE:
         return answer.strip()
+    if environment == "arithmetic":
+        return Arithmetic().same(f"Answer: {answer}")
     return normalise_answer(answer)
 
 

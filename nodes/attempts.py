@@ -24,6 +24,7 @@ def settings_for(schema: type[ActingContext], step: Step[TrialsContext]) -> Acti
     """The settings of an actor: those of the run that it knows, within what the run may still spend."""
     context, usage = step.context, step.meter.usage
     shared = {name: getattr(context, name) for name in schema.model_fields if name in type(context).model_fields}
+    shared["experience"] = None
     limits = {
         "max_model_calls": max(step.meter.calls_left, 1),
         "max_total_tokens": max(context.max_total_tokens - usage["total_tokens"], 1),

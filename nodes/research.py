@@ -6,6 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import BaseTool
 
+import telemetry
 from nodes.step import Step
 from state.context import SearchContext
 from state.errors import SearchFailed
@@ -51,8 +52,10 @@ async def find(step: Step[Any], run_id: str, queries: list[str]) -> tuple[list[S
 
     async def one(query: str) -> list[SearchResult]:
         try:
-            async with asyncio.timeout(step.meter.seconds_left):
-                results = await search(query)
+            with telemetry.tool_call("search", query=query) as call:
+                async with asyncio.timeout(step.meter.seconds_left):
+                    results = await search(query)
+                call.note(results=len(results))
         except (SearchFailed, TimeoutError) as error:
             step.meter.count(tool_calls=1, tool_errors=1)
             problem = str(error) or f"max_seconds={step.meter.max_seconds:g} reached"

@@ -3,17 +3,23 @@
 import textwrap
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, TypeVar
+from uuid import uuid4
 
 from langchain_core.runnables import RunnableLambda
+from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 
+import telemetry
 from models.meter import Meter
 from nodes.bridge import wait_for
+from nodes.lessons import with_lessons
 from state.context import Context
 from state.errors import LimitReached, ModelFailed
 from state.run import NOTHING_SPENT, Outcome, Status
 
-C = TypeVar("C", bound=Context)
+telemetry.configure()  # before the first run begins, and not in an event loop
+
+C = TypeVar("C", bound=Context, covariant=True)
 Update = dict[str, Any]
 SHORT = 200
 """Characters of a text that an event tells."""
@@ -31,6 +37,7 @@ class Step(Generic[C]):
 
     def __init__(self, context: C, state: Mapping[str, Any], write: Callable[[Any], None]) -> None:
         self.context = context
+        self._before: Mapping[str, Any] = state.get("usage") or {}
         self.meter = Meter(context, state.get("usage") or NOTHING_SPENT)
         self._write = write
         self._events: int = state.get("events") or 0
@@ -39,20 +46,25 @@ class Step(Generic[C]):
         """Tell the `custom` stream what has just happened: a small numbered event of plain data, with the cost up to
         now. Long texts are cut."""
         self._events += 1
-        data = {name: _short(value) for name, value in data.items()}
         usage = self.meter.usage
         cost = {"model_calls": usage["model_calls"], "total_tokens": usage["total_tokens"], "seconds": usage["seconds"]}
+        telemetry.decision(event, **data, **cost)
+        data = {name: _short(value) for name, value in data.items()}
         self._write({"seq": self._events, "event": event, **data, **cost})
 
     def cost(self) -> Update:
-        """The update of the counters that lie in the state."""
-        return {"usage": self.meter.usage, "events": self._events}
+        """The update of the counters that lie in the state: those that have changed."""
+        spent = {name: amount for name, amount in self.meter.usage.items() if self._before.get(name) != amount}
+        return {"usage": spent, "events": self._events}
 
 
 def _short(value: Any) -> Any:
     if isinstance(value, list):
         return [_short(item) for item in value[:LISTED]]
-    return textwrap.shorten(value, SHORT, placeholder=" ...") if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    text = " ".join(value.split())
+    return text if len(text) <= SHORT else textwrap.shorten(text, SHORT, placeholder=" ...")
 
 
 def stop(status: Status, reason: object) -> Update:
@@ -78,13 +90,15 @@ def node(
                 step = Step(context, {}, runtime.stream_writer)
             else:
                 step = Step(context.resumed(state.get("settings") or {}), state, runtime.stream_writer)
-            try:
-                update = await function(state, step)
-            except LimitReached as reason:
-                update = stop("limit_reached", reason)
-            except ModelFailed as reason:
-                update = stop("failed", reason)
-            return {**step.cost(), **update}
+            run_id = uuid4().hex if begins else state.get("run_id")
+            with telemetry.step(function.__name__, run_id, state.get("strategy"), get_config()):
+                try:
+                    update = await function(state if begins else with_lessons(state), step)
+                except LimitReached as reason:
+                    update = stop("limit_reached", reason)
+                except ModelFailed as reason:
+                    update = stop("failed", reason)
+            return {**step.cost(), **update, **({"run_id": run_id} if begins else {})}
 
         def run_blocking(state: Mapping[str, Any]) -> Update:
             return wait_for(run(state))

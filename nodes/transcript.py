@@ -1,6 +1,7 @@
 """Messages as quoted text, so that a critic or judge reads them as material and the roles cannot be confused."""
 
 import json
+import re
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -9,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 def quoted(tag: str, text: str, **attributes: object) -> str:
     """Put text between tags that it cannot close."""
     names = "".join(f' {name}="{value}"' for name, value in attributes.items())
-    body = text.replace(f"</{tag}", f"<\\/{tag}")
+    body = re.sub(rf"</(?={tag}\b)", r"<\\/", text, flags=re.IGNORECASE)
     return f"<{tag}{names}>\n{body}\n</{tag}>"
 
 

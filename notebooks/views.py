@@ -97,7 +97,7 @@ def draw_tree(tree: Tree, stats: Stats, best: Iterable[TreeNode] = ()) -> None:
         axes.text(node["depth"], rows[node_id], text, fontweight=weight, fontsize=9, **_box(node["kind"]))
     axes.set(xlim=(-0.5, depths - 0.5), ylim=(max(rows.values()) + 0.6, -0.6))
     axes.axis("off")
-    axes.set_title("square: calls a tool, round: answers, bold: the best trajectory", fontsize=10)
+    axes.set_title("square: acts, round: answers, bold: the best trajectory", fontsize=10)
     plt.show()
 
 

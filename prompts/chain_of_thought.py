@@ -20,6 +20,8 @@ FORMS = {
     "game24": "End with a line 'Answer: expression = 24' that uses each number once.",
     "crosswords": "End with a line 'Output:' and the five rows of the board, five letters each, parted by blanks.",
     "programming": "Write the whole function in one ```python block.",
+    "blocksworld": "End with a line 'Plan:' and the actions of the plan, one a line, and nothing after them.",
+    "arithmetic": "End with a line 'Answer: number'.",
 }
 
 EXAMPLES = {

@@ -70,6 +70,38 @@ Observation 2: Left: 1 24
 Thought 3: Times 1 changes nothing.
 Action 3: Answer: (4 - 3) * 2 * 12 = 24
 """,
+    "blocksworld": """
+Example:
+Now: the red block is clear, the hand is empty, the red block is on top of the blue block and the blue block is on the \
+table.
+Goal: the blue block is on top of the red block.
+Thought 1: The red block has to go from the blue one first.
+Action 1: unstack the red block from on top of the blue block
+Observation 1: Now: the blue block is clear, the hand is holding the red block and the blue block is on the table. Of \
+the goal, 0% holds.
+Thought 2: The red block must stand on the table.
+Action 2: put down the red block
+Observation 2: Now: the blue block is clear, the red block is clear, the hand is empty, the blue block is on the table \
+and the red block is on the table. Of the goal, 0% holds.
+Thought 3: Now I can lift the blue block.
+Action 3: pick up the blue block
+Observation 3: Now: the red block is clear, the hand is holding the blue block and the red block is on the table. Of \
+the goal, 0% holds.
+Thought 4: It goes on the red one.
+Action 4: stack the blue block on top of the red block
+""",
+    "arithmetic": """
+Example:
+Question: A box holds 6 rows of 8 pens. Tim takes 5 pens out. How many are left?
+Thought 1: I need the number of pens in the box.
+Action 1: calculate: 6 * 8
+Observation 1: 6 * 8 = 48
+Thought 2: 5 are taken out.
+Action 2: calculate: 48 - 5
+Observation 2: 48 - 5 = 43
+Thought 3: That is the answer.
+Action 3: Answer: 43
+""",
     "crosswords": """
 Example of an action: h1. ocean
 """,

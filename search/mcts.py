@@ -1,128 +1,119 @@
-"""Monte Carlo tree search over plain data (LATS, section 4): select a leaf, tell its children, read the best answer.
+"""Monte Carlo tree search (LATS, section 4.2): selection, expansion, simulation and backpropagation over plain data.
 
-Everything here is a pure function of the tree and its statistics. Children may be told in any order, and twice
-without harm.
+A rollout selects a leaf by UCT and has it expanded. Without simulation the scores of all children are rewards, and are
+passed up at once. With simulation the best child is expanded in turn, and so on down to the end of the task; the reward
+that is met there is the one that is passed up.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from state.tree import NodeStats, Stats, Tree, TreeNode
-
-ROOT = "0"
-EXACT = 2**30
-"""Scores are rounded to multiples of 1/EXACT, so that their sums are exact and the order of addition does not matter.
-"""
-
-
-def children(stats: Stats, node_id: str) -> list[str]:
-    """Ids of a node's children, in order."""
-    return [f"{node_id}.{i}" for i in range(stats[node_id]["children"])]
-
-
-def path(tree: Tree, node_id: str) -> list[TreeNode]:
-    """The nodes from the root down to `node_id`, both included."""
-    node: TreeNode | None = tree[node_id]
-    nodes: list[TreeNode] = []
-    while node is not None:
-        nodes.append(node)
-        node = tree[node["parent_id"]] if node["parent_id"] is not None else None
-    return nodes[::-1]
-
-
-def value(node: NodeStats) -> float:
-    """Running mean of the rewards seen at and below a node, in 0..1; 0 before the first."""
-    return node["total"] / node["visits"] if node["visits"] else 0.0
+from search.base import ROOT, Child, Job, children, leaf, upwards, value
+from state.tree import NodeStats, Stats, StatsView
 
 
 def uct(node: NodeStats, parent_visits: int, weight: float) -> float:
-    """Upper confidence bound of a node: value + w * sqrt(ln N(parent) / N). Infinite before the first visit."""
-    if not node["visits"]:
-        return math.inf
-    return value(node) + weight * math.sqrt(math.log(max(parent_visits, 1)) / node["visits"])
+    """Upper confidence bound of a node: value + w * sqrt(ln N(parent) / N). Infinite before the first visit.
 
-
-def select(stats: Stats, weight: float) -> str | None:
-    """Walk from the root to a leaf, taking the open child with the highest UCT at each level (the first one of a tie).
-
-    Returns:
-        The id of the leaf to expand, or None if nothing is left that could be expanded.
+    A virtual loss counts as a visit that has brought nothing.
     """
-    if ROOT not in stats or stats[ROOT]["closed"]:
-        return None
-    node_id = ROOT
-    while stats[node_id]["children"]:
-        visits = stats[node_id]["visits"]
+    visits = node["visits"] + node.get("virtual", 0)
+    if not visits:
+        return math.inf
+    return node["total"] / visits + weight * math.sqrt(math.log(max(parent_visits, 1)) / visits)
+
+
+@dataclass(frozen=True)
+class Mcts:
+    """The search.
+
+    Attributes:
+        width: Children asked for at each expansion, n.
+        exploration_weight: w of UCT.
+        simulate: Whether each expansion is followed by a simulation from its best child.
+        max_rollouts: Most rollouts begun, K; None for any number.
+    """
+
+    width: int = 5
+    exploration_weight: float = 1.0
+    simulate: bool = False
+    max_rollouts: int | None = None
+
+    def choose(self, stats: StatsView) -> Job | None:
+        """Go on with a simulation that is under way, else begin a rollout at the leaf that UCT selects."""
+        waiting = (node for node in stats[ROOT].get("rollouts", ()) if not stats[node].get("flight"))
+        if (node := next(waiting, None)) is not None:
+            return Job(node=node, kind="simulate", first=0, width=self.width)
+        if self.max_rollouts is not None and stats[ROOT].get("begun", 0) >= self.max_rollouts:
+            return None
+        selected = self.select(stats)
+        return None if selected is None else Job(node=selected, kind="expand", first=0, width=self.width)
+
+    def select(self, stats: StatsView) -> str | None:
+        """Walk from the root to a leaf, taking the open child with the highest UCT at each level (the first one of a
+        tie). Leaves that are being expanded are passed over.
+
+        Returns:
+            The id of the leaf to expand, or None if nothing is left that could be expanded now.
+        """
+        return None if ROOT not in stats or stats[ROOT]["closed"] else self._descend(stats, ROOT)
+
+    def _descend(self, stats: StatsView, node_id: str) -> str | None:
+        node = stats[node_id]
+        if not node["children"]:
+            return None if node.get("flight") or node_id in stats[ROOT].get("rollouts", ()) else node_id
+        visits = node["visits"] + node.get("virtual", 0)
         open_children = [child for child in children(stats, node_id) if not stats[child]["closed"]]
-        node_id = max(open_children, key=lambda child: uct(stats[child], visits, weight))
-    return node_id
+        ranked = sorted(open_children, key=lambda child: -self.bound(stats[child], visits))
+        return next((found for child in ranked if (found := self._descend(stats, child))), None)
+
+    def bound(self, node: NodeStats, parent_visits: int) -> float:
+        """What a child is chosen by."""
+        return uct(node, parent_visits, self.exploration_weight)
+
+    def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
+        """Add the children of an expansion, and pass up what they, or the simulation that has ended, have brought."""
+        node_id = job["node"]
+        assert node_id is not None
+        if stats[node_id]["children"] or stats[node_id]["closed"]:
+            return {}
+        added = {child.node["id"]: leaf(child) for child in new}
+        changed: Stats = {node_id: {**stats[node_id], "children": len(added)}, **added}
+        if not self.simulate:
+            rewards = [stat["total"] for stat in added.values() if stat["visits"]]
+            return passed_up(stats, node_id, changed, len(rewards), sum(rewards))
+        best = max((child for child in new if child.node["score"] is not None), key=_score, default=None)
+        goes_on = best is not None and not added[best.node["id"]]["closed"]
+        reward = _score(best) if best else value(stats[node_id])
+        changed = passed_up(stats, node_id, changed, int(not goes_on), 0.0 if goes_on else reward)
+        return {**changed, ROOT: self._rollouts(changed[ROOT], node_id, best.node["id"] if best and goes_on else None)}
+
+    def _rollouts(self, root: NodeStats, done: str, then: str | None) -> NodeStats:
+        waiting = sorted({*root.get("rollouts", ()), *([then] if then else [])} - {done})
+        kept = {key: entry for key, entry in root.items() if key != "rollouts"}
+        return {**kept, **({"rollouts": waiting} if waiting else {})}  # type: ignore[typeddict-item]
 
 
-def tell(stats: Stats, parent_id: str | None, new: Iterable[tuple[TreeNode, bool]]) -> Stats:
-    """Add the children that expanding `parent_id` has produced and backpropagate their scores.
+def _score(child: Child) -> float:
+    return child.node["score"] or 0.0
+
+
+def passed_up(stats: StatsView, node_id: str, changed: Stats, visits: int, total: float) -> Stats:
+    """Backpropagation: add rewards to every node from `node_id` up to the root, and close those below which nothing
+    is open.
 
     Args:
-        stats: Statistics before the expansion.
-        parent_id: The node that was expanded; None for the root itself.
-        new: All children with whether each may be expanded. None at all closes the parent.
-
-    Returns:
-        The statistics that have changed; empty if this expansion had been told before.
+        stats: Statistics before.
+        node_id: Where the rewards were met.
+        changed: Statistics that have changed already.
+        visits: How many rewards.
+        total: Their sum.
     """
-    if parent_id is not None and (stats[parent_id]["children"] or stats[parent_id]["closed"]):
-        return {}
-    added = {node["id"]: _leaf(node, expandable) for node, expandable in new if node["id"] not in stats}
-    if parent_id is None:
-        return added
-    return added | _backpropagate(stats, parent_id, added)
-
-
-def _leaf(node: TreeNode, expandable: bool) -> NodeStats:
-    judged = node["score"] is not None
-    return {"visits": int(judged), "total": node["score"] or 0.0, "children": 0, "closed": not (expandable and judged)}
-
-
-def _backpropagate(stats: Stats, parent_id: str, added: Stats) -> Stats:
-    visits = sum(leaf["visits"] for leaf in added.values())
-    total = sum(leaf["total"] for leaf in added.values())
-    parent = stats[parent_id]
-    changed: Stats = {parent_id: {**parent, "children": len(added)}}
-    current: str | None = parent_id
-    while current is not None:
-        node = changed.get(current) or stats[current]
-        known = {**added, **changed}
-        kids = [known.get(kid) or stats[kid] for kid in children({current: node}, current)]
-        changed[current] = {
-            **node,
-            "visits": node["visits"] + visits,
-            "total": node["total"] + total,
-            "closed": all(kid["closed"] for kid in kids),
-        }
-        current = parent_of(current)
+    changed = dict(changed)
+    for place in upwards(node_id):
+        node = changed.get(place) or stats[place]
+        kids = [f"{place}.{i}" for i in range(node["children"])]
+        closed = all((changed.get(kid) or stats[kid])["closed"] for kid in kids if kid in changed or kid in stats)
+        changed[place] = {**node, "visits": node["visits"] + visits, "total": node["total"] + total, "closed": closed}
     return changed
-
-
-def parent_of(node_id: str) -> str | None:
-    """Id of a node's parent, which its own id begins with; None for the root."""
-    return node_id.rpartition(".")[0] or None
-
-
-def exact(score: float) -> float:
-    """Round a score so that sums of scores are exact."""
-    return round(score * EXACT) / EXACT
-
-
-def best_answer(tree: Tree) -> TreeNode | None:
-    """The best answer, wherever it stands: solved before unsolved, then by score, then the shallowest and first."""
-    answers = [node for node in tree.values() if node["kind"] == "answer"]
-    return min(answers, key=_rank, default=None)
-
-
-def best_step(tree: Tree) -> TreeNode | None:
-    """The best node of any kind; None in an empty tree."""
-    return min(tree.values(), key=_rank, default=None)
-
-
-def _rank(node: TreeNode) -> tuple[bool, float, int, list[int]]:
-    score = -1.0 if node["score"] is None else node["score"]
-    return not node["solved"], -score, node["depth"], [int(part) for part in node["id"].split(".")]

@@ -6,8 +6,9 @@ names, every other setting as `REFLECT_<NAME>`, for example `REFLECT_MAX_MODEL_C
 overridden.
 """
 
+import json
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AliasChoices, BeforeValidator, Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
@@ -29,6 +30,22 @@ Model = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}),
 ]
 """A model string, or in Python a ready-made chat model object."""
+
+
+def from_json(value: Any) -> Any:
+    """A setting that is no single value, as JSON: so the command and the environment's variables give it."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise ValueError(f"this is no JSON: {error}") from error
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(item, str) for item in value)
+    return isinstance(value, (str, int, float, bool))
 
 
 class Context(BaseSettings):
@@ -57,6 +74,20 @@ class Context(BaseSettings):
         default=2048, ge=16, le=200_000, description="Most tokens one answer of a model may have."
     )
     call_timeout: float = Field(default=120, gt=0, le=3600, description="Longest time one call may take, in seconds.")
+    experience: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Name under which lessons are kept for later runs, and looked up at the start of this one. "
+        "Default: nothing is kept.",
+    )
+    memory_size: int = Field(
+        default=3, ge=1, le=100, description="Most lessons that a run is shown at once (Omega of Reflexion's trials)."
+    )
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a run keeps something beyond its thread, in the graph's store."""
+        return self.experience is not None
 
     def given(self) -> dict[str, Any]:
         """The settings that the caller gave, as plain data: neither defaults nor what the environment says.
@@ -64,7 +95,7 @@ class Context(BaseSettings):
         Objects and functions, which only Python can give, are left out.
         """
         given = {name: getattr(self, name) for name in sorted(self._given())}
-        return {name: value for name, value in given.items() if isinstance(value, (str, int, float, bool))}
+        return {name: value for name, value in given.items() if _is_plain(value)}
 
     def resumed(self, earlier: dict[str, Any]) -> Self:
         """These settings for a run that is resumed: what was given at its beginning holds unless it is given anew."""
@@ -138,46 +169,25 @@ class ReflexionContext(SearchContext):
     max_queries: int = Field(default=3, ge=1, le=10, description="Most new search queries run in one round.")
 
 
-class LatsContext(SearchContext):
-    """Settings of `graphs.lats`."""
-
-    judge_model: Model = Field(
-        default=None,
-        validation_alias=AliasChoices("judge_model", "JUDGE_MODEL"),
-        description="Model of the judge. Default: the same as model.",
-    )
-    n: int = Field(default=5, ge=1, le=100, description="Candidates sampled at each expansion.")
-    max_expansions: int = Field(default=10, ge=0, le=10_000, description="Most expansions in one run.")
-    max_depth: int = Field(
-        default=5, ge=1, le=100, description="Deepest a node may lie below the question; the first step is 1."
-    )
-    exploration_weight: float = Field(
-        default=1.0,
-        ge=0,
-        le=100,
-        description="w of UCT: 0 only exploits, larger values explore more (scores are in 0..1).",
-    )
-    grading: Literal["each", "together"] = Field(
-        default="each", description="Judge each candidate in a call of its own, or all siblings in one call."
-    )
-    min_score: float = Field(
-        default=0.7,
-        ge=0,
-        le=1,
-        description="Lowest score at which an answer that the judge calls solved ends the search.",
-    )
-    revise_answers: bool = Field(
-        default=True, description="Whether an answer that the judge did not accept may be expanded into better ones."
-    )
-    seed: int | None = Field(
-        default=None, description="Seed for models that take one; the same seed gives the same tree."
-    )
+def _is_environment(value: Any) -> Any:
+    if value is None or value in get_args(EnvironmentName) or hasattr(value, "step"):
+        return value or None
+    raise ValueError(f"an environment is one of {', '.join(get_args(EnvironmentName))}, or in Python an Environment")
 
 
-class ActingContext(SearchContext):
-    """Settings of strategies that act: in an environment, or with tools."""
+EnvironmentName = Literal["questions", "fever", "game24", "crosswords", "programming", "blocksworld", "arithmetic"]
+World = Annotated[
+    Any,
+    BeforeValidator(_is_environment),
+    WithJsonSchema({"anyOf": [{"enum": list(get_args(EnvironmentName)), "type": "string"}, {"type": "null"}]}),
+]
+"""The name of an environment, or in Python one of your own: see `environments.base`."""
 
-    environment: Literal["questions", "fever", "game24", "crosswords", "programming"] | None = Field(
+
+class TaskContext(SearchContext):
+    """Settings of strategies that may be given a task of an environment."""
+
+    environment: World = Field(
         default=None, description="Kind of tasks, with its actions and its reward. Default: open questions, with tools."
     )
     docstore: str | None = Field(
@@ -189,6 +199,16 @@ class ActingContext(SearchContext):
         default=False, description="Whether programs may run as plain processes where bubblewrap is missing."
     )
     examples: bool = Field(default=True, description="Whether the prompt shows worked examples (few-shot).")
+
+    @property
+    def environment_name(self) -> str:
+        """The name of the environment; empty for open questions."""
+        return getattr(self.environment, "name", None) or self.environment or ""
+
+
+class ActingContext(TaskContext):
+    """Settings of strategies that act one step after another: in an environment, or with tools."""
+
     max_context_tokens: int = Field(
         default=100_000, ge=500, le=10_000_000, description="Longest prompt, in estimated tokens; older steps are cut."
     )
@@ -230,9 +250,6 @@ class TrialsContext(ReactContext, ChainOfThoughtContext):
     reflection: Literal["none", "last_attempt", "reflexion", "last_attempt_and_reflexion"] = Field(
         default="reflexion", description="What the next trial is told of the earlier ones."
     )
-    memory_size: int = Field(
-        default=3, ge=1, le=100, description="Most reflections that a trial is shown (the paper's Omega)."
-    )
     evaluator: Literal["environment", "exact_match", "judge"] | None = Field(
         default=None,
         description="Who says whether a trial has solved the task: the environment's reward, exact match with the "
@@ -244,9 +261,3 @@ class TrialsContext(ReactContext, ChainOfThoughtContext):
         description="Model of the judge. Default: the same as model.",
     )
     min_score: float = Field(default=0.7, ge=0, le=1, description="Lowest score at which the judge's word counts.")
-    experience: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Name under which reflections are kept for later runs, and looked up at the start of this one. "
-        "Default: nothing is kept.",
-    )

@@ -49,7 +49,7 @@ class BadCorpus(Misuse):
 
 
 class WrongThread(Misuse):
-    """Raised when a thread belongs to another strategy."""
+    """Raised when a thread belongs to another strategy, or to another user."""
 
 
 class NoDatabase(Misuse):

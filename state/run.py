@@ -65,6 +65,14 @@ def latest(_: Any, writes: Sequence[Any]) -> Any:
     return writes[-1]
 
 
+def counted(usage: Usage, writes: Sequence[Any]) -> Usage:
+    """The reducer of the cost: a write holds the counters that have changed."""
+    merged: Any = dict(usage)
+    for write in writes:
+        merged.update(write)
+    return cast(Usage, merged)
+
+
 class Input(TypedDict):
     """What a strategy is given: the conversation, whose last message is the question."""
 
@@ -76,17 +84,19 @@ class Output(Input):
 
     answer: str | None
     outcome: Outcome | None
-    usage: Annotated[Usage, DeltaChannel(latest, snapshot_frequency=1000)]
+    usage: Annotated[Usage, DeltaChannel(counted, snapshot_frequency=1000)]
 
 
 class RunState(Output):
     """The channels shared by all strategies.
 
     `strategy` names the graph that a thread belongs to, `run_id` the turn that is under way, `settings` are those that
-    it was given, for when it is resumed, and `events` is the number of progress events it has emitted.
+    it was given, for when it is resumed, and `events` is the number of progress events it has emitted. `recalled` are
+    the lessons of earlier runs that all its nodes are shown.
     """
 
     strategy: NotRequired[str]
     settings: Annotated[dict[str, Any], DeltaChannel(latest, snapshot_frequency=1000)]
     run_id: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     events: NotRequired[int]
+    recalled: NotRequired[list[str]]

@@ -23,9 +23,10 @@ def parse_request(body: Json) -> Request:
 
 
 def completion(body: Json, request: Request, choices: Sequence[Choice]) -> Json:
-    """The reply that is not streamed."""
-    listed = [
-        {"index": index, "message": _reply(choice), "finish_reason": choice.finish_reason, "logprobs": None}
+    """The reply that is not streamed; with log-probabilities if the body asks for them and the choices have any."""
+    listed: list[Json] = [
+        {"index": index, "message": _reply(choice), "finish_reason": choice.finish_reason}
+        | {"logprobs": choice.logprobs if body.get("logprobs") else None}
         for index, choice in enumerate(choices)
     ]
     return _envelope(body, request, "chat.completion") | {"choices": listed, "usage": usage_of(request, choices)}

@@ -154,6 +154,8 @@ class FakeChatModel(FakeChatModelWithoutN):
 
     n: int = 1
     """Number of candidates a call gives."""
+    logprobs: bool | None = None
+    """Accepted here and with each call: a reply has log-probabilities if its script gives them, as `likely` does."""
 
 
 def _ask(script: Script, request: Request) -> tuple[list[Reply], list[Choice]]:

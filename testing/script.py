@@ -6,6 +6,8 @@ the order of arrival is random. The same script drives `FakeChatModel` and `Open
 
 import hashlib
 import json
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -94,6 +96,8 @@ class Choice:
     content: str | None
     calls: tuple[Call, ...] = ()
     finish_reason: FinishReason = "stop"
+    logprobs: Mapping[str, Any] | None = None
+    """Log-probabilities of the text's tokens, as OpenAI tells them; see `likely`."""
 
     @property
     def size(self) -> int:
@@ -111,6 +115,21 @@ class Choice:
                 calls.append(replace(call, arguments=call.arguments[:left]))
                 left -= len(calls[-1].arguments)
         return Choice(content, tuple(calls), "length")
+
+
+def likely(text: str, *probabilities: float) -> AIMessage:
+    """A reply that carries log-probabilities, as a provider gives them when it is asked for `logprobs`.
+
+    Args:
+        text: The answer; its tokens are its words, each with the blanks that follow it, and its line breaks.
+        probabilities: That of each token of the first line, of the second, and so on; the last one holds for the rest.
+    """
+    content, line = [], 0
+    for token in re.findall(r"\n|[^\S\n]*\S+[^\S\n]*", text):
+        logprob = math.log(probabilities[min(line, len(probabilities) - 1)])
+        content.append({"token": token, "logprob": logprob, "bytes": [*token.encode()], "top_logprobs": []})
+        line += token == "\n"
+    return AIMessage(text, response_metadata={"logprobs": {"content": content, "refusal": None}})
 
 
 def count_tokens(size: int) -> int:
@@ -191,4 +210,5 @@ def _call_id(stem: str, position: int) -> str:
 def _from_message(message: AIMessage) -> Choice:
     calls = [Call(json.dumps(call["args"]), call["id"], call["name"]) for call in message.tool_calls]
     calls += [Call(call["args"] or "", call["id"], call["name"]) for call in message.invalid_tool_calls]
-    return Choice(str(message.text), tuple(calls), "tool_calls" if calls else "stop")
+    reason: FinishReason = "tool_calls" if calls else "stop"
+    return Choice(str(message.text), tuple(calls), reason, message.response_metadata.get("logprobs"))

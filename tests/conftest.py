@@ -13,8 +13,8 @@ ROOT = Path(__file__).parent.parent
 RECORDED = ROOT.parent / "shared" / "recorded"
 LOOPBACK_MARKERS = ("wire", "studio", "postgres", "notebook")
 SETTINGS = re.compile(
-    r"OPENAI_API_KEY|OPENAI_BASE_URL|TAVILY_API_KEY|TAVILY_BASE_URL|WIKIPEDIA_URL|MODEL|JUDGE_MODEL|CRITIC_MODEL|DATABASE_URL"
-    r"|(LANGSMITH|LANGCHAIN|REFLECT)_.*"
+    r"OPENAI_API_KEY|OPENAI_BASE_URL|TAVILY_API_KEY|TAVILY_BASE_URL|WIKIPEDIA_URL|OLLAMA_HOST|MODEL|JUDGE_MODEL|CRITIC_MODEL|DATABASE_URL"
+    r"|(LANGSMITH|LANGCHAIN|OTEL|REFLECT)_.*"
 )
 
 HAS_SANDBOX = shutil.which("bwrap") is not None or os.environ.get("REQUIRE_SANDBOX") == "1"
@@ -23,7 +23,7 @@ HAS_SANDBOX = shutil.which("bwrap") is not None or os.environ.get("REQUIRE_SANDB
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 
 
-SHARED_SERVERS = ("tests/studio/", "tests/persistence/")
+SHARED_SERVERS = ("tests/studio/", "tests/persistence/", "tests/viewer/")
 
 
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types

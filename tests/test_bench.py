@@ -5,11 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 
+from bench.engine import grow
+from bench.prefixes import SETTINGS as PREFIXES
+from bench.prefixes import Setting, as_sent, new_in, new_share
+from bench.replay import Recorder
 from bench.rows import Row, kept, table
 from bench.scripts import QUESTION, unsolvable
-from bench.strategies import LATS
+from bench.strategies import AT_ONCE, LATS
 from graphs import lats, reflection, reflexion
+from testing.clock import virtually
 from testing.fake import FakeChatModel, FakeChatModelWithoutN
 from testing.script import Reply, Request
 
@@ -24,12 +30,6 @@ async def cost(graph: Any, model: FakeChatModelWithoutN, **settings: Any) -> tup
     return len(model.calls), model.waves
 
 
-@pytest.mark.parametrize(("grading", "calls"), [("each", 62), ("together", 22)])
-async def test_lats_needs_22_waves(grading: str, calls: int) -> None:
-    model = FakeChatModel(reply=unsolvable, latency=LATENCY)
-    assert await cost(lats.graph, model, **{**LATS, "grading": grading}) == (calls, 22)
-
-
 async def test_lats_needs_no_more_waves_where_a_request_brings_one_candidate() -> None:
     def script(request: Request) -> Reply:
         return unsolvable(replace(request, index=request.attempt))  # what tells the candidates apart here
@@ -39,6 +39,53 @@ async def test_lats_needs_no_more_waves_where_a_request_brings_one_candidate() -
     assert calls == 1 + 1 + 10 * (5 + 5)
     assert waves <= 22  # the first candidate may be judged while the last one is still being sampled
     assert model.max_in_flight >= 5
+
+
+@pytest.mark.parametrize(("grading", "calls"), [("each", 62), ("together", 22)])
+@pytest.mark.parametrize(("parallel", "waves"), [(1, 22), *AT_ONCE.items()])
+def test_lats_needs_so_many_calls_and_waves(parallel: int, waves: int, grading: str, calls: int) -> None:
+    model = FakeChatModel(reply=unsolvable, latency=1.0)
+    (sent, _), seconds = virtually(cost(lats.graph, model, **{**LATS, "grading": grading, "parallel": parallel}))
+    assert sent == calls
+    assert seconds == pytest.approx(waves)
+
+
+async def test_the_recorder_sees_the_chain_where_waves_overlap() -> None:
+    recorder = Recorder()
+    model = FakeChatModel(reply=unsolvable, latency=LATENCY)
+    settings = {**LATS, "model": model, "parallel": 2, "max_expansions": 3}
+    await lats.graph.ainvoke(QUESTION, {"callbacks": [recorder]}, context=settings)
+    assert [len(wave) for wave in recorder.waves] == [1, 1, 1, 5, 2, 10]
+
+
+@pytest.mark.parametrize("setting", [one for one in PREFIXES if one.owed], ids=lambda one: one.name)
+async def test_most_of_a_prompt_was_sent_before(setting: Setting) -> None:
+    new = await new_in(setting)
+    assert setting.owed is not None
+    assert 0.05 < new <= setting.owed / 100
+
+
+def test_what_is_new_in_a_prompt_is_what_no_earlier_one_began_with() -> None:
+    def asked(*texts: str) -> Request:
+        return Request(tuple(HumanMessage(text) for text in texts))
+
+    first, longer, other = asked("a" * 100), asked("a" * 100, "b" * 100), asked("c" * 100)
+    assert new_share([first]) == 1
+    assert new_share([first, first]) == 0.5
+    sizes = [len(as_sent(request)) for request in (first, longer, other)]
+    start = len(as_sent(asked("")).partition('""')[0]) + 1
+    assert new_share([first, longer, other]) == pytest.approx(
+        (sizes[0] + (sizes[1] - sizes[0]) + (sizes[2] - start)) / sum(sizes)
+    )
+    with_tools = Request(first.messages, tools=("search",))
+    assert new_share([first, with_tools]) > 0.9, "tools stand before the messages"
+
+
+def test_a_large_tree_is_one_that_a_search_has_grown() -> None:
+    grown = grow(200)
+    assert len(grown.tree) == len(grown.stats) == 201
+    assert sum(len(told["added"]) for told in grown.log) == 200
+    assert grown.stats["0"]["visits"] == 201
 
 
 async def test_reflection_needs_two_calls_a_round() -> None:

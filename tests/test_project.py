@@ -24,18 +24,21 @@ GRAPHS: dict[str, dict[str, str]] = json.loads((ROOT / "langgraph.json").read_te
 PINS = sorted((ROOT / "requirements").glob("*.txt"))
 
 # What a room may import of the project; arrows point down only.
-LEAVES = {"search", "tools", "models", "prompts", "state"}
+LEAVES = {"search", "tools", "models", "prompts", "telemetry", "state"}
 MAY_IMPORT = {
     "state": set(),
     "prompts": set(),
     "search": {"state"},
-    "tools": {"state"},
-    "models": {"state"},
+    "telemetry": {"state"},
+    "tools": {"telemetry", "state"},
+    "models": {"telemetry", "state"},
+    "memory": {"models", "prompts", "telemetry", "state"},
     "testing": {"state"},
     "environments": {"tools", "state"},
-    "nodes": {"environments", *LEAVES},
-    "graphs": {"nodes", "environments", *LEAVES},
+    "nodes": {"environments", "memory", *LEAVES},
+    "graphs": {"nodes", "environments", "memory", *LEAVES},
     "evals": {"graphs", "environments", "state"},
+    "viewer": {"search", "state"},
     "cli": set(PACKAGES),
     "bench": set(PACKAGES),
 }

@@ -29,6 +29,10 @@ def test_every_link_into_the_project_leads_somewhere() -> None:
 
 def test_every_strategy_is_in_the_table_with_its_greatest_number_of_calls() -> None:
     calls = {"reflection": 6, "reflexion": 4, "lats": 62, "chain_of_thought": 1, "react": 9, "trials": 32}
+    calls |= {"plan": 139, "team": 49, "town": 500, "memory": 7}
+    calls["tree_of_thoughts"] = 4
+    calls["rap"] = 112
+    calls |= {"ab_mcts": 40, "best_of_n": 26}
     assert set(calls) == set(STRATEGIES)
     for name, most in calls.items():
         assert re.search(rf"^\| \[`{name}`\].*at most {most} \|$", README, re.MULTILINE), name
@@ -41,7 +45,7 @@ def test_every_command_exists(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(lines) >= 8
     for line in lines:
         words = line.split()
-        command = words[:2] if words[0] in ("run", "eval") else words[:1]
+        command = words[:2] if words[0] in ("run", "eval", "memory") else words[:1]
         with contextlib.suppress(SystemExit):
             assert main([*command, "--help"]) == 0, line
         known = capsys.readouterr().out

@@ -10,6 +10,8 @@ from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
 
+import telemetry
+
 
 def with_call_ids(message: AIMessage) -> AIMessage:
     """Return the message with an id for each of its tool calls: a missing one is made from the call's position.
@@ -56,7 +58,13 @@ _Execute = Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
 
 
 def _bounded(timeout: float | None) -> Callable[[ToolCallRequest, _Execute], Awaitable[ToolMessage | Command[Any]]]:
-    async def call(request: ToolCallRequest, execute: _Execute) -> ToolMessage | Command[Any]:
+    async def call(request: ToolCallRequest, execute: _Execute) -> ToolMessage:
+        with telemetry.tool_call(request.tool.name if request.tool else "unknown") as told:
+            answer = await in_time(request, execute)
+            told.note(outcome="error" if answer.status == "error" else "ok", result=answer.text)
+            return answer
+
+    async def in_time(request: ToolCallRequest, execute: _Execute) -> ToolMessage:
         try:
             async with asyncio.timeout(timeout):
                 answer = await execute(request)

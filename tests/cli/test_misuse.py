@@ -19,7 +19,7 @@ MISUSE = {
     "out of bounds": (["run", "lats", "Why?", "--n", "0"], "--n: Input should be greater than or equal to 1 (got 0)"),
     "no number": (["run", "lats", "Why?", "--n", "many"], "--n: Input should be a valid integer"),
     "no such choice": (["run", "lats", "Why?", "--grading", "x"], "--grading: Input should be 'each' or 'together'"),
-    "two at once": (["run", "lats", "Why?", "--n", "0", "--max-depth", "0"], "; --max-depth: "),
+    "two at once": (["run", "lats", "Why?", "--n", "0", "--max-depth", "0"], "; --n: "),
     "unknown model": (["run", "lats", "Why?", "--model", "nonsense"], "model 'nonsense'"),
     "unknown judge": (["run", "lats", "Why?", "--judge-model", "nonsense"], "model 'nonsense'"),
     "no key for the model": (["run", "lats", "Why?", "--model", "openai:x"], "OPENAI_API_KEY"),

@@ -9,8 +9,9 @@ import pytest
 
 from cli.options import make_context
 from cli.strategies import STRATEGIES, settings_of
-from state.context import LatsContext, ReflectionContext
+from state.context import ReflectionContext
 from state.errors import Misuse
+from state.searching import LatsContext
 
 EVERY_OPTION = [
     (name, "--" + setting.replace("_", "-"), field)

@@ -3,9 +3,11 @@
 import pytest
 from rich.console import Console
 
+from cli.artefact import replay
 from cli.output import clean, one_line, shown
 from cli.progress import Progress, line
-from state.context import LatsContext, ReflectionContext
+from state.context import ReflectionContext
+from state.searching import LatsContext
 
 COST = {"model_calls": 3, "total_tokens": 1200, "seconds": 0.0}
 
@@ -103,3 +105,40 @@ def test_rounds_are_a_table_of_what_was_told() -> None:
     assert (header, first, second) == ("round words score accepted", "1 12 0.50 no", "2 15 - -")
     assert note == "invalid_output: schema=Critique, problem=[red]bad[/red]"
     assert status.startswith("rounds 2/3 calls 3/150")
+
+
+def test_a_tree_shows_what_the_search_knows_of_its_nodes() -> None:
+    progress = Progress(LatsContext())
+    events = [
+        node("0", 0.5),
+        node("0.0", 0.25),
+        node("0.1", 0.75),
+        {"event": "visited", "node": "0", "kind": "expand", "stats": {"0": [3, 1.5]}, "calls": 3, "tokens": 40, **COST},
+        {"event": "merged", "index": 2, **COST},
+        {"event": "refused", "action": "Fly[]", "why": "Invalid action.", **COST},
+        {"event": "pruned", "node": "0.0", **COST},
+    ]
+    for event in events:
+        progress.add(event)
+    *tree, note, _ = drawn(progress)
+    assert tree == ["0 answer 0.50  N 3 V 0.50", "├── 0.0 answer 0.25 given up", "└── 0.1 answer 0.75"]
+    assert note == "refused: action=Fly[], why=Invalid action."
+
+
+def test_a_run_that_is_gone_on_with_shows_its_tree_as_it_was() -> None:
+    def known(node_id: str, score: float) -> dict[str, object]:
+        return {key: value for key, value in node(node_id, score).items() if key not in ("seq", "event", *COST)}
+
+    stats = {"0": {"visits": 2, "total": 1.0, "children": 1}, "0.0": {"visits": 1, "total": 0.5, "children": 0}}
+    values = {"tree": {"0": known("0", 0.5), "0.0": known("0.0", 0.5)}, "stats": stats, "expansions": 1}
+    progress = Progress(LatsContext())
+    for event in replay(values):
+        progress.add(event)
+    assert drawn(progress)[:2] == ["0 answer 0.50  N 2 V 0.50", "└── 0.0 answer 0.50"]
+
+
+def test_figures_stand_in_a_line_without_braces() -> None:
+    event = {"event": "node", "id": "0.1", "terms": {"judge": 0.75, "consistency": 0.4}, **COST}
+    assert line(event) == "node: id=0.1, terms=judge 0.75; consistency 0.40"
+    visited = {"event": "visited", "node": "0", "stats": {"0": [3, 1.5]}, "calls": 6, "terms": {}, **COST}
+    assert line(visited) == "visited: node=0, calls=6"

@@ -15,10 +15,18 @@ QUESTION = "Why is reflection useful in AI?"
 ARTEFACTS = {
     "reflection": {"drafts"},
     "reflexion": {"answers", "sources"},
-    "lats": {"tree", "stats", "expansions"},
+    "lats": {"tree", "stats", "log", "lessons", "expansions", "reward"},
+    "tree_of_thoughts": {"tree", "stats", "log", "lessons", "expansions", "reward"},
+    "rap": {"tree", "stats", "log", "lessons", "expansions", "reward", "weights"},
+    "ab_mcts": {"tree", "stats", "log", "lessons", "expansions", "reward"},
+    "best_of_n": {"tree", "stats", "log", "lessons", "expansions", "reward"},
     "chain_of_thought": {"samples", "reward", "observation"},
     "react": {"steps", "reward"},
     "trials": {"trials"},
+    "plan": {"subgoals"},
+    "team": {"rounds"},
+    "town": {"day", "conversations", "retrievals", "agents", "spread"},
+    "memory": {"memories"},
 }
 
 
@@ -47,7 +55,7 @@ def test_json_is_one_object_with_the_artefact(reflect: Any, strategy: str) -> No
     assert data.keys() == common | ARTEFACTS[strategy] | {"waiting_for"}
     assert (data["strategy"], data["model"], data["waiting_for"]) == (strategy, "offline", None)
     assert data["usage"]["model_calls"] > 0
-    assert data["search"] == (None if strategy == "reflection" else "local")
+    assert data["search"] == (None if strategy in ("reflection", "town", "memory") else "local")
 
 
 def test_messages_in_json_are_plain(reflect: Any) -> None:

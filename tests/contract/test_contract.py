@@ -1,6 +1,7 @@
 """The contract that every strategy keeps: what goes in, what comes out, and what never does."""
 
 import asyncio
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -13,7 +14,18 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 from testing.fake import FakeChatModel
 from testing.openai_server import OpenAIServer
-from tests.strategies import ASK, QUESTION, STRATEGIES, Result, Strategy, every_strategy, marks, name_of, thread
+from tests.strategies import (
+    ASK,
+    QUESTION,
+    STRATEGIES,
+    Result,
+    Strategy,
+    every_case,
+    every_strategy,
+    marks,
+    name_of,
+    thread,
+)
 
 CONTRACT = ("messages", "answer", "outcome", "usage")
 
@@ -231,10 +243,9 @@ Run = Callable[[Strategy, Any], Result]
 RUNS = [run_invoke, run_stream, run_ainvoke, run_astream]
 
 
-@every_strategy
-@pytest.mark.parametrize("first", RUNS)
-@pytest.mark.parametrize("second", RUNS)
-def test_every_entry_point_works_after_every_other(strategy: Strategy, first: Run, second: Run) -> None:
+@every_case("pair", list(itertools.product(RUNS, RUNS)), ids=lambda pair: f"{pair[0].__name__}-{pair[1].__name__}")
+def test_every_entry_point_works_after_every_other(strategy: Strategy, pair: tuple[Run, Run]) -> None:
+    first, second = pair
     model = FakeChatModel(reply=strategy.solving)
     results = [run(strategy, strategy.make(model=model)) for run in (first, first, second)]
     assert {result["outcome"]["status"] for result in results} == {"solved"}
@@ -242,8 +253,7 @@ def test_every_entry_point_works_after_every_other(strategy: Strategy, first: Ru
 
 
 @pytest.mark.wire
-@every_strategy
-@pytest.mark.parametrize("second", RUNS)
+@every_case("second", RUNS, ids=lambda run: run.__name__)
 def test_every_entry_point_works_with_a_client_that_keeps_connections(
     strategy: Strategy, second: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -429,8 +439,7 @@ async def test_a_strategy_can_be_a_node_of_another_graph(strategy: Strategy) -> 
     assert "[beta]" in again["messages"][-2].text
 
 
-@every_strategy
-@pytest.mark.parametrize("other", STRATEGIES, ids=name_of)
+@every_case("other", STRATEGIES, ids=name_of)
 async def test_one_strategy_can_follow_another_in_one_graph(strategy: Strategy, other: Strategy) -> None:
     models = {one.name: FakeChatModel(reply=one.solving) for one in (strategy, other)}
 

@@ -14,7 +14,7 @@ from testing.faults import Fault
 from testing.openai_server import Faults, OpenAIServer
 from testing.script import Script
 from testing.tavily_server import SearchFault, TavilyServer
-from tests.strategies import ASK, Result, Strategy, every_searching, every_strategy
+from tests.strategies import ASK, SEARCHING, Result, Strategy, every_case, every_searching, every_strategy
 
 pytestmark = pytest.mark.wire
 
@@ -125,16 +125,14 @@ def test_every_fault_is_tried() -> None:
 # Transient
 
 
-@every_strategy
-@pytest.mark.parametrize("fault", [*BROKEN, *MALFORMED])
+@every_case("fault", [*BROKEN, *MALFORMED])
 async def test_a_fault_of_the_first_call_costs_no_answer(ask: Ask, strategy: Strategy, fault: Fault) -> None:
     result, _ = await ask(strategy, lambda _, count: fault if count == 0 else None, **timeout_for(fault))
     assert result["outcome"]["status"] == "solved"
     assert result["usage"]["failed_calls"] == (fault in BROKEN)
 
 
-@every_strategy
-@pytest.mark.parametrize("fault", [*BROKEN, *MALFORMED])
+@every_case("fault", [*BROKEN, *MALFORMED])
 async def test_a_fault_of_the_first_call_of_each_kind_costs_no_answer(
     ask: Ask, strategy: Strategy, fault: Fault
 ) -> None:
@@ -164,8 +162,7 @@ async def test_a_wait_beyond_the_runs_time_ends_it_at_once(ask: Ask, strategy: S
 # Permanent, once there is an answer
 
 
-@every_strategy
-@pytest.mark.parametrize("fault", CAUSES)
+@every_case("fault", CAUSES)
 async def test_a_fault_that_comes_to_stay_leaves_the_best_answer(ask: Ask, strategy: Strategy, fault: Fault) -> None:
     result, server = await ask(strategy, from_call(strategy.answered, fault), **timeout_for(fault))
     left = "failed" if strategy.answers_last else "exhausted"
@@ -176,8 +173,7 @@ async def test_a_fault_that_comes_to_stay_leaves_the_best_answer(ask: Ask, strat
         assert re.search(CAUSES[fault], result["outcome"]["reason"])
 
 
-@every_strategy
-@pytest.mark.parametrize("fault", [*REFUSED, "500", "null_content", "no_tool_call", "score_nan"])
+@every_case("fault", [*REFUSED, "500", "null_content", "no_tool_call", "score_nan"])
 async def test_a_model_that_answers_but_never_judges_leaves_an_answer(
     ask: Ask, strategy: Strategy, fault: Fault
 ) -> None:
@@ -185,7 +181,7 @@ async def test_a_model_that_answers_but_never_judges_leaves_an_answer(
 
     def faults(body: Json, _: int) -> Fault | None:
         first.append(role(body))
-        return fault if role(body) != first[0] else None
+        return fault if role(body) not in (first[0], *strategy.leads) else None
 
     result, _ = await ask(strategy, faults)
     assert result["answer"]
@@ -196,8 +192,7 @@ async def test_a_model_that_answers_but_never_judges_leaves_an_answer(
 # Permanent, from the start
 
 
-@every_strategy
-@pytest.mark.parametrize("fault", [*REFUSED, *BROKEN])
+@every_case("fault", [*REFUSED, *BROKEN])
 async def test_without_any_reply_the_run_fails_and_names_the_cause(ask: Ask, strategy: Strategy, fault: Fault) -> None:
     result, server = await ask(strategy, from_call(0, fault), **timeout_for(fault))
     assert result["outcome"]["status"] == "failed"
@@ -205,15 +200,13 @@ async def test_without_any_reply_the_run_fails_and_names_the_cause(ask: Ask, str
     assert len(server.requests) == (1 if fault in REFUSED else 3)
 
 
-@every_strategy
-@pytest.mark.parametrize("fault", MALFORMED)
+@every_case("fault", MALFORMED)
 async def test_replies_that_never_fit_end_the_run_soon(ask: Ask, strategy: Strategy, fault: Fault) -> None:
     result, server = await ask(strategy, from_call(0, fault))
     usage, reason = result["usage"], result["outcome"]["reason"]
     if result["outcome"]["status"] != "solved":
-        assert re.search(CAUSES[fault], reason) or (
-            strategy.answers_last and re.search("max_(actions|repeats)=", reason)
-        )
+        given_up = "max_(actions|repeats)=" if strategy.answers_last else strategy.given_up
+        assert re.search(CAUSES[fault], reason) or (given_up and re.search(given_up, reason))
         assert usage["parse_failures"] + usage["tool_errors"] >= 3
         assert len(server.requests) <= 10
 
@@ -221,8 +214,7 @@ async def test_replies_that_never_fit_end_the_run_soon(ask: Ask, strategy: Strat
 # Streaming
 
 
-@every_strategy
-@pytest.mark.parametrize("fault", [*BROKEN, *MALFORMED])
+@every_case("fault", [*BROKEN, *MALFORMED])
 async def test_a_streamed_answer_survives_a_fault(
     strategy: Strategy, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,8 +265,7 @@ SEARCH_CAUSES: dict[SearchFault, str] = {
 }
 
 
-@every_searching
-@pytest.mark.parametrize("fault", SEARCH_CAUSES)
+@every_case("fault", SEARCH_CAUSES, SEARCHING)
 async def test_the_run_goes_on_without_searches_and_the_model_is_told(
     ask: Ask, strategy: Strategy, fault: SearchFault, tavily: Callable[[TavilyServer], dict[str, Any]]
 ) -> None:
@@ -286,8 +277,7 @@ async def test_the_run_goes_on_without_searches_and_the_model_is_told(
     assert any(re.search(SEARCH_CAUSES[fault], request.text) for request in server.calls)
 
 
-@every_searching
-@pytest.mark.parametrize("fault", SEARCH_CAUSES)
+@every_case("fault", SEARCH_CAUSES, SEARCHING)
 async def test_one_failing_search_does_not_spoil_the_others(
     ask: Ask, strategy: Strategy, fault: SearchFault, tavily: Callable[[TavilyServer], dict[str, Any]]
 ) -> None:

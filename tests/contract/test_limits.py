@@ -18,7 +18,17 @@ from testing.fake import FakeChatModel, FakeChatModelWithoutN
 from testing.faults import Fault
 from testing.openai_server import OpenAIServer
 from testing.script import Reply, Request, Script, ToolUse, ask, first_error, to_choice, usage
-from tests.strategies import ASK, STRATEGIES, Result, Strategy, every_endless, every_strategy, thread
+from tests.strategies import (
+    ASK,
+    ENDLESS,
+    STRATEGIES,
+    Result,
+    Strategy,
+    every_case,
+    every_endless,
+    every_strategy,
+    thread,
+)
 
 every_model = pytest.mark.parametrize("model_type", [FakeChatModel, FakeChatModelWithoutN])
 ANSWER_TOKENS = 128
@@ -104,9 +114,8 @@ def assert_kept(result: Result, model: FakeChatModelWithoutN) -> None:
 # Calls
 
 
-@every_endless
 @every_model
-@pytest.mark.parametrize("limit", range(1, 13))
+@every_case("limit", range(1, 13), ENDLESS)
 async def test_every_small_number_of_calls_gives_the_best_answer_so_far(
     strategy: Strategy, model_type: type[FakeChatModelWithoutN], limit: int
 ) -> None:
@@ -119,9 +128,8 @@ async def test_every_small_number_of_calls_gives_the_best_answer_so_far(
         assert result["outcome"]["status"] == "limit_reached"
 
 
-@every_strategy
 @every_model
-@pytest.mark.parametrize("limit", [1, 2, 7, 110])
+@every_case("limit", [1, 2, 7, 110])
 async def test_calls_stay_within_their_limit_under_faults_and_timeouts(
     strategy: Strategy, model_type: type[FakeChatModelWithoutN], limit: int
 ) -> None:
@@ -144,9 +152,8 @@ async def test_fifty_calls_are_in_flight() -> None:
 # Tokens
 
 
-@every_strategy
 @every_model
-@pytest.mark.parametrize("limit", [1, 600, 4_000, 30_000])
+@every_case("limit", [1, 600, 4_000, 30_000])
 async def test_tokens_stay_within_their_limit_under_faults_and_timeouts(
     strategy: Strategy, model_type: type[FakeChatModelWithoutN], limit: int
 ) -> None:
@@ -247,8 +254,7 @@ async def test_a_run_that_is_cancelled_leaves_no_call_behind(
 # Runs that go on
 
 
-@every_strategy
-@pytest.mark.parametrize("limit", range(1, 13))
+@every_case("limit", range(1, 13))
 async def test_a_run_that_is_paused_again_and_again_keeps_its_limit(strategy: Strategy, limit: int) -> None:
     graph = strategy.with_memory()
     model = FakeChatModel(reply=strategy.endless)
@@ -304,8 +310,7 @@ class FailingSaver(InMemorySaver):
         return await super().aput(*args, **kwargs)
 
 
-@every_strategy
-@pytest.mark.parametrize("fails_at", [3, 4, 5])
+@every_case("fails_at", [3, 4, 5])
 async def test_a_run_whose_checkpoint_failed_can_be_taken_up(strategy: Strategy, fails_at: int) -> None:
     graph = strategy.with_memory(FailingSaver(fails_at))
     model = FakeChatModel(reply=strategy.solving)
@@ -324,14 +329,15 @@ async def test_a_run_whose_checkpoint_failed_can_be_taken_up(strategy: Strategy,
 
 
 @pytest.mark.wire
-@every_strategy
-@pytest.mark.parametrize(
-    ("name", "limit"),
+@every_case(
+    "bound",
     [("max_model_calls", 1), ("max_model_calls", 60), ("max_total_tokens", 500), ("max_total_tokens", 30_000)],
+    ids=lambda bound: f"{bound[0]}-{bound[1]}",
 )
 async def test_limits_hold_where_the_provider_counts(
-    strategy: Strategy, name: str, limit: int, monkeypatch: pytest.MonkeyPatch
+    strategy: Strategy, bound: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    name, limit = bound
     shown: list[Fault] = ["429", "500", "reset", "truncated_json", "null_content", "bad_arguments_json", "length"]
     luck = random.Random(limit)
 

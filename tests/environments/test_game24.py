@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from environments.base import State, Task, Transition
-from environments.game24 import Game24, check_expression, check_step, legal_steps, parse_step, solve, state_key
+from environments.game24 import Game24, check_expression, check_step, legal_steps, parse_step, solve
 from state.errors import Misuse
 from tools.arithmetic import evaluate
 
@@ -55,7 +55,7 @@ async def test_fractions_are_exact() -> None:
     assert path.state["numbers"] == ["24"]
     thirds = await run("3 3 8 8", "8 / 3 = 8/3 (left: 8/3 3 8)", "3 - 8/3 = 1/3", "8 / (1/3) = 24 (left: 24)")
     assert thirds.observation == "Left: 24."
-    assert state_key((await run("8 3 2", "8 / 3 = 8/3")).state) == "2 8/3"
+    assert GAME.key((await run("8 3 2", "8 / 3 = 8/3")).state) == "2 8/3"
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ async def reachable(numbers: str, proposals: Callable[[State], Any]) -> bool:
         state = pending.pop()
         if state["numbers"] == ["24"]:
             return True
-        if state["done"] or state_key(state) in seen:
+        if state["done"] or GAME.key(state) in seen:
             continue
-        seen.add(state_key(state))
+        seen.add(GAME.key(state))
         transitions = [await GAME.step(state, proposal) for proposal in proposals(state)]
         pending += [transition.state for transition in transitions if transition.valid]
     return False
@@ -186,7 +186,7 @@ async def test_recorded_proposals(load: Callable[[str], Any], expected: Callable
     assert unreadable / lines == pytest.approx(0.07, abs=0.01)
     assert illegal / lines == pytest.approx(0.22, abs=0.02)
     tasks = [record["task"]["input"] for record in load("tot_game24_bfs")]
-    reached = [await reachable(numbers, lambda state: proposals.get(state_key(state), [])) for numbers in tasks]
+    reached = [await reachable(numbers, lambda state: proposals.get(GAME.key(state), [])) for numbers in tasks]
     assert sum(reached) == expected("game24_llm_cache")["reachable_valid_24"]
 
 

@@ -2,14 +2,18 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import environments
+from environments.arithmetic import read_number
 from environments.base import Task
 from evals.datasets import Dataset, load_dataset
 from state.errors import Misuse
+from tools.arithmetic import evaluate
 
 MBPP = {
     "task_id": 11,
@@ -46,6 +50,14 @@ GAME24 = (
 )
 CROSSWORDS = [[[f"Clue {number}" for number in range(10)], list("agendwireramoverisenexert")]]
 
+BLOCKS = ["instances/generated_basic/instance-1.pddl", "(unstack b a)\n(put-down b)\n(pick-up a)\n(stack a b)\n", 4]
+FACTS = {
+    "id": "f1",
+    "init": ["on blue red", "ontable red", "clear blue", "handempty"],
+    "goal": ["on red blue"],
+    "gold_plan": ["unstack blue red", "put-down blue", "pick-up red", "stack red blue"],
+}
+
 
 def jsonl(*rows: Any) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
@@ -61,6 +73,9 @@ FILES = {
     "mbpp, sanitized": (json.dumps([{**MBPP, "prompt": "Double it.", "test_imports": []}]), "programming", "11"),
     "24.csv": (GAME24, "game24", "1"),
     "crosswords": (json.dumps(CROSSWORDS), "crosswords", "1"),
+    "blocks, rap": (json.dumps([BLOCKS]), "blocksworld", "1"),
+    "blocks, with facts": (jsonl(FACTS), "blocksworld", "f1"),
+    "gsm8k": (jsonl({"question": "Six times eight?", "answer": "6 * 8 = 48.\n#### 48"}), "arithmetic", "1"),
     "csv": ("question,answer\nWhy?,because\n", "plain", "1"),
     "jsonl": (jsonl({"question": "Why?", "answer": "because"}), "plain", "1"),
     "jsonl with numbers": (jsonl({"id": 3, "question": "How many?", "answer": 42}), "plain", "3"),
@@ -113,6 +128,34 @@ def test_clues_and_letters(file: Path) -> None:
     task = first(file, json.dumps(CROSSWORDS))
     assert task["gold"] == "AGENDWIRERAMOVERISENEXERT"
     assert task["data"]["clues"] == CROSSWORDS[0][0]
+
+
+def test_blocks_goal_and_plan(file: Path) -> None:
+    task = first(file, jsonl(FACTS))
+    assert task["data"] == {"init": sorted(FACTS["init"]), "goal": ["on red blue"], "shortest": 4}
+    assert first(file, json.dumps([BLOCKS])) == {**task, "id": "1"}
+    assert task["gold"].startswith("unstack the blue block from on top of the red block\nput down the blue block\n")
+    unplanned = {name: value for name, value in FACTS.items() if name != "gold_plan"}
+    assert first(file, jsonl(unplanned))["data"] == {"init": sorted(FACTS["init"]), "goal": ["on red blue"]}
+
+
+def test_number_without_the_way_to_it(file: Path) -> None:
+    row = {"question": "Six times eight?", "answer": "6 * 8 = <<6*8=48>>48.\n#### 1,048"}
+    assert first(file, jsonl(row)) == {"id": "1", "question": "Six times eight?", "gold": "1,048"}
+    given = loaded(file, jsonl({"id": "a", "question": "How many?", "gold": 7}), form="arithmetic")
+    assert given.tasks == [{"id": "a", "question": "How many?", "gold": "7"}]
+
+
+def test_shipped_questions_are_answered_as_they_are_worked_out() -> None:
+    shipped = Path(environments.__file__).parent / "data" / "arithmetic.jsonl"
+    tasks = load_dataset(shipped)
+    assert (tasks.environment, len(tasks.tasks)) == ("arithmetic", 10)
+    rows = [json.loads(line) for line in shipped.read_text("utf-8").splitlines()]
+    for task, row in zip(tasks.tasks, rows, strict=True):
+        worked_out = re.findall(r"([-+*/.\d ]*[-+*/][-+*/.\d ]*) = ([\d.]+)", row["answer"])
+        assert worked_out
+        assert all(evaluate(left) == evaluate(right.rstrip(".")) for left, right in worked_out), row
+        assert read_number(worked_out[-1][1]) == read_number(task["gold"]) is not None, row
 
 
 def test_programs_have_visible_and_hidden_tests(file: Path) -> None:
@@ -170,6 +213,14 @@ BAD = {
     "few letters": (json.dumps([[["x"] * 10, ["a"] * 24]]), "item 1: letters: String should match"),
     "no test": (jsonl({key: value for key, value in HUMANEVAL.items() if key != "test"}), "line 1: test: Field req"),
     "test of nothing": (jsonl({**MBPP, "text": "x", "test_list": ["assert True"]}), "line 1: MBPP task 11: the first"),
+    "half a world": (jsonl({**FACTS, "init": ["on blue red"]}), "line 1: The facts contradict each other"),
+    "no fact": (jsonl({**FACTS, "init": ["blue over red"]}), "line 1: 'blue over red' is no fact"),
+    "no goal": (jsonl({**FACTS, "goal": ["blue over red"]}), "line 1: 'blue over red' is no goal"),
+    "empty goal": (jsonl({**FACTS, "goal": []}), "line 1: Task f1: the goal must be of its blocks, blue, red"),
+    "impossible plan": (json.dumps([[*BLOCKS[:1], "(stack a b)\n(stack a b)", 2]]), "item 1: The plan can be carried"),
+    "no plan": (json.dumps([[*BLOCKS[:1], "(fly a)", 1]]), "item 1: The plan holds a line that is none"),
+    "reached goal": (jsonl({**FACTS, "goal": ["on blue red"]}), "line 1: Task f1: the goal must be of its blocks"),
+    "no number": (jsonl({"question": "Why?", "answer": "#### so"}), "line 1: answer: 'so' is no number"),
     "one id twice": (jsonl({"id": "a", "question": "1?"}, {"id": "a", "question": "2?"}), "line 2: the id a is there"),
     "deep": ("[" * 100_000, "no JSON"),
 }
@@ -208,6 +259,8 @@ RECORDED = {
     "bench_mbpp": (205, "programming"),
     "bench_game24": (819, "game24"),
     "bench_crosswords": (97, "crosswords"),
+    "bench_rap_blocksworld": (126, "blocksworld"),
+    "bench_blocksworld_v1": (354, "blocksworld"),
 }
 
 

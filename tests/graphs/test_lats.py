@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graphs.lats import builder, graph
-from state.context import LatsContext
+from state.searching import LatsContext
 from testing.fake import FakeChatModel, FakeChatModelWithoutN
 from testing.script import Reply, Request, ToolUse
 
@@ -162,13 +162,25 @@ async def test_the_judge_sees_the_whole_trajectory_with_its_evidence(corpus: str
 
 
 async def test_siblings_run_their_tools_and_judges_at_once(corpus: str) -> None:
+    full = asyncio.Event()
+
     def reply(request: Request) -> Reply:
         return judged(0.3) if request.schema else ToolUse("search", {"query": f"moon {request.index} {depth(request)}"})
 
-    model = FakeChatModel(reply=reply, latency=0.01)
-    context = LatsContext(model=model, search="local", corpus=corpus, max_expansions=2, max_model_calls=14)
-    await graph.ainvoke(QUESTION, context=context)
-    assert model.max_in_flight == 5
+    def latency(request: Request) -> float:
+        if model.in_flight == 5:
+            full.set()
+        return 60 if "moon 4 1" in request.text or len(model.calls) > 3 else 0
+
+    model: FakeChatModel = FakeChatModel(reply=reply, latency=latency)
+    context = LatsContext(model=model, search="local", corpus=corpus, max_expansions=1)
+    task = asyncio.create_task(graph.ainvoke(QUESTION, context=context))
+    async with asyncio.timeout(30):
+        await full.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [request.schema for request in model.calls[3:]] == ["Judgement"] * 5
 
 
 async def test_a_judge_that_never_judges_leaves_the_answers() -> None:

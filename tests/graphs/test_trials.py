@@ -13,6 +13,8 @@ from langgraph.types import Command, interrupt
 from tenacity import wait_none
 
 from graphs.trials import builder, graph
+from memory.stream import MemoryStream
+from nodes.experience import experience_of
 from state.context import TrialsContext
 from state.errors import Misuse
 from testing.fake import FakeChatModel
@@ -54,8 +56,9 @@ def playing(answers: Sequence[str], accepted: str = "", lesson: str = "Lesson {}
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries do not wait."""
+    """Retries do not wait, and experience needs no weights."""
     monkeypatch.setattr("models.faults.WAIT", wait_none())
+    monkeypatch.setenv("REFLECT_EMBEDDINGS", "lexical")
 
 
 async def run(script: Script, given: dict[str, Any] = TASK, **settings: Any) -> tuple[Any, FakeChatModel]:
@@ -189,7 +192,7 @@ async def test_an_empty_reflection_is_never_kept() -> None:
     out = await builder.compile(store=store).ainvoke(TASK, context=context)
     assert (out["answer"], out["outcome"]["status"]) == ("sun", "exhausted")
     assert out["trials"][0]["reflection"] == ""
-    assert store.search(("experience",)) == []
+    assert store.search(("memory",)) == []
 
 
 async def test_a_reflection_sees_the_task_the_attempt_and_why_it_failed() -> None:
@@ -320,47 +323,43 @@ async def learn(store: InMemoryStore, answers: Sequence[str], **settings: Any) -
     return model
 
 
+async def lessons(store: InMemoryStore, name: str) -> list[str]:
+    stream = await MemoryStream.open(store, experience_of(name), "lexical")
+    return [one["text"] async for one in stream.everything() if one["kind"] == "reflection"]
+
+
 async def test_a_second_run_starts_with_the_lessons_of_the_first() -> None:
     store = InMemoryStore()
     first = await learn(store, ["sun"], experience="seas")
     second = await learn(store, ["moon"], experience="seas")
     assert "Lesson" not in acts(first)[0]
-    assert "- Lesson 1 on sun." in acts(second)[0]
-    assert "- Lesson 1 on sun.\n- Lesson 1 on moon." in acts(second)[1]
+    assert f"<lesson>\nLesson 1 on sun. (from the task: {QUESTION})\n</lesson>" in acts(second)[0]
+    assert "Lesson 1 on sun." in acts(second)[1]
+    assert "- Lesson 1 on moon." in acts(second)[1]
 
 
 async def test_experience_is_opt_in_and_never_crosses_namespaces() -> None:
     store = InMemoryStore()
     await learn(store, ["sun"])
-    assert store.search(("experience",)) == []
+    assert store.search(("memory",)) == []
     await learn(store, ["sun"], experience="seas")
     for name in ("mountains", "sea", "seas.deep", None):
         other = await learn(store, ["moon"], experience=name)
         assert "on sun" not in acts(other)[0]
-    assert {item.namespace for item in store.search(("experience",), limit=50)} == {
-        ("experience", name) for name in ("seas", "mountains", "sea", "seas_deep")
-    }
+    for name, lesson in (("seas", "sun"), ("mountains", "moon"), ("sea", "moon"), ("seas.deep", "moon")):
+        assert [f"on {lesson}." in text for text in await lessons(store, name)] == [True]
 
 
 async def test_the_same_lesson_is_kept_once_and_recall_is_bounded() -> None:
     store = InMemoryStore()
     for _ in range(2):
         await learn(store, ["sun"], experience="seas")
-    assert len(store.search(("experience", "seas"))) == 1
+    assert len(await lessons(store, "seas")) == 1
     for name in ("a", "b", "c"):
         await learn(store, [name], experience="seas")
+    assert len(await lessons(store, "seas")) == 4
     last = await learn(store, ["moon"], experience="seas", memory_size=2)
-    assert re.findall(r"on (\w+)\.", acts(last)[0]) == ["b", "c"]
-
-
-async def test_experience_without_a_store_is_misuse() -> None:
-    model = FakeChatModel(reply=playing(["sun"])[0])
-    with pytest.raises(Misuse, match="experience needs a store: ") as caught:
-        await graph.ainvoke(
-            TASK, context=TrialsContext.model_validate({**QUESTIONS, "model": model, "experience": "e"})
-        )
-    assert "\n" not in str(caught.value)
-    assert model.calls == []
+    assert [prompt.count("Lesson 1 on") for prompt in acts(last)] == [2, 2]
 
 
 @pytest.mark.parametrize("name", ["programming", "crosswords"])

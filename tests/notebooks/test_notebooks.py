@@ -29,6 +29,12 @@ print(time.process_time())
 """
 
 TELLING = {
+    "lats": {
+        "hand-second": ">0.575<",
+        "paper-log": ">simulate<",
+        "paper-table": ">Finish[Dublin]<",
+        "settings-run": ">parallel=4<",
+    },
     "react": {
         "gears-run": ">9336<",
         "unknown-run": "browse is not a valid tool",
@@ -44,7 +50,53 @@ TELLING = {
         "experience-run": ">Dublin<",
         "actor-script": ">(13 - 9) * (10 - 4) = 24<",
     },
+    "tree_of_thoughts": {
+        "game-run": ">10 + 14 = 24 (left: 24)<",
+        "beam-run": ">75.4<",
+        "depth-visits": ">h3. abuse, h2. ashes<",
+        "settings-run": ">12<",
+        "limits-run": ">max_model_calls=3 leaves no room for another expansion<",
+    },
+    "ab_mcts": {
+        "hand-figures": ">3 scores, sum 2.2<",
+        "arms-run": ">strong<",
+        "limits-run": ">max_model_calls=8 leaves no room for another expansion<",
+    },
+    "best_of_n": {
+        "alike-run": ">5<",
+        "chance-run": ">0.684<",
+        "limits-run": ">max_model_calls=3 leaves no room for another expansion<",
+    },
     "chain_of_thought": {"samples-table": ">3<", "reading-table": ">9336 yuan<", "vote-run": ">9,336 yuan<"},
+    "plan": {
+        "needs-run": ">[&#x27;1&#x27;, &#x27;2&#x27;]<",
+        "journey-script": ">dropped<",
+        "replans-run": ">max_replans=0 reached; sub-goal boat has failed: IMPOSSIBLE: no boat sails in winter<",
+        "waves-run": "10</td><td",
+        "limits-run": ">1, 2<",
+    },
+    "team": {
+        "artefact-table": ">critic<",
+        "own-run": ">Twelve copies, 9000 yuan.<",
+        "debate-agree": ">right<",
+        "rounds-run": ">16<",
+        "default-run": ">thinker<",
+        "limits-run": ">max_model_calls=2 reached (model_calls=2)<",
+    },
+    "town": {
+        "spread-table": ">Anna &gt; Ben &gt; Clara<",
+        "talks-table": ">I heard from Anna: ",
+        "reflection-table": ">On ",
+        "waves-run": ">15<",
+        "limits-run": ">max_steps=4 reached (steps=4)<",
+    },
+    "memory": {
+        "artefact-table": ">The user said: My sister Clara lives in Turin and plays the cello.<",
+        "users-run": ">bob</td>",
+        "reflection-run": ">21<",
+        "tree-table": ">The user said: The tram was late.<",
+        "experience-run": ">(12 - 8) * (9 - 3) = 24<",
+    },
 }
 """What the tables of a notebook must show, for the text around them to be true."""
 

@@ -14,24 +14,65 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph.state import CompiledStateGraph
 
-from graphs import chain_of_thought, lats, react, reflection, reflexion, trials
+from graphs import (
+    ab_mcts,
+    best_of_n,
+    chain_of_thought,
+    lats,
+    memory,
+    plan,
+    rap,
+    react,
+    reflection,
+    reflexion,
+    team,
+    town,
+    tree_of_thoughts,
+    trials,
+)
 from testing.script import Reply, Request, ToolUse
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Saver = BaseCheckpointSaver[Any]
 
 GRAPHS: dict[str, Graph] = {
-    module.graph.name: module.graph for module in (chain_of_thought, lats, react, reflection, reflexion, trials)
+    module.graph.name: module.graph
+    for module in (
+        *(ab_mcts, best_of_n, chain_of_thought, lats, memory, plan, rap, react, reflection, reflexion),
+        *(team, town, tree_of_thoughts, trials),
+    )
 }
 QUESTION: dict[str, Any] = {"messages": [("user", "Why does reflection help?")]}
 SETTINGS: dict[str, dict[str, Any]] = {
     "lats": {"search": "local", "n": 3, "max_expansions": 4, "max_depth": 20},
+    "tree_of_thoughts": {"search": "local", "n": 3, "beam": 2, "parallel": 1, "max_depth": 3},
+    "rap": {"search": "local", "n": 2, "confidence_samples": 2, "max_depth": 3, "max_rollouts": 2},
+    "ab_mcts": {"search": "local", "max_expansions": 6, "max_depth": 20},
+    "best_of_n": {"search": "local", "n": 2, "max_depth": 3, "parallel": 1},
     "reflection": {"max_rounds": 3},
     "reflexion": {"search": "local", "max_rounds": 2},
     "chain_of_thought": {"samples": 3},
     "react": {"search": "local", "max_actions": 3},
     "trials": {"search": "local", "max_actions": 2, "max_trials": 2},
+    "plan": {"search": "local", "worker_settings": {"max_actions": 1}},
+    "team": {
+        "search": "local",
+        "roles": [{"name": "solver", "instructions": "Solve it.", "settings": {"max_actions": 1}}],
+        "max_rounds": 2,
+    },
+    "town": {
+        "town": {
+            "name": "Hamlet",
+            "ends": "09:00",
+            "places": [{"name": "House"}],
+            "agents": [{"name": "Ada", "about": "Ada thinks.", "home": "House"}],
+        },
+        "embeddings": "lexical",
+    },
+    "memory": {"user": "killed", "retrieved": 0, "reflect_at": 100_000, "embeddings": "lexical"},
 }
+GRAPHS["lats, 8 at once"] = lats.graph
+SETTINGS["lats, 8 at once"] = {"search": "none", "n": 2, "max_expansions": 40, "max_depth": 20, "parallel": 8}
 THREAD: RunnableConfig = {"configurable": {"thread_id": "thread"}}
 
 
@@ -62,6 +103,11 @@ def script(request: Request) -> Reply:
     reflection = {"missing": f"Proof {number}.", "superfluous": ""}
     if request.schema == "Judgement":
         return {"reasoning": f"Judgement {number}.", "score": score, "solved": False}
+    if request.schema == "Judgements":
+        scores = [chance.random() for _ in range(request.text.count("<candidate "))]
+        return {"judgements": [{"reasoning": f"{score}.", "score": score, "solved": False} for score in scores]}
+    if request.schema == "Usefulness":
+        return {"scores": [chance.random() for _ in range(request.text.count("<candidate "))]}
     if request.schema == "Critique":
         return {"critique": f"Critique {number}.", "score": score, "accept": False}
     if request.schema == "AnswerQuestion":
@@ -70,6 +116,20 @@ def script(request: Request) -> Reply:
         found = re.findall(r'"url": "([^"]+)"', request.text)
         queries = [f"self-critique {number}"]
         return {"answer": "So [1].", "reflection": reflection, "search_queries": queries, "references": found[-1:]}
+    if request.schema == "Plan":
+        return {"subgoals": [{"id": "1", "goal": f"Goal {number}."}, {"id": "2", "goal": "So?", "needs": ["1"]}]}
+    if request.schema == "Delegation":
+        best = request.text.count("<candidate ")
+        tasks = [{"to": "solver", "task": f"Task {number}."}]
+        return {"critique": f"Critique {number}.", "best": best, "score": score, "done": False, "tasks": tasks}
+    if request.schema == "DayPlan":
+        return {"strokes": [{"start": "07:00", "what": f"thinks {number}"}]}
+    if request.schema == "HourPlan":
+        return {"hours": [{"start": "07:00", "what": f"thinks {number}", "place": "House"}]}
+    if request.schema == "Actions":
+        return {"actions": [{"minutes": 30, "what": f"thinks {number + n}", "place": "House"} for n in range(2)]}
+    if request.schema == "Ratings":
+        return {"ratings": [1 + number % 10] * request.text.count("<memory ")}
     if request.tools and request.tool_choice != "none":
         return ToolUse("search", {"query": f"reflection {number}"})
     return f"Answer {number}."

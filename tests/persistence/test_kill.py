@@ -8,6 +8,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from models.providers import close_models
 from testing.openai_server import OpenAIServer
+from tests.graphs.lats_scripts import assert_consistent
+from tests.persistence.conftest import POSTGRES
 from tests.persistence.runs import QUESTION, SETTINGS, THREAD, content, open_saver, script, stored
 from tests.persistence.victim import Victim
 
@@ -15,7 +17,22 @@ pytestmark = pytest.mark.wire
 
 WIDTH = SETTINGS["lats"]["n"]
 CALLS_OF_A_STEP = 1 + WIDTH
-LAST_STEP = {"lats": 8, "reflection": 8, "reflexion": 7, "chain_of_thought": 4, "react": 9, "trials": 9}
+LAST_STEP = {
+    "lats": 8,
+    "tree_of_thoughts": 12,
+    "rap": 11,
+    "ab_mcts": 10,
+    "best_of_n": 9,
+    "reflection": 8,
+    "reflexion": 7,
+    "chain_of_thought": 4,
+    "react": 9,
+    "trials": 9,
+    "plan": 9,
+    "team": 9,
+    "town": 7,
+    "memory": 7,
+}
 MIDST_OF_LATS = {"start, sampling": 1, "start, judging": 2} | {
     f"expansion {k}": 2 + CALLS_OF_A_STEP * (k - 1) + 2 for k in (1, 2, 3, 4)
 }
@@ -95,7 +112,22 @@ async def test_lats_killed_in_a_step_repeats_that_step_only(
 
 
 @pytest.mark.parametrize(
-    ("strategy", "step"), [("reflection", 4), ("reflexion", 4), ("chain_of_thought", 2), ("react", 5), ("trials", 3)]
+    ("strategy", "step"),
+    [
+        ("tree_of_thoughts", 6),
+        ("rap", 6),
+        ("ab_mcts", 4),
+        ("best_of_n", 5),
+        ("reflection", 4),
+        ("reflexion", 4),
+        ("chain_of_thought", 2),
+        ("react", 5),
+        ("trials", 3),
+        ("plan", 5),
+        ("team", 5),
+        ("town", 4),
+        ("memory", 4),
+    ],
 )
 async def test_the_other_strategies_go_on_as_well(
     strategy: str, step: int, victim: Victim, server: OpenAIServer, database: str
@@ -105,10 +137,71 @@ async def test_the_other_strategies_go_on_as_well(
 
 
 @pytest.mark.parametrize(
-    ("strategy", "call"), [("reflection", 4), ("reflexion", 2), ("chain_of_thought", 1), ("react", 3), ("trials", 6)]
+    ("strategy", "call"),
+    [
+        ("tree_of_thoughts", 5),
+        ("rap", 6),
+        ("ab_mcts", 4),
+        ("best_of_n", 5),
+        ("reflection", 4),
+        ("reflexion", 2),
+        ("chain_of_thought", 1),
+        ("react", 3),
+        ("trials", 6),
+        ("plan", 3),
+        ("team", 6),
+        ("town", 6),
+        ("memory", 2),
+    ],
 )
 async def test_the_other_strategies_repeat_one_step_only(
     strategy: str, call: int, victim: Victim, server: OpenAIServer, database: str
 ) -> None:
     victim.run(strategy, database, at_call=call)
     await check(strategy, database, server, paid_again=range(1, 2))
+
+
+AT_ONCE, EXPANSIONS = "lats, 8 at once", 40
+JOBS_OF_A_STEP, CALLS_OF_A_JOB = 4 * 8, 1 + 2
+STEPS_OF_EIGHT = {"in the first step": 2, "in the second": 3}
+MIDST_OF_EIGHT = {
+    "eight leaves": 40,
+    "last of the first step": 2 + JOBS_OF_A_STEP * CALLS_OF_A_JOB,
+    "second step": 2 + (JOBS_OF_A_STEP + 4) * CALLS_OF_A_JOB,
+}
+
+
+async def check_eight(database: str, server: OpenAIServer, paid_again: int) -> None:
+    """Nothing of a finished super-step is lost, no more than one is paid again, and the tree is whole."""
+    async with open_saver(database) as saver:
+        before = (await stored(AT_ONCE, saver).aget_state(THREAD)).values
+    assert not any(stat.get("virtual") or stat.get("flight") for stat in before.get("stats", {}).values())
+    _, state = await resume(AT_ONCE, database)
+    assert state["outcome"]["reason"] == f"max_expansions={EXPANSIONS} reached"
+    assert_consistent(state)
+    tree, log = before.get("tree", {}), before.get("log", [])
+    assert content(tree) == content({key: state["tree"][key] for key in tree})
+    assert content(log) == content(state["log"][: len(log)])
+    assert state["usage"]["model_calls"] == 2 + EXPANSIONS * CALLS_OF_A_JOB
+    assert 0 <= len(server.calls) - state["usage"]["model_calls"] <= paid_again
+
+
+@pytest.mark.parametrize("step", STEPS_OF_EIGHT.values(), ids=STEPS_OF_EIGHT)
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+async def test_eight_leaves_at_once_killed_after_a_checkpoint_repeat_nothing(
+    step: int, victim: Victim, server: OpenAIServer, database: str
+) -> None:
+    victim.run(AT_ONCE, database, at_step=step)
+    await check_eight(database, server, paid_again=0)
+
+
+@pytest.mark.parametrize(
+    ("database", "call"),
+    [*(("sqlite", call) for call in MIDST_OF_EIGHT.values()), pytest.param("postgres", 40, marks=POSTGRES.marks)],
+    indirect=["database"],
+)
+async def test_eight_leaves_at_once_killed_in_a_step_repeat_that_step_only(
+    call: int, victim: Victim, server: OpenAIServer, database: str
+) -> None:
+    victim.run(AT_ONCE, database, at_call=call)
+    await check_eight(database, server, paid_again=JOBS_OF_A_STEP * CALLS_OF_A_JOB)

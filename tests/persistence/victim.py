@@ -14,8 +14,8 @@ from testing.script import Request
 from tests.persistence.runs import QUESTION, SETTINGS, THREAD, open_saver, stored
 
 # A process forked from one that has imported everything starts at once; the client imports the last three when used.
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload([__name__, "bs4", "httpcore2", "openai.resources.chat"])
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload([__name__, "bs4", "httpcore2", "openai.resources.chat"])
 
 
 class Victim:
@@ -36,8 +36,8 @@ class Victim:
     def run(self, strategy: str, database: str, *, at_call: int | None = None, at_step: int | None = None) -> None:
         """Run until death: at the call of this number, or right after the checkpoint of this super-step is stored."""
         self.at_call = at_call
-        known = _processes.Event()
-        process = _processes.Process(target=live, args=(known, strategy, database, at_step, dict(os.environ)))
+        known = processes.Event()
+        process = processes.Process(target=live, args=(known, strategy, database, at_step, dict(os.environ)))
         process.start()
         self.pid = process.pid
         known.set()

@@ -5,8 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.replays.ballots import votes
+from tests.replays.beams import bfs
 from tests.replays.measured import Measured
 from tests.replays.programs import programs
+from tests.replays.puzzles import dfs
 from tests.replays.questions import fever, hotpot
 from tests.replays.samples import game24
 
@@ -31,6 +34,9 @@ REPLAYS: dict[str, Replay] = {
     "react_fever_gpt3": fever,
     "tot_game24_cot100": game24,
     "tot_game24_io100": game24,
+    "tot_game24_bfs": bfs,
+    "tot_crosswords_dfs": dfs,
+    "tot_text_votes": votes,
 }
 SANDBOXED: dict[str, Replay] = {
     "lats_humaneval_gpt4_new": programs,
@@ -63,6 +69,13 @@ TAIL = """
 - `reflexion_humaneval_gpt4`, `reflexion_mbpp_gpt4`: neither the first programs of failed tasks nor any feedback is in
   the log. `simple_*`: there is one program a task and no feedback. The tests of the environment `programming` run the
   last programs of all of these against the hidden tests.
+- `tot_crosswords_dfs`: the search without pruning is not in the log. `tot_game24_bfs`: of what the judges said only the
+  labels are, so that `completion_tokens` cannot be counted.
+- In the `tot_*` logs any line of a reply is a step, a word may be entered twice, and a full board goes on: the worlds
+  of these replays allow it. A line that a step has proposed before is worth 0 there without a call: the model marks it,
+  and the world rewards it with 0. Each clue was judged in a call of its own, and one that is impossible pruned: here
+  one call says so. The proposals of a state were kept: here the model says them again. In the environments of this
+  project steps have to be legal, and equal states are visited once.
 - In `lats_*` the records without any output are left out, as in the published figure.
 - In the `lats_*` logs with reflections the programs between the first and the last one are missing. The first one is
   run against the tests that its feedback names, all reflections come as one lesson, and the last one follows.

@@ -114,6 +114,10 @@ class RecordedWorld:
         """Return the answer that the real environment holds."""
         return self._real.answer(state)
 
+    def key(self, state: State) -> str:
+        """Return nothing: what was seen is not in the state."""
+        return ""
+
     async def step(self, state: State, action: str) -> Transition:
         """Serve what a Search or a Lookup brought; leave everything else, the reward included, to the real one."""
         acts = [*state["acts"], action]

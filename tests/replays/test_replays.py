@@ -8,8 +8,9 @@ from tests.replays.catalogue import HEAD, PAGE, REPLAYS, SANDBOXED, TAIL, row, s
 from tests.replays.measured import UNEXPLAINED
 from tests.replays.records import manifest
 
+SLOW = ("react", "tot_game24_bfs", "tot_crosswords")
 EVERY = [
-    *(pytest.param(name, marks=pytest.mark.slow if "react" in name else ()) for name in REPLAYS),
+    *(pytest.param(name, marks=pytest.mark.slow if any(slow in name for slow in SLOW) else ()) for name in REPLAYS),
     *(pytest.param(name, marks=[pytest.mark.slow, pytest.mark.sandbox]) for name in SANDBOXED),
 ]
 

@@ -3,7 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from state.context import Context, LatsContext, ReflectionContext, ReflexionContext
+from state.context import Context, ReflectionContext, ReflexionContext
+from state.searching import LatsContext
 from testing.fake import FakeChatModel
 
 ALL: tuple[type[Context], ...] = (ReflectionContext, ReflexionContext, LatsContext)

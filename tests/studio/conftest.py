@@ -164,7 +164,8 @@ async def client(address: str) -> AsyncIterator[LangGraphClient]:
 @pytest.fixture
 async def assistants(client: LangGraphClient) -> dict[str, Assistant]:
     """Return the assistants that the server has made by itself, by the name of their graph."""
-    return {found["graph_id"]: found for found in await client.assistants.search(metadata={"created_by": "system"})}
+    made = await client.assistants.search(metadata={"created_by": "system"}, limit=100)
+    return {found["graph_id"]: found for found in made}
 
 
 @pytest.fixture(scope="session")

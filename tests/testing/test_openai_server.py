@@ -1,6 +1,7 @@
 """The local OpenAI server through the real client: replies, tools, formats, candidates, streaming, counters."""
 
 import asyncio
+import math
 import os
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from state.schemas import AnswerQuestion, Judgement, Judgements
 from testing.fake import FakeChatModel
 from testing.openai_server import OpenAIServer
 from testing.responder import respond
-from testing.script import Reply, Request, ToolUse
+from testing.script import Reply, Request, ToolUse, likely
 
 pytestmark = pytest.mark.wire
 
@@ -153,6 +154,23 @@ async def test_tokens_are_cut_at_the_most_asked_for() -> None:
     async with OpenAIServer(lambda request: "x" * 100) as server, client(server, max_tokens=2) as model:
         message = await model.ainvoke("hi")
     assert (message.content, message.response_metadata["finish_reason"]) == ("x" * 7, "length")
+
+
+async def test_log_probabilities_are_given_to_those_who_ask() -> None:
+    def script(request: Request) -> Reply:
+        return likely("one two\nthree", 0.5, 0.25) if request.index else likely("four", 0.125)
+
+    messages: list[BaseMessage] = [HumanMessage("hi")]
+    async with OpenAIServer(script) as server, client(server, n=2) as model:
+        plain = await model.ainvoke("hi")
+        told = (await model.agenerate([messages], logprobs=True)).generations[0]
+        fake = (await FakeChatModel(reply=script, n=2).agenerate([messages], logprobs=True)).generations[0]
+    assert plain.response_metadata["logprobs"] is None
+    for generations in (told, fake):
+        tokens = [one.message.response_metadata["logprobs"]["content"] for one in generations]  # type: ignore[union-attr]
+        assert [[token["token"] for token in each] for each in tokens] == [["four"], ["one ", "two", "\n", "three"]]
+        chances = [[round(math.exp(token["logprob"]), 9) for token in each] for each in tokens]
+        assert chances == [[0.125], [0.5, 0.5, 0.5, 0.25]]
 
 
 async def test_waves_times_and_bodies_are_recorded() -> None:

@@ -1,0 +1,146 @@
+"""What the search itself takes beside the models, in a small tree and in a large one."""
+
+import asyncio
+import gc
+import random
+import statistics
+import time
+from collections import ChainMap
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+
+from bench.rows import Row
+from bench.scripts import QUESTION
+from graphs.lats import builder
+from search.base import ROOT, START, Child, ask, depth_of, exact, parent_of, tell
+from search.mcts import Mcts
+from state.searching import LatsContext
+from state.tree import Stats, Told, Tree, TreeNode
+from testing.fake import FakeChatModel
+from testing.script import Reply, Request
+
+SMALL, LARGE = 100, 10_000
+WIDTH = 5
+STEPS, ROUNDS = 40, 3
+OWED = 1.5
+"""Most that an expansion may take in the large tree, compared with the small one."""
+SEARCH = Mcts(WIDTH)
+THREAD: RunnableConfig = {"configurable": {"thread_id": "engine"}}
+
+
+def measure_engine() -> list[Row]:
+    """Selection and backpropagation alone, and a whole super-step without its model calls."""
+    few, many = grow(SMALL), grow(LARGE)
+    pure = [min(_pure(tree) for _ in range(ROUNDS)) for tree in (few, many)]
+    own = [asyncio.run(_own(tree)) for tree in (few, many)]
+    return [
+        Row(f"Selection and backpropagation, a level of {SMALL} nodes", 1e6 * pure[0], "us", timed=True, digits=1),
+        Row(f"  {LARGE:,} nodes / {SMALL} nodes", pure[1] / pure[0], "", OWED, timed=True, digits=2),
+        Row(f"Engine's own time an expansion, {SMALL} nodes", 1000 * own[0], "ms", timed=True, digits=2),
+        Row(f"  {LARGE:,} nodes / {SMALL} nodes", own[1] / own[0], "", OWED, timed=True, digits=2),
+    ]
+
+
+class Grown:
+    """A tree with its statistics and its log, as a run would have left them."""
+
+    def __init__(self) -> None:
+        root = _node(ROOT, 0.5)
+        self.tree: Tree = {ROOT: root}
+        self.stats: Stats = tell(SEARCH, {}, START, [Child(root, True)])
+        self.log: list[Told] = []
+
+    def expand(self, chance: random.Random) -> None:
+        """Let the leaf that is selected have children."""
+        (job,), changes = ask(SEARCH, self.stats)
+        self.stats.update(changes)
+        kids = _kids(str(job["node"]), [chance.random() for _ in range(WIDTH)])
+        told = tell(SEARCH, self.stats, job, kids)
+        self.stats.update(told)
+        self.tree.update({child.node["id"]: child.node for child in kids})
+        figures: dict[str, list[float]] = {key: [stat["visits"], stat["total"]] for key, stat in told.items()}
+        added = [child.node["id"] for child in kids]
+        self.log.append(Told(kind="expand", node=job["node"], added=added, stats=figures, calls=6, tokens=600))
+
+
+def grow(nodes: int) -> Grown:
+    """A tree of at least so many nodes."""
+    grown, chance = Grown(), random.Random(nodes)
+    while len(grown.tree) < nodes:
+        grown.expand(chance)
+    return grown
+
+
+def _kids(place: str, scores: Sequence[float]) -> list[Child]:
+    return [Child(_node(f"{place}.{number}", score), True) for number, score in enumerate(scores)]
+
+
+def _node(node_id: str, score: float) -> TreeNode:
+    return TreeNode(
+        id=node_id,
+        parent_id=parent_of(node_id),
+        depth=depth_of(node_id),
+        kind="answer",
+        messages=[AIMessage(f"answer {node_id}")],
+        critique="It could be better.",
+        score=exact(score),
+        solved=False,
+    )
+
+
+def _pure(grown: Grown) -> float:
+    """Seconds that selection and backpropagation take, new nodes included, for each level that they pass."""
+    levels, began = 0, time.process_time()
+    for _ in range(10 * STEPS):
+        (job,), changes = ask(SEARCH, grown.stats)
+        place = str(job["node"])
+        tell(SEARCH, ChainMap(changes, grown.stats), job, _kids(place, [0.5] * WIDTH))
+        levels += depth_of(place) + 1
+    return (time.process_time() - began) / levels
+
+
+async def _own(grown: Grown) -> float:
+    """Seconds of processor time that an expansion takes beyond its calls of the model."""
+    return min([await _step(grown) - await _calls() for _ in range(ROUNDS)])
+
+
+async def _step(grown: Grown) -> float:
+    """Seconds of processor time of a super-step in which a leaf of a grown tree is expanded."""
+    before = len(grown.log)
+    limits = {"max_model_calls": 10**5, "max_total_tokens": 10**9, "max_depth": 100, "max_expansions": before + STEPS}
+    context = LatsContext.model_validate({"model": FakeChatModel(reply=_terse), "search": "none", **limits})
+    graph = builder.compile(checkpointer=InMemorySaver())
+    await graph.ainvoke(QUESTION, THREAD, context=context, interrupt_after=["start"])
+    state = {"tree": grown.tree, "stats": grown.stats, "log": grown.log, "expansions": before, "best": ROOT}
+    await graph.aupdate_state(THREAD, state, as_node="start")
+    gc.collect()
+    times, began = [], time.process_time()
+    async for update in graph.astream(None, THREAD, context=context, stream_mode="updates"):
+        if "expand" in update:
+            times.append(time.process_time() - began)
+        began = time.process_time()
+    return statistics.median(times[1:-1])
+
+
+async def _calls() -> float:
+    """Seconds of processor time that the calls of an expansion take when nothing is around them."""
+    model: Any = FakeChatModel(reply=_terse)
+    schema = {"type": "function", "function": {"name": "Judgement", "parameters": {"type": "object", "properties": {}}}}
+    judge = model.bind_tools([schema], tool_choice="Judgement")
+    prompt, times = [HumanMessage("text " * 300)], []
+    for _ in range(STEPS):
+        began = time.process_time()
+        await model.agenerate([prompt], n=WIDTH)
+        await asyncio.gather(*(judge.ainvoke(prompt) for _ in range(WIDTH)))
+        times.append(time.process_time() - began)
+    return statistics.median(times)
+
+
+def _terse(request: Request) -> Reply:
+    if request.schema:
+        return {"reasoning": "It could be better.", "score": 0.5, "solved": False}
+    return f"answer {request.index} to {request.key}"

@@ -1,0 +1,51 @@
+"""The environments of the peers: made once with uv from exact pins, in the user's cache folder, and used again."""
+
+import hashlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import platformdirs
+
+PINS = Path(__file__).parent / "pins"
+TIMEOUT = 900
+"""Most seconds that one step of an installation may take."""
+
+
+def version(name: str) -> str:
+    """The version of a peer that its pins name."""
+    found = re.search(rf"^{re.escape(name)}==(\S+)", _pins(name).read_text(), re.MULTILINE)
+    assert found, f"the pins of {name} do not name it"
+    return found[1]
+
+
+def folder(name: str) -> Path:
+    """Where the environment of a peer lies; other pins or another Python have another one."""
+    digest = hashlib.sha256(_pins(name).read_bytes() + sys.version.encode()).hexdigest()[:12]
+    return platformdirs.user_cache_path("reflective-agents") / "peers" / f"{name}-{version(name)}-{digest}"
+
+
+def prepare(name: str) -> Path:
+    """The interpreter of a peer's environment, which is made if it is not there.
+
+    Raises:
+        subprocess.CalledProcessError: if uv fails, with its complaint as `stderr`: for example, without a network.
+        subprocess.TimeoutExpired: if it takes too long.
+    """
+    place = folder(name)
+    python, done = place / "bin" / "python", place / "complete"
+    if not done.exists():
+        _uv("venv", "--clear", "--python", sys.executable, str(place))
+        _uv("pip", "install", "--no-deps", "--python", str(python), "--requirements", str(_pins(name)))
+        done.touch()
+    return python
+
+
+def _pins(name: str) -> Path:
+    return PINS / f"{name}.txt"
+
+
+def _uv(*arguments: str) -> None:
+    command = [sys.executable, "-m", "uv", "--quiet", *arguments]
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT)

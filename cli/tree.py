@@ -1,0 +1,141 @@
+"""`reflect tree`: the tree of a search as text, as a page to look at, and as data to go on with."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.text import Text
+from rich.tree import Tree as View
+
+from cli.exports import Export, write
+from cli.options import make_context
+from cli.output import one_line, say, stdout
+from cli.strategies import STRATEGIES, load, settings_of
+from cli.threads import Saver, config_of, exists, open_saver, read_thread, recent, settings_kept
+from state.errors import Misuse
+from viewer.figures import children, figures, marks, pruned, says, uct, value
+from viewer.mermaid import MOST_EDGES, mermaid
+from viewer.page import page
+from viewer.picture import Node, Picture, picture
+from viewer.training import Pairs, examples, preferences
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asks for: a run, by the name of its thread, and where its tree goes to. None is not asked for."""
+
+    run: str | None = None
+    as_json: str | None = None
+    as_mermaid: str | None = None
+    html: str | None = None
+    preferences: str | None = None
+    pairs: Pairs = "siblings"
+    margin: float = 0.1
+    finetune: str | None = None
+    min_score: float | None = None
+    force: bool = False
+
+
+def tree(asked: Asked) -> int:
+    """Write the tree of a run: on the terminal, or into the files that were asked for.
+
+    Raises:
+        Misuse: if there is no such run, it has no tree, there is nothing to export, or a file cannot be written.
+    """
+    drawn = asyncio.run(_read(asked.run))
+    exports = list(_exports(drawn, asked))
+    if exports:
+        write(exports, asked.force)
+    else:
+        stdout().print(tree_view(drawn))
+    return 0
+
+
+async def _read(run: str | None) -> Picture:
+    async with open_saver() as saver:
+        name, strategy = (run, await _strategy_of(saver, run)) if run else await _last(saver)
+        state = await read_thread(load(strategy, saver), saver, name)
+    if not state.values.get("tree"):
+        raise Misuse(f"thread {name} holds no tree: reflect draw {strategy} --thread {name} shows what it holds")
+    return picture_of(state.values, strategy, settings_kept(state))
+
+
+def picture_of(values: Mapping[str, Any], strategy: str, settings: Mapping[str, Any]) -> Picture:
+    """The picture of a run from its state, with the settings that it was given."""
+    context = make_context(settings_of(strategy), settings)
+    return picture(values, strategy, getattr(context, "exploration_weight", None))
+
+
+async def _strategy_of(saver: Saver, thread: str) -> str:
+    saved = await saver.aget_tuple(config_of(thread))
+    if saved is None:
+        raise Misuse(f"there is no thread {thread}: reflect threads lists them")
+    kept: Mapping[str, Any] = {**saved.metadata}
+    strategy = saved.checkpoint["channel_values"].get("strategy") or kept.get("strategy")
+    if strategy not in STRATEGIES:
+        raise Misuse(f"thread {thread} belongs to {strategy}, which is no strategy of this command")
+    return str(strategy)
+
+
+async def _last(saver: Saver) -> tuple[str, str]:
+    """Name and strategy of the latest thread that holds a tree."""
+    for name, strategy in await recent(saver):
+        if strategy in STRATEGIES and "tree" in (graph := load(strategy, saver)).channels:
+            state = await graph.aget_state(config_of(name))
+            if exists(state) and state.values.get("tree"):
+                return name, strategy
+    raise Misuse('no run has left a tree: make one with: reflect run lats "..."')
+
+
+def _exports(drawn: Picture, asked: Asked) -> Iterator[Export]:
+    if asked.as_json is not None:
+        yield Export("--json", asked.as_json, json.dumps(drawn, ensure_ascii=False) + "\n")
+    if asked.as_mermaid is not None:
+        edges = len(drawn["nodes"]) - 1
+        if edges > MOST_EDGES:
+            say(f"note: the tree has {edges:,} edges; Mermaid draws {MOST_EDGES} unless its maxEdges allows more")
+        yield Export("--mermaid", asked.as_mermaid, mermaid(drawn))
+    if asked.html is not None:
+        yield Export("--html", asked.html, page(drawn))
+    if asked.preferences is not None:
+        found = preferences(drawn, asked.pairs, asked.margin)
+        yield _lines("--preferences", asked.preferences, found, f"no two {asked.pairs} differ by {asked.margin}")
+    if asked.finetune is not None:
+        needed = "is not solved; --min-score takes it by its score"
+        wanted = needed if asked.min_score is None else f"is not worth {asked.min_score}"
+        found = examples(drawn, asked.min_score)
+        yield _lines("--finetune", asked.finetune, found, f"the best trajectory {wanted}")
+
+
+def _lines(option: str, target: str, found: Sequence[Mapping[str, Any]], otherwise: str) -> Export:
+    if not found:
+        raise Misuse(f"{option}: nothing to write, for {otherwise}")
+    return Export(option, target, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in found))
+
+
+def tree_view(drawn: Picture) -> View:
+    """The search tree with what the search knows of each node: N visits, Q mean value, UCT."""
+    below, known, given_up = children(drawn), figures(drawn), pruned(drawn)
+    root = below[None][0]
+    view = View(_label(drawn, root, known, given_up))
+    waiting = [(root, view)]
+    while waiting:
+        parent, branch = waiting.pop()
+        for node in below.get(parent["id"], []):
+            waiting.append((node, branch.add(_label(drawn, node, known, given_up))))
+    return view
+
+
+def _label(drawn: Picture, node: Node, known: Mapping[str, Any], given_up: set[str]) -> Text:
+    own, parent = known.get(node["id"]), known.get(node["parent_id"] or "")
+    text = Text(f"{node['id']} {node['kind']}", no_wrap=True, overflow="ellipsis")
+    if own:
+        mean = value(own)
+        text.append(f" N={own['visits']} Q={'-' if mean is None else format(mean, '.2f')}")
+    if own and parent and drawn["weight"] is not None:
+        text.append(f" UCT={uct(own, parent, drawn['weight']):.2f}")
+    for mark in marks(drawn, node["id"], given_up):
+        text.append(f" {mark}", style="bold green" if mark != "pruned" else "dim")
+    return text.append(f"  {one_line(says(drawn, node), 60)}", style="dim")

@@ -1,0 +1,136 @@
+"""A small town of agents (Generative Agents, Park et al. 2023, arXiv 2304.03442, sections 3 to 5).
+
+    begin -> wake -> tick -> tick -> ... -> finish
+
+Everyone has a memory of its own. In `wake` they remember who they are and plan the day in broad strokes; the first of
+them hears the question of the run as its inner voice. Each `tick` is a step of the clock, for all agents at once: they
+reflect if that is due, go on with their plans, decomposed just as far as is needed, perceive who is where they are,
+react, talk, and remember. `finish` tells what came of it, and looks into their memories for who knows of the news.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import Overwrite
+
+from environments.towns import load_town
+from models.embeddings import get_embeddings
+from nodes.memo import at_once
+from nodes.step import Step, Update, node, stop
+from nodes.town.agent import open_agents
+from nodes.town.meeting import company, converse, pairs, react
+from nodes.town.planning import act
+from nodes.town.planning import wake as wake_up
+from nodes.town.telling import is_over, moments, portrait, portraits_of, spread, summary
+from nodes.turn import begin, end, unless_ended
+from state.errors import LimitReached, ModelFailed
+from state.run import Input
+from state.town import Town, TownContext, TownOutput, TownState
+
+
+async def prepare(state: Mapping[str, Any], step: Step[TownContext]) -> Update:
+    """Read the town, and refuse embeddings that cannot be had."""
+    get_embeddings(step.context.embeddings)
+    town = await asyncio.to_thread(load_town, step.context.town)
+    if step.context.fact:
+        town = town.model_copy(update={"fact": step.context.fact})
+    return {"town": town.model_dump(), "told": state["messages"][-1].text}
+
+
+@node(TownContext)
+async def wake(state: TownState, step: Step[TownContext]) -> Update:
+    """Let everyone remember who they are, and plan the day in broad strokes."""
+    agents = await open_agents(state, step)
+    await at_once([wake_up(agent, state["messages"]) for agent in agents])
+    for agent in agents:
+        step.emit("plan", agent=agent.name, plan=[stroke["what"] for stroke in agent.mind["strokes"]])
+    return kept(agents)
+
+
+@node(TownContext)
+async def tick(state: TownState, step: Step[TownContext]) -> Update:
+    """One step of the clock, for all agents at once."""
+    step.meter.check()
+    agents = await open_agents(state, step)
+    await at_once([agent.reflect() for agent in agents])
+    await at_once([act(agent) for agent in agents])
+    wishes = await at_once([react(agent, company(agent, agents)) for agent in agents])
+    talks = await at_once(
+        [converse(wish, number) for number, wish in enumerate(pairs(wishes), len(state["conversations"]) + 1)]
+    )
+    await at_once([agent.rate() for agent in agents])
+    day = moments(agents, talks)
+    for moment, before in zip(day, state["minds"], strict=True):
+        if not state["ticks"] or (moment["place"], moment["doing"]) != (before["place"], before["doing"]):
+            step.emit("act", **{name: moment[name] for name in ("time", "agent", "place", "doing")})
+    for talk in talks:
+        for line in talk["lines"]:
+            step.emit("say", time=talk["time"], talk=talk["talk"], agent=line["agent"], text=line["text"])
+    update = {**kept(agents), "ticks": agents[0].number, "day": day, "conversations": talks}
+    return update | verdict(agents[0].town, agents[0].minute, agents[0].number, step)
+
+
+@node(TownContext)
+async def finish(state: TownState, step: Step[TownContext]) -> Update:
+    """Tell the day, and look into the memories for who knows of the news."""
+    if not state["day"]:
+        return await end(state, step, None)
+    try:
+        agents = await open_agents(state, step)
+        portraits = await at_once([portrait(agent) for agent in agents])
+        if get_runtime().store is None:  # this process has kept them, and nobody can ask for them again
+            await at_once([agent.stream.forget_all() for agent in agents])
+    except (LimitReached, ModelFailed):
+        portraits = portraits_of(state)
+    fact = state["town"]["fact"]
+    knows = await asyncio.to_thread(spread, portraits, fact)
+    for one in knows:
+        step.emit("knows", agent=one["agent"], knows=one["knows"], way=one["way"], time=one["time"])
+    told = await end(state, step, AIMessage(summary(state, knows, fact)))
+    return {"agents": portraits, "spread": knows, **told}
+
+
+def kept(agents: list[Any]) -> Update:
+    """What a step leaves of the agents in the state."""
+    memories = [one for agent in agents for one in agent.memories]
+    retrievals = [one for agent in agents for one in agent.retrievals]
+    return {"minds": [agent.mind for agent in agents], "remembered": memories, "retrievals": retrievals}
+
+
+def verdict(town: Town, minute: int, number: int, step: Step[TownContext]) -> Update:
+    """The outcome, if the day or the run is over."""
+    if is_over(town, minute + step.context.minutes):
+        return stop("solved", f"the day is over (steps={number})")
+    if number >= step.context.max_steps:
+        return stop("limit_reached", f"max_steps={step.context.max_steps} reached (steps={number})")
+    return {}
+
+
+FRESH: dict[str, Any] = {
+    "ticks": 0,
+    "minds": [],
+    "agents": [],
+    "spread": [],
+    "day": Overwrite([]),
+    "conversations": Overwrite([]),
+    "retrievals": Overwrite([]),
+    "remembered": Overwrite([]),
+}
+builder: StateGraph[Any, TownContext, Any, Any] = StateGraph(
+    TownState, context_schema=TownContext, input_schema=Input, output_schema=TownOutput
+)
+builder.add_node("begin", begin("town", TownContext, prepare, **FRESH))
+builder.add_node("wake", wake)
+builder.add_node("tick", tick)
+builder.add_node("finish", finish)
+builder.add_edge(START, "begin")
+builder.add_edge("begin", "wake")
+builder.add_conditional_edges("wake", unless_ended("tick"), ["tick", "finish"])
+builder.add_conditional_edges("tick", unless_ended("tick"), ["tick", "finish"])
+builder.add_edge("finish", END)
+
+graph = builder.compile(name="town")

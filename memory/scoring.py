@@ -1,0 +1,97 @@
+"""How memories are ranked (Generative Agents, section 4.1): recency, importance and relevance, over arrays.
+
+Each term is normalised to 0..1 over the candidates, and the score is their weighted mean: the order is that of the
+paper's weighted sum, and the score stays within 0..1.
+"""
+
+import asyncio
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from state.errors import Misuse
+
+Floats = NDArray[np.floating[Any]]
+DECAY = 0.995
+"""What is left of recency after an hour without access."""
+FLAT = 0.5
+"""What a term is worth whose values are all the same: it says nothing, and shifts all candidates alike."""
+PART = 50_000
+"""Vectors that one thread multiplies."""
+
+
+class Weights(NamedTuple):
+    """How much each term counts; only their ratios matter."""
+
+    recency: float = 1.0
+    importance: float = 1.0
+    relevance: float = 1.0
+
+    def check(self) -> "Weights":
+        """These weights.
+
+        Raises:
+            Misuse: if one is negative or not finite, or all are 0.
+        """
+        if not all(math.isfinite(weight) and weight >= 0 for weight in self) or not any(self):
+            raise Misuse(f"weights are numbers of 0 or more, and not all 0: {tuple(self)}")
+        return self
+
+
+PAPER = Weights()
+"""As the paper has them."""
+PUBLISHED = Weights(recency=0.5, importance=2.0, relevance=3.0)
+"""As the paper's published code has them."""
+
+
+def recency(accessed: Floats, now: float) -> Floats:
+    """0.995 to the power of the hours since the last access, before normalisation; 1 for what lies in the future.
+
+    Args:
+        accessed: Last access of each memory, in seconds of the agent's clock.
+        now: The time on that clock.
+    """
+    return np.asarray(DECAY ** (np.maximum(now - accessed, 0.0) / 3600.0))
+
+
+async def relevance(vectors: Floats, query: Floats) -> Floats:
+    """Cosine between each memory and the query, before normalisation; the vectors have the length 1, or 0.
+
+    Equal vectors get equal values wherever they stand, which a matrix product does not promise. Parts of the array are
+    worked on at once, in threads: the cost is that of reading the memory.
+    """
+    parts = (vectors[start : start + PART] for start in range(0, len(vectors), PART))
+    products = await asyncio.gather(*(asyncio.to_thread(np.vecdot, part, query) for part in parts))
+    return np.concatenate([np.empty(0), *products])
+
+
+def normalise(values: Floats) -> Floats:
+    """Map the values linearly to 0..1, the lowest to 0 and the highest to 1; all to FLAT where they are the same."""
+    if values.size == 0:
+        return values
+    low, high = values.min(), values.max()
+    return (values - low) / (high - low) if high > low else np.full_like(values, FLAT)
+
+
+def score(terms: tuple[Floats, Floats, Floats], weights: Weights) -> Floats:
+    """The weighted mean of the normalised terms, in 0..1: recency, importance, relevance."""
+    parts = [weight * term for weight, term in zip(weights.check(), terms, strict=True)]
+    return np.asarray(sum(parts) / sum(weights))
+
+
+def highest(values: Floats, k: int) -> NDArray[np.intp]:
+    """The places of the k highest values, and of those equal to the lowest of them, in no particular order."""
+    if k <= 0 or not len(values):
+        return np.empty(0, np.intp)
+    place = max(len(values) - k, 0)
+    return np.flatnonzero(values >= np.partition(values, place)[place])
+
+
+def best(scores: Floats, created: Floats, ids: NDArray[np.bytes_], k: int) -> NDArray[np.intp]:
+    """The places of the k highest scores, the highest first; among equals the later created goes first, then the id
+    that sorts first. The order in which memories were added does not matter."""
+    places = highest(scores, k)
+    order = np.lexsort((ids[places], -created[places], -scores[places]))
+    return places[order[:k]]

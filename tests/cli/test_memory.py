@@ -1,0 +1,147 @@
+"""`reflect memory`, and runs that remember: what one run was told, another one knows, shows, forgets and exports."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SAID = "My sister Ada lives in Turin and plays the cello."
+WHERE = "Where does my sister live?"
+
+
+@pytest.fixture(autouse=True)
+def quick_embeddings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFLECT_EMBEDDINGS", "lexical")
+
+
+@pytest.fixture
+def told(reflect: Any) -> Any:
+    """Return the command, after a user has told something."""
+    assert reflect("run", "memory", SAID, "--user", "ada").code == 0
+    return reflect
+
+
+def rows(told: Any) -> list[list[str]]:
+    """The rows of a listing."""
+    assert told.code == 0, told.err
+    header, *lines = [line.split("\t") for line in told.out.splitlines()]
+    assert header == ["id", "when", "kind", "importance", "text"]
+    return lines
+
+
+def test_what_was_told_is_known_in_another_run_and_cited(told: Any) -> None:
+    again = told("run", "memory", WHERE, "--user", "ada", "--json")
+    data = json.loads(again.out)
+    [cited] = [memory for memory in data["memories"] if memory["cited"]]
+    assert cited["text"] == f"The user said: {SAID}"
+    assert f"plays the cello [m{cited['number']}]" in data["answer"]
+    assert "kept_in=the store of the graph" in again.err
+    assert f"retrieved: number={cited['number']}, kind=observation, text=The user said: My sister" in again.err
+    assert json.loads(told("run", "memory", WHERE, "--user", "bob", "--json").out)["memories"] == []
+
+
+def test_memories_are_listed_the_latest_first_and_shown_whole(told: Any) -> None:
+    listed = rows(told("memory", "list", "--user", "ada"))
+    assert [row[4].partition(":")[0] for row in listed] == ["The assistant answered", "The user said"]
+    assert rows(told("memory", "list", "--user", "ada", "--limit", "1")) == listed[:1]
+    assert rows(told("memory", "list", "--user", "bob")) == rows(told("memory", "list")) == []
+    shown = told("memory", "show", listed[1][0], "--user", "ada")
+    assert shown.out.startswith("observation of ")
+    assert shown.out.endswith(f"\n\nThe user said: {SAID}\n")
+
+
+def test_the_default_user_is_that_of_the_environment(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFLECT_USER", "ada")
+    assert len(rows(told("memory", "list"))) == 2
+
+
+def test_one_memory_is_forgotten_or_all(told: Any) -> None:
+    [answer, said] = rows(told("memory", "list", "--user", "ada"))
+    assert "0 memories that were derived" in told("memory", "forget", said[0], "--user", "ada").err
+    assert rows(told("memory", "list", "--user", "ada")) == [answer]
+    assert told("memory", "forget", said[0], "--user", "ada").code == 2
+    assert told("memory", "forget", "--all", "--user", "bob").code == 0
+    assert rows(told("memory", "list", "--user", "ada")) == [answer]
+    assert told("memory", "forget", "--all", "--user", "ada").code == 0
+    assert rows(told("memory", "list", "--user", "ada", "--archived")) == []
+
+
+def test_an_insight_is_shown_with_its_evidence_and_stays_when_that_is_forgotten(told: Any) -> None:
+    assert told("run", "memory", WHERE, "--user", "ada", "--reflect-at", "1").code == 0
+    insight = next(row for row in rows(told("memory", "list", "--user", "ada")) if row[2] == "reflection")
+    shown = told("memory", "show", insight[0], "--user", "ada").out
+    assert "\nrests on:\nid\twhen\tkind" in shown
+    below = shown.rpartition("rests on:\n")[2].splitlines()[1].split("\t")[0]
+    assert below not in [row[0] for row in rows(told("memory", "list", "--user", "ada"))]
+    assert below in [row[0] for row in rows(told("memory", "list", "--user", "ada", "--archived", "--limit", "99"))]
+    assert insight[0] in told("memory", "show", below, "--user", "ada").out.partition("is the ground of:")[2]
+    forgotten = told("memory", "forget", below, "--user", "ada")
+    assert insight[0] in forgotten.out
+
+
+def test_memories_travel_as_json_lines(told: Any, tmp_path: Path) -> None:
+    file = tmp_path / "ada.jsonl"
+    assert told("memory", "export", str(file), "--user", "ada").code == 0
+    assert told("memory", "export", "--user", "ada").out == file.read_text()
+    assert [json.loads(line)["importance"] for line in file.read_text().splitlines()] == [2.0, 2.0]
+    assert "2 memories added" in told("memory", "import", str(file), "--user", "bob").err
+    assert "0 memories added" in told("memory", "import", str(file), "--user", "bob").err
+    assert rows(told("memory", "list", "--user", "bob")) == rows(told("memory", "list", "--user", "ada"))
+    assert told("memory", "export", str(file), "--user", "ada").code == 2
+    assert told("memory", "export", str(file), "--user", "ada", "--force").code == 0
+
+
+def test_a_memory_cannot_command_the_terminal(reflect: Any) -> None:
+    planted = "\x1b]0;owned\x07\x1b[31mRed\x1b[0m \u202e news.\u2028End."
+    reflect("run", "memory", planted, "--user", "ada")
+    listed = reflect("memory", "list", "--user", "ada")
+    shown = reflect("memory", "show", rows(listed)[1][0], "--user", "ada")
+    assert "Red" in listed.out
+    assert not {"\x1b", "\u202e", "\x07"} & set(listed.out + shown.out + listed.err)
+    exported = reflect("memory", "export", "--user", "ada").out
+    assert json.loads(exported.split("\n")[0])["text"] == f"The user said: {planted}"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["show", "x"], "there is no memory x here"),
+        (["forget"], "name the memory"),
+        (["forget", "x", "--all"], "name the memory"),
+        (["list", "--user", "a", "--experience", "b"], "--user and --experience name two memories"),
+        (["list", "--user", ""], "--user: "),
+        (["list", "--embeddings", "nobody:x"], "nobody:x"),
+        (["import", "nowhere.jsonl"], "nowhere.jsonl cannot be read"),
+        (["list", "--limit", "0"], "--limit"),
+    ],
+)
+def test_misuse_is_one_line_that_says_what_to_do(reflect: Any, words: list[str], told: str) -> None:
+    said = reflect("memory", *words)
+    assert (said.code, said.out) == (2, "")
+    assert told in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_what_is_no_export_is_not_imported(told: Any, tmp_path: Path) -> None:
+    file = tmp_path / "broken.jsonl"
+    file.write_text(told("memory", "export", "--user", "ada").out + '{"id": 1}\n')
+    said = told("memory", "import", str(file), "--user", "bob")
+    assert (said.code, rows(told("memory", "list", "--user", "bob"))) == (2, [])
+    assert "line 3 is no memory" in said.err
+
+
+def test_a_thread_belongs_to_its_user_and_the_way_on_names_them(told: Any) -> None:
+    first = told("run", "memory", WHERE, "--user", "ada", "--thread", "t")
+    assert 'ask on with: reflect run memory --thread t --user ada "..."' in first.err
+    refused = told("run", "memory", WHERE, "--user", "bob", "--thread", "t")
+    assert refused.code == 2
+    assert "belongs to user 'ada', not to 'bob'" in refused.err
+    assert told("run", "memory", WHERE, "--thread", "t", "--user", "ada").code == 0
+
+
+def test_what_a_run_remembered_is_drawn_with_its_thread(told: Any) -> None:
+    told("run", "memory", WHERE, "--user", "ada", "--thread", "t")
+    header, *lines = told("draw", "memory", "--thread", "t").out.splitlines()
+    assert header.split("\t") == ["number", "kind", "text", "score", "recency", "importance", "relevance", "cited"]
+    assert [line.split("\t")[0] for line in lines] == ["1", "2"]

@@ -1,0 +1,114 @@
+"""`reflect tree`: the tree of a run as text, and in files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+QUESTION = "Why is reflection useful in AI?"
+EXPORTS = ("--json", "--mermaid", "--html", "--preferences", "--finetune")
+
+
+@pytest.fixture
+def thread(reflect: Any) -> str:
+    """Return the thread of a search that has been run."""
+    assert reflect("run", "lats", QUESTION, "--thread", "t").code == 0
+    return "t"
+
+
+def test_tree_is_printed(reflect: Any, thread: str) -> None:
+    told = reflect("tree", thread)
+    lines = told.out.splitlines()
+    assert told.code == 0
+    assert lines[0].startswith("0 action N=")
+    assert all(" UCT=" in line for line in lines[1:])
+    assert len([line for line in lines if " solved best  " in line]) == 1
+    assert reflect("draw", "lats", "--thread", thread).out == told.out
+
+
+def test_last_search_is_the_default(reflect: Any, thread: str) -> None:
+    assert reflect("run", "reflection", QUESTION).code == 0
+    assert reflect("tree").out == reflect("tree", thread).out
+
+
+def test_exports_go_into_files(reflect: Any, thread: str) -> None:
+    told = reflect("tree", thread, *[word for option in EXPORTS for word in (option, f"out{option}")])
+    assert (told.code, told.out) == (0, "")
+    assert told.err.splitlines() == [f"{option.removeprefix('--')}: out{option}" for option in EXPORTS]
+    assert {path.name for path in Path().iterdir()} == {f"out{option}" for option in EXPORTS}
+    drawn = json.loads(Path("out--json").read_text())
+    assert (drawn["strategy"], drawn["question"], drawn["weight"]) == ("lats", QUESTION, 1.0)
+    assert Path("out--mermaid").read_text().startswith("flowchart LR\n")
+    assert QUESTION in Path("out--html").read_text()
+    for line in Path("out--preferences").read_text().splitlines():
+        assert json.loads(line).keys() == {"prompt", "chosen", "rejected"}
+    (example,) = map(json.loads, Path("out--finetune").read_text().splitlines())
+    assert example["messages"][-1] == {"role": "assistant", "content": drawn["answer"]}
+
+
+def test_export_goes_to_stdout(reflect: Any, thread: str) -> None:
+    told = reflect("tree", thread, "--json", "-", "--html", "page.html")
+    assert json.loads(told.out)["path"][0] == "0"
+    assert told.err == "html: page.html\n"
+
+
+def test_files_are_replaced_only_if_that_is_asked_for(reflect: Any, thread: str) -> None:
+    Path("page.html").write_text("mine")
+    told = reflect("tree", thread, "--json", "data.json", "--html", "page.html")
+    assert (told.code, told.out) == (2, "")
+    assert told.err == "reflect: --html: page.html is there already; add --force to replace it\n"
+    assert Path("page.html").read_text() == "mine"
+    assert not Path("data.json").exists(), "nothing is written if not everything can be"
+    assert reflect("tree", thread, "--html", "page.html", "--force").code == 0
+    assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (["--html", "no/page.html"], "--html: there is no folder no"),
+        (["--json", "."], "--json: . is no file; use - for stdout"),
+        (["--json", ""], "--json: the name of the file is empty"),
+        (["--json", "-", "--mermaid", "-"], "only one of --json, --mermaid can go to stdout (-)"),
+        (["--html", "x" * 300], "cannot be written (File name too long)"),
+        (["--preferences", "p", "--margin", "1"], "--preferences: nothing to write, for no two siblings differ by 1"),
+        (["--preferences", "p", "--pairs", "cousins"], "'--pairs'"),
+        (["--finetune", "f", "--min-score", "2"], "'--min-score'"),
+    ],
+)
+def test_what_cannot_be_written(reflect: Any, thread: str, args: list[str], line: str) -> None:
+    told = reflect("tree", thread, *args)
+    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
+    assert line in told.err
+    assert [*Path().iterdir()] == []
+
+
+def test_unsolved_search_is_no_example_unless_its_score_will_do(reflect: Any) -> None:
+    reflect("run", "lats", QUESTION, "--thread", "u", "--max-expansions", "0")
+    told = reflect("tree", "u", "--finetune", "-")
+    assert told.code == 2
+    assert "--finetune: nothing to write, for the best trajectory is not solved; --min-score takes it" in told.err
+    assert reflect("tree", "u", "--finetune", "-", "--min-score", "0.1").code == 0
+    assert "is not worth 0.99" in reflect("tree", "u", "--finetune", "-", "--min-score", "0.99").err
+
+
+def test_runs_without_a_tree(reflect: Any) -> None:
+    assert "no run has left a tree: make one with" in reflect("tree").err
+    assert "there is no thread x" in reflect("tree", "x").err
+    reflect("run", "reflection", QUESTION, "--thread", "r")
+    told = reflect("tree", "r")
+    assert (told.code, told.out) == (2, "")
+    assert "thread r holds no tree: reflect draw reflection --thread r shows what it holds" in told.err
+    assert "no run has left a tree" in reflect("tree").err
+
+
+def test_terminal_is_not_commanded(reflect: Any, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.md").write_text("# Tides\n\nTides are \x1b[31mred\x1b[0m \u202e useful waves of the sea.\n")
+    reflect("run", "lats", "Why are tides useful?", "--corpus", str(corpus), "--thread", "e")
+    told = reflect("tree", "e")
+    assert told.code == 0
+    assert "\x1b" not in told.out
+    assert "\u202e" not in told.out

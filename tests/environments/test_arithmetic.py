@@ -1,0 +1,151 @@
+"""Arithmetic questions: the steps, how numbers are read, and the reward."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environments.arithmetic import Arithmetic, read_number
+from environments.base import State, Task, Transition
+from prompts.react import EXAMPLES
+from state.errors import Misuse
+from tools.arithmetic import exact
+
+WORLD = Arithmetic()
+TASK: Task = {"id": "a", "question": "A box holds 6 rows of 8 pens. How many are in 2 boxes?", "gold": "96"}
+
+
+async def run(state: State, *actions: str) -> Transition:
+    transition = Transition(state, "")
+    for action in actions:
+        transition = await WORLD.step(transition.state, action)
+        assert transition.valid, transition.observation
+    return transition
+
+
+async def test_a_whole_task() -> None:
+    start = WORLD.start(TASK)
+    counted = await run(start, "calculate: 6 * 8")
+    assert counted[1:] == ("6 * 8 = 48", None, False, True)
+    noted = await run(counted.state, "Question: How many are in\n two boxes? Answer: 2 * 48 = 96")
+    assert noted[1:] == ("Noted.", None, False, True)
+    assert WORLD.public(noted.state) == (
+        f"Question: {TASK['question']}\ncalculate: 6 * 8 = 48\nQuestion: How many are in two boxes? Answer: 2 * 48 = 96"
+    )
+    assert WORLD.answer(noted.state) == ""
+    end = await run(noted.state, "Answer: 96 pens")
+    assert end[1:] == ("Finished.", 1.0, True, True)
+    assert WORLD.answer(end.state) == "96 pens"
+    assert (await run(noted.state, "Answer: 48")).reward == 0.0
+    assert (await WORLD.step(end.state, "Answer: 96")).observation.startswith("The task has ended")
+
+
+async def test_without_the_right_answer_there_is_no_reward() -> None:
+    task: Task = {"id": "a", "question": TASK["question"]}
+    end = await run(WORLD.start(task), "Answer: 96")
+    assert (end.reward, end.done, WORLD.score(task, "96")) == (None, True, {})
+
+
+async def test_calculations_are_exact_and_a_wrong_result_is_not_believed() -> None:
+    for action, told in {
+        "calculate: 0.1 + 0.2 = 0.4": "0.1 + 0.2 = 0.3",
+        "Calculate: $1,200 / 7": "1200 / 7 = 1200/7 (about 171.429)",
+        "calculate:\N{MINUS SIGN}3 \N{MULTIPLICATION SIGN} 4": "-3 \N{MULTIPLICATION SIGN} 4 = -12",
+    }.items():
+        assert (await run(WORLD.start(TASK), action)).observation == told
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        ("calculate: six", "'six' is no arithmetic expression."),
+        ("calculate: 1 / 0", "Division by zero is not possible."),
+        ("calculate: 9 ** 9 ** 9", "The numbers become too large."),
+        ("Answer: plenty", "The answer must be a number."),
+        ("Answer:", "The answer must be a number."),
+        ("Question: How many?", "This is no step that can be read."),
+        ("Question: How many? Answer:", "This is no step that can be read."),
+        ("96", "This is no step that can be read."),
+    ],
+)
+async def test_what_is_wrong_is_refused_with_the_reason(action: str, why: str) -> None:
+    state = WORLD.start(TASK)
+    refused = await WORLD.step(state, action)
+    assert refused.observation.startswith(why)
+    assert refused.observation.endswith(f"Legal actions: {WORLD.actions}.")
+    assert (refused.state, refused.reward, refused.done, refused.valid) == (state, None, False, False)
+
+
+READ = {
+    "48": "48",
+    "48.0": "48",
+    "$48": "48",
+    "1,000": "1000",
+    "$1,234,567.50": "1234567.5",
+    "48%": "48",
+    "It is 48 metres.": "48",
+    "of 60 apples, 48.": "48",
+    "#### 48": "48",
+    "**48**": "48",
+    "\\boxed{48}": "48",
+    "6 * 8 = 48": "48",
+    "6 * 8": "48",
+    "x = 96 / 2": "48",
+    "48 = x": "48",
+    "about 3/4": "0.75",
+    "-5": "-5",
+    "\N{MINUS SIGN}5 degrees": "-5",
+    "\N{EURO SIGN}2.50": "2.5",
+    "a range of 3-4": "4",
+    "": None,
+    "none": None,
+    "A4": None,
+    "1/0": None,
+    "1,5": None,
+    "9" * 2_000: None,
+}
+
+
+@pytest.mark.parametrize(("text", "number"), READ.items())
+def test_numbers_are_read_as_they_are_written(text: str, number: str | None) -> None:
+    read = read_number(text)
+    assert (None if read is None else exact(read)) == number
+    if number is not None:
+        assert WORLD.score({**TASK, "gold": number}, text) == {"correct": 1.0}
+        assert WORLD.score({**TASK, "gold": "7"}, text) == {"correct": 0.0}
+
+
+@given(st.text(max_size=200))
+def test_every_text_is_an_answer(text: str) -> None:
+    assert WORLD.score(TASK, text)["correct"] in (0, 1)
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-(10**9), max_value=10**9))
+def test_every_number_is_read_back(number: Any) -> None:
+    assert read_number(f"It comes to {number:,} in all.") == read_number(f"{number}") == read_number(f"${number:,}")
+
+
+def test_equivalent_actions() -> None:
+    assert WORLD.same("Answer: $48.00 ") == WORLD.same("answer: 6 * 8") == "answer:48"
+    assert WORLD.same("calculate: 6 * 8 = 48") == WORLD.same("Calculate:6*8") != WORLD.same("calculate: 8 * 6")
+    assert WORLD.same("Question: How  many? Answer: 2") == WORLD.same("question: how many? answer: 2")
+
+
+def test_a_right_answer_that_is_no_number_is_refused() -> None:
+    with pytest.raises(Misuse, match="must be a number"):
+        WORLD.start({**TASK, "gold": "many"})
+
+
+async def test_the_example_of_the_agent_is_what_happens() -> None:
+    lines = EXAMPLES["arithmetic"].strip().split("\n")
+    acted = [line.partition(": ")[2] for line in lines if line.startswith("Action ")]
+    told = [line.partition(": ")[2] for line in lines if line.startswith("Observation ")]
+    task: Task = {"id": "e", "question": lines[1].removeprefix("Question: "), "gold": "43"}
+    state = WORLD.start(task)
+    assert WORLD.public(state) == lines[1]
+    for action, observation in zip(acted, [*told, "Finished."], strict=True):
+        transition = await WORLD.step(state, action)
+        assert transition.observation == observation
+        state = transition.state
+    assert transition.reward == 1

@@ -1,0 +1,245 @@
+"""Best of N: trajectories that know nothing of each other, and a judge that reads whole answers only."""
+
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from tenacity import wait_none
+
+from graphs.best_of_n import graph
+from models.providers import close_models
+from search.base import ROOT, depth_of
+from state.searching import BestOfNContext
+from testing.clock import virtually
+from testing.fake import FakeChatModel, FakeChatModelWithoutN
+from testing.script import Reply, Request, ToolUse
+from tests.graphs.lats_scripts import QUESTION, judged, kind
+
+GAME: dict[str, Any] = {"messages": [("user", "1 2 3 4")]}
+
+
+@pytest.fixture(autouse=True)
+async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Retries that do not wait, and no connection left open."""
+    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    yield
+    await close_models()
+
+
+async def run(model: Any, given: Any = QUESTION, **settings: Any) -> Any:
+    made = model if isinstance(model, FakeChatModelWithoutN) else FakeChatModel(reply=model)
+    context = BestOfNContext.model_validate({"search": "local", **settings, "model": made})
+    return await graph.ainvoke(given, context=context)
+
+
+def taken(request: Request) -> int:
+    return sum(message.type == "tool" for message in request.messages)
+
+
+def searching(
+    times: int, score: Callable[[str], float] = lambda _: 0.5, solved: float = 2.0
+) -> Callable[[Request], Reply]:
+    """A model that searches so many times before it answers, differently in each trajectory."""
+
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            answer = request.text.rpartition("<answer>\n")[2].partition("\n")[0]
+            return judged(score(answer), score(answer) >= solved)
+        name = f"{request.index} {request.attempt} {request.key[:6]}"
+        if taken(request) < times and request.tool_choice != "none":
+            return ToolUse("search", {"query": f"reflection {name}"})
+        return f"answer {name}"
+
+    return reply
+
+
+def kinds(model: FakeChatModelWithoutN) -> Counter[str]:
+    return Counter(kind(request) for request in model.calls)
+
+
+# What it costs
+
+
+@pytest.mark.parametrize(("model_type", "calls"), [(FakeChatModel, 26), (FakeChatModelWithoutN, 30)])
+async def test_a_question_that_is_never_solved_costs_a_call_a_step_and_one_an_answer(
+    model_type: type[FakeChatModelWithoutN], calls: int
+) -> None:
+    """At the defaults: 5 trajectories of 5 steps; where the provider takes n, one request for the first step of all."""
+
+    model = model_type(reply=searching(100))
+    state = await graph.ainvoke(QUESTION, context=BestOfNContext(model=model))
+    assert state["usage"]["model_calls"] == len(model.calls) == calls
+    assert kinds(model)["judge"] == 5
+    assert state["outcome"] == {"status": "exhausted", "reason": "all trajectories have ended"}
+    assert Counter(depth_of(key) for key in state["tree"]) == {0: 1, **dict.fromkeys(range(1, 6), 5)}
+    assert {one["kind"] for key, one in state["tree"].items() if depth_of(key) == 5} == {"answer"}
+
+
+@pytest.mark.parametrize(("parallel", "seconds"), [(1, 1 + 5 * 2), (5, 1 + 2), (8, 1 + 2)])
+def test_trajectories_run_at_once(parallel: int, seconds: int) -> None:
+    model = FakeChatModel(reply=searching(1), latency=1.0)
+    state, passed = virtually(run(model, parallel=parallel, search="none"))
+    assert passed == seconds
+    assert len(state["tree"]) == 1 + 5 + 5
+
+
+async def test_only_answers_are_judged_and_each_once() -> None:
+    model = FakeChatModel(reply=searching(2))
+    state = await run(model)
+    judges = [request.last.count("<answer>") for request in model.calls if request.schema]
+    assert judges == [1] * 5
+    scored = {one["kind"] for one in state["tree"].values() if one["score"] is not None}
+    assert scored == {"answer"}
+    assert state["stats"][ROOT]["visits"] == 5
+
+
+# Independence
+
+
+@pytest.mark.parametrize("parallel", [1, 8])
+async def test_trajectories_that_begin_alike_share_that_step_and_part_where_they_differ(parallel: int) -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return judged(0.5)
+        if taken(request) == 0:
+            return ToolUse("search", {"query": "the same"})
+        if taken(request) == 1:
+            return ToolUse("search", {"query": f"reflection {request.index % 2}"})
+        return f"answer {request.index}"
+
+    model = FakeChatModel(reply=reply)
+    state = await run(model, parallel=parallel)
+    counts = {key: one.get("samples", 1) for key, one in state["tree"].items() if key != ROOT}
+    assert counts == {"0.0": 5, "0.0.0": 3, "0.0.1": 2} | {f"0.0.0.{i}": 1 for i in range(3)} | {
+        f"0.0.1.{i}": 1 for i in range(2)
+    }
+    assert [request.n for request in model.calls if kind(request) == "sample"] == [5, 5, 3, 2]
+    assert kinds(model)["judge"] == 5
+
+
+async def test_no_trajectory_sees_anything_of_another() -> None:
+    model = FakeChatModel(reply=searching(2))
+    state = await run(model)
+    for request in model.calls:
+        queries = re.findall(
+            r'"query": "reflection (\d) ', str([getattr(m, "tool_calls", None) for m in request.messages])
+        )
+        assert len(set(queries)) <= 1
+    assert all("<critique>" not in request.text for request in model.calls)
+    assert state["lessons"] == []
+
+
+async def test_the_best_answer_wins_and_an_accepted_one_ends_the_run() -> None:
+    best = await run(searching(0, lambda answer: int(answer.split()[1]) / 10))
+    assert best["answer"].startswith("answer 4")
+    assert best["outcome"]["status"] == "exhausted"
+    model = FakeChatModel(reply=searching(1, lambda _: 0.9, solved=0.9))
+    first = await run(model, parallel=1)
+    assert (first["outcome"]["status"], len(model.calls)) == ("solved", 3), "one trajectory has come to its end"
+
+
+async def test_answers_of_the_same_step_may_be_judged_together() -> None:
+    model = FakeChatModel(
+        reply=lambda request: (
+            {"judgements": [judged(i / 10) for i in range(5)]} if request.schema else f"answer {request.index}"
+        )
+    )
+    state = await run(model, grading="together")
+    assert len(model.calls) == 2
+    assert state["answer"] == "answer 4"
+
+
+# Environments
+
+
+PLAYED = ["1 + 2 = 3 (left: 3 3 4)", "3 + 3 = 6 (left: 4 6)", "4 * 6 = 24 (left: 24)", "Answer: (1 + 2 + 3) * 4"]
+
+
+def player(winner: int) -> Callable[[Request], Reply]:
+    """Plays well in the trajectory of this number, and else such that no other trajectory meets it."""
+
+    def reply(request: Request) -> Reply:
+        done = request.last.count("\nObservation ")
+        if done == 0:
+            return f"Action: {PLAYED[0] if request.index == winner else f'{request.index} * 2'}"
+        return f"Action: {PLAYED[done]}"
+
+    return reply
+
+
+async def test_an_environment_rewards_and_no_judge_is_asked() -> None:
+    model = FakeChatModel(reply=player(winner=3))
+    state = await run(model, GAME, environment="game24")
+    assert (state["outcome"]["status"], state["reward"]) == ("solved", 1)
+    assert kinds(model)["judge"] == 0
+
+
+async def test_what_is_wrong_with_the_steps_is_told_where_no_trajectory_has_come_to_an_answer() -> None:
+    state = await run(player(winner=-1), GAME, environment="game24")
+    reason = state["outcome"]["reason"]
+    assert reason.startswith("all trajectories have ended; steps refused: 5, the last one because ")
+    assert "Legal actions" in reason
+    assert "\n" not in reason
+
+
+# Limits and faults
+
+
+@pytest.mark.parametrize("limit", range(1, 11))
+@pytest.mark.parametrize("model_type", [FakeChatModel, FakeChatModelWithoutN])
+async def test_where_the_calls_do_not_suffice_for_all_trajectories_the_limit_is_the_reason(
+    model_type: type[FakeChatModelWithoutN], limit: int
+) -> None:
+    model = model_type(reply=searching(0))
+    state = await run(model, max_model_calls=limit, n=10)
+    assert len(model.calls) <= limit
+    assert f"max_model_calls={limit} " in state["outcome"]["reason"]
+    assert (state["outcome"]["status"], bool(state["answer"])) == ("limit_reached", True)
+
+
+async def test_a_call_that_always_fails_is_tried_three_times_and_is_the_reason() -> None:
+    def reply(request: Request) -> Reply:
+        if request.tool_choice == "none":
+            return "as well as I can"
+        return judged(0.5) if request.schema else ToolUse("search", '{"broken')
+
+    state = await run(reply)
+    assert state["usage"]["tool_errors"] == 3
+    assert state["outcome"]["reason"] == (
+        "all trajectories have ended; steps refused: 5, the last one because this step was taken on the way here, and "
+        "failed: The tool search was not run: its arguments are no valid JSON object. Call it again with valid JSON."
+    )
+    assert (state["outcome"]["status"], state["answer"]) == ("exhausted", "as well as I can")
+
+
+async def test_an_attempt_at_an_answer_that_fails_too_is_named() -> None:
+    state = await run(lambda request: ToolUse("no_such_tool", {}))
+    assert (state["outcome"]["status"], state["answer"]) == ("failed", None)
+    assert state["outcome"]["reason"].endswith(
+        "no answer could be had: the model called a tool where it had to write text"
+    )
+
+
+async def test_a_depth_at_which_nobody_has_answered_is_named() -> None:
+    state = await run(
+        lambda request: (
+            judged(0.5) if request.schema else [ToolUse("search", {"query": f"{request.key} {request.index}"})]
+        ),
+        n=3,
+        max_depth=2,
+    )
+    assert "nodes without an answer at max_depth=2: 3" in state["outcome"]["reason"]
+
+
+async def test_a_judge_that_always_fails_is_named_and_costs_no_answer() -> None:
+    state = await run(lambda request: "no form" if request.schema else f"answer {request.index}")
+    assert state["outcome"]["status"] == "exhausted"
+    assert "no valid Judgement in 3 attempts" in state["outcome"]["reason"]
+    assert state["answer"] == "answer 0"
+
+
+async def test_the_same_seed_gives_the_same_tree() -> None:
+    first, again = [await run(searching(1), seed=3, parallel=1) for _ in range(2)]
+    assert (first["stats"], first["log"], first["answer"]) == (again["stats"], again["log"], again["answer"])

@@ -1,0 +1,513 @@
+"""Reasoning via planning: what is foreseen and when, rewards, the weighing of answers, and who has the last word."""
+
+import itertools
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+
+from environments.base import Task
+from environments.blocksworld import Blocksworld
+from environments.blocksworld_rows import read_task
+from graphs.rap import builder, graph
+from models.providers import close_models
+from state.searching import RapContext
+from testing.fake import FakeChatModel, FakeChatModelWithoutN
+from testing.openai_server import OpenAIServer
+from testing.script import Reply, Request, likely
+from tests.graphs.rap_scripts import blocks_of, foreseen, planner, proposed, scored, tagged
+from tests.replays.records import load
+
+QUESTION = {"messages": [("user", "How many eggs does Ann sell?")]}
+FINAL = "Now we can answer the question: How many eggs does Ann sell?"
+Asked = dict[str, Any]
+
+
+async def run(reply: Any, given: Any = QUESTION, **settings: Any) -> tuple[Any, FakeChatModel]:
+    model = settings.pop("model", None) or FakeChatModel(reply=reply)
+    context = RapContext.model_validate({"model": model, "search": "none", **settings})
+    return await graph.ainvoke(given, context=context), model
+
+
+def kinds(model: FakeChatModelWithoutN) -> Counter[str]:
+    """How often the model was asked to propose, to predict, to rate, and for the answer."""
+    return Counter(map(kind, model.calls))
+
+
+def kind(request: Request) -> str:
+    if request.schema:
+        return "rate"
+    words = {"Write": "propose", "List": "propose", "Answer": "predict", "Predict": "predict"}
+    return next((words[line.split(" ")[0]] for line in request.last.splitlines() if line.split(" ")[0] in words), "end")
+
+
+def eggs(request: Request) -> Reply:
+    """Two ways to ask, `a` and `b`, which lead to 12 and 13; `a` is the more useful one, and the surer."""
+    if request.schema:
+        return scored(request, {"way a": 0.64, "way b": 0.36, "Now": 0.81})
+    if kind(request) == "propose":
+        return FINAL if tagged("asked", request.last) else f"Sub-question 1: Which way {'ab'[request.index % 2]}?"
+    if "whole question" in request.last:
+        return f"Well.\nAnswer: {12 if 'way a' in request.last else 13} eggs"
+    sure = "way a" in request.last or request.index % 2 == 0
+    return f"Let me see.\nAnswer: {'four' if sure else 'five'}"
+
+
+async def test_a_question_is_answered_by_way_of_sub_questions() -> None:
+    out, model = await run(eggs, n=2, confidence_samples=4, max_rollouts=2)
+    tree = out["tree"]
+    assert {key: step.get("action") for key, step in tree.items()} == {
+        "0": None,
+        "0.0": "Which way a?",
+        "0.1": "Which way b?",
+        "0.0.0": FINAL,
+        "0.1.0": FINAL,
+    }
+    assert [tree[key].get("observation") for key in ("0.0", "0.1", "0.0.0")] == ["four", "four", "12 eggs"]
+    assert tree["0.0"]["terms"] == {"r0": 0.64, "r1": 1.0}
+    assert tree["0.1"]["terms"] == {"r0": 0.36, "r1": 0.5}
+    assert [tree[key]["score"] for key in ("0.0", "0.1", "0.0.0")] == pytest.approx([0.8, 0.18**0.5, 0.9])
+    assert out["outcome"] == {"status": "exhausted", "reason": "no leaf is left that could be expanded"}
+    assert kinds(model) == {"propose": 3, "rate": 3, "predict": 4}
+
+
+async def test_the_answers_of_all_paths_are_weighed() -> None:
+    """A path weighs the mean of its rewards: (0.8 + 0.9) / 2, and (sqrt 0.18 + 0.9) / 2."""
+    out, _ = await run(eggs, n=2, confidence_samples=4, max_rollouts=2)
+    one, other = (0.8 + 0.9) / 2, (0.18**0.5 + 0.9) / 2
+    assert out["weights"] == [
+        {
+            "answer": "12 eggs",
+            "node": "0.0.0",
+            "paths": 1,
+            "weight": pytest.approx(one),
+            "share": pytest.approx(one / (one + other)),
+        },
+        {
+            "answer": "13 eggs",
+            "node": "0.1.0",
+            "paths": 1,
+            "weight": pytest.approx(other),
+            "share": pytest.approx(other / (one + other)),
+        },
+    ]
+    assert out["answer"] == "12 eggs"
+    assert out["stats"]["0"]["total"] == pytest.approx(one + other)
+    assert out["stats"]["0"]["best"] == pytest.approx(one)
+
+
+async def test_many_light_paths_outweigh_a_heavy_one() -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return scored(request, {"Which 0": 1.0, "Which": 0.5, "Now": 1.0})
+        if kind(request) == "propose":
+            return FINAL if tagged("asked", request.last) else f"Which {request.index}?"
+        if "whole question" in request.last:
+            return "Answer: The wrong one." if "Which 0" in request.last else "So. Answer:\nthe right one"
+        return "Answer: yes"
+
+    out, _ = await run(reply, n=3, min_paths=9)
+    assert out["answer"] == "the right one"
+    assert [(each["paths"], each["node"]) for each in out["weights"]] == [(2, "0.1.0"), (1, "0.0.0")]
+    assert out["weights"][1]["weight"] > out["weights"][0]["weight"] / 2
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("Answer: 12", "12"),
+        ("3 * 4 = 12\n**Answer:** 12", "12"),
+        (
+            "So the answer: hm.\nFinal Answer: 12\n\nReferences:\n[1] x\nAnswer: no",
+            "12\n\nReferences:\n[1] x\nAnswer: no",
+        ),
+        ("It is 12. Answer: 12", "12"),
+        ("It is 12.", "It is 12."),
+        ("Answer:", "Answer:"),
+    ],
+)
+async def test_answers_are_read_as_models_write_them(said: str, answer: str) -> None:
+    out, _ = await run(lambda request: said if "whole question" in request.last else eggs(request), n=1, max_rollouts=1)
+    assert out["answer"] == answer
+
+
+async def test_paths_that_agree_end_the_search() -> None:
+    def reply(request: Request) -> Reply:
+        return "Answer: 12 eggs." if "whole question" in request.last else eggs(request)
+
+    out, _ = await run(reply, n=2, min_paths=2)
+    assert out["outcome"] == {"status": "solved", "reason": "2 of 2 paths agree on the answer, with 100% of the weight"}
+    assert (out["answer"], [each["paths"] for each in out["weights"]]) == ("12 eggs.", [2])
+    assert (await run(reply, n=2, min_paths=3))[0]["outcome"]["status"] == "exhausted"
+
+
+async def test_nothing_is_foreseen_before_a_rollout_comes_by() -> None:
+    out, model = await run(eggs, n=2, max_rollouts=1)
+    assert [key for key, step in out["tree"].items() if step["score"] is None] == ["0", "0.1"]
+    assert kinds(model) == {"propose": 2, "rate": 2, "predict": 2}
+    assert out["usage"]["model_calls"] == 6
+
+
+@pytest.mark.parametrize(("alpha", "score"), [(0.0, 0.5), (1.0, 0.36), (0.25, 0.36**0.25 * 0.5**0.75)])
+async def test_alpha_is_the_part_of_the_action(alpha: float, score: float) -> None:
+    out, _ = await run(eggs, n=2, confidence_samples=4, max_rollouts=2, alpha=alpha)
+    assert out["tree"]["0.1"]["score"] == pytest.approx(score)
+
+
+async def test_the_last_step_before_the_greatest_depth_is_the_question_itself() -> None:
+    def endless(request: Request) -> Reply:
+        if request.schema:
+            return scored(request, {})
+        asks = kind(request) == "propose"
+        return f"What about {len(tagged('asked', request.last))}?" if asks else "Answer: so"
+
+    out, model = await run(endless, max_depth=3, n=1, max_rollouts=1)
+    assert [step.get("action") for step in out["tree"].values()] == [None, "What about 0?", "What about 1?", FINAL]
+    assert (out["answer"], out["tree"]["0.0.0.0"]["terms"]["r0"]) == ("so", 1.0)
+    assert kinds(model) == {"propose": 2, "rate": 2, "predict": 3}, "where there is no choice, nobody is asked"
+
+
+async def test_a_sub_question_is_not_asked_twice_on_a_path() -> None:
+    def stubborn(request: Request) -> Reply:
+        if request.schema:
+            return scored(request, {})
+        return "1. What is  an egg?" if kind(request) == "propose" else "Answer: so"
+
+    out, _ = await run(stubborn, n=3)
+    assert [step.get("action") for step in out["tree"].values()] == [None, "What is  an egg?", FINAL]
+    assert out["tree"]["0.0"]["samples"] == 3
+
+
+async def test_what_is_the_same_in_prompts_stands_first_byte_for_byte() -> None:
+    _, model = await run(eggs, n=2, max_rollouts=2)
+    texts = [[message.text for message in request.messages] for request in model.calls if not request.schema]
+    assert len({(system, question) for system, question, _ in texts}) == 1
+    known = [text.rpartition("</answer>")[0] for _, _, text in texts]
+    assert all(any(other.startswith(text) for other in known) for text in known)
+
+
+async def test_what_is_found_for_a_sub_question_is_shown_where_it_is_answered(tmp_path: Path) -> None:
+    (tmp_path / "hens.md").write_text("# Hens\n\nA hen that goes her own way a day lays eggs which Ann sells.\n")
+    out, model = await run(eggs, n=2, search="local", corpus=str(tmp_path))
+    shown = [tagged("observation", request.last) for request in model.calls if kind(request) == "predict"]
+    assert all(len(each) == 1 and "corpus:hens.md" in each[0] for each in shown)
+    assert not any("corpus:" in request.text for request in model.calls if kind(request) != "predict")
+    assert out["usage"]["tool_calls"] == len(shown)
+
+
+# The likelihood of actions
+
+
+def loud(request: Request) -> Reply:
+    """Like `eggs`, with log-probabilities."""
+    said = eggs(request)
+    return likely(said, 0.25 if "way b" in said else 0.5) if isinstance(said, str) else said
+
+
+@pytest.mark.wire
+async def test_log_probabilities_of_the_provider_are_the_likelihood(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    async with OpenAIServer(loud) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        context = RapContext(model="openai:gpt-4.1", search="none", n=2, max_rollouts=1)
+        out = await graph.ainvoke(QUESTION, context=context)
+        asked = {kind(request): exchange.body for request, exchange in zip(server.calls, server.requests, strict=True)}
+    await close_models()
+    assert {key: step["terms"]["r0"] for key, step in out["tree"].items() if key != "0"} == {
+        "0.0": pytest.approx(0.5),
+        "0.1": pytest.approx(0.25),
+        "0.0.0": pytest.approx(0.5),
+    }
+    assert asked.keys() == {"propose", "predict"}, "no judge is asked"
+    assert asked["propose"]["logprobs"] is True
+    assert "logprobs" not in asked["predict"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "rated", "r0"),
+    [
+        ({}, 0, [0.5, 0.25]),
+        ({"action_reward": "judge"}, 1, [0.64, 0.36]),
+        ({"action_reward": "judge", "grading": "each"}, 2, [0.64, 0.36]),
+        ({"action_reward": "likelihood"}, 0, [0.5, 0.25]),
+        ({"action_reward": "likelihood", "n": 3, "max_expansions": 1, "plain": True}, 0, [2 / 3, 1 / 3]),
+    ],
+)
+async def test_who_says_how_likely_or_useful_a_step_is(settings: Asked, rated: int, r0: list[float]) -> None:
+    script = eggs if settings.pop("plain", False) else loud
+    out, model = await run(script, **{"n": 2, "max_expansions": 1, **settings})
+    assert [out["tree"][key]["terms"]["r0"] for key in ("0.0", "0.1")] == pytest.approx(r0)
+    assert kinds(model)["rate"] == rated
+
+
+async def test_without_n_each_sample_is_a_request_of_its_own() -> None:
+    count = itertools.count()
+
+    def reply(request: Request) -> Reply:
+        if kind(request) == "propose" and not tagged("asked", request.last):
+            return f"Which way {'ab'[next(count) % 2]}?"
+        return eggs(request)
+
+    model = FakeChatModelWithoutN(reply=reply)
+    out, _ = await run(None, model=model, n=2, max_rollouts=1)
+    assert kinds(model) == {"propose": 4, "rate": 2, "predict": 6}
+    assert out["usage"]["model_calls"] == 12
+
+
+async def test_a_judge_that_rates_too_few_is_told_so() -> None:
+    def reply(request: Request) -> Reply:
+        return {"scores": [0.5]} if request.schema else eggs(request)
+
+    out, _ = await run(reply, n=2)
+    assert out["outcome"]["status"] == "exhausted"
+    assert "there are 2 candidates, but 1 scores" in out["outcome"]["reason"]
+    assert out["answer"] == "13 eggs", "it is asked for from where the search stands"
+
+
+# Arithmetic
+
+
+def task(question: str = "3 hens lay 16 eggs each. How many?", **more: Any) -> dict[str, Any]:
+    made = {"id": "t", "question": question, **more}
+    return {"messages": [("user", question)], "task": made}
+
+
+@pytest.mark.parametrize(("given", "status", "reward"), [({}, "solved", None), ({"gold_reward": True}, "solved", 1.0)])
+async def test_arithmetic_is_answered_with_a_number(given: Asked, status: str, reward: float | None) -> None:
+    def reply(request: Request) -> Reply:
+        if "whole question" in request.last:
+            return f"3 * 16 = 48\nAnswer: {['48', '48.0', '$48', '49'][request.index]}"
+        return eggs(request)
+
+    settings = {"environment": "arithmetic", "n": 2, "confidence_samples": 4, "min_paths": 2, **given}
+    out, model = await run(reply, task(gold="48"), **settings)
+    assert (out["outcome"]["status"], out["reward"], out["answer"]) == (status, reward, "48")
+    assert out["tree"]["0.0.0"]["terms"]["r1"] == 0.75
+    assert not any("gold" in str(request.messages) for request in model.calls)
+    assert ("right answer" in out["outcome"]["reason"]) == (reward is not None)
+
+
+async def test_an_answer_that_is_no_number_is_none() -> None:
+    def reply(request: Request) -> Reply:
+        return "Answer: many" if "whole question" in request.last else eggs(request)
+
+    out, _ = await run(reply, task(), environment="arithmetic", n=2)
+    ends = [step for step in out["tree"].values() if step["depth"] == 2]
+    assert [(end["kind"], end["score"], end["critique"][:30]) for end in ends] == [
+        ("action", 0.0, "The answer must be a number. L")
+    ] * 2
+    assert out["weights"] == []
+
+
+# Plans
+
+
+async def solved(row: Any, reply: Any, **settings: Any) -> tuple[Any, FakeChatModel]:
+    made = row if "data" in row else read_task(row)
+    given = {"messages": [("user", "Build it.")], "task": made}
+    return await run(reply, given, environment="blocksworld", **settings)
+
+
+TOWER: Task = {
+    "id": "b",
+    "question": "",
+    "data": {
+        "init": ["on red blue", "ontable blue", "ontable white", "clear red", "clear white", "handempty"],
+        "goal": ["on blue red", "on red white"],
+    },
+}
+PLAN = """unstack the red block from on top of the blue block
+stack the red block on top of the white block
+pick up the blue block
+stack the blue block on top of the red block"""
+
+
+@pytest.mark.parametrize("settings", [{}, {"parallel": 8}, {"aggregate": "mean", "seed": 1}])
+async def test_recorded_tasks_are_solved_in_the_head(recorded: Path, settings: Asked) -> None:
+    rows = load(recorded, "bench_rap_blocksworld")
+    for row in rows[:: len(rows) // 4]:
+        out, model = await solved(row, planner(), **settings)
+        assert out["outcome"]["status"] == "solved"
+        assert Blocksworld().score(read_task(row), out["answer"]) == {"solved": 1.0, "optimal": 1.0}
+        assert out["reward"] == 1.0
+        if "parallel" not in settings:
+            assert kinds(model) == {"propose": row["steps"], "predict": row["steps"]}
+            assert out["usage"]["tool_calls"] == row["steps"], "actions are carried out at the end of the path"
+
+
+async def test_what_a_model_foresees_is_the_state_of_a_step_until_the_path_ends() -> None:
+    out, model = await solved(TOWER, planner(), n=2)
+    assert out["answer"] == PLAN
+    *steps, end = [step for step in out["tree"].values() if "observation" in step]
+    assert all(step["observation"].startswith("Now: ") and "state" not in step for step in steps)
+    assert (end["observation"], end["state"]["plan"]) == ("The goal is reached.", PLAN.split("\n"))
+    assert {len(tagged("state", request.last)) for request in model.calls} == {1}
+    assert "The hand holds one block at most" in model.calls[0].messages[0].text
+
+
+async def test_a_model_that_sees_the_goal_too_early_is_refuted() -> None:
+    def eager(request: Request) -> str:
+        told = foreseen(request)
+        return told.replace("Done: no", "Done: yes") if "white" in tagged("action", request.last)[0] else told
+
+    out, _ = await solved(TOWER, planner(0.5, eager), n=4, max_rollouts=30, max_model_calls=300)
+    ends = [step for step in out["tree"].values() if step.get("done")]
+    refuted = [end for end in ends if end.get("reward") == 0.0]
+    assert refuted
+    assert all(end["score"] == 0.0 and end["kind"] == "action" for end in refuted)
+    assert "Of the goal, " in refuted[0]["observation"]
+
+
+async def test_a_model_that_never_sees_the_goal_is_corrected_at_the_greatest_depth() -> None:
+    def blind(request: Request) -> str:
+        return foreseen(request).replace("Done: yes", "Done: no")
+
+    out, _ = await solved(TOWER, planner(1.0, blind), max_depth=4, n=2)
+    assert (out["outcome"]["status"], out["answer"]) == ("solved", PLAN)
+    assert out["reward"] == 1.0
+
+
+async def test_a_model_that_knows_no_world_is_survived() -> None:
+    def lost(request: Request) -> str:
+        return f"{Blocksworld().public(blocks_of(request))}\nThere are {len(request.last)} signs.\nDone: no"
+
+    out, _ = await solved(TOWER, planner(1.0, lost), max_depth=3, max_rollouts=4)
+    assert out["outcome"]["reason"] == "max_rollouts=4 reached"
+    assert (out["reward"], out["answer"]) == (0.0, "pick up the red block")
+    assert {end["reward"] for end in out["tree"].values() if end.get("done")} == {0.0}
+    assert any("Not possible" in end["observation"] for end in out["tree"].values() if end.get("done"))
+
+
+async def test_steps_that_are_impossible_or_lead_back_end_a_path() -> None:
+    def reply(request: Request) -> Reply:
+        if "Predict" in request.last:
+            return foreseen(request)
+        if not tagged("state", request.last) or "Nothing more" in request.last:
+            return "I do not know."
+        held = "holding the white" in request.last
+        return likely("put down the white block" if held else "pick up the white block\npick up the blue block", 0.5)
+
+    out, _ = await solved(TOWER, reply)
+    told = {step["action"]: (step["score"], step["critique"]) for step in out["tree"].values() if step.get("done")}
+    assert told == {
+        "put down the white block": (0.0, "It leads back to where the path has been."),
+        "pick up the blue block": (0.0, "By its own prediction this step is not possible."),
+    }
+    assert out["outcome"] == {"status": "exhausted", "reason": "no leaf is left that could be expanded"}
+
+
+async def test_equal_actions_are_merged_and_keep_the_higher_likelihood() -> None:
+    def reply(request: Request) -> Reply:
+        if "Predict" in request.last:
+            return foreseen(request)
+        return likely("- (pick-up white)\n- Pick up the white block.\n- unstack red blue", 0.25, 0.5, 0.25)
+
+    out, _ = await solved(TOWER, reply, max_expansions=1)
+    actions = [(step["action"], step["terms"], step.get("samples")) for key, step in out["tree"].items() if key != "0"]
+    assert actions == [
+        ("(pick-up white)", {"r0": pytest.approx(0.5)}, 2),
+        ("unstack red blue", {"r0": pytest.approx(0.25)}, None),
+    ]
+
+
+async def test_a_state_that_is_reached_twice_is_thought_through_once() -> None:
+    """Three blocks on the table: the same towers are built in many ways, and torn down again in others."""
+    flat = [*(f"{fact} {block}" for fact in ("ontable", "clear") for block in ("red", "blue", "white")), "handempty"]
+    crossing: Task = {"id": "c", "question": "", "data": {"init": flat, "goal": ["on red blue", "on blue white"]}}
+
+    def wandering(request: Request) -> Reply:
+        if "Predict" in request.last:
+            return foreseen(request)
+        return likely("\n".join(action for action, _ in proposed(request)), 0.5)
+
+    settings: Asked = {"n": 9, "max_depth": 20, "max_rollouts": 100, "max_model_calls": 500, "exploration_weight": 3}
+    out, model = await solved(crossing, wandering, **settings)
+    asked = [request.last for request in model.calls]
+    assert len(asked) == len(set(asked)), "no question is put twice"
+    states = Counter(step["observation"] for step in out["tree"].values() if not step.get("done") and step["score"])
+    assert max(states.values()) > 1
+
+
+# The run
+
+
+async def test_events_tell_each_node_once_and_then_what_became_of_it() -> None:
+    model = FakeChatModel(reply=eggs)
+    context = RapContext(model=model, search="none", n=2)
+    events = [event async for event in graph.astream(QUESTION, context=context, stream_mode="custom")]
+    nodes = [event["id"] for event in events if event["event"] == "node"]
+    judged = [event for event in events if event["event"] == "judged"]
+    assert sorted(nodes) == sorted(set(nodes)) == ["0", "0.0", "0.0.0", "0.1", "0.1.0"]
+    assert [(event["id"], event["kind"]) for event in judged] == [
+        ("0.0", "action"),
+        ("0.0.0", "answer"),
+        ("0.1", "action"),
+        ("0.1.0", "answer"),
+    ]
+    assert sum(event["calls"] for event in events if event["event"] == "visited") == len(model.calls)
+
+
+async def test_the_same_seed_gives_the_same_tree_whenever_replies_arrive() -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return {"scores": [len(each) % 7 / 7 for each in tagged("candidate", request.text)]}
+        if kind(request) == "propose":
+            return FINAL if request.index == 3 else f"Which {(request.seed or 0) + request.index} {request.key[:4]}?"
+        return f"Answer: {request.index % 2} {request.key[:4]}"
+
+    trees = []
+    for seed, latency in ((1, 0.0), (1, lambda request: 0.001 * (len(request.text) % 3)), (2, 0.0)):
+        model = FakeChatModel(reply=reply, latency=latency)
+        out, _ = await run(None, model=model, seed=seed, max_rollouts=4)
+        trees.append((out["tree"], out["stats"], out["weights"]))
+    assert trees[0] == trees[1]
+    assert trees[0] != trees[2]
+
+
+@pytest.mark.parametrize("parallel", [1, 8])
+async def test_rollouts_in_parallel_leave_nothing_in_flight(parallel: int) -> None:
+    def reply(request: Request) -> Reply:
+        if kind(request) == "propose":
+            return f"Which {request.index} {request.key[:3]}?"
+        return eggs(request) if request.schema else f"Answer: {request.key[:4]}"
+
+    model = FakeChatModel(reply=reply, latency=0.002)
+    out, _ = await run(None, model=model, parallel=parallel, max_rollouts=12, n=6, max_depth=3)
+    assert out["outcome"]["reason"] == "max_rollouts=12 reached"
+    assert not any("virtual" in stat or "flight" in stat for stat in out["stats"].values())
+    assert out["stats"]["0"]["visits"] == 12 == sum(each["paths"] for each in out["weights"])
+    assert (model.max_in_flight > 3) == (parallel == 8)
+
+
+async def test_what_was_learned_before_stands_in_the_prompts() -> None:
+    _, model = await run(eggs, {**QUESTION, "advice": "Count the hens."}, n=2)
+    assert all("<lesson>\nCount the hens.\n</lesson>" in request.last for request in model.calls if not request.schema)
+
+
+async def test_a_second_question_has_weights_of_its_own() -> None:
+    thread = builder.compile(checkpointer=InMemorySaver())
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    await thread.ainvoke(QUESTION, config, context=RapContext(model=FakeChatModel(reply=eggs), search="none"))
+    broken = RapContext(model=FakeChatModel(reply=lambda _: ValueError("no route")), search="none")
+    out = await thread.ainvoke({"messages": [("user", "And why?")]}, config, context=broken)
+    assert (out["weights"], out["answer"], out["outcome"]["status"]) == ([], None, "failed")
+
+
+async def test_the_offline_model_asks_and_answers() -> None:
+    out, _ = await run(
+        None, {"messages": [("user", "Why is reflection useful in AI?")]}, model="offline", search="local"
+    )
+    assert out["outcome"]["status"] == "solved"
+    assert "What is reflection?" in {step.get("action") for step in out["tree"].values()}
+    assert "corpus:reflection.md" in out["answer"]
+
+
+async def test_a_model_that_calls_a_tool_instead_is_asked_again_and_then_given_up() -> None:
+    call = AIMessage("", tool_calls=[{"name": "search", "args": {}, "id": "1"}])
+    out, _ = await run(lambda request: call)
+    assert out["outcome"] == {"status": "failed", "reason": "no text in 3 attempts: the model called a tool instead"}
+    assert out["usage"]["parse_failures"] >= 3

@@ -1,0 +1,71 @@
+"""Long-term memory in SQLite and Postgres: restarts, several processes at once, kill -9, and leaving nothing behind."""
+
+import asyncio
+import signal
+
+from memory.layout import search
+from memory.stream import MemoryStream
+from memory.transfer import export_jsonl
+from state.memories import new_memory
+from tests.persistence.rememberers import OWN, OWNER, SHARED, live, observation, open_store, start
+
+NAMES = ("first", "second")
+
+
+def keys(*names: str) -> set[str]:
+    """Texts of all that these processes remember."""
+    shared = {f"memory {number}" for number in range(SHARED)}
+    own = {f"memory {name} {number}" for name in names for number in range(SHARED, SHARED + OWN)}
+    return shared | own | {f"{name} thinks" for name in names}
+
+
+async def test_two_processes_lose_nothing_of_one_memory(database: str) -> None:
+    async with open_store(database) as store:
+        watching = await MemoryStream.open(store, OWNER, "lexical")
+        running = [start(name, database) for name in NAMES]
+        while any(process.is_alive() for process in running):
+            await watching.count()
+            await asyncio.sleep(0.05)
+        assert [process.exitcode for process in running] == [0, 0]
+        async with open_store(database) as other:
+            for stream in (watching, await MemoryStream.open(other, OWNER, "lexical")):
+                memories = [one async for one in stream.everything()]
+                assert {one["text"] for one in memories} == keys(*NAMES)
+                assert len(memories) == SHARED + 2 * OWN + 2
+                archived = {one["text"] for one in memories if one["archived"]}
+                assert archived == {f"memory {name} {SHARED}" for name in NAMES}
+                assert max(one["accessed"] for one in memories) == 1000.0 + SHARED + OWN - 1
+                assert (await stream.pending()).importance == 0
+            again = [line async for line in export_jsonl(watching)]
+            assert [line async for line in export_jsonl(stream)] == again
+
+
+async def test_a_killed_process_loses_and_doubles_nothing(database: str) -> None:
+    async with open_store(database):
+        pass
+    killed = start("first", database, kill_at=7)
+    killed.join(60)
+    assert killed.exitcode == -signal.SIGKILL
+    await live("first", database)
+    async with open_store(database) as store:
+        stream = await MemoryStream.open(store, OWNER, "lexical")
+        texts = [one["text"] async for one in stream.everything()]
+        assert len(texts) == len(set(texts)) == len(keys("first"))
+        assert set(texts) == keys("first")
+        stored = await search(store, ("memory",))
+        assert len([item for item in stored if item.namespace[2] in ("text", "index")]) == 2 * len(texts)
+
+
+async def test_a_memory_survives_a_restart_and_can_be_forgotten_whole(database: str) -> None:
+    async with open_store(database) as store:
+        stream = await MemoryStream.open(store, OWNER)
+        await stream.add([new_memory("Bob bakes \N{BREAD} 'well'; -- \\ %", created=1.5, importance=7)])
+        before = await stream.retrieve("Who bakes?", k=1, now=7200.0)
+        await (await MemoryStream.open(store, f"{OWNER}.b")).add([observation("other", 1)])
+    async with open_store(database) as store:
+        stream = await MemoryStream.open(store, OWNER)
+        (found,) = await stream.retrieve("Who bakes?", k=1, now=7200.0)
+        assert found.memory == {**before[0].memory, "accessed": 7200.0}
+        await stream.forget_all()
+        left = await search(store, ("memory",))
+        assert {item.namespace[1] for item in left} == {"anna%2Eof%2Ethe%2Ecaf%C3%A9%2Eb"}

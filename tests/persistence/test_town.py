@@ -1,0 +1,61 @@
+"""kill -9 in the midst of a town's day, with its memories in a store: nothing is lost, and nothing doubled."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from testing.fake import FakeChatModel
+from testing.script import Reply, Request
+from tests.graphs.town_scripts import play, settings, stored, told
+from tests.persistence.rememberers import open_store
+from tests.persistence.runs import THREAD, open_saver
+
+processes = multiprocessing.get_context("forkserver")
+ASK: dict[str, Any] = {"messages": [("user", "Tonight Anna gives a party.")]}
+
+
+@asynccontextmanager
+async def opened(folder: str, reply: Any = play) -> AsyncIterator[tuple[Any, dict[str, Any]]]:
+    """The graph with a saver and a store in files, and its settings."""
+    async with open_saver(f"{folder}/threads.sqlite") as saver, open_store(f"{folder}/memories.sqlite") as store:
+        yield stored(saver, store), settings(model=FakeChatModel(reply=reply))
+
+
+def live(folder: str, call: int) -> None:
+    """Play the day, until the process kills itself at a call."""
+    asyncio.run(_live(folder, call))
+
+
+async def _live(folder: str, call: int) -> None:
+    answered: list[Request] = []
+
+    def reply(request: Request) -> Reply:
+        answered.append(request)
+        if len(answered) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return play(request)
+
+    async with opened(folder, reply) as (graph, context):
+        await graph.ainvoke(ASK, THREAD, context=context, durability="sync")
+
+
+@pytest.mark.parametrize("call", [27, 36], ids=["talking", "rating"])
+async def test_a_day_that_was_killed_goes_on_as_if_nothing_had_been(call: int, tmp_path: Path) -> None:
+    process = processes.Process(target=live, args=(str(tmp_path), call))
+    await asyncio.to_thread(process.start)
+    await asyncio.to_thread(process.join, 60)
+    assert process.exitcode == -signal.SIGKILL
+    async with opened(str(tmp_path)) as (graph, context):
+        result = await graph.ainvoke(None, THREAD, context=context)
+    undisturbed = stored(InMemorySaver(), InMemoryStore())
+    straight = await undisturbed.ainvoke(ASK, THREAD, context=settings(model=FakeChatModel(reply=play)))
+    assert told(result) == told(straight)

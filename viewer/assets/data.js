@@ -1,0 +1,109 @@
+// The search as the page was given it, and what can be read from it at any moment of its history.
+// A frame is a place in that history, counted from 0.
+
+const picture = JSON.parse(document.getElementById("picture").textContent);
+const lastFrame = picture.frames.length - 1;
+const onPath = new Set(picture.path);
+const nodes = new Map(
+  Object.values(picture.nodes).map((node) => [
+    node.id,
+    { ...node, children: [], born: lastFrame, prunedAt: Infinity, changes: [] },
+  ]),
+);
+for (const node of nodes.values()) nodes.get(node.parent_id)?.children.push(node);
+const root = [...nodes.values()].find((node) => node.parent_id === null);
+
+/** What the search had cost after each frame. */
+const spent = [];
+
+picture.frames.forEach((frame, place) => {
+  const before = spent[place - 1] ?? { calls: 0, tokens: 0 };
+  spent.push({ calls: before.calls + frame.calls, tokens: before.tokens + frame.tokens });
+  for (const id of frame.added) nodes.get(id).born = place;
+  for (const id of frame.pruned) nodes.get(id).prunedAt = place;
+  for (const [id, stats] of Object.entries(frame.stats)) nodes.get(id)?.changes.push({ place, stats });
+});
+
+/** The highest worth of a node so far at each frame; null before the first. */
+const bestSoFar = Array(lastFrame + 1).fill(null);
+for (const node of nodes.values()) {
+  const first = node.changes.find((change) => change.stats.visits);
+  // What was never visited was worth the same from the beginning.
+  node.visited = first !== undefined;
+  const place = first?.place ?? node.born;
+  if (worth(node) !== null) bestSoFar[place] = Math.max(bestSoFar[place] ?? 0, worth(node));
+}
+bestSoFar.forEach((best, place) => {
+  const before = bestSoFar[place - 1] ?? null;
+  if (best === null || before > best) bestSoFar[place] = before;
+});
+
+/** What a node is worth by itself: the environment's reward, else the judge's score, else null. */
+function worth(node) {
+  return node.reward ?? node.score;
+}
+
+/** Visits, total and closed of a node at a frame; undefined before there are any. */
+function statsAt(node, frame) {
+  let low = 0;
+  let high = node.changes.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (node.changes[middle].place <= frame) low = middle + 1;
+    else high = middle;
+  }
+  return node.changes[low - 1]?.stats;
+}
+
+/** N, Q and UCT of a node at a frame. Q is null before the first visit, UCT for the root. */
+function figuresAt(node, frame) {
+  const own = statsAt(node, frame);
+  const above = nodes.get(node.parent_id);
+  const n = own?.visits ?? 0;
+  const q = n ? own.total / n : null;
+  const parentVisits = above ? (statsAt(above, frame)?.visits ?? 0) : 0;
+  const selects = above && picture.weight !== null;
+  const bonus = n ? picture.weight * Math.sqrt(Math.log(Math.max(parentVisits, 1)) / n) : Infinity;
+  return { n, q, uct: selects ? (q ?? 0) + bonus : null, parentVisits, closed: own?.closed ?? false };
+}
+
+/** The nodes from the root down to one. */
+function pathTo(node) {
+  const above = nodes.get(node.parent_id);
+  return above ? [...pathTo(above), node] : [node];
+}
+
+/** How many nodes lie below one at a frame. */
+function countBelow(node, frame) {
+  let count = 0;
+  const waiting = [...node.children];
+  while (waiting.length) {
+    const next = waiting.pop();
+    if (next.born > frame) continue;
+    count += 1;
+    waiting.push(...next.children);
+  }
+  return count;
+}
+
+/** What is to be said of a node in a word each. */
+function marksOf(node, frame) {
+  const holds = {
+    solved: node.solved,
+    pruned: node.prunedAt <= frame,
+    "on the chosen path": onPath.has(node.id),
+    closed: figuresAt(node, frame).closed,
+  };
+  return Object.keys(holds).filter((mark) => holds[mark]);
+}
+
+/** What a node says or does, on one line: the beginning of it, without characters that cannot be seen. */
+function lineOf(node) {
+  const said = node.messages.find((message) => message.content)?.content ?? "";
+  const asked = node === root ? picture.question : "";
+  const text = node.kind === "action" ? node.action || said : said || node.action;
+  return (text || node.thought || node.observation || asked)
+    .slice(0, 400)
+    .replace(/[\p{C}\p{Z}]+/gu, " ")
+    .trim();
+}

@@ -1,0 +1,69 @@
+"""A search tree as a Mermaid flowchart. What models wrote stands in it as characters, whatever it says."""
+
+from collections.abc import Iterator
+
+from viewer.figures import figures, marks, pruned, says, uct, value
+from viewer.frames import Figures
+from viewer.picture import Node, Picture
+
+MOST_EDGES = 500
+"""What Mermaid draws unless its page allows more (`maxEdges`)."""
+
+_SHAPES = {"root": ('(("', '"))'), "action": ('["', '"]'), "answer": ('(["', '"])')}
+_STYLES = {"solved": "stroke-width:3px", "best": "stroke-width:5px", "pruned": "stroke-dasharray:4 3"}
+_PLAIN = frozenset(" .,!?'()/+-=*_")
+
+
+def mermaid(picture: Picture, words: int = 40) -> str:
+    """The tree from left to right: shapes tell the kinds apart, thick links are the chosen path, dotted ones pruned.
+
+    Args:
+        picture: The search.
+        words: Most characters of what a node says.
+    """
+    return "\n".join(_lines(picture, words)) + "\n"
+
+
+def _lines(picture: Picture, words: int) -> Iterator[str]:
+    known, given_up = figures(picture), pruned(picture)
+    yield "flowchart LR"
+    for key, node in picture["nodes"].items():
+        before, after = _SHAPES[node["kind"]]
+        said = [key, node["kind"], *_numbers(picture, node, known), *marks(picture, key, given_up)]
+        yield f"    {_name(key)}{before}{' '.join(said)}<br/>{escaped(short(says(picture, node), words))}{after}"
+    for key, node in picture["nodes"].items():
+        if node["parent_id"] is not None:
+            arrow = "==>" if key in picture["path"] else "-.->" if key in given_up else "-->"
+            yield f"    {_name(node['parent_id'])} {arrow} {_name(key)}"
+    for mark, style in _STYLES.items():
+        marked = [_name(key) for key in picture["nodes"] if mark in marks(picture, key, given_up)]
+        if marked:
+            yield f"    classDef {mark} {style}"
+            yield f"    class {','.join(marked)} {mark}"
+
+
+def _name(key: str) -> str:
+    return "n" + key.replace(".", "_")
+
+
+def _numbers(picture: Picture, node: Node, known: dict[str, Figures]) -> Iterator[str]:
+    own, parent = known.get(node["id"]), known.get(node["parent_id"] or "")
+    if own is None:
+        return
+    mean = value(own)
+    yield f"N={own['visits']}"
+    if mean is not None:
+        yield f"Q={mean:.2f}"
+    if parent is not None and picture["weight"] is not None:
+        yield f"UCT={uct(own, parent, picture['weight']):.2f}"
+
+
+def short(text: str, length: int) -> str:
+    """The beginning of a text on one line, without characters that cannot be seen."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 10 * length]).split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def escaped(text: str) -> str:
+    """Text for a label in quotes: what is neither letter nor digit nor harmless becomes the entity of its code."""
+    return "".join(c if c.isalnum() or c in _PLAIN else f"#{ord(c)};" for c in text)

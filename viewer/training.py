@@ -1,0 +1,135 @@
+"""What a search has to teach: preference pairs and examples, in the chat format that trainers and providers take."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from viewer.figures import children
+from viewer.picture import Message, Node, Picture, ToolCall, path_to, worth
+
+Chat = list[dict[str, Any]]
+Pairs = Literal["siblings", "trajectories"]
+
+_ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
+
+
+def preferences(picture: Picture, pairs: Pairs = "siblings", margin: float = 0.1) -> list[dict[str, Chat]]:
+    """Pairs of which the first is worth more than the second: `prompt`, `chosen`, `rejected`, each a list of messages.
+
+    A node is worth its reward, else the judge's score; nodes with neither are left out.
+
+    Args:
+        picture: The search.
+        pairs: `siblings` puts the best child of each node before each of its worse siblings, as the next turn after
+            the way to their parent. `trajectories` puts the best answer with all its steps before each worse one.
+        margin: By how much the first must be better, in 0..1. Equal ones never make a pair.
+    """
+    return list(_siblings(picture, margin) if pairs == "siblings" else _trajectories(picture, margin))
+
+
+def examples(picture: Picture, min_score: float | None = None) -> list[dict[str, Chat]]:
+    """The chosen trajectory as an example for fine-tuning: the conversation, its steps and the answer, as `messages`.
+
+    Args:
+        picture: The search.
+        min_score: What the answer must be worth at least, in 0..1; None if it must be solved.
+
+    Returns:
+        One example, or none if the search found nothing that is good enough.
+    """
+    if not picture["path"]:
+        return []
+    end = picture["nodes"][picture["path"][-1]]
+    good = end["solved"] if min_score is None else (worth(end) or 0.0) >= min_score
+    return [{"messages": [*_conversation(picture), *_trajectory(picture, end)]}] if good else []
+
+
+def _siblings(picture: Picture, margin: float) -> Iterator[dict[str, Chat]]:
+    for parent, siblings in children(picture).items():
+        if parent is None:
+            continue
+        prompt = [*_conversation(picture), *_way(picture, parent)]
+        for best, worse in _ranked(siblings, margin):
+            yield {"prompt": prompt, "chosen": _turn(best), "rejected": _turn(worse)}
+
+
+def _trajectories(picture: Picture, margin: float) -> Iterator[dict[str, Chat]]:
+    ends = [node for node in picture["nodes"].values() if node["kind"] == "answer"]
+    for best, worse in _ranked(ends, margin):
+        yield {
+            "prompt": _conversation(picture),
+            "chosen": _trajectory(picture, best),
+            "rejected": _trajectory(picture, worse),
+        }
+
+
+def _ranked(nodes: list[Node], margin: float) -> Iterator[tuple[Node, Node]]:
+    """The best node beside each that is worse by the margin."""
+    valued = [(found, node) for node in nodes if (found := worth(node)) is not None]
+    top, best = max(valued, key=lambda item: item[0], default=(0.0, None))
+    for found, node in valued:
+        difference = round(top - found, 9)  # 0.7 - 0.6 is a little less than 0.1
+        if best is not None and difference > 0 and difference >= margin:
+            yield best, node
+
+
+def _conversation(picture: Picture) -> Chat:
+    if not picture["conversation"]:
+        return [{"role": "user", "content": picture["question"]}]
+    return _chat(picture["conversation"], "question")
+
+
+def _way(picture: Picture, key: str) -> Chat:
+    """All turns down to a node. An answer that was gone on from is followed by its critique, as the user's turn."""
+    turns: Chat = []
+    for node in path_to(picture["nodes"], key):
+        turns += _turns(node)
+        if node["kind"] == "answer" and node["critique"]:
+            turns.append({"role": "user", "content": node["critique"]})
+    return turns
+
+
+def _trajectory(picture: Picture, end: Node) -> Chat:
+    """The turns that lead to an answer, without the answers that were given up for it on the way."""
+    steps = path_to(picture["nodes"], end["id"])
+    return [turn for node in steps if node is end or node["kind"] != "answer" for turn in _turns(node)]
+
+
+def _turn(node: Node) -> Chat:
+    """What the model itself says at a node, without what it is answered."""
+    turns = _turns(node)
+    return turns[: next((place for place, turn in enumerate(turns) if turn["role"] != "assistant"), len(turns))]
+
+
+def _turns(node: Node) -> Chat:
+    if node["messages"]:
+        return _chat(node["messages"], node["id"])
+    said = "\n".join(filter(None, (node["thought"], node["action"])))
+    turns = (("assistant", said), ("user", node["observation"]))
+    return [{"role": role, "content": text} for role, text in turns if text]
+
+
+def _chat(messages: list[Message], stem: str) -> Chat:
+    """Messages in the chat format. What does not say which call it answers answers the next; without one it is left
+    out, as providers demand."""
+    chat: Chat = []
+    waiting: list[str] = []
+    for message in messages:
+        made: dict[str, Any] = {"role": _ROLES.get(message["type"], message["type"]), "content": message["content"]}
+        calls = [_call(call, f"call_{stem}_{len(chat)}_{place}") for place, call in enumerate(message["tool_calls"])]
+        if calls:
+            made["tool_calls"] = calls
+            waiting = [call["id"] for call in calls]
+        if message["type"] == "tool":
+            answered = message.get("tool_call_id") or next(iter(waiting), None)
+            if answered not in waiting:
+                continue
+            waiting.remove(answered)
+            made["tool_call_id"] = answered
+        chat.append(made)
+    return chat
+
+
+def _call(call: ToolCall, name: str) -> dict[str, Any]:
+    function = {"name": call["name"], "arguments": json.dumps(call["args"], ensure_ascii=False)}
+    return {"id": call.get("id") or name, "type": "function", "function": function}
