@@ -1,5 +1,6 @@
 """Policies: how the candidates of a search are sampled."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -47,7 +48,7 @@ class Policy(Protocol):
         ...
 
 
-class Sampling:
+class Sampling(ABC):
     """Samples each step on its own: all in one request where the provider can, else in requests at once.
 
     Subclasses say what is asked (`prompt`) and how a reply is read (`read`).
@@ -57,13 +58,13 @@ class Sampling:
         self.step = step
         self.model: BaseChatModel = model_of(step, model or step.context.model)
 
+    @abstractmethod
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
         """What the model is asked for the next step, or with `closing` for an answer."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, reply: AIMessage, index: int) -> Candidate:
         """The candidate that a reply is."""
-        raise NotImplementedError
 
     def bound(self, branch: Branch) -> ChatModel:
         """The model with what it may call."""

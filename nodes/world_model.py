@@ -1,6 +1,7 @@
 """The model as its own model of the world: it predicts where a step leads to, several times over, and is believed as
 far as it agrees with itself (RAP, sections 3.1 and 3.2)."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
@@ -30,7 +31,7 @@ class Foreseen(NamedTuple):
     possible: bool = True
 
 
-class WorldModel:
+class WorldModel(ABC):
     """A world that is only thought of. Subclasses say what the model is asked, and how its replies are read.
 
     Attributes:
@@ -53,61 +54,61 @@ class WorldModel:
         """How many calls a prediction takes."""
         return calls_of(self.model, self.step.context.confidence_samples)
 
+    @abstractmethod
     def propose(self, path: Sequence[TreeNode], width: int) -> list[BaseMessage]:
         """What is asked for the next step, or for a list of up to `width` next steps."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def foresee(self, path: Sequence[TreeNode], action: str) -> list[BaseMessage]:
         """What is asked to predict where a step leads to."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, text: str, action: str) -> Foreseen:
         """A prediction."""
-        raise NotImplementedError
 
+    @abstractmethod
     def conclude(self, path: Sequence[TreeNode]) -> list[BaseMessage]:
         """What is asked for an answer, if no path has come to one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def situation(self, path: Sequence[TreeNode]) -> str:
         """Where a path stands, as quoted text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def place(self, path: Sequence[TreeNode]) -> str:
         """What two paths have in common that have come to the same state."""
-        raise NotImplementedError
 
     def turns_back(self, path: Sequence[TreeNode]) -> bool:
         """Whether the last step of a path leads to where it has been before."""
         return False
 
+    @abstractmethod
     async def close(self, candidate: Candidate, path: Sequence[TreeNode]) -> str | None:
         """See what the end of a path is worth, and whether it answers; or say why it is worth nothing."""
-        raise NotImplementedError
 
     def clean(self, action: str) -> str:
         """A step without what does not belong to it."""
         return action
 
+    @abstractmethod
     def same(self, candidate: Candidate) -> str:
         """The canonical form of a step: equal ones are merged before they cost anything."""
-        raise NotImplementedError
 
     def repeats(self, candidate: Candidate, path: Sequence[TreeNode]) -> bool:
         """Whether a step was taken on the way, and can bring nothing new."""
         return False
 
+    @abstractmethod
     def form(self, answer: str) -> str:
         """What equal answers have in common."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answer(self, node: TreeNode) -> str:
         """The answer that a node holds."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def reward(self, node: TreeNode | None, text: str) -> Candidate | None:
         """An answer given as text, as a candidate that was acted on; None if there is none in it."""
-        raise NotImplementedError
 
     def key(self, candidate: Candidate) -> str:
         """Ends of paths are worth the same if their answers are; of other steps this says nothing."""

@@ -6,6 +6,7 @@ for the state that a step leads to. It reads the numbers that are left out of th
 
 import random
 import re
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -64,16 +65,16 @@ def written(text: str) -> str:
     return f"Answer: {terms[-1][1]} = 24"
 
 
-class Player:
+class Player(ABC):
     """A model that plays. Subclasses say which steps come to its mind, and which labels it gives."""
 
+    @abstractmethod
     def steps(self, numbers: str, request: Request) -> list[str]:
         """The next steps that come to its mind, in order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def labels(self, numbers: str) -> Sequence[str]:
         """What it says of numbers when it is asked several times."""
-        raise NotImplementedError
 
     def likelihood(self, numbers: str, step: str) -> float:
         """How likely it holds a step to be, more than 0 and at most 1."""
