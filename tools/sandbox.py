@@ -36,6 +36,8 @@ MAX_FILE_BYTES = 4_000_000
 """Size of a file that a program writes; its folder holds four times as much."""
 MAX_OUTPUT_BYTES = 100_000
 """What is kept of each of a program's outputs; the rest is read and dropped."""
+GRACE_SECONDS = 0.1
+"""What a process has to end by itself, after the block that needed it has come to its end."""
 NOBODY = 65534
 """The user as whom programs run."""
 
@@ -216,6 +218,8 @@ async def start(
             if handed_over:
                 handed_over.close()
         yield process
+        with suppress(TimeoutError):  # most end by themselves, and then nobody has to look for their descendants
+            await asyncio.wait_for(process.wait(), GRACE_SECONDS)
     finally:
         if process.returncode is None or not enclosure:  # a sandbox that has ended has taken all with it
             await asyncio.shield(asyncio.to_thread(_kill, process.pid))
