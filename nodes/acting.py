@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 import telemetry
@@ -135,6 +136,12 @@ async def _act_calls(
     return Effect(step, world, reward, done, environment.answer(world) or None)
 
 
+class Action(BaseModel):
+    """Act in the task's environment."""
+
+    action: str
+
+
 def act_tool(environment: Environment) -> BaseTool:
     """The declaration of an environment as a tool."""
 
@@ -143,7 +150,10 @@ def act_tool(environment: Environment) -> BaseTool:
         raise AssertionError("declared for the model; the environment itself is stepped")
 
     return StructuredTool.from_function(
-        act, name="act", description=f"Act in the task's environment. Legal actions: {environment.actions}"
+        act,
+        name="act",
+        args_schema=Action,
+        description=f"Act in the task's environment. Legal actions: {environment.actions}",
     )
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AliasChoices, BeforeValidator, Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 Check = Callable[[str, str], str | Awaitable[str | None] | None]
 """A critic that is a plain function: `(request, draft) -> problem`, with None or "" when the draft passes."""
@@ -83,6 +83,18 @@ class Context(BaseSettings):
     memory_size: int = Field(
         default=3, ge=1, le=100, description="Most lessons that a run is shown at once (Omega of Reflexion's trials)."
     )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What is given, then the environment, and no files: each source is asked for every field of every run."""
+        return init_settings, env_settings
 
     @property
     def remembers(self) -> bool:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, Protocol, get_args
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import BaseModel
 
 from state.errors import BadCorpus, Misuse, SearchFailed
 from state.sources import SearchResult
@@ -109,6 +110,12 @@ async def _search_folder(folder: str | None, query: str, max_results: int) -> li
         raise SearchFailed(f"The index of the documents could not be used ({error}).") from error
 
 
+class SearchArguments(BaseModel):
+    """Search for sources."""
+
+    query: str
+
+
 def search_tool(search: Search) -> BaseTool:
     """Wrap a search as the tool `search`, which models call with one argument, `query`.
 
@@ -126,6 +133,7 @@ def search_tool(search: Search) -> BaseTool:
     return StructuredTool.from_function(
         coroutine=call,
         name="search",
+        args_schema=SearchArguments,  # reading them off the function takes longer than most steps
         description="Search for sources. Returns a JSON array of results, each with title, url and content.",
         response_format="content_and_artifact",
         handle_tool_error=True,
