@@ -198,20 +198,19 @@ def test_examples_that_are_no_literal_calls_are_left_out() -> None:
     ]
 
 
-SLOW = {("lats_cot_mbpp_gpt35", "mbpp/123")}
-"""Programs that are right, but took longer than the five seconds they had when the figures were made."""
+EVERY_THIRD = slice(None, None, 3)
+"""Rows that are run, to stay quick. The programs of the other logs are all run by `tests/replays`."""
 
 
-async def passing(env: Programming, programs: list[tuple[Task, str]]) -> list[str]:
-    """Return the ids of the tasks whose program passes, two measured at a time."""
-    two = asyncio.Semaphore(2)
+async def passing(programs: list[tuple[Task, str]]) -> list[bool]:
+    """Return which programs pass the hidden tests, two measured at a time."""
+    two, env = asyncio.Semaphore(2), Programming(timeout=20, memory_mb=1024)
 
     async def measure(task: Task, program: str) -> bool:
         async with two:
             return (await env.measure(task, program))["passed"] == 1
 
-    passed = await asyncio.gather(*(measure(task, program) for task, program in programs))
-    return [task["id"] for (task, _), ok in zip(programs, passed, strict=True) if ok]
+    return await asyncio.gather(*(measure(task, program) for task, program in programs))
 
 
 @pytest.fixture
@@ -224,11 +223,12 @@ async def test_the_solutions_of_humaneval_pass_what_is_hidden_and_what_is_visibl
     load: Load, tasks: dict[str, Task]
 ) -> None:
     env = Programming()
-    rows = load("bench_humaneval")
+    rows = load("bench_humaneval")[EVERY_THIRD]
     solutions = [(tasks[row["id"]], row["canonical_solution"]) for row in rows]
-    assert len(await passing(env, solutions)) == len(rows)
+    assert len(solutions) > 30
+    assert all(await passing(solutions))
     examples = [(env.start(task), text) for task, text in solutions if task["data"]["tests"]]
-    assert len(examples) > len(rows) / 2
+    assert len(examples) > len(rows) / 3
     assert [(await env.step(state, text)).reward for state, text in examples] == [1.0] * len(examples)
 
 
@@ -239,20 +239,13 @@ async def test_the_solutions_of_humaneval_pass_what_is_hidden_and_what_is_visibl
         "reflexion_humaneval_gpt4",
         "simple_humaneval_gpt4",
         "simple_humaneval_gpt4_b",
-        "lats_humaneval_gpt4_new",
-        "lats_humaneval_gpt35_4tst",
-        "lats_cot_humaneval_gpt35",
         "reflexion_mbpp_gpt4",
         "simple_mbpp_gpt4",
-        "lats_cot_mbpp_gpt35",
     ],
 )
-async def test_recorded_programs_pass_as_recorded(
-    name: str, load: Load, tasks: dict[str, Task], expected: Callable[[str], dict[str, Any]]
-) -> None:
-    rows = load(name)
+async def test_recorded_programs_pass_as_recorded(name: str, load: Load, tasks: dict[str, Task]) -> None:
+    rows = [row for row in load(name) if any(out.get("final") for out in row["outputs"])][EVERY_THIRD]
     programs = [(tasks[row["id"]], out["text"]) for row in rows for out in row["outputs"] if out.get("final")]
-    figures = expected(name)
-    passed = await passing(Programming(timeout=20, memory_mb=1024), programs)
-    in_time = [task for task in passed if (name, task) not in SLOW]
-    assert len(in_time) == figures.get("exec_pass_openai_tests", figures["exec_pass"])
+    recorded = {row["id"]: bool(row["verdict"]["exec_pass"]) for row in rows}
+    assert len(programs) == len(rows) > 30
+    assert dict(zip(recorded, await passing(programs), strict=True)) == recorded
