@@ -18,7 +18,7 @@ from testing.script import Reply, Request, likely
 from tests.replays.records import Record
 
 GAME = Game24()
-_LEFT = re.compile(r"Left: ([-\d./ ]+)")
+_LEFT = re.compile(r"Left: ((?:-?\d+(?:[./]\d+)?\b *)+)")
 _NUMBERS = re.compile(r"Numbers: (.+)")
 _STEP = re.compile(r"^(?:Action \d+: )?(\(?-?[\d./]+\)? [-+*/] .+)$", re.MULTILINE)
 _ACTION = re.compile(r"<action>\n(.*)\n</action>")
