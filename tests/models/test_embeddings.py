@@ -212,6 +212,21 @@ async def test_a_server_that_is_busy_is_asked_again_and_each_time_counts(server:
 
 
 @pytest.mark.wire
+async def test_each_request_is_a_line_of_the_log(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "reflect.model")
+    server.answer = lambda call, texts: 503 if call < 3 else [[1.0, 0.0] for _ in texts]
+    meter = meter_of()
+    await embed(get_embeddings("openai:small"), ["four", "two"], meter)
+    await embed(get_embeddings("lexical"), ["four"], meter)
+    lines: list[Any] = [record.msg for record in caplog.records]
+    assert {line["event"] for line in lines} == {"embeddings"}
+    told = [(line["model"], line["provider"], line["texts"], line["outcome"]) for line in lines]
+    assert told[:2] == [("small", "openai", 2, "error")] * 2
+    assert told[2:] == [("small", "openai", 2, "ok"), ("lexical", "embedded", 1, "ok")]
+    assert lines[2]["input_tokens"] == 4
+
+
+@pytest.mark.wire
 @pytest.mark.parametrize(
     ("answer", "calls"), [(400, 1), (500, 3), ([], 3), ([[1.0], [2.0]], 3), ([[None]], 3), ([[1e400]], 3)]
 )
