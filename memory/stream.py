@@ -1,7 +1,7 @@
 """The memory stream (Generative Agents, section 4.1) of one agent, kept in LangGraph's store."""
 
 import math
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -211,10 +211,28 @@ class MemoryStream:
             _check_length(index, len(vector))
             found = {one.id: one for one in await index.retrieve(vector, k, now, weights.check())}
             memories = await self._read(index, found)
-            renewed = index.renew(dict.fromkeys(found, now)) if renew else {}
-            if renewed:
-                await self._replica.commit(self._store, self._replica.layout.renew(renewed), list(renewed))
+            if renew:
+                await self._renew(index, dict.fromkeys(found, now))
         return [_scored(memory, found[memory["id"]]) for memory in memories]
+
+    async def renew(self, accessed: Mapping[str, float]) -> None:
+        """Set when memories were last accessed, never back. Ids that do not exist are passed over.
+
+        Args:
+            accessed: Seconds of the agent's clock, for each id.
+
+        Raises:
+            Misuse: if a time is not finite.
+        """
+        if not all(map(math.isfinite, accessed.values())):
+            raise Misuse("the time of an access is a finite number of seconds")
+        async with self._current("renew") as index:
+            await self._renew(index, accessed)
+
+    async def _renew(self, index: Index, accessed: Mapping[str, float]) -> None:
+        renewed = index.renew(accessed)
+        if renewed:
+            await self._replica.commit(self._store, self._replica.layout.renew(renewed), list(renewed))
 
     async def evidence(self, memory_id: str) -> list[Memory]:
         """What a memory rests on, down to the leaves, level by level, each once. What was deleted is missing."""

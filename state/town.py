@@ -4,7 +4,16 @@ import json
 from typing import Annotated, Any, Literal
 
 from langgraph.channels import DeltaChannel
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from typing_extensions import TypedDict
 
 from state.context import Context
@@ -144,6 +153,13 @@ class TownContext(Context):
     max_model_calls: int = Field(
         default=500, ge=1, le=100_000, description="Most requests to models in one run, retries included."
     )
+
+    @field_validator("experience")
+    @classmethod
+    def _is_for_questions(cls, experience: str | None) -> str | None:
+        if experience is not None:
+            raise ValueError("lessons fit questions, and a town has none: leave it out")
+        return experience
 
 
 # State

@@ -101,7 +101,13 @@ class Agent:
         weights = Weights(context.recency, context.importance, context.relevance)
         scored = await self.stream.retrieve(query, k=context.retrieved, now=self.seconds, weights=weights, renew=False)
         found = [
-            Found(id=one.memory["id"], score=one[1], recency=one[2], importance=one[3], relevance=one[4])
+            Found(
+                id=one.memory["id"],
+                score=one.score,
+                recency=one.recency,
+                importance=one.importance,
+                relevance=one.relevance,
+            )
             for one in scored
         ]
         self.retrievals.append(
@@ -209,7 +215,7 @@ async def _open(state: Mapping[str, Any], step: Step[TownContext], place: int, n
         await stream.add(cast(list[Memory], renewed), reflected=Mark(*agent.mind["mark"]))
         return agent
     await stream.add([one for one in agent.known if one["step"] == state["ticks"]])
-    await _renew(stream, _accessed(name, [one for one in state["retrievals"] if one["step"] == state["ticks"]]))
+    await stream.renew(_accessed(name, [one for one in state["retrievals"] if one["step"] == state["ticks"]]))
     return agent
 
 
@@ -217,12 +223,3 @@ def _accessed(name: str, retrievals: Sequence[Retrieval]) -> dict[str, float]:
     """When an agent has last accessed its memories."""
     own = [one for one in retrievals if one["agent"] == name]
     return {found["id"]: 60.0 * minutes_of(one["time"]) for one in own for found in one["found"]}
-
-
-async def _renew(stream: MemoryStream, accessed: dict[str, float]) -> None:
-    """Set when memories were last accessed, after the step that has accessed them is over."""
-    async with stream._current("renew") as index:
-        renewed = index.renew(accessed)
-        if renewed:
-            replica = stream._replica
-            await replica.commit(stream._store, replica.layout.renew(renewed), list(renewed))

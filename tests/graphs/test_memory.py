@@ -273,6 +273,15 @@ async def test_it_reflects_when_enough_has_happened_and_answers_from_insights_wi
     assert f"- because: {reflected['because'][0]}" in talk.answered()[-1].text
 
 
+async def test_at_0_it_reflects_after_every_turn_and_within_the_bound() -> None:
+    talk = Talk(talking(), reflect_at=0, max_memories=10)
+    for text in SAID:
+        out = await talk.say(text)
+        assert out["outcome"]["status"] == "solved"
+        assert [event["insights"] for event in talk.events if event["event"] == "reflected"] == [15]
+        assert len(await talk.all()) <= 10
+
+
 async def test_a_reflection_that_fails_leaves_the_answer_and_the_memories() -> None:
     def reply(request: Request) -> Any:
         return ValueError("no route") if request.schema == "Questions" else talking()(request)

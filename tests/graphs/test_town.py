@@ -1,9 +1,12 @@
 """A town of agents: how news spreads, who knows what, what runs at once, what a limit or a crash leaves."""
 
+import asyncio
 import json
 import random
 import re
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,13 @@ ASK: dict[str, Any] = {"messages": [("user", "Tonight Anna gives a party.")]}
 async def live(model: FakeChatModel | None = None, **more: Any) -> dict[str, Any]:
     context = TownContext(**settings(**{"model": model or FakeChatModel(reply=play), **more}))
     return dict(await graph.ainvoke(ASK, context=context))
+
+
+@cache
+def straight_day() -> dict[str, Any]:
+    """What has to be the same however the day is interrupted."""
+    with ThreadPoolExecutor(1) as thread_of_its_own:
+        return told(thread_of_its_own.submit(asyncio.run, live()).result())
 
 
 def texts(result: dict[str, Any], name: str) -> list[str]:
@@ -190,6 +200,16 @@ async def test_agents_reflect_and_their_insights_rest_on_what_they_remember() ->
             assert set(one["evidence"]) <= set(memories)
 
 
+async def test_at_0_agents_reflect_whenever_there_is_something_new() -> None:
+    model = FakeChatModel(reply=play)
+    result = await live(model, reflect_at=0, max_steps=4)
+    emil = next(portrait for portrait in result["agents"] if portrait["name"] == "Emil")
+    seen = {one["step"] for one in emil["memories"] if one["kind"] == "observation"}
+    reflected = {one["step"] for one in emil["memories"] if one["how"] == "reflection"}
+    assert reflected == {step + 1 for step in seen} & {1, 2, 3, 4}
+    assert reflected
+
+
 async def test_what_is_retrieved_has_its_terms_and_is_renewed() -> None:
     result = await live()
     memories = {one["id"]: one for portrait in result["agents"] for one in portrait["memories"]}
@@ -255,8 +275,8 @@ async def test_two_conversations_run_at_once() -> None:
 
 
 async def test_timing_changes_nothing() -> None:
-    straight = told(await live())
-    for seed in range(3):
+    straight = straight_day()
+    for seed in range(2):
         luck = random.Random(seed)
         model = FakeChatModel(reply=play, latency=lambda _, luck=luck: 0.005 * luck.random())
         assert told(await live(model)) == straight
@@ -269,7 +289,7 @@ async def test_a_limit_at_any_call_leaves_the_day_so_far() -> None:
     model = FakeChatModel(reply=play)
     straight = await live(model)
     lengths = []
-    for limit in range(1, len(model.calls), 3):
+    for limit in range(1, len(model.calls), 5):
         result = await live(max_model_calls=limit)
         assert result["usage"]["model_calls"] <= limit
         assert re.search(rf"max_model_calls={limit}\b", result["outcome"]["reason"])
@@ -309,7 +329,7 @@ async def test_a_day_paused_before_each_step_is_the_same_day(with_store: bool) -
     context = settings(model=FakeChatModel(reply=play))
     store = InMemoryStore() if with_store else None
     paused = await go_on(stored(InMemorySaver(), store), thread(), context, interrupt_before="*")
-    assert told(paused) == told(await live())
+    assert told(paused) == straight_day()
 
 
 async def test_without_a_store_the_memories_are_made_anew_of_the_state() -> None:
@@ -318,7 +338,7 @@ async def test_without_a_store_the_memories_are_made_anew_of_the_state() -> None
     while (await graph.aget_state(thread())).next:
         _store_of_process.cache_clear()  # as if this were another process
         result = await graph.ainvoke(None, thread(), context=context, interrupt_before=["tick"])
-    assert told(result) == told(await live())
+    assert told(result) == straight_day()
 
 
 async def test_without_a_store_nothing_is_left_in_the_process() -> None:
@@ -343,7 +363,7 @@ async def test_a_step_that_crashed_leaves_no_trace_in_the_store(call: int) -> No
     with pytest.raises(Crash):
         await graph.ainvoke(ASK, thread(), context=context)
     result = await graph.ainvoke(None, thread(), context=context)
-    assert told(result) == told(await live())
+    assert told(result) == straight_day()
 
 
 # Towns as data
@@ -389,3 +409,8 @@ async def test_files_of_towns(tmp_path: Path) -> None:
         load_town(str(file))
     with pytest.raises(Misuse, match="No such file"):
         await live(town=str(tmp_path / "none.json"))
+
+
+def test_lessons_are_refused_for_a_town_asks_nothing() -> None:
+    with pytest.raises(ValidationError, match="lessons fit questions, and a town has none: leave it out"):
+        TownContext(experience="days")

@@ -109,6 +109,20 @@ async def test_a_query_may_be_a_vector(store: InMemoryStore) -> None:
             await stream.retrieve(np.array(wrong), k=2, now=0)
 
 
+async def test_an_access_may_be_told_afterwards(store: InMemoryStore) -> None:
+    stream, other = await open_window(store), await open_window(store)
+    early, late = seen("aaa", 1), seen("bbb", 5)
+    await stream.add([early, late])
+    await stream.renew({early["id"]: 3.0, late["id"]: 4.0, "0" * 32: 9.0})
+    for view in (stream, other, await open_window(store)):
+        assert [one["accessed"] for one in await view.get([early["id"], late["id"]])] == [3, 5]
+    before = items(store)
+    await stream.renew({early["id"]: 2.0})
+    assert items(store) == before
+    with pytest.raises(Misuse, match="finite number of seconds"):
+        await stream.renew({early["id"]: math.nan})
+
+
 async def test_impossible_questions_are_refused(store: InMemoryStore) -> None:
     stream = await open_window(store)
     with pytest.raises(Misuse, match="finite number of seconds"):
