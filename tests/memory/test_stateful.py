@@ -123,4 +123,4 @@ def reach(start: str, edges: dict[str, list[str]]) -> set[str]:
 
 
 TestMachine = Machine.TestCase
-TestMachine.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestMachine.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)

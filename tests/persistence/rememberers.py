@@ -1,7 +1,6 @@
 """Processes that use one agent's memory."""
 
 import asyncio
-import multiprocessing
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -14,8 +13,8 @@ from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from memory.stream import MemoryStream
 from state.memories import Memory, new_memory
+from tests.persistence.victim import processes
 
-processes = multiprocessing.get_context("forkserver")
 OWNER = "anna.of.the.café"
 SHARED = 5
 """Memories that every process adds."""

@@ -44,9 +44,9 @@ def reply(request: Request) -> Reply:
     return "In Turin [m1]." if "[m1]" in request.text else "I see."
 
 
-def settings(user: str) -> MemoryContext:
-    """Settings under which every turn ends with a reflection."""
-    return MemoryContext(model=FakeChatModel(reply=reply), user=user, embeddings="lexical", reflect_at=1)
+def settings(user: str, reflect_at: float = 1) -> MemoryContext:
+    """Settings under which every turn ends with a reflection, unless it takes more."""
+    return MemoryContext(model=FakeChatModel(reply=reply), user=user, embeddings="lexical", reflect_at=reflect_at)
 
 
 def thread(name: str) -> RunnableConfig:

@@ -30,11 +30,13 @@ async def remembered(store: Any, user: str) -> list[tuple[Any, ...]]:
 async def test_nothing_is_lost_or_doubled_whenever_a_conversation_is_killed(database: str) -> None:
     async with open_graph(database) as (graph, store):
         for user in ("undisturbed", *DEATHS):
-            await graph.ainvoke({"messages": [("user", FIRST)]}, thread(f"first {user}"), context=settings(user))
+            await graph.ainvoke(
+                {"messages": [("user", FIRST)]}, thread(f"first {user}"), context=settings(user, reflect_at=1000)
+            )
         out = await graph.ainvoke({"messages": [("user", SECOND)]}, thread("u"), context=settings("undisturbed"))
         assert (out["answer"], out["memories"][0]["cited"]) == ("In Turin [m1].", True)
         expected = await remembered(store, "undisturbed")
-        assert len(expected) == 2 * (2 + 15)
+        assert len(expected) == 2 + 2 + 15
     for user, death in DEATHS.items():
         talk_until(death, user, database)
     async with open_graph(database) as (graph, store):

@@ -1,7 +1,6 @@
 """kill -9 in the midst of a town's day, with its memories in a store: nothing is lost, and nothing doubled."""
 
 import asyncio
-import multiprocessing
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -18,8 +17,8 @@ from testing.script import Reply, Request
 from tests.graphs.town_scripts import play, settings, stored, told
 from tests.persistence.rememberers import open_store
 from tests.persistence.runs import THREAD, open_saver
+from tests.persistence.victim import processes
 
-processes = multiprocessing.get_context("forkserver")
 ASK: dict[str, Any] = {"messages": [("user", "Tonight Anna gives a party.")]}
 
 

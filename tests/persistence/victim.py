@@ -15,7 +15,7 @@ from tests.persistence.runs import QUESTION, SETTINGS, THREAD, open_saver, store
 
 # A process forked from one that has imported everything starts at once; the client imports the last three when used.
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload([__name__, "bs4", "httpcore2", "openai.resources.chat"])
+processes.set_forkserver_preload([__name__, "bs4", "httpcore2", "openai.resources.chat", "tests.persistence.talkers"])
 
 
 class Victim:
