@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import ssl
 from collections.abc import Hashable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import httpx2
 import openai
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
@@ -23,6 +25,12 @@ HINT = (
 )
 
 
+@cache
+def _certificates() -> ssl.SSLContext:
+    """The certificates that are trusted; reading them takes as long as many steps, so all loops share them."""
+    return httpx2.create_ssl_context()
+
+
 class Loop:
     """What belongs to one event loop: a connection must not be used from another one."""
 
@@ -32,7 +40,7 @@ class Loop:
     @cached_property
     def client(self) -> openai.DefaultAsyncHttpxClient:
         """The HTTP client of all models of this loop, made when the first one needs it."""
-        return openai.DefaultAsyncHttpxClient()
+        return openai.DefaultAsyncHttpxClient(verify=_certificates())
 
     async def close(self) -> None:
         """Close the client, if there is one."""
