@@ -544,7 +544,7 @@ def name_of(value: object) -> str | None:
 SEARCHING = [strategy for strategy in STRATEGIES if strategy.searches]
 ENDLESS = [strategy for strategy in STRATEGIES if strategy.endless_calls]
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
-THROUGHOUT = ("reflection", "reflexion", "lats", "react", "trials")
+THROUGHOUT = ("reflection", "lats", "react")
 """Strategies that meet every case. The others share nearly all their code with these and with each other."""
 
 
