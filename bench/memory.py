@@ -5,7 +5,8 @@ import gc
 import random
 import time
 import tracemalloc
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -17,6 +18,7 @@ from langgraph.store.sqlite.aio import AsyncSqliteStore
 from numpy.typing import NDArray
 
 from bench.rows import Row
+from cli.database import write_ahead
 from memory.stream import MemoryStream
 from state.memories import Memory, new_memory
 
@@ -65,16 +67,13 @@ def measure_memory(count: int = MEMORIES) -> list[Row]:
 
 async def _measure(file: Path, count: int) -> list[Row]:
     kept = memories(count)
-    async with AsyncSqliteStore.from_conn_string(str(file)) as store:
-        await store.setup()
+    async with _opened(file) as store:
         adding = await _seconds(lambda: _fill(store, kept))
     stored = sum(part.stat().st_size for part in file.parent.iterdir())
-    async with AsyncSqliteStore.from_conn_string(str(file)) as store:
-        await store.setup()
+    async with _opened(file) as store:
         start = await _seconds(lambda: MemoryStream.open(store, OWNER, Noise()))
         here = await _retrieval(store, kept)
-    async with AsyncSqliteStore.from_conn_string(str(file)) as store:
-        await store.setup()
+    async with _opened(file) as store:
         held = await _bytes_held(store)
     loop = _plain_loop(kept)
     return [
@@ -86,6 +85,15 @@ async def _measure(file: Path, count: int) -> list[Row]:
         Row("  bytes stored a memory, 200 of them text", stored / count, "", 2500),
         Row("  bytes held in the process a memory", held / count, "", 2500),
     ]
+
+
+@asynccontextmanager
+async def _opened(file: Path) -> AsyncIterator[AsyncSqliteStore]:
+    """The store in a file, as the command opens it."""
+    async with AsyncSqliteStore.from_conn_string(str(file)) as store:
+        await store.setup()
+        await write_ahead(store)
+        yield store
 
 
 async def _fill(store: AsyncSqliteStore, kept: list[Memory]) -> None:

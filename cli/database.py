@@ -7,11 +7,14 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
 from state.errors import NoDatabase
+
+if TYPE_CHECKING:
+    from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 CONNECT_SECONDS = 10
 
@@ -41,12 +44,17 @@ async def _sqlite(name: str, package: str, kind: str) -> AsyncIterator[Any]:
         async with made.from_conn_string(str(file)) as opened:
             await opened.setup()
             if kind == "Store":
-                # Many small writes: a log that is synchronised now and then costs a power cut the last of them at most.
-                await opened.conn.execute("PRAGMA journal_mode=WAL")
-                await opened.conn.execute("PRAGMA synchronous=NORMAL")
+                await write_ahead(opened)
             yield opened
     except sqlite3.Error as error:
         raise NoDatabase(f"{file} cannot be used ({error}): set REFLECT_HOME to another folder") from error
+
+
+async def write_ahead(store: "AsyncSqliteStore") -> None:
+    """Prepare a store in a SQLite file for many small writes: they go to a log that is synchronised now and then, so
+    that a power cut costs the last of them at most."""
+    await store.conn.execute("PRAGMA journal_mode=WAL")
+    await store.conn.execute("PRAGMA synchronous=NORMAL")
 
 
 def home_folder() -> Path:

@@ -18,8 +18,8 @@ DECAY = 0.995
 """What is left of recency after an hour without access."""
 FLAT = 0.5
 """What a term is worth whose values are all the same: it says nothing, and shifts all candidates alike."""
-PART = 50_000
-"""Vectors that one thread multiplies."""
+PART = 12_500
+"""Vectors that one thread multiplies before it takes the next: few enough that no core waits long for another."""
 
 
 class Weights(NamedTuple):
@@ -53,7 +53,8 @@ def recency(accessed: Floats, now: float) -> Floats:
         accessed: Last access of each memory, in seconds of the agent's clock.
         now: The time on that clock.
     """
-    return np.asarray(DECAY ** (np.maximum(now - accessed, 0.0) / 3600.0))
+    hours = np.maximum(now - accessed, 0.0) / 3600.0
+    return np.asarray(np.exp(math.log(DECAY) * hours))  # DECAY ** hours, in a fifth of the time
 
 
 async def relevance(vectors: Floats, query: Floats) -> Floats:
@@ -77,8 +78,8 @@ def normalise(values: Floats) -> Floats:
 
 def score(terms: tuple[Floats, Floats, Floats], weights: Weights) -> Floats:
     """The weighted mean of the normalised terms, in 0..1: recency, importance, relevance."""
-    parts = [weight * term for weight, term in zip(weights.check(), terms, strict=True)]
-    return np.asarray(sum(parts) / sum(weights))
+    recency, importance, relevance = (weight * term for weight, term in zip(weights.check(), terms, strict=True))
+    return np.asarray((recency + importance + relevance) / sum(weights))
 
 
 def highest(values: Floats, k: int) -> NDArray[np.intp]:
