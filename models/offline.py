@@ -24,7 +24,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
 from models.offline_grading import grade
-from models.offline_planning import subquestion
+from models.offline_planning import subquestion, vote
 from models.offline_reading import Reading, read
 from models.offline_schema import Filler
 from models.offline_town import live
@@ -172,6 +172,8 @@ class OfflineChatModel(BaseChatModel):
             return str(grade(reading, reading.draft)), []
         if reading.asks:
             return subquestion(reading, variant), []
+        if reading.elects and reading.candidates:
+            return vote(reading), []
         found = None if choice == "none" else _search_tool(tools)
         steps = moves(reading, found is not None)
         step = steps[variant % len(steps)]

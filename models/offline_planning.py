@@ -91,3 +91,9 @@ def subquestion(reading: Reading, variant: int) -> str:
 def useful(reading: Reading, step: str) -> float:
     """Return how much of the question a step is about, 0..1."""
     return round(1 - len(reading.missing(terms(step))) / max(len(reading.terms), 1), 3)
+
+
+def vote(reading: Reading) -> str:
+    """Return a vote for the candidate with the best grade, of equals for the one that is most about the question."""
+    worth = [(grade(one, one.draft).score, useful(reading, one.text)) for one in reading.candidates]
+    return f"The best choice is {worth.index(max(worth)) + 1}"

@@ -32,6 +32,7 @@ _FOLLOW_UP = re.compile(
 _OWN_CRITIQUE = re.compile(r"(No answer yet|Coverage \d+%)")
 _CRITICISE = re.compile(r"(question: )?criticise\b", re.I)
 _ASKS = re.compile(r"^\s*write (?:up to \d+ different possibilities for )?sub-question \d", re.I | re.M)
+_ELECTS = re.compile(r"^Which is the best choice\?", re.M)
 _REMARK = re.compile(r"not covered|.*offline extractive model", re.I)
 _REFERENCE = re.compile(r"^\W*\[?(\d+)[\].:]+\s+(\S+)", re.M)
 _CITED = re.compile(r"\[(\d+)\]")
@@ -88,6 +89,8 @@ class Reading:
     """The sub-questions that were asked so far."""
     asks: str = ""
     """What is said where the next sub-question is to be asked, not answered."""
+    elects: bool = False
+    """Whether the best of the candidates is to be named."""
 
     @cached_property
     def terms(self) -> dict[str, str]:
@@ -198,6 +201,7 @@ def _reading(pieces: Sequence[Piece]) -> Reading:
         criticises=criticises,
         may_fail=any(piece.kind == "note" and FAILED in piece.text for piece in pieces),
         questions=tuple(piece.text for piece in pieces if piece.kind == "asked"),
+        elects=any(piece.kind == "note" and _ELECTS.search(piece.text) for piece in pieces),
         asks=next((piece.text for piece in pieces if piece.kind == "note" and _ASKS.search(piece.text)), ""),
     )
 

@@ -117,7 +117,7 @@ LABELS = {"sure": 20.0, "likely": 1.0, "impossible": 0.001}
 
 class Labelling:
     """A state is called sure, likely or impossible, several times; it is worth the sum of the labels (Tree of
-    Thoughts), as a share of the most that there could be.
+    Thoughts), as a share of the most that there could be. A reply without a label adds nothing, and is counted.
 
     Args:
         step: The node that asks.
@@ -139,7 +139,9 @@ class Labelling:
         prompt = prompts.LABEL.format_messages(state=quoted("task", self.show(branch, candidate)), lessons=told(branch))
         sizes = [samples] if takes_n(self.model) else [1] * samples
         replies = await at_once([request(self.model, prompt, self.step.meter, n=size) for size in sizes])
-        return labelled([read_label(reply.text) for batch in replies for reply in batch])
+        labels = [read_label(reply.text) for batch in replies for reply in batch]
+        self.step.meter.count(parse_failures=labels.count(""))
+        return labelled(labels)
 
     async def compare(self, branch: Branch, candidates: Sequence[Candidate]) -> None:
         """Nothing more."""

@@ -134,6 +134,15 @@ async def test_labels_are_counted_and_a_list_has_equal_shares() -> None:
     }
 
 
+async def test_a_reply_without_a_label_adds_nothing_and_is_counted() -> None:
+    def reply(request: Request) -> Any:
+        return "1 + 2 = 3" if kind(request) == "list" else ["sure", "I cannot say.", "likely"]
+
+    state = await run(FakeChatModel(reply=reply), GAME, environment="game24", max_expansions=1, judge_weight=1)
+    assert figures(state) == {"1 + 2 = 3": (pytest.approx(21 / 60),)}
+    assert state["usage"]["parse_failures"] == 1
+
+
 # Simulation and backpropagation
 
 
