@@ -122,7 +122,7 @@ RAP: dict[str, Any] = SAMPLED | {"confidence_samples": 1, "max_depth": 4}
 
 SEARCHES = {
     "react, one shot": Entry(react.graph, PLAYS | {"mode": "text"}, BLIND),
-    "best of n, N 6": Entry(best_of_n.graph, PLAYS | {"n": 6, "max_depth": 4}, chance.best_of(BLIND, 6)),
+    "best of n, N 8": Entry(best_of_n.graph, PLAYS | {"n": 8, "max_depth": 4}, chance.best_of(BLIND, 8)),
     "lats, n 3, K 1": Entry(lats.graph, LATS | {"n": 3, "max_rollouts": 1}, STRAIGHT),
     "lats, n 3, to the end": Entry(lats.graph, LATS | {"n": 3}, TO_THE_END),
     "tree of thoughts, breadth first, n 3, b 1": Entry(
@@ -133,10 +133,10 @@ SEARCHES = {
     ),
     "rap, n 3, K 1": Entry(rap.graph, RAP | {"n": 3, "max_rollouts": 1}, STRAIGHT),
     "rap, n 3, to the end": Entry(rap.graph, RAP | {"n": 3, "max_rollouts": 100}, TO_THE_END),
-    "ab_mcts, 6 answers": Entry(
+    "ab_mcts, 8 answers": Entry(
         ab_mcts.graph,
-        {"max_expansions": 6, "max_depth": 6},
-        chance.best_of(BLIND, 6),
+        {"max_expansions": 8, "max_depth": 8},
+        chance.best_of(BLIND, 8),
         lambda seed: Writer(BLIND, BLIND, seed),
     ),
     "ab_mcts, 6 answers, 1/2 of the refined ones right": Entry(

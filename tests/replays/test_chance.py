@@ -7,7 +7,7 @@ import pytest
 
 from tests.replays.chance24 import BLIND, GAMES, SEARCHES, Chance, P, measure, options
 
-RUNS = 40
+RUNS = 30
 
 
 @pytest.mark.parametrize("name", SEARCHES)
