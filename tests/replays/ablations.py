@@ -1,37 +1,55 @@
-"""What each part of LATS is worth: games of 24 solved without it, with 40 calls each, and with as many as it wants."""
+"""What each part of LATS is worth: games of 24 solved without it, with 40 calls each, and with as many as it wants.
+
+What reflections are worth cannot be told from recorded answers, which were given without: there the model is a fake one
+that can use a lesson.
+"""
 
 import asyncio
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from graphs import lats
-from tests.conftest import RECORDED
-from tests.replays.budgets import Entry, fixed, solved
-from tests.replays.cached24 import Recorded
-from tests.replays.records import load
+from tests.replays.budgets import LATS, Entry, ceiling, fixed, recorded_games, show
+from tests.replays.learner24 import Learner
 
-AS_SET: dict[str, Any] = {"n": 8, "max_rollouts": 30, "max_lessons": 0}
-ABLATIONS: dict[str, dict[str, Any]] = {
-    "as set: n 8, K 30, w 1, lambda 0.5": {},
-    "without judge: lambda 0": {"judge_weight": 0.0},
-    "without self-consistency: lambda 1": {"judge_weight": 1.0},
-    "without simulation": {"simulate": False},
-    "w 0": {"exploration_weight": 0.0},
-    "w 2": {"exploration_weight": 2.0},
-    "n 3": {"n": 3},
-    "n 5": {"n": 5},
-    "one list of proposals": {"lists": 1},
-}
 CALLS = (40, 100_000)
+LEARNING_CALLS = (40, 80, 100_000)
+
+
+def changed(**settings: Any) -> Entry:
+    """LATS with other settings."""
+    return Entry(lats.graph, fixed(**LATS | settings))
+
+
+ABLATIONS: Mapping[str, Entry] = {
+    "as set: n 8, K 30, w 1, lambda 0.5, depth 4": changed(),
+    "without judge: lambda 0": changed(judge_weight=0.0),
+    "without self-consistency: lambda 1": changed(judge_weight=1.0),
+    "without simulation": changed(simulate=False),
+    "w 0": changed(exploration_weight=0.0),
+    "w 2": changed(exploration_weight=2.0),
+    "depth 3": changed(max_depth=3),
+    "depth 5": changed(max_depth=5),
+    "n 3": changed(n=3),
+    "n 5": changed(n=5),
+    "one list of proposals": changed(lists=1),
+}
+LESSONS: Mapping[str, Entry] = {
+    f"{most or 'no'} lesson{'' if most == 1 else 's'}": changed(max_lessons=most) for most in (0, 1, 4, 10)
+}
+HEEDED: Mapping[str, partial[Learner]] = {
+    "4 lessons, heeded by the policy only": partial(Learner, values=False),
+    "4 lessons, heeded by the value only": partial(Learner, proposes=False),
+}
 
 
 async def main() -> None:
-    """Print the table."""
-    records = load(RECORDED, "game24_llm_cache")
-    games = [record["task"]["input"] for record in load(RECORDED, "tot_game24_bfs")]
-    for name, changed in ABLATIONS.items():
-        entry = Entry(lats.graph, fixed(**AS_SET | changed))
-        counts = [await solved(entry, games, lambda: Recorded(records), calls) for calls in CALLS]
-        print(f"{name:40}", *(f"{count:4}" for count in counts), flush=True)
+    """Print the tables."""
+    await show(ABLATIONS, CALLS, ceiling())
+    await show(LESSONS, LEARNING_CALLS, len(recorded_games()), Learner)
+    for name, player in HEEDED.items():
+        await show({name: LESSONS["4 lessons"]}, LEARNING_CALLS, len(recorded_games()), player)
 
 
 if __name__ == "__main__":

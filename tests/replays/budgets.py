@@ -1,14 +1,24 @@
-"""Searches at equal numbers of calls: how many games of 24 each solves with the same recorded model."""
+"""Searches at equal numbers of calls: how many games of 24 each solves with the same recorded model.
+
+python -m tests.replays.budgets            # the whole table
+python -m tests.replays.budgets rap lats   # the rows whose names hold one of these words
+"""
 
 import asyncio
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from graphs import ab_mcts, best_of_n, lats, tree_of_thoughts
+from rich.console import Console
+from rich.progress import track
+
+from graphs import ab_mcts, best_of_n, lats, rap, tree_of_thoughts
 from testing.fake import FakeChatModel
-from tests.replays.cached24 import Player, Recorded
-from tests.replays.records import Record
+from tests.conftest import RECORDED
+from tests.replays.cached24 import Player, Recorded, reachable
+from tests.replays.records import Record, load
 
 BUDGETS = (5, 10, 20, 40, 80)
 PLAIN: dict[str, Any] = {"environment": "game24", "search": "none", "examples": False}
@@ -27,14 +37,25 @@ def fixed(**settings: Any) -> Callable[[int], dict[str, Any]]:
     return lambda _: settings
 
 
+LATS: dict[str, Any] = {"n": 8, "max_rollouts": 30, "max_lessons": 0}
+BEAM: dict[str, Any] = {"n": 8, "beam": 5, "lists": 3, "parallel": 1}
+RAP: dict[str, Any] = {"n": 8, "max_rollouts": 1000, "max_depth": 4, "confidence_samples": 1}
+TOGETHER: dict[str, Any] = {"grades": "judge", "grading": "together", "max_answer_tokens": 8000}
+"""Judged in one call, with room for the judgements of a whole level."""
+
 SEARCHES: Mapping[str, Entry] = {
-    "lats": Entry(lats.graph, fixed(n=8, max_rollouts=30, max_lessons=0)),
-    "tree of thoughts, breadth first": Entry(tree_of_thoughts.graph, fixed(n=8, beam=5, lists=3, parallel=1)),
-    "tree of thoughts, depth first": Entry(
+    "lats": Entry(lats.graph, fixed(**LATS)),
+    "lats, judged together": Entry(lats.graph, fixed(**LATS, **TOGETHER)),
+    "lats, without judge": Entry(lats.graph, fixed(**LATS, judge_weight=0)),
+    "tree_of_thoughts, breadth first": Entry(tree_of_thoughts.graph, fixed(**BEAM)),
+    "tree_of_thoughts, breadth first, judged together": Entry(tree_of_thoughts.graph, fixed(**BEAM, **TOGETHER)),
+    "tree_of_thoughts, depth first": Entry(
         tree_of_thoughts.graph, fixed(method="depth_first", n=8, lists=3, max_states=1000)
     ),
+    "rap, by likelihood": Entry(rap.graph, fixed(**RAP)),
+    "rap, judged together": Entry(rap.graph, fixed(**RAP, action_reward="judge")),
     "ab_mcts": Entry(ab_mcts.graph, fixed(max_expansions=10_000, max_depth=4)),
-    "best of n": Entry(best_of_n.graph, lambda calls: {"n": max(calls // 4, 1), "max_depth": 4, "parallel": 1}),
+    "best_of_n": Entry(best_of_n.graph, lambda calls: {"n": max(calls // 4, 1), "max_depth": 4, "parallel": 1}),
 }
 
 
@@ -50,18 +71,46 @@ async def solved(entry: Entry, tasks: Sequence[str], player: Callable[[], Player
     return sum([await one(task) for task in tasks])
 
 
-async def table(records: Sequence[Record], tasks: Sequence[str]) -> dict[str, list[int]]:
-    """Tasks solved by each search, for each number of calls."""
-    return {
-        name: [await solved(entry, tasks, lambda: Recorded(records), calls) for calls in BUDGETS]
-        for name, entry in SEARCHES.items()
+@cache
+def recorded_games() -> list[str]:
+    """The games of the recorded run."""
+    return [record["task"]["input"] for record in load(RECORDED, "tot_game24_bfs")]
+
+
+@cache
+def _said() -> list[Record]:
+    return load(RECORDED, "game24_llm_cache")
+
+
+def as_recorded() -> Recorded:
+    """A model that says what GPT-4 has said."""
+    return Recorded(_said())
+
+
+def ceiling() -> int:
+    """How many of the games GPT-4's proposals can solve."""
+    lists = as_recorded().proposals
+    return sum(reachable(game, lists) for game in recorded_games())
+
+
+async def show(
+    rows: Mapping[str, Entry], columns: Sequence[int], most: int, player: Callable[[], Player] = as_recorded
+) -> None:
+    """Print the rows of a table whose names hold a word of the command line: games solved, and their share of `most`.
+
+    Standard error says how far it is.
+    """
+    words = sys.argv[1:] or [""]
+    chosen = [name for name in rows if any(word in name for word in words)]
+    cells = [(name, calls) for name in chosen for calls in columns]
+    counts = {
+        (name, calls): await solved(rows[name], recorded_games(), player, calls)
+        for name, calls in track(cells, "games of 24", console=Console(stderr=True), transient=True)
     }
+    for name in chosen:
+        shown = (f"{counts[name, calls]} ({100 * counts[name, calls] / most:.0f} %)" for calls in columns)
+        print(f"| {name} |", " | ".join(shown), "|")
 
 
 if __name__ == "__main__":
-    from tests.conftest import RECORDED
-    from tests.replays.records import load
-
-    games = [record["task"]["input"] for record in load(RECORDED, "tot_game24_bfs")]
-    for name, counts in asyncio.run(table(load(RECORDED, "game24_llm_cache"), games)).items():
-        print(f"{name:35}", *(f"{count:4}" for count in counts))
+    asyncio.run(show(SEARCHES, BUDGETS, ceiling()))

@@ -1,29 +1,56 @@
-"""Searches on real proposals and values: what LATS solves, beside the ceiling that the recorded proposals set."""
+"""Searches on real proposals and values: what they solve, beside the ceiling that the recorded proposals set."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.replays.budgets import SEARCHES, solved
-from tests.replays.cached24 import Recorded, reachable
-from tests.replays.records import load, manifest
+from tests.replays.ablations import LESSONS
+from tests.replays.budgets import BUDGETS, SEARCHES, as_recorded, ceiling, recorded_games, solved
+from tests.replays.cached24 import left
+from tests.replays.learner24 import Learner
+from tests.replays.records import manifest
 
 CACHE = "game24_llm_cache"
-EVERY = 100_000
-"""More calls than any of these searches makes."""
+DEPTH_FIRST = "tree_of_thoughts, depth first"
+PAGE = Path(__file__).parents[2] / "docs" / "search.md"
 
 
-def games(recorded: Path) -> list[str]:
-    return [record["task"]["input"] for record in load(recorded, "tot_game24_bfs")]
+def shown(search: str, calls: int) -> int:
+    """Games solved as the page says."""
+    row = re.search(rf"^\| {re.escape(search)} \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
+    assert row is not None
+    return int(row[1].split("|")[BUDGETS.index(calls)].split()[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("Left: 3 8.", "3 8"), ("Left: 5.5.", "11/2"), ("Left: 9 -1 3/2\nNext", "-1 3/2 9"), ("Left: 1 2. Left: 4", "4")],
+)
+def test_the_model_reads_what_is_left_last(text: str, expected: str) -> None:
+    assert left(text) == expected
 
 
 def test_the_ceiling_is_the_recorded_one(recorded: Path) -> None:
-    model = Recorded(load(recorded, CACHE))
-    expected = manifest(recorded)[CACHE]["expected"]["dev"]["reachable_valid_24"]
-    assert sum(reachable(game, model.proposals) for game in games(recorded)) == expected
+    assert ceiling() == manifest(recorded)[CACHE]["expected"]["dev"]["reachable_valid_24"]
+
+
+@pytest.mark.parametrize(
+    "search",
+    ["lats, judged together", *(pytest.param(name, marks=pytest.mark.slow) for name in ("best_of_n", DEPTH_FIRST))],
+)
+async def test_the_page_shows_what_ten_calls_solve(search: str, recorded: Path) -> None:
+    assert await solved(SEARCHES[search], recorded_games(), as_recorded, 10) == shown(search, 10)
+
+
+async def test_a_lesson_is_worth_its_call(recorded: Path) -> None:
+    games = recorded_games()[6:11]
+    without, with_one = [await solved(LESSONS[name], games, Learner, 40) for name in ("no lessons", "1 lesson")]
+    assert without < with_one
 
 
 @pytest.mark.slow
 async def test_lats_solves_nearly_all_that_can_be_solved(recorded: Path) -> None:
-    records = load(recorded, CACHE)
-    assert await solved(SEARCHES["lats"], games(recorded), lambda: Recorded(records), EVERY) >= 51
+    count = await solved(SEARCHES["lats"], recorded_games(), as_recorded, 80)
+    assert count == shown("lats", 80)
+    assert count >= 51
