@@ -551,7 +551,7 @@ THROUGHOUT = ("reflection", "lats", "react")
 def every_case(
     name: str, values: Iterable[Any], among: Sequence[Strategy] = STRATEGIES, ids: Callable[[Any], Any] = str
 ) -> pytest.MarkDecorator:
-    """Parametrize with strategies and cases: the strategies of `THROUGHOUT` with all, the others in turns with a sixth.
+    """Parametrize with strategies and cases: the strategies of `THROUGHOUT` with all, the others in turns with a ninth.
 
     Each case comes to some of them, and each of them meets some of the cases, so that the tests stay quick.
     """
@@ -560,7 +560,7 @@ def every_case(
         pytest.param(strategy, case, id=f"{strategy.name}-{ids(case)}")
         for i, strategy in enumerate(among)
         for j, case in enumerate(cases)
-        if strategy.name in THROUGHOUT or (i + j) % min(6, len(cases)) == 0
+        if strategy.name in THROUGHOUT or (i + j) % min(9, len(cases)) == 0
     ]
     return pytest.mark.parametrize(("strategy", name), pairs)
 

@@ -121,7 +121,7 @@ def kept(state: State, task: Task) -> State:
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 async def test_any_actions_keep_the_rules(case: tuple[Environment, Task, list[str]], data: st.DataObject) -> None:
     environment, task, likely = case
     hidden = HIDDEN.get(environment.name, SECRET)

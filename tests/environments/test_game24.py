@@ -141,7 +141,7 @@ async def test_legal_steps_keep_the_exact_value(numbers: list[int], choices: lis
 
 
 @given(NUMBERS)
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 async def test_the_solver_agrees_with_a_search_over_the_legal_steps(numbers: list[int]) -> None:
     words = [str(number) for number in numbers]
     solution = solve(words)
