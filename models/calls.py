@@ -11,11 +11,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration
 from langchain_core.runnables import Runnable, RunnableBinding, ensure_config
-from langchain_openai import ChatOpenAI
 from langgraph.constants import TAG_NOSTREAM
 
 import telemetry
-from models.faults import MODEL_FAULTS, EmptyReply, describe, retrying, was_refused
+from models.faults import EmptyReply, describe, model_faults, retrying, was_refused
 from models.meter import Meter
 from models.providers import describe_model
 from state.errors import ModelFailed, UnknownModel
@@ -54,7 +53,7 @@ async def request(
         options["n"] = n
     try:
         return await retrying(meter)(_attempt, model, messages, meter, stream, options)
-    except MODEL_FAULTS as fault:
+    except model_faults() as fault:
         raise ModelFailed(f"{_name(model)} failed: {describe(fault)}") from fault
 
 
@@ -77,7 +76,7 @@ async def _attempt(
                 async with asyncio.timeout_at(min(now + meter.call_timeout, meter.deadline)):
                     replies = await _send(base, messages, stream, options)
                 call.note(answers=len(replies), **_tokens(replies))
-        except MODEL_FAULTS as fault:
+        except model_faults() as fault:
             meter.count(failed_calls=1)
             if was_refused(fault):
                 reservation.settle(0, 0)
@@ -148,7 +147,7 @@ def takes_logprobs(model: ChatModel) -> bool:
 def takes_stop(model: ChatModel) -> bool:
     """Whether a request may name texts before which the reply ends; OpenAI's reasoning models refuse that."""
     base, _ = _unbind(model)
-    return not (isinstance(base, ChatOpenAI) and re.match(r"o\d|gpt-5", base.model_name))
+    return not (base._llm_type == "openai-chat" and re.match(r"o\d|gpt-5", _name(base)))
 
 
 def _unbind(model: ChatModel) -> tuple[BaseChatModel, dict[str, Any]]:

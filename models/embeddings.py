@@ -5,24 +5,25 @@ import math
 import os
 from collections.abc import Hashable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import openai
 from langchain_core.embeddings import Embeddings
-from langchain_openai import OpenAIEmbeddings
 from numpy.typing import NDArray
 from pydantic import SecretStr
 
 from models import lexical, minilm
-from models.faults import MODEL_FAULTS, describe, retrying, was_refused
+from models.faults import describe, model_faults, refusals, retrying, was_refused
 from models.lexical import LexicalEmbeddings
 from models.meter import Meter
 from models.minilm import MiniLmEmbeddings
 from models.providers import of_this_loop
 from state.errors import MissingKey, ModelFailed, UnknownModel
 from telemetry import Operation, model_call
+
+if TYPE_CHECKING:
+    from langchain_openai import OpenAIEmbeddings
 
 OLLAMA = "127.0.0.1:11434"
 AT_ONCE = 256
@@ -137,7 +138,7 @@ async def _request(embeddings: Embeddings, texts: list[str], meter: Meter | None
         if meter is None:
             return await _asked(embeddings, texts)
         return await retrying(meter)(_attempt, embeddings, texts, meter)
-    except MODEL_FAULTS as fault:
+    except model_faults() as fault:
         raise ModelFailed(f"the embeddings {name_of(embeddings)} failed: {describe(fault)}") from fault
 
 
@@ -146,7 +147,7 @@ async def _attempt(embeddings: Embeddings, texts: list[str], meter: Meter) -> ND
         now = asyncio.get_running_loop().time()
         try:
             return await _asked(embeddings, texts, until=min(now + meter.call_timeout, meter.deadline))
-        except MODEL_FAULTS as fault:
+        except model_faults() as fault:
             meter.count(failed_calls=1)
             if was_refused(fault):
                 reservation.settle(0, 0)
@@ -200,8 +201,10 @@ def _served(name: str) -> Embeddings:
     return _other(name)
 
 
-def _openai(model: str, key: str, base_url: str | None) -> OpenAIEmbeddings:
+def _openai(model: str, key: str, base_url: str | None) -> "OpenAIEmbeddings":
     """Embeddings of a server that speaks OpenAI's protocol; None is the one of OPENAI_BASE_URL, else OpenAI."""
+    from langchain_openai import OpenAIEmbeddings  # costs a second, and many runs do not need it
+
     return OpenAIEmbeddings(
         model=model,
         openai_api_key=SecretStr(key),
@@ -225,7 +228,7 @@ def _other(name: str) -> Embeddings:
         made: Any = init_embeddings(name)
     except ImportError as missing:
         raise UnknownModel(f"embeddings {name!r}: {_first_line(missing)}") from missing
-    except (ValueError, openai.OpenAIError) as refused:
+    except refusals() as refused:
         raise UnknownModel(f"embeddings {name!r} cannot be used: {HINT} ({_first_line(refused)})") from refused
     return made  # type: ignore[no-any-return]  # an Embeddings, as its documentation says
 

@@ -1,12 +1,14 @@
 """What can go wrong with a provider: which faults there are, which are worth a retry, and how long to wait for it."""
 
 import asyncio
+import sys
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 import httpx
 import httpx2
-import openai
 from langchain_core.exceptions import ModelConnectionError, ModelError, ModelTimeoutError
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 from tenacity.wait import wait_base
@@ -14,27 +16,37 @@ from tenacity.wait import wait_base
 from models.meter import Meter
 from state.errors import LimitReached
 
+if TYPE_CHECKING:
+    from openai import APIStatusError
+
 ATTEMPTS = 3
 LONGEST_WAIT = 60.0
 WAIT: wait_base = wait_random_exponential(multiplier=0.5, max=8)
 """How long to wait before the next attempt, where the provider does not say."""
 
-MODEL_FAULTS = (
-    ModelError,
-    openai.OpenAIError,
-    httpx.HTTPError,
-    httpx2.HTTPError,
-    OSError,
-    TimeoutError,
-    ValueError,
-    TypeError,
-    LookupError,
-)
-"""What a client raises when a provider fails or sends something malformed; never an interrupt or a cancellation."""
+_FAULTS = (ModelError, httpx.HTTPError, httpx2.HTTPError, OSError, TimeoutError, ValueError, TypeError, LookupError)
 
 
 class EmptyReply(ValueError):
     """Raised when a provider answers with neither text nor tool calls."""
+
+
+def model_faults() -> tuple[type[Exception], ...]:
+    """What a client raises when a provider fails or sends something malformed; never an interrupt or a cancellation."""
+    return (*_FAULTS, *openai_errors("OpenAIError"))
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    """What making a client raises when its settings will not do."""
+    return (ValueError, *openai_errors("OpenAIError"))
+
+
+def openai_errors(*names: str) -> tuple[type[Exception], ...]:
+    """Errors of OpenAI's client, by name; none where it was never loaded, and so cannot have raised any."""
+    if "openai" not in sys.modules:
+        return ()
+    client = import_module("openai")  # waits until it is whole, where another thread is loading it
+    return tuple(getattr(client, name) for name in names)
 
 
 def retrying(meter: Meter) -> AsyncRetrying:
@@ -56,9 +68,10 @@ def is_transient(fault: BaseException) -> bool:
     """Whether the same request may succeed when it is sent again."""
     if isinstance(fault, ModelError):
         return bool(fault.is_retryable)
-    if isinstance(fault, openai.APIStatusError):
-        return fault.status_code in (408, 409, 429) or fault.status_code >= 500
-    malformed = (openai.APIConnectionError, openai.APIResponseValidationError, EmptyReply, TimeoutError, OSError)
+    if isinstance(fault, openai_errors("APIStatusError")):
+        status = cast("APIStatusError", fault).status_code
+        return status in (408, 409, 429) or status >= 500
+    malformed = (*openai_errors("APIConnectionError", "APIResponseValidationError"), EmptyReply, TimeoutError, OSError)
     return isinstance(
         fault, (*malformed, httpx.TransportError, httpx2.TransportError, ValueError, TypeError, LookupError)
     )
@@ -67,7 +80,7 @@ def is_transient(fault: BaseException) -> bool:
 def was_refused(fault: BaseException) -> bool:
     """Whether the provider answered with an error status, so that no tokens were spent."""
     unknown = (ModelTimeoutError, ModelConnectionError)
-    return isinstance(fault, (openai.APIStatusError, ModelError)) and not isinstance(fault, unknown)
+    return isinstance(fault, (*openai_errors("APIStatusError"), ModelError)) and not isinstance(fault, unknown)
 
 
 def describe(fault: BaseException) -> str:

@@ -5,18 +5,21 @@ import os
 import ssl
 from collections.abc import Hashable
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import httpx2
-import openai
 from langchain_core.language_models import BaseChatModel
-from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from models.faults import refusals
 from models.offline import OfflineChatModel
 from models.offline_writing import NOTE
 from state.errors import MissingKey, UnknownModel
+
+if TYPE_CHECKING:
+    from langchain_openai import ChatOpenAI
+    from openai import DefaultAsyncHttpxClient
 
 DEFAULT_OPENAI = "openai:gpt-4.1-mini"
 OFFLINE = "offline"
@@ -38,9 +41,11 @@ class Loop:
         self.models: dict[Hashable, BaseChatModel] = {}
 
     @cached_property
-    def client(self) -> openai.DefaultAsyncHttpxClient:
+    def client(self) -> "DefaultAsyncHttpxClient":
         """The HTTP client of all models of this loop, made when the first one needs it."""
-        return openai.DefaultAsyncHttpxClient(verify=_certificates())
+        from openai import DefaultAsyncHttpxClient  # late, as langchain_openai below
+
+        return DefaultAsyncHttpxClient(verify=_certificates())
 
     async def close(self) -> None:
         """Close the client, if there is one."""
@@ -123,7 +128,7 @@ def _make(model: str, max_answer_tokens: int, call_timeout: float, loop: Loop) -
     return _other(model, max_answer_tokens, call_timeout)
 
 
-def _openai(name: str, max_answer_tokens: int, call_timeout: float, loop: Loop) -> ChatOpenAI:
+def _openai(name: str, max_answer_tokens: int, call_timeout: float, loop: Loop) -> "ChatOpenAI":
     key = os.environ.get("OPENAI_API_KEY")
     own_server = os.environ.get("OPENAI_BASE_URL")
     if not key and not own_server:
@@ -131,6 +136,8 @@ def _openai(name: str, max_answer_tokens: int, call_timeout: float, loop: Loop) 
             f"openai:{name} needs OPENAI_API_KEY in the environment (or OPENAI_BASE_URL for a server of your own); "
             "without either, use --model offline"
         )
+    from langchain_openai import ChatOpenAI  # costs a second, and a run with the offline model does not need it
+
     return ChatOpenAI(
         model_name=name,
         openai_api_key=SecretStr(key or "none"),
@@ -157,7 +164,7 @@ def _other(name: str, max_answer_tokens: int, call_timeout: float) -> BaseChatMo
         model = init_chat_model(name, **options)
     except ImportError as missing:
         raise UnknownModel(f"model {name!r}: {_first_line(missing)}") from missing
-    except (ValueError, openai.OpenAIError) as refused:
+    except refusals() as refused:
         raise UnknownModel(f"model {name!r} cannot be used: {HINT} ({_first_line(refused)})") from refused
     if not isinstance(model, BaseChatModel):
         raise UnknownModel(f"model {name!r} is not a chat model: write <provider>:<model>")

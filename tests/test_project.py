@@ -140,6 +140,17 @@ def test_served_graph_imports(name: str) -> None:
     assert GRAPHS[name]["description"]
 
 
+def test_offline_run_loads_no_client_of_openai() -> None:
+    program = """
+import sys, cli.main
+from graphs.lats import graph
+state = graph.invoke({"messages": [("user", "What is 6 * 7?")]}, context={"model": "offline", "search": "none"})
+print(bool(state["answer"]), {"openai", "langchain_openai"} & sys.modules.keys())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "True set()\n"
+
+
 @pytest.mark.parametrize(("folder", "limit"), [*((package, 350) for package in PACKAGES), ("tests", 600)])
 def test_files_stay_short(folder: str, limit: int) -> None:
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in sources(folder)}

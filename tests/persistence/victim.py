@@ -13,9 +13,10 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from testing.script import Request
 from tests.persistence.runs import QUESTION, SETTINGS, THREAD, open_saver, stored
 
-# A process forked from one that has imported everything starts at once; the client imports the last three when used.
+# A process forked from one that has imported everything starts at once; clients are imported when used.
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload([__name__, "bs4", "httpcore2", "openai.resources.chat", "tests.persistence.talkers"])
+CLIENTS = ["bs4", "httpcore2", "langchain_openai", "openai.resources.chat"]
+processes.set_forkserver_preload([__name__, *CLIENTS, "tests.persistence.talkers"])
 
 
 class Victim:
