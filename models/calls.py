@@ -16,7 +16,7 @@ from langgraph.constants import TAG_NOSTREAM
 import telemetry
 from models.faults import EmptyReply, describe, model_faults, retrying, was_refused
 from models.meter import Meter
-from models.providers import describe_model
+from models.providers import describe_model, without_streaming
 from state.errors import ModelFailed, UnknownModel
 
 ChatModel = Runnable[Any, AIMessage]
@@ -99,7 +99,7 @@ async def _send(
 ) -> list[AIMessage]:
     config = ensure_config()
     if not stream:
-        base = base.model_copy(update={"disable_streaming": True})
+        base = without_streaming(base)
     tags = [*(config.get("tags") or []), *([] if stream else [TAG_NOSTREAM])]
     result = await base.agenerate(
         [list(messages)], callbacks=config.get("callbacks"), tags=tags, metadata=config.get("metadata"), **options

@@ -39,6 +39,8 @@ class Loop:
 
     def __init__(self) -> None:
         self.models: dict[Hashable, BaseChatModel] = {}
+        self.quiet: dict[int, BaseChatModel] = {}
+        """The same models by their ids, answering in one piece."""
 
     @cached_property
     def client(self) -> "DefaultAsyncHttpxClient":
@@ -102,8 +104,22 @@ def get_model(
     loop = of_this_loop()
     key = (chosen, max_answer_tokens, call_timeout, os.environ.get("OPENAI_API_KEY"), os.environ.get("OPENAI_BASE_URL"))
     if key not in loop.models:
-        loop.models[key] = _make(chosen, max_answer_tokens, call_timeout, loop)
+        made = loop.models[key] = _make(chosen, max_answer_tokens, call_timeout, loop)
+        loop.quiet[id(made)] = _quiet(made)
     return loop.models[key]
+
+
+def without_streaming(model: BaseChatModel) -> BaseChatModel:
+    """The same model, answering in one piece.
+
+    Of models made here there is one such copy: a new one describes itself anew for each request, which takes longer
+    than all that a search does between two of them.
+    """
+    return of_this_loop().quiet.get(id(model)) or _quiet(model)
+
+
+def _quiet(model: BaseChatModel) -> BaseChatModel:
+    return model.model_copy(update={"disable_streaming": True})
 
 
 def of_this_loop() -> Loop:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Overwrite
+from langgraph.types import Command, Overwrite
 
 from environments.base import Task
 from nodes.agent import environment_of
@@ -50,14 +51,23 @@ def search_graph(
     )
     builder.add_node("begin", begin(name, schema, enter, **FRESH))
     builder.add_node("start", start)
-    builder.add_node("expand", expand)
+    builder.add_node("expand", expand | RunnableLambda(_again, afunc=_again_at_once), destinations=("expand", "finish"))
     builder.add_node("finish", finish)
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "start")
     builder.add_conditional_edges("start", unless_ended("expand"), ["expand", "finish"])
-    builder.add_conditional_edges("expand", unless_ended("expand"), ["expand", "finish"])
     builder.add_edge("finish", END)
     return builder
+
+
+def _again(update: Update) -> Command[str]:
+    """Expand until something has ended the run. A conditional edge would copy the whole tree to look at the outcome."""
+    return Command(update=update, goto="finish" if update.get("outcome") else "expand")
+
+
+async def _again_at_once(update: Update) -> Command[str]:
+    """The same; a plain function would be sent to another thread and back."""
+    return _again(update)
 
 
 async def enter(state: Mapping[str, Any], step: Step[Any]) -> Update:

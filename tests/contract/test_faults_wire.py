@@ -4,7 +4,8 @@ import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any, get_args
 
-import openai.resources.chat  # noqa: F401 - or the first call would load it, within its timeout
+import langchain_openai  # noqa: F401 - or the first run would load it, within its time
+import openai.resources.chat  # noqa: F401 - and this the first call
 import pytest
 from langchain_core.messages import AIMessage
 from tenacity import wait_none
