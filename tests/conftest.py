@@ -24,6 +24,8 @@ os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 
 
 SHARED_SERVERS = ("tests/studio/", "tests/persistence/", "tests/viewer/")
+FIRST = (*SHARED_SERVERS, "tests/replays/", "tests/notebooks/")
+"""What takes longest begins first, so that no worker is left with it in the end."""
 
 
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
@@ -52,6 +54,7 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the marked tests reach this machine and nothing else; the others open no socket at all."""
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
     for item in items:
         if any(item.get_closest_marker(name) for name in LOOPBACK_MARKERS):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"]))

@@ -544,23 +544,32 @@ def name_of(value: object) -> str | None:
 SEARCHING = [strategy for strategy in STRATEGIES if strategy.searches]
 ENDLESS = [strategy for strategy in STRATEGIES if strategy.endless_calls]
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
-THROUGHOUT = ("reflection", "lats", "react")
+THROUGHOUT = ("reflection", "react")
 """Strategies that meet every case. The others share nearly all their code with these and with each other."""
+TREES = ("lats", "tree_of_thoughts", "rap", "ab_mcts", "best_of_n")
+"""Those that share one engine: together they meet every case once."""
 
 
 def every_case(
     name: str, values: Iterable[Any], among: Sequence[Strategy] = STRATEGIES, ids: Callable[[Any], Any] = str
 ) -> pytest.MarkDecorator:
-    """Parametrize with strategies and cases: the strategies of `THROUGHOUT` with all, the others in turns with a ninth.
+    """Parametrize with strategies and cases: the strategies of `THROUGHOUT` with all, the others in turns.
 
     Each case comes to some of them, and each of them meets some of the cases, so that the tests stay quick.
     """
     cases = list(values)
+
+    def meets(strategy: Strategy, case: int) -> bool:
+        if strategy.name in THROUGHOUT:
+            return True
+        turns = min(len(TREES) if strategy.name in TREES else 9, len(cases))
+        return (among.index(strategy) + case) % turns == 0
+
     pairs = [
         pytest.param(strategy, case, id=f"{strategy.name}-{ids(case)}")
-        for i, strategy in enumerate(among)
-        for j, case in enumerate(cases)
-        if strategy.name in THROUGHOUT or (i + j) % min(9, len(cases)) == 0
+        for strategy in among
+        for number, case in enumerate(cases)
+        if meets(strategy, number)
     ]
     return pytest.mark.parametrize(("strategy", name), pairs)
 
