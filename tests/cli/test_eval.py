@@ -37,7 +37,10 @@ def the_run() -> Path:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_strategy_is_evaluated(reflect: Any, questions: str, strategy: str) -> None:
+def test_every_strategy_is_evaluated(
+    reflect: Any, questions: str, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFLECT_EMBEDDINGS", "lexical")  # three days of a town would take half a minute else
     told = reflect("eval", strategy, questions, "--limit", "3", "--json")
     summary = json.loads(told.out)
     assert told.code == 0
