@@ -15,9 +15,9 @@ help: ## Show this list
 run: $(VENV)/base.stamp ## Answer a question with LATS, offline and without keys
 	@$(BIN)/reflect run lats "Why is reflection useful in AI?"
 
-# Three workers on two cores: many tests wait for other processes.
+# Four workers on two cores: many tests wait for other processes.
 test: $(VENV)/dev.stamp ## Run the tests (ARGS="-k lats" runs some of them)
-	@$(BIN)/python -m pytest -n 3 $(ARGS)
+	@$(BIN)/python -m pytest -n 4 $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style and format
 	@$(BIN)/ruff check .
