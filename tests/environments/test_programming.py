@@ -204,7 +204,7 @@ SOME = slice(None, None, 8)
 
 async def passing(programs: list[tuple[Task, str]]) -> list[bool]:
     """Return which programs pass the hidden tests, two measured at a time."""
-    two, env = asyncio.Semaphore(2), Programming(timeout=20, memory_mb=1024)
+    two, env = asyncio.Semaphore(2), Programming(timeout=200, memory_mb=1024)
 
     async def measure(task: Task, program: str) -> bool:
         async with two:
