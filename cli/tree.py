@@ -15,10 +15,11 @@ from cli.output import one_line, say, stdout
 from cli.strategies import STRATEGIES, load, settings_of
 from cli.threads import Saver, config_of, exists, open_saver, read_thread, recent, settings_kept
 from state.errors import Misuse
-from viewer.figures import children, figures, marks, pruned, says, uct, value
+from viewer.figures import children, figures, marks, numbers, pruned, says
+from viewer.frames import Figures
 from viewer.mermaid import MOST_EDGES, mermaid
 from viewer.page import page
-from viewer.picture import Node, Picture, picture
+from viewer.picture import Aggregate, Node, Picture, picture
 from viewer.training import Pairs, examples, preferences
 
 
@@ -65,7 +66,9 @@ async def _read(run: str | None) -> Picture:
 def picture_of(values: Mapping[str, Any], strategy: str, settings: Mapping[str, Any]) -> Picture:
     """The picture of a run from its state, with the settings that it was given."""
     context = make_context(settings_of(strategy), settings)
-    return picture(values, strategy, getattr(context, "exploration_weight", None))
+    weight: float | None = getattr(context, "exploration_weight", None)
+    aggregate: Aggregate = getattr(context, "aggregate", "mean")
+    return picture(values, strategy, weight, aggregate)
 
 
 async def _strategy_of(saver: Saver, thread: str) -> str:
@@ -116,7 +119,7 @@ def _lines(option: str, target: str, found: Sequence[Mapping[str, Any]], otherwi
 
 
 def tree_view(drawn: Picture) -> View:
-    """The search tree with what the search knows of each node: N visits, Q mean value, UCT."""
+    """The search tree with what the search knows of each node: N visits, Q its worth, UCT."""
     below, known, given_up = children(drawn), figures(drawn), pruned(drawn)
     root = below[None][0]
     view = View(_label(drawn, root, known, given_up))
@@ -128,14 +131,9 @@ def tree_view(drawn: Picture) -> View:
     return view
 
 
-def _label(drawn: Picture, node: Node, known: Mapping[str, Any], given_up: set[str]) -> Text:
-    own, parent = known.get(node["id"]), known.get(node["parent_id"] or "")
-    text = Text(f"{node['id']} {node['kind']}", no_wrap=True, overflow="ellipsis")
-    if own:
-        mean = value(own)
-        text.append(f" N={own['visits']} Q={'-' if mean is None else format(mean, '.2f')}")
-    if own and parent and drawn["weight"] is not None:
-        text.append(f" UCT={uct(own, parent, drawn['weight']):.2f}")
+def _label(drawn: Picture, node: Node, known: Mapping[str, Figures], given_up: set[str]) -> Text:
+    told = [node["id"], node["kind"], *numbers(drawn, node, known)]
+    text = Text(" ".join(told), no_wrap=True, overflow="ellipsis")
     for mark in marks(drawn, node["id"], given_up):
         text.append(f" {mark}", style="bold green" if mark != "pruned" else "dim")
     return text.append(f"  {one_line(says(drawn, node), 60)}", style="dim")

@@ -1,9 +1,10 @@
 """What a picture says in numbers, and of each node in a word."""
 
 import math
+from collections.abc import Iterator, Mapping
 
 from viewer.frames import Figures
-from viewer.picture import Node, Picture
+from viewer.picture import Aggregate, Node, Picture
 
 
 def figures(picture: Picture, frame: int | None = None) -> dict[str, Figures]:
@@ -12,17 +13,32 @@ def figures(picture: Picture, frame: int | None = None) -> dict[str, Figures]:
     return {key: own for told in picture["frames"][: last + 1] for key, own in told["stats"].items()}
 
 
-def value(own: Figures) -> float | None:
-    """Q: the mean of the values seen at and below a node; None before the first."""
-    return own["total"] / own["visits"] if own["visits"] else None
+def value(own: Figures, aggregate: Aggregate = "mean") -> float | None:
+    """Q: the mean, or the highest, of the values seen at and below a node; before the first the prior, None without."""
+    if not own["visits"]:
+        return own.get("prior")
+    return own.get("best") if aggregate == "max" else own["total"] / own["visits"]
 
 
-def uct(own: Figures, parent: Figures, weight: float) -> float:
-    """Upper confidence bound: Q + w * sqrt(ln N(parent) / N). Infinite before the first visit."""
-    mean = value(own)
-    if mean is None:
-        return math.inf
-    return mean + weight * math.sqrt(math.log(max(parent["visits"], 1)) / own["visits"])
+def uct(own: Figures, parent: Figures, weight: float, aggregate: Aggregate = "mean") -> float | None:
+    """Upper confidence bound: Q + w * sqrt(ln N(parent) / N), where a prior counts as one visit; None without Q."""
+    q = value(own, aggregate)
+    if q is None:
+        return None
+    return q + weight * math.sqrt(math.log(max(parent["visits"], 1)) / max(own["visits"], 1))
+
+
+def numbers(picture: Picture, node: Node, known: Mapping[str, Figures]) -> Iterator[str]:
+    """N, Q and UCT of a node, as far as they are known; UCT where the search selects by it."""
+    own, parent = known.get(node["id"]), known.get(node["parent_id"] or "")
+    if own is None:
+        return
+    weight, aggregate = picture["weight"], picture["aggregate"]
+    bound = None if parent is None or weight is None else uct(own, parent, weight, aggregate)
+    yield f"N={own['visits']}"
+    for name, figure in (("Q", value(own, aggregate)), ("UCT", bound)):
+        if figure is not None:
+            yield f"{name}={figure:.2f}"
 
 
 def pruned(picture: Picture) -> set[str]:

@@ -1,16 +1,22 @@
 """The history of a search: one frame for each thing that it did, with the figures that changed."""
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 
 class Figures(TypedDict):
     """What the search knows of a node: how many values it has seen there and below, their sum, and whether nothing
-    below can be expanded any more."""
+    below can be expanded any more.
+
+    Where the search keeps them, also `best`, the highest of these values, and `prior`, which stands for them before the
+    first.
+    """
 
     visits: int
     total: float
     closed: bool
+    best: NotRequired[float]
+    prior: NotRequired[float]
 
 
 class Frame(TypedDict):
@@ -41,21 +47,21 @@ def frames(values: Mapping[str, Any]) -> list[Frame]:
         values: The state of the run, with `tree` and `stats`, and with `log` and `lessons` if it has kept them. Without
             a log there is one frame, the last.
     """
-    log = values.get("log") or []
+    log, tree, final = values.get("log") or [], values["tree"], values["stats"]
     if not log:
-        final = {key: _figures([own["visits"], own["total"]], own["closed"]) for key, own in values["stats"].items()}
-        return [
-            _frame(0, {"kind": "end", "node": None, "added": list(values["tree"]), "calls": 0, "tokens": 0}, final, "")
-        ]
-    tree = values["tree"]
+        told = {"kind": "end", "node": None, "added": list(tree), "calls": 0, "tokens": 0}
+        return [_frame(0, told, {key: _kept(own) for key, own in final.items()}, "")]
     log = [{**told, "stats": {**_first(tree, told["added"]), **told["stats"]}} for told in log]
     last = {key: place for place, told in enumerate(log) for key in told["stats"]}
-    closed = {key for key, own in values["stats"].items() if own["closed"]}
     lessons = {lesson["node"]: lesson["text"] for lesson in values.get("lessons") or []}
     made = []
+    known: dict[str, Figures] = {}
     for place, told in enumerate(log):
-        # A node closes when something at or below it is told, and then for good: with the last change of its figures.
-        stats = {key: _figures(own, key in closed and last[key] == place) for key, own in told["stats"].items()}
+        stats = {key: _figures(own, known.get(key), final.get(key, {})) for key, own in told["stats"].items()}
+        for key, own in stats.items():
+            # A node closes when something at or below it is told, and then for good: with its last change.
+            own["closed"] = last[key] == place and final.get(key, {}).get("closed", False)
+        known |= stats
         learned = [lessons[key] for key in told["added"] if key in lessons]
         made.append(_frame(place, told, stats, "\n".join(learned)))
     return made
@@ -66,8 +72,22 @@ def _first(tree: Mapping[str, Any], added: list[str]) -> dict[str, list[float]]:
     return {key: [1, tree[key].get("score") or 0.0] for key in added if key in tree}
 
 
-def _figures(own: list[Any], closed: bool) -> Figures:
-    return {"visits": own[0], "total": own[1], "closed": closed}
+def _kept(own: Mapping[str, Any]) -> Figures:
+    kept: Any = {name: own[name] for name in Figures.__annotations__ if name in own}
+    figures: Figures = kept
+    return figures
+
+
+def _figures(own: list[Any], before: Figures | None, final: Mapping[str, Any]) -> Figures:
+    """The figures of a node after a step, by what they were before it and are in the end."""
+    made = Figures(visits=own[0], total=own[1], closed=False)
+    if "prior" in final:
+        made["prior"] = final["prior"]
+    if "best" in final and made["visits"]:
+        # Who keeps it passes up one value at a time, of 0 or more: what the sum has grown by.
+        total, best = (before["total"], before.get("best", 0.0)) if before else (0.0, 0.0)
+        made["best"] = max(best, made["total"] - total)
+    return made
 
 
 def _frame(number: int, told: Mapping[str, Any], stats: dict[str, Figures], reflection: str) -> Frame:

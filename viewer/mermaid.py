@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from viewer.figures import figures, marks, pruned, says, uct, value
-from viewer.frames import Figures
-from viewer.picture import Node, Picture
+from viewer.figures import figures, marks, numbers, pruned, says
+from viewer.picture import Picture
 
 MOST_EDGES = 500
 """What Mermaid draws unless its page allows more (`maxEdges`)."""
@@ -29,7 +28,7 @@ def _lines(picture: Picture, words: int) -> Iterator[str]:
     yield "flowchart LR"
     for key, node in picture["nodes"].items():
         before, after = _SHAPES[node["kind"]]
-        said = [key, node["kind"], *_numbers(picture, node, known), *marks(picture, key, given_up)]
+        said = [key, node["kind"], *numbers(picture, node, known), *marks(picture, key, given_up)]
         yield f"    {_name(key)}{before}{' '.join(said)}<br/>{escaped(short(says(picture, node), words))}{after}"
     for key, node in picture["nodes"].items():
         if node["parent_id"] is not None:
@@ -44,18 +43,6 @@ def _lines(picture: Picture, words: int) -> Iterator[str]:
 
 def _name(key: str) -> str:
     return "n" + key.replace(".", "_")
-
-
-def _numbers(picture: Picture, node: Node, known: dict[str, Figures]) -> Iterator[str]:
-    own, parent = known.get(node["id"]), known.get(node["parent_id"] or "")
-    if own is None:
-        return
-    mean = value(own)
-    yield f"N={own['visits']}"
-    if mean is not None:
-        yield f"Q={mean:.2f}"
-    if parent is not None and picture["weight"] is not None:
-        yield f"UCT={uct(own, parent, picture['weight']):.2f}"
 
 
 def short(text: str, length: int) -> str:

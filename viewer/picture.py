@@ -8,6 +8,7 @@ from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
 from viewer.frames import Frame, frames
 
+Aggregate = Literal["mean", "max"]
 Kind = Literal["root", "action", "answer"]
 N = TypeVar("N", bound=Mapping[str, Any])
 
@@ -68,7 +69,7 @@ class Picture(TypedDict):
     """A search: its question and how it ended, its nodes by id, its history, and the path that was chosen in the end.
 
     `conversation` holds the messages up to the question, `weight` is the w of UCT, None if the search does not select
-    by it, `path` goes from the root down.
+    by it, `aggregate` what the search makes of the values that a node has seen, `path` goes from the root down.
     """
 
     strategy: str
@@ -78,19 +79,23 @@ class Picture(TypedDict):
     outcome: dict[str, str] | None
     usage: dict[str, float]
     weight: float | None
+    aggregate: Aggregate
     nodes: dict[str, Node]
     frames: list[Frame]
     path: list[str]
     reflections: list[Reflection]
 
 
-def picture(values: Mapping[str, Any], strategy: str, weight: float | None = None) -> Picture:
+def picture(
+    values: Mapping[str, Any], strategy: str, weight: float | None = None, aggregate: Aggregate = "mean"
+) -> Picture:
     """The picture of a run.
 
     Args:
         values: The state of the run, with `tree`, `stats`, `log` and the channels that every strategy has.
         strategy: Its name.
         weight: The w of UCT; None if the search does not select by it.
+        aggregate: Whether the search goes by the mean or the highest of the values that a node has seen.
     """
     spoken = values.get("messages") or []
     asked = max((place for place, message in enumerate(spoken, 1) if message.type == "human"), default=0)
@@ -101,6 +106,7 @@ def picture(values: Mapping[str, Any], strategy: str, weight: float | None = Non
         "question": spoken[asked - 1].text if asked else "",
         "conversation": [_message(message) for message in spoken[:asked]],
         "weight": weight,
+        "aggregate": aggregate,
         "nodes": nodes,
         "frames": frames(values),
         "path": [node["id"] for node in path_to(nodes, end)],
@@ -163,6 +169,7 @@ _PICTURE: dict[str, Any] = {
     "outcome": None,
     "usage": {},
     "weight": None,
+    "aggregate": "mean",
     "path": [],
     "reflections": [],
 }

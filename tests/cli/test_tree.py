@@ -27,6 +27,21 @@ def test_tree_is_printed(reflect: Any, thread: str) -> None:
     assert reflect("draw", "lats", "--thread", thread).out == told.out
 
 
+def test_a_planned_step_is_worth_the_highest_that_was_passed_up_and_before_that_its_prior(reflect: Any) -> None:
+    assert reflect("run", "rap", QUESTION, "--thread", "p").code == 0
+    drawn = json.loads(reflect("tree", "p", "--json", "-").out)
+    known = {key: own for frame in drawn["frames"] for key, own in frame["stats"].items()}
+    worth = {key: own["best"] if own["visits"] else own["prior"] for key, own in known.items()}
+    lines = [line.strip("│├└─ ").split() for line in reflect("tree", "p").out.splitlines()]
+    assert {line[0]: line[2:4] for line in lines} == {
+        key: [f"N={own['visits']}", f"Q={worth[key]:.2f}"] for key, own in known.items()
+    }
+    assert all(line[4].startswith("UCT=") for line in lines[1:])
+    assert drawn["aggregate"] == "max"
+    assert any(own["visits"] and own["total"] / own["visits"] < own["best"] for own in known.values())
+    assert not all(own["visits"] for own in known.values())
+
+
 def test_last_search_is_the_default(reflect: Any, thread: str) -> None:
     assert reflect("run", "reflection", QUESTION).code == 0
     assert reflect("tree").out == reflect("tree", thread).out

@@ -1,11 +1,13 @@
 """The page in a browser: what it shows, how it is used, and that texts stay texts."""
 
+import math
 import re
 from typing import Any
 
 import pytest
 
 from tests.viewer.conftest import Show
+from tests.viewer.pictures import figures as figure_of
 from tests.viewer.pictures import grown, node, said, small
 from viewer.figures import figures, uct, value
 from viewer.page import page as html_of
@@ -41,7 +43,7 @@ UNKNOWN = "\N{EN DASH}"
 
 
 def named(value: float | None) -> str:
-    return UNKNOWN if value is None else "∞" if value == float("inf") else f"{value:.2f}"
+    return UNKNOWN if value is None else f"{value:.2f}"
 
 
 async def test_page_asks_for_nothing_and_complains_of_nothing(show: Show) -> None:
@@ -128,6 +130,24 @@ async def test_panel_has_the_figures_of_each_frame(show: Show) -> None:
             label = await shown.page.text_content(f"[id='node-{key}'] .q")
             assert label == named(value(known[key]))
         await shown.press("]")
+
+
+async def test_panel_says_what_the_search_goes_by(show: Show) -> None:
+    stats = {
+        "0": {**figure_of(4, 1.0), "best": 0.75},
+        "0.0": {**figure_of(4, 1.0), "best": 0.75, "prior": 0.875},
+        "0.1": {**figure_of(0, 0.0), "prior": 0.5},
+    }
+    nodes = {key: node(key) for key in stats}
+    shown = await show(complete({"nodes": nodes, "frames": [{"stats": stats}], "weight": 1.0, "aggregate": "max"}))
+    panel = shown.page.locator("#panel")
+    await shown.click("0.0")
+    assert await panel.locator("[data-figure=Q]").inner_text() == "Q\n0.75\nhighest passed up"
+    assert await shown.figure("UCT") == f"{0.75 + math.sqrt(math.log(4) / 4):.2f}"
+    await shown.click("0.1")
+    assert await panel.locator("[data-figure=Q]").inner_text() == "Q\n0.50\nprior, until visited"
+    assert await shown.figure("UCT") == f"{0.5 + math.sqrt(math.log(4)):.2f}"
+    assert await shown.page.text_content("[id='node-0.1'] > text") == "(0.50)\N{MULTIPLICATION SIGN}0"
 
 
 async def test_panel_tells_all_that_is_known_of_a_node(show: Show) -> None:

@@ -6,14 +6,22 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from graphs import rap
 from graphs.lats import graph
-from state.searching import LatsContext
+from state.searching import LatsContext, RapContext
 from testing.fake import FakeChatModel
 from testing.script import Reply, Request, ToolUse
 from tests.viewer.pictures import figures, grown, node, small
 from viewer.figures import figures as known
 from viewer.figures import marks, pruned, says, uct, value
+from viewer.frames import Figures
 from viewer.picture import complete, picture
+
+
+def kept(out: dict[str, Any]) -> dict[str, Any]:
+    """What a search itself has kept, of the figures that a picture tells."""
+    names = Figures.__annotations__
+    return {key: {name: own[name] for name in names if name in own} for key, own in out["stats"].items()}
 
 
 def mixed(request: Request) -> Reply:
@@ -30,15 +38,32 @@ async def test_figures_retold_are_those_of_the_search() -> None:
     context = LatsContext(model=FakeChatModel(reply=mixed), n=4, max_expansions=8)
     out = await graph.ainvoke({"messages": [("user", "What do tides do?")]}, context=context)
     drawn = picture(out, "lats", context.exploration_weight)
-    assert known(drawn) == {
-        key: {name: stats[name] for name in ("visits", "total", "closed")} for key, stats in out["stats"].items()
-    }
+    assert known(drawn) == kept(out)
     added = [key for frame in drawn["frames"] for key in frame["added"]]
     assert sorted(added) == sorted(out["tree"])
     assert (drawn["frames"][0]["event"], drawn["frames"][1]["node"]) == ("start", "0")
     best = drawn["nodes"][drawn["path"][-1]]
     assert best["messages"][0]["content"] == drawn["answer"] == out["answer"]
     assert (drawn["question"], drawn["outcome"]) == ("What do tides do?", out["outcome"])
+
+
+@pytest.mark.parametrize("aggregate", ["max", "mean"])
+async def test_planned_steps_are_worth_what_the_search_goes_by(aggregate: Any) -> None:
+    context = RapContext(model="offline", search="local", aggregate=aggregate)
+    out = await rap.graph.ainvoke({"messages": [("user", "Why is reflection useful in AI?")]}, context=context)
+    drawn = picture(out, "rap", context.exploration_weight, context.aggregate)
+    told = known(drawn)
+    assert told == kept(out)
+    assert {own["visits"] for own in told.values()} >= {0, 1, 2}
+    assert known(picture({**out, "log": []}, "rap")) == told
+    search = rap.algorithm(context)
+    assert {key: value(own, aggregate) for key, own in told.items()} == {
+        key: search.worth(own) for key, own in out["stats"].items()
+    }
+    for key, above in ((key, drawn["nodes"][key]["parent_id"]) for key in told):
+        if above:
+            expected = search.bound(out["stats"][key], out["stats"][above]["visits"])
+            assert uct(told[key], told[above], context.exploration_weight, aggregate) == pytest.approx(expected)
 
 
 def test_messages_become_plain_data() -> None:
@@ -125,7 +150,7 @@ def test_figures_of_a_moment() -> None:
     assert value(known(drawn, 1)["0.0"]) == 0.5
     assert value(known(drawn)["0.0"]) == 0.75
     assert value(figures(0, 0.0)) is None  # type: ignore[arg-type]
-    assert uct(figures(0, 0.0), figures(3, 1.0), 1.0) == float("inf")  # type: ignore[arg-type]
+    assert uct(figures(0, 0.0), figures(3, 1.0), 1.0) is None  # type: ignore[arg-type]
 
 
 def test_nodes_are_marked() -> None:

@@ -43,7 +43,7 @@ function worth(node) {
   return node.reward ?? node.score;
 }
 
-/** Visits, total and closed of a node at a frame; undefined before there are any. */
+/** What the search knows of a node at a frame; undefined before it knows anything. */
 function statsAt(node, frame) {
   let low = 0;
   let high = node.changes.length;
@@ -55,16 +55,17 @@ function statsAt(node, frame) {
   return node.changes[low - 1]?.stats;
 }
 
-/** N, Q and UCT of a node at a frame. Q is null before the first visit, UCT for the root. */
+/** N, Q and UCT of a node at a frame. Before the first visit Q is the prior, or null; a prior counts as one visit. */
 function figuresAt(node, frame) {
   const own = statsAt(node, frame);
   const above = nodes.get(node.parent_id);
   const n = own?.visits ?? 0;
-  const q = n ? own.total / n : null;
+  const seen = picture.aggregate === "max" ? own?.best : own?.total / n;
+  const q = (n ? seen : own?.prior) ?? null;
   const parentVisits = above ? (statsAt(above, frame)?.visits ?? 0) : 0;
-  const selects = above && picture.weight !== null;
-  const bonus = n ? picture.weight * Math.sqrt(Math.log(Math.max(parentVisits, 1)) / n) : Infinity;
-  return { n, q, uct: selects ? (q ?? 0) + bonus : null, parentVisits, closed: own?.closed ?? false };
+  const selects = above && picture.weight !== null && q !== null;
+  const bonus = picture.weight * Math.sqrt(Math.log(Math.max(parentVisits, 1)) / Math.max(n, 1));
+  return { n, q, uct: selects ? q + bonus : null, parentVisits, closed: own?.closed ?? false };
 }
 
 /** The nodes from the root down to one. */

@@ -107,11 +107,11 @@ class Drawing {
     const told = `${n} ${q} ${isFolded} ${below} ${node.prunedAt <= frame}`;
     if (parts.told === told) return;
     parts.told = told;
-    const own = node.visited ? null : worth(node);
-    parts.q.textContent = own === null ? number(q) : `(${number(own)})`;
-    parts.group.classList.toggle("unvisited", q === null);
+    const known = q ?? (node.visited ? null : worth(node));
+    parts.q.textContent = n || known === null ? number(known) : `(${number(known)})`;
+    parts.group.classList.toggle("unvisited", !n);
     parts.n.textContent = `×${n}`;
-    const share = Math.min(Math.max(q ?? own ?? 0, 0), 1);
+    const share = Math.min(Math.max(known ?? 0, 0), 1);
     parts.bar.setAttribute("width", (LABEL - BAR - 8) * share);
     parts.shape.style.setProperty("--q", share);
     parts.badge.textContent = below ? (isFolded ? `+${whole.format(below)}` : "‹") : "";

@@ -25,7 +25,6 @@ const whole = new Intl.NumberFormat("en");
 /** A number for people; a dash for what is not known. */
 function number(value, digits = 2) {
   if (value === null || value === undefined) return "–";
-  if (value === Infinity) return "∞";
   return digits ? value.toFixed(digits) : whole.format(value);
 }
 

@@ -49,11 +49,13 @@ function jump(id, choose) {
   return button;
 }
 
+const MEANINGS = { mean: "mean over visits", max: "highest passed up" };
+
 function figuresList(node, frame) {
   const { n, q, uct, parentVisits } = figuresAt(node, frame);
   const added = picture.frames[node.born];
   const rows = [
-    ["Q", number(q), "mean over visits"],
+    ["Q", number(q), n || q === null ? MEANINGS[picture.aggregate] : "prior, until visited"],
     ["N", number(n, 0), "visits"],
     ["UCT", number(uct), uct === null ? "" : `w ${picture.weight}, parent N ${parentVisits}`],
     ["score", number(node.score), "its own value"],
