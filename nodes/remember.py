@@ -30,17 +30,18 @@ async def open_memory(
 ) -> MemoryStream:
     """Open an agent's memory in the store of the graph, within the limits of the run.
 
-    A graph without a store has one that lasts as long as the process.
+    A graph without a store has the one of the process.
 
     Raises:
         Misuse, UnknownModel, MissingKey: as `MemoryStream.open`.
     """
-    store = get_runtime().store or _store_of_process()
+    store = get_runtime().store or store_of_process()
     return await MemoryStream.open(store, owner, embeddings, meter=step.meter, max_memories=max_memories)
 
 
 @cache
-def _store_of_process() -> BaseStore:
+def store_of_process() -> BaseStore:
+    """The store of all graphs that have none of their own. It lasts as long as the process."""
     return InMemoryStore()
 
 

@@ -1,4 +1,4 @@
-"""kill -9 in the midst of a town's day, with its memories in a store: nothing is lost, and nothing doubled."""
+"""kill -9 in the midst of a town's day, its memories in a store or only in the state: nothing is lost or doubled."""
 
 import asyncio
 import os
@@ -23,18 +23,19 @@ ASK: dict[str, Any] = {"messages": [("user", "Tonight Anna gives a party.")]}
 
 
 @asynccontextmanager
-async def opened(folder: str, reply: Any = play) -> AsyncIterator[tuple[Any, dict[str, Any]]]:
-    """The graph with a saver and a store in files, and its settings."""
+async def opened(folder: str, with_store: bool, reply: Any = play) -> AsyncIterator[tuple[Any, dict[str, Any]]]:
+    """The graph with a saver in a file, and a store in another one if there is to be one, and its settings."""
+    context = settings(model=FakeChatModel(reply=reply))
     async with open_saver(f"{folder}/threads.sqlite") as saver, open_store(f"{folder}/memories.sqlite") as store:
-        yield stored(saver, store), settings(model=FakeChatModel(reply=reply))
+        yield stored(saver, store if with_store else None), context
 
 
-def live(folder: str, call: int) -> None:
+def live(folder: str, with_store: bool, call: int) -> None:
     """Play the day, until the process kills itself at a call."""
-    asyncio.run(_live(folder, call))
+    asyncio.run(_live(folder, with_store, call))
 
 
-async def _live(folder: str, call: int) -> None:
+async def _live(folder: str, with_store: bool, call: int) -> None:
     answered: list[Request] = []
 
     def reply(request: Request) -> Reply:
@@ -43,17 +44,20 @@ async def _live(folder: str, call: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return play(request)
 
-    async with opened(folder, reply) as (graph, context):
+    async with opened(folder, with_store, reply) as (graph, context):
         await graph.ainvoke(ASK, THREAD, context=context, durability="sync")
 
 
+@pytest.mark.parametrize("with_store", [True, False], ids=["stored", "not stored"])
 @pytest.mark.parametrize("call", [27, 36], ids=["talking", "rating"])
-async def test_a_day_that_was_killed_goes_on_as_if_nothing_had_been(call: int, tmp_path: Path) -> None:
-    process = processes.Process(target=live, args=(str(tmp_path), call))
+async def test_a_day_that_was_killed_goes_on_as_if_nothing_had_been(
+    call: int, with_store: bool, tmp_path: Path
+) -> None:
+    process = processes.Process(target=live, args=(str(tmp_path), with_store, call))
     await asyncio.to_thread(process.start)
     await asyncio.to_thread(process.join, 60)
     assert process.exitcode == -signal.SIGKILL
-    async with opened(str(tmp_path)) as (graph, context):
+    async with opened(str(tmp_path), with_store) as (graph, context):
         result = await graph.ainvoke(None, THREAD, context=context)
     undisturbed = stored(InMemorySaver(), InMemoryStore())
     straight = await undisturbed.ainvoke(ASK, THREAD, context=settings(model=FakeChatModel(reply=play)))
