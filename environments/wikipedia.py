@@ -5,8 +5,6 @@ WIKIPEDIA_URL replaces the address, for another language or a mirror; the usual 
 
 import asyncio
 import os
-import ssl
-from functools import lru_cache
 from typing import Any
 
 import httpx
@@ -14,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from environments.docstore import MAX_SIMILAR, Article
 from state.errors import SearchFailed
+from tools.certificates import certificates
 
 ADDRESS = "https://en.wikipedia.org/w/api.php"
 USER_AGENT = "reflective-agents/0.1 (agents that answer questions with articles)"
@@ -99,13 +98,13 @@ class Wikipedia:
         return [hit.title for hit in query.search][:MAX_SIMILAR]
 
     async def _ask(self, **parameters: str) -> _Query:
-        verify = await asyncio.to_thread(_certificates)
+        trusted = await certificates()
         common = {"action": "query", "format": "json", "formatversion": "2"}
         headers = {"User-Agent": self._user_agent}
         try:
             async with (
                 asyncio.timeout(self._timeout),
-                httpx.AsyncClient(headers=headers, verify=verify, timeout=None, follow_redirects=True) as http,
+                httpx.AsyncClient(headers=headers, verify=trusted, timeout=None, follow_redirects=True) as http,
             ):
                 response = await http.get(self._url, params=common | parameters)
             reply = _Reply.model_validate_json(response.raise_for_status().content)
@@ -127,11 +126,6 @@ class Wikipedia:
                 return f"WIKIPEDIA_URL is no valid address: give one such as {ADDRESS}."
             case _:
                 return f"The connection to Wikipedia failed ({type(error).__name__})."
-
-
-@lru_cache(maxsize=1)
-def _certificates() -> ssl.SSLContext:
-    return httpx.create_ssl_context()
 
 
 def _sendable(text: str) -> str:

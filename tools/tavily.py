@@ -1,9 +1,6 @@
 """Web search through Tavily's own client. The key stands in TAVILY_API_KEY, and nowhere else."""
 
-import asyncio
 import os
-import ssl
-from functools import lru_cache
 
 import httpx
 from pydantic import BaseModel
@@ -11,6 +8,7 @@ from tavily import AsyncTavilyClient, errors
 
 from state.errors import MissingKey, SearchFailed
 from state.sources import SearchResult
+from tools.certificates import certificates
 
 
 class _Hit(BaseModel):
@@ -53,9 +51,9 @@ async def search_tavily(query: str, *, max_results: int) -> list[SearchResult]:
     """
     key = tavily_key()
     address = os.environ.get("TAVILY_BASE_URL", "").strip() or "https://api.tavily.com"
-    verify = await asyncio.to_thread(_certificates)  # reading the certificates takes 20 ms of disk and CPU
+    trusted = await certificates()
     try:
-        async with httpx.AsyncClient(base_url=address, verify=verify) as http:
+        async with httpx.AsyncClient(base_url=address, verify=trusted) as http:
             client = AsyncTavilyClient(key, client=http)
             reply = _Reply.model_validate(await client.search(query, max_results=max_results, timeout=120))
     except (ValueError, AttributeError, TypeError) as error:  # the client reads replies unchecked
@@ -74,11 +72,6 @@ _FAULTS = (
     httpx.HTTPError,
     httpx.InvalidURL,
 )
-
-
-@lru_cache(maxsize=1)
-def _certificates() -> ssl.SSLContext:
-    return httpx.create_ssl_context()
 
 
 def _result(hit: _Hit) -> SearchResult:
