@@ -5,6 +5,7 @@ import os
 import ssl
 from collections.abc import Hashable
 from functools import cache, cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -107,6 +108,21 @@ def get_model(
         made = loop.models[key] = _make(chosen, max_answer_tokens, call_timeout, loop)
         loop.quiet[id(made)] = _quiet(made)
     return loop.models[key]
+
+
+async def load_client(model: str | BaseChatModel | None) -> None:
+    """Load the client that the model of a setting needs, so that the event loop goes on meanwhile: OpenAI's takes a
+    second, once."""
+    chosen, _ = choose_model(model)
+    if isinstance(chosen, str) and chosen.startswith("openai:"):
+        await asyncio.to_thread(_load_openai)
+
+
+@cache
+def _load_openai() -> None:
+    for name in ("langchain_openai", "openai.resources.chat"):  # the second is what the first call would load
+        import_module(name)
+    _certificates()
 
 
 def without_streaming(model: BaseChatModel) -> BaseChatModel:

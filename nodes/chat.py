@@ -14,7 +14,7 @@ from langchain_core.utils.json import parse_json_markdown
 from pydantic import BaseModel, ValidationError
 
 from models.calls import request
-from models.providers import get_model
+from models.providers import get_model, load_client
 from nodes.step import Step
 from state.context import Context, Model
 from state.errors import InvalidOutput, ModelFailed
@@ -28,6 +28,16 @@ def model_of(step: Step[Any], model: Model) -> BaseChatModel:
     """The chat model that a setting of this run names."""
     context: Context = step.context
     return get_model(model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+
+
+async def check_model(step: Step[Any], model: Model) -> None:
+    """Refuse a setting that names no model that can be had, and have the others ready.
+
+    Raises:
+        UnknownModel, MissingKey: as `models.providers.get_model`.
+    """
+    await load_client(model)
+    model_of(step, model)
 
 
 async def write(step: Step[Any], model: Model, messages: Sequence[BaseMessage]) -> AIMessage:

@@ -11,7 +11,7 @@ from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from models.providers import choose_model, describe_model
-from nodes.chat import model_of
+from nodes.chat import check_model, model_of
 from nodes.experience import keep, recall
 from nodes.lessons import Learned
 from nodes.step import C, Step, Update, node
@@ -52,7 +52,7 @@ def begin(
             raise WrongThread(
                 f"this thread belongs to {owner}, not to {strategy}: choose another thread, or run {owner}"
             )
-        models = {name: _check_model(step, name) for name in schema.model_fields if name in _MODELS}
+        models = {name: await _check_models(step, name) for name in schema.model_fields if name in _MODELS}
         search = await _check_search(step.context)
         step.emit("begin", strategy=strategy, **models, **search)
         recalled = await recall(step, asked)
@@ -86,15 +86,15 @@ def question(messages: list[BaseMessage]) -> str:
     return text
 
 
-def _check_model(step: Step[Any], name: str) -> str:
+async def _check_models(step: Step[Any], name: str) -> str:
     setting = getattr(step.context, name)
     if setting is None and name != "model":
         return "same as model"
-    return ", ".join(_known(step, one) for one in (setting if isinstance(setting, list) else [setting]))
+    return ", ".join([await _known(step, one) for one in (setting if isinstance(setting, list) else [setting])])
 
 
-def _known(step: Step[Any], model: Model) -> str:
-    model_of(step, model)
+async def _known(step: Step[Any], model: Model) -> str:
+    await check_model(step, model)
     chosen, _ = choose_model(model)
     return chosen if isinstance(chosen, str) else type(chosen).__name__
 

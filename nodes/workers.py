@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 from models.calls import estimate_tokens
 from models.meter import Meter
 from nodes.bridge import wait_for
-from nodes.chat import model_of
+from nodes.chat import check_model
 from nodes.step import C, Step, Update, node, stop
 from state.context import Context, SearchContext
 from state.cooperation import SETTINGS, Allowance, Assignment, Report
@@ -200,7 +200,7 @@ async def check_worker(step: Step[Any], strategy: str, own: Mapping[str, Any] | 
     context = settings_for(strategy, step.context, own)
     for name in ("model", "judge_model", "critic_model"):
         if (model := getattr(context, name, None)) is not None:
-            model_of(step, model)
+            await check_model(step, model)
     if isinstance(context, SearchContext) and choose_search(context.search)[0] == "local":
         await asyncio.to_thread(open_corpus, context.corpus)
 

@@ -4,6 +4,7 @@ import ast
 import importlib
 import itertools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -149,6 +150,33 @@ print(bool(state["answer"]), {"openai", "langchain_openai"} & sys.modules.keys()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout == "True set()\n"
+
+
+def test_client_of_openai_is_loaded_beside_the_event_loop() -> None:
+    program = """
+import asyncio, sys, threading
+from graphs.reflection import graph
+
+class Spy:
+    def find_spec(self, name, path, target=None):
+        if name in ("openai", "openai.resources.chat", "langchain_openai"):
+            print(name, threading.current_thread() is threading.main_thread())
+
+async def begin():
+    run = graph.astream({"messages": [("user", "?")]}, context={"model": "openai:test"}, stream_mode="custom")
+    async for event in run:
+        print(event["event"])
+        break
+
+sys.meta_path.insert(0, Spy())
+asyncio.run(begin())
+"""
+    environment = {**os.environ, "OPENAI_API_KEY": "sk-planted"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
+    *loaded, event = done.stdout.splitlines()
+    assert {*loaded} == {f"{name} False" for name in ("openai", "openai.resources.chat", "langchain_openai")}
+    assert event == "begin"
 
 
 @pytest.mark.parametrize(("folder", "limit"), [*((package, 350) for package in PACKAGES), ("tests", 600)])
