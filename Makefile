@@ -16,7 +16,7 @@ run: $(VENV)/base.stamp ## Answer a question with LATS, offline and without keys
 	@$(BIN)/reflect run lats "Why is reflection useful in AI?"
 
 # Four workers on two cores: many tests wait for other processes.
-test: $(VENV)/dev.stamp ## Run the tests (ARGS="-k lats" runs some of them)
+test: $(VENV)/compiled.stamp ## Run the tests (ARGS="-k lats" runs some of them)
 	@$(BIN)/python -m pytest -n 4 $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style and format
@@ -48,6 +48,11 @@ $(VENV)/%.stamp: requirements/%.txt pyproject.toml | $(BIN)/pip
 	@$(PIP) --no-deps --require-hashes --requirement $<
 	@$(PIP) --no-build-isolation --no-deps --editable .
 	@touch $@ $(VENV)/base.stamp # the development pins contain the basic ones
+
+# Four workers that start together would else compile the same libraries four times.
+$(VENV)/compiled.stamp: $(VENV)/dev.stamp
+	-@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib
+	@touch $@
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) \

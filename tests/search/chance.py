@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeAlias
 
 from scipy.integrate import quad
 from scipy.special import betainc, betaincinv
-from scipy.stats import binomtest
 
 
 class Measured(NamedTuple):
@@ -26,8 +25,9 @@ class Measured(NamedTuple):
     @property
     def interval(self) -> tuple[float, float]:
         """The Clopper-Pearson interval: in at least 99 of 100 measurements it holds the true chance."""
-        bounds = binomtest(self.found, self.runs).proportion_ci(0.99, method="exact")
-        return float(bounds.low), float(bounds.high)
+        found, missed = self.found, self.runs - self.found
+        low = float(betaincinv(found, missed + 1, 0.005)) if found else 0.0
+        return low, float(betaincinv(found + 1, missed, 0.995)) if missed else 1.0
 
     def agrees_with(self, computed: float) -> bool:
         low, high = self.interval
