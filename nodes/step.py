@@ -85,7 +85,7 @@ def node(
     def decorate(function: Callable[[Any, Step[C]], Awaitable[Update]]) -> RunnableLambda[Any, Update]:
         async def run(state: Mapping[str, Any]) -> Update:
             runtime = get_runtime(schema)
-            context = runtime.context or schema()
+            context = runtime.context or schema.ambient()
             if begins:
                 step = Step(context, {}, runtime.stream_writer)
             else:

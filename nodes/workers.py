@@ -77,7 +77,7 @@ def branch(
 
     def decorate(function: Callable[[Assignment, C], Awaitable[Report]]) -> RunnableLambda[Assignment, Update]:
         async def work(sent: Assignment) -> Update:
-            context = (get_runtime(schema).context or schema()).resumed(sent["settings"])
+            context = (get_runtime(schema).context or schema.ambient()).resumed(sent["settings"])
             return {"reports": [await function(sent, context)]}
 
         return RunnableLambda(lambda sent: wait_for(work(sent)), afunc=work, name=function.__name__)

@@ -7,7 +7,9 @@ overridden.
 """
 
 import json
+import os
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AliasChoices, BeforeValidator, Field, WithJsonSchema
@@ -115,13 +117,25 @@ class Context(BaseSettings):
             return self
         return type(self).model_validate({**earlier, **{name: getattr(self, name) for name in self._given()}})
 
+    @classmethod
+    def ambient(cls) -> Self:
+        """The settings where nothing is given: what the environment says, and the defaults."""
+        read: Self = _ambient(cls, frozenset(os.environ.items()))
+        return read
+
     def _given(self) -> set[str]:
-        ambient = type(self)()
+        ambient = self.ambient()
         return {
             name
             for name in self.model_fields_set
             if name not in ambient.model_fields_set or getattr(self, name) != getattr(ambient, name)
         }
+
+
+@lru_cache(maxsize=32)
+def _ambient(schema: type[Context], environment: frozenset[tuple[str, str]]) -> Any:
+    """To read the environment takes as long as a step of a graph: it is done once while it stays the same."""
+    return schema()
 
 
 class SearchContext(Context):
