@@ -8,21 +8,27 @@ threads takes no time on it.
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class _Jumps(selectors.DefaultSelector):
     """Instead of waiting for a time to pass, it says that it has."""
 
     now = 0.0
+    threads = 0
+    """How many threads work for the loop: until they are done, no time passes."""
 
     def select(self, timeout: float | None = None) -> Any:
-        events = super().select(None if timeout is None else 0)
-        if not events and timeout is not None:
-            self.now += max(timeout, 0)
+        if timeout is None or timeout <= 0:
+            return super().select(timeout)
+        events = super().select(None if self.threads else 0)
+        if not events:
+            self.now += timeout
         return events
 
 
@@ -37,6 +43,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Seconds since the beginning."""
         return self._jumps.now
+
+    def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
+        """Call a function in a thread, and let the clock stand still meanwhile."""
+        work = super().run_in_executor(executor, func, *args)
+        self._jumps.threads += 1
+        work.add_done_callback(self._worked)
+        return work
+
+    def _worked(self, _: asyncio.Future[Any]) -> None:
+        self._jumps.threads -= 1
 
 
 def virtually(work: Coroutine[Any, Any, T]) -> tuple[T, float]:

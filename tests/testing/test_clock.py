@@ -30,8 +30,13 @@ def test_an_hour_passes_at_once_and_things_happen_in_their_order() -> None:
 
 
 def test_work_in_threads_is_waited_for_and_takes_no_time() -> None:
+    def slowly() -> str:
+        time.sleep(0.01)
+        return "worked"
+
     async def work() -> str:
-        return await asyncio.to_thread(lambda: "worked")
+        async with asyncio.timeout(5):
+            return await asyncio.to_thread(slowly)
 
     assert virtually(work()) == ("worked", 0)
 
