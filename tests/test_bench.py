@@ -19,8 +19,6 @@ from testing.clock import virtually
 from testing.fake import FakeChatModel, FakeChatModelWithoutN
 from testing.script import Reply, Request
 
-LATENCY = 0.03
-
 
 async def cost(graph: Any, model: FakeChatModelWithoutN, **settings: Any) -> tuple[int, int]:
     """Calls and waves of a run on the question that nothing solves."""
@@ -30,12 +28,12 @@ async def cost(graph: Any, model: FakeChatModelWithoutN, **settings: Any) -> tup
     return len(model.calls), model.waves
 
 
-async def test_lats_needs_no_more_waves_where_a_request_brings_one_candidate() -> None:
+def test_lats_needs_no_more_waves_where_a_request_brings_one_candidate() -> None:
     def script(request: Request) -> Reply:
         return unsolvable(replace(request, index=request.attempt))  # what tells the candidates apart here
 
-    model = FakeChatModelWithoutN(reply=script, latency=LATENCY)
-    calls, waves = await cost(lats.graph, model, **LATS)
+    model = FakeChatModelWithoutN(reply=script, latency=1.0)
+    (calls, waves), _ = virtually(cost(lats.graph, model, **LATS))
     assert calls == 1 + 1 + 10 * (5 + 5)
     assert waves <= 22  # the first candidate may be judged while the last one is still being sampled
     assert model.max_in_flight >= 5
@@ -50,11 +48,11 @@ def test_lats_needs_so_many_calls_and_waves(parallel: int, waves: int, grading: 
     assert seconds == pytest.approx(waves)
 
 
-async def test_the_recorder_sees_the_chain_where_waves_overlap() -> None:
+def test_the_recorder_sees_the_chain_where_waves_overlap() -> None:
     recorder = Recorder()
-    model = FakeChatModel(reply=unsolvable, latency=LATENCY)
+    model = FakeChatModel(reply=unsolvable, latency=1.0)
     settings = {**LATS, "model": model, "parallel": 2, "max_expansions": 3}
-    await lats.graph.ainvoke(QUESTION, {"callbacks": [recorder]}, context=settings)
+    virtually(lats.graph.ainvoke(QUESTION, {"callbacks": [recorder]}, context=settings))
     assert [len(wave) for wave in recorder.waves] == [1, 1, 1, 5, 2, 10]
 
 
@@ -88,14 +86,14 @@ def test_a_large_tree_is_one_that_a_search_has_grown() -> None:
     assert grown.stats["0"]["visits"] == 201
 
 
-async def test_reflection_needs_two_calls_a_round() -> None:
-    model = FakeChatModel(reply=unsolvable, latency=LATENCY)
-    assert await cost(reflection.graph, model, max_rounds=3) == (6, 6)
+def test_reflection_needs_two_calls_a_round() -> None:
+    model = FakeChatModel(reply=unsolvable, latency=1.0)
+    assert virtually(cost(reflection.graph, model, max_rounds=3)) == ((6, 6), 6)
 
 
-async def test_reflexion_needs_one_call_a_round() -> None:
-    model = FakeChatModel(reply=unsolvable, latency=LATENCY)
-    assert await cost(reflexion.graph, model, search="local", max_rounds=3) == (4, 4)
+def test_reflexion_needs_one_call_a_round() -> None:
+    model = FakeChatModel(reply=unsolvable, latency=1.0)
+    assert virtually(cost(reflexion.graph, model, search="local", max_rounds=3)) == ((4, 4), 4)
 
 
 def test_only_a_count_that_is_too_high_fails_the_bench() -> None:

@@ -8,6 +8,7 @@ from tenacity import wait_none
 from graphs.chain_of_thought import graph
 from prompts.chain_of_thought import EXAMPLES
 from state.context import ChainOfThoughtContext
+from testing.clock import virtually
 from testing.fake import FakeChatModel, FakeChatModelWithoutN
 from testing.script import Reply, Request, Script, ToolUse
 
@@ -45,10 +46,10 @@ async def test_k_samples_are_one_request_where_the_provider_has_n() -> None:
     assert out["usage"]["model_calls"] == 1
 
 
-async def test_k_samples_are_k_requests_at_once_where_it_has_not() -> None:
-    model = FakeChatModelWithoutN(reply=saying("4", "5"), latency=0.01)
+def test_k_samples_are_k_requests_at_once_where_it_has_not() -> None:
+    model = FakeChatModelWithoutN(reply=saying("4", "5"), latency=1.0)
     context = ChainOfThoughtContext(model=model, search="none", samples=10)
-    out = await graph.ainvoke(ASK, context=context)
+    out, _ = virtually(graph.ainvoke(ASK, context=context))
     assert (len(model.calls), model.max_in_flight, len(out["samples"])) == (10, 10, 10)
 
 

@@ -20,6 +20,7 @@ from state.context import ReactContext
 from state.cooperation import SETTINGS, PlanContext, Report, Worker
 from state.errors import BadCorpus, UnknownModel
 from state.run import NOTHING_SPENT
+from testing.clock import virtually
 from testing.fake import FakeChatModel
 from testing.script import Reply, Request, Script, ToolUse
 
@@ -128,9 +129,9 @@ async def test_the_most_subgoals_are_a_part_of_the_form() -> None:
 # Waves
 
 
-async def test_what_needs_nothing_runs_at_once_and_the_rest_waits_for_its_needs() -> None:
-    model = FakeChatModel(reply=planning(COMPARED), latency=lambda request: 0.02 * (kind(request) == "work"))
-    out = await graph.ainvoke(ASK, context=PlanContext(model=model, worker="chain_of_thought", search="none"))
+def test_what_needs_nothing_runs_at_once_and_the_rest_waits_for_its_needs() -> None:
+    model = FakeChatModel(reply=planning(COMPARED), latency=lambda request: kind(request) == "work")
+    out, _ = virtually(graph.ainvoke(ASK, context=PlanContext(model=model, worker="chain_of_thought", search="none")))
     assert model.max_in_flight == 2
     assert [(goal["id"], goal["wave"], goal["status"]) for goal in out["subgoals"]] == [
         ("1", 1, "done"),
@@ -423,7 +424,7 @@ class Crash(RuntimeError):
     """What no graph catches."""
 
 
-async def test_a_worker_that_was_done_is_not_sent_again_when_another_crashed() -> None:
+def test_a_worker_that_was_done_is_not_sent_again_when_another_crashed() -> None:
     crashes = [True]
 
     def work(goal: str) -> Reply:
@@ -434,12 +435,12 @@ async def test_a_worker_that_was_done_is_not_sent_again_when_another_crashed() -
 
     # The one that crashes is slower: the other is done by then.
     script = planning(LAKES, work=work)
-    model = FakeChatModel(reply=script, latency=lambda request: 0.1 * ("Baltic" in asked(request)))
+    model = FakeChatModel(reply=script, latency=lambda request: "Baltic" in asked(request))
     context = PlanContext(model=model, worker="chain_of_thought", search="none")
     stored = builder.compile(checkpointer=InMemorySaver())
     with pytest.raises((Crash, ExceptionGroup)):
-        await stored.ainvoke(ASK, CONFIG, context=context)
-    out = await stored.ainvoke(None, CONFIG, context=context)
+        virtually(stored.ainvoke(ASK, CONFIG, context=context))
+    out, _ = virtually(stored.ainvoke(None, CONFIG, context=context))
     assert [asked(request) for request in model.calls if kind(request) == "work"] == [
         "How deep is the North Sea?",
         "How deep is the Baltic?",

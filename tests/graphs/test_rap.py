@@ -16,6 +16,7 @@ from environments.blocksworld_rows import read_task
 from graphs.rap import builder, graph
 from models.providers import close_models
 from state.searching import RapContext
+from testing.clock import virtually
 from testing.fake import FakeChatModel, FakeChatModelWithoutN
 from testing.openai_server import OpenAIServer
 from testing.script import Reply, Request, likely
@@ -451,7 +452,7 @@ async def test_events_tell_each_node_once_and_then_what_became_of_it() -> None:
     assert sum(event["calls"] for event in events if event["event"] == "visited") == len(model.calls)
 
 
-async def test_the_same_seed_gives_the_same_tree_whenever_replies_arrive() -> None:
+def test_the_same_seed_gives_the_same_tree_whenever_replies_arrive() -> None:
     def reply(request: Request) -> Reply:
         if request.schema:
             return {"scores": [len(each) % 7 / 7 for each in tagged("candidate", request.text)]}
@@ -460,23 +461,23 @@ async def test_the_same_seed_gives_the_same_tree_whenever_replies_arrive() -> No
         return f"Answer: {request.index % 2} {request.key[:4]}"
 
     trees = []
-    for seed, latency in ((1, 0.0), (1, lambda request: 0.001 * (len(request.text) % 3)), (2, 0.0)):
+    for seed, latency in ((1, 0.0), (1, lambda request: len(request.text) % 3), (2, 0.0)):
         model = FakeChatModel(reply=reply, latency=latency)
-        out, _ = await run(None, model=model, seed=seed, max_rollouts=4)
+        (out, _), _ = virtually(run(None, model=model, seed=seed, max_rollouts=4))
         trees.append((out["tree"], out["stats"], out["weights"]))
     assert trees[0] == trees[1]
     assert trees[0] != trees[2]
 
 
 @pytest.mark.parametrize("parallel", [1, 8])
-async def test_rollouts_in_parallel_leave_nothing_in_flight(parallel: int) -> None:
+def test_rollouts_in_parallel_leave_nothing_in_flight(parallel: int) -> None:
     def reply(request: Request) -> Reply:
         if kind(request) == "propose":
             return f"Which {request.index} {request.key[:3]}?"
         return eggs(request) if request.schema else f"Answer: {request.key[:4]}"
 
-    model = FakeChatModel(reply=reply, latency=0.002)
-    out, _ = await run(None, model=model, parallel=parallel, max_rollouts=12, n=6, max_depth=3)
+    model = FakeChatModel(reply=reply, latency=1.0)
+    (out, _), _ = virtually(run(None, model=model, parallel=parallel, max_rollouts=12, n=6, max_depth=3))
     assert out["outcome"]["reason"] == "max_rollouts=12 reached"
     assert not any("virtual" in stat or "flight" in stat for stat in out["stats"].values())
     assert out["stats"]["0"]["visits"] == 12 == sum(each["paths"] for each in out["weights"])

@@ -16,6 +16,7 @@ from tenacity import wait_none
 from graphs.team import GRAPHS, TEAMS, builder, graph
 from state.cooperation import SETTINGS, Member, Role, TeamContext
 from state.errors import UnknownModel
+from testing.clock import virtually
 from testing.fake import FakeChatModel
 from testing.script import Reply, Request, Script, ToolUse
 
@@ -110,11 +111,11 @@ async def test_the_supervisor_sees_the_team_and_all_that_stands() -> None:
     assert "10 m" not in last.text
 
 
-async def test_tasks_of_one_round_are_worked_on_at_once() -> None:
+def test_tasks_of_one_round_are_worked_on_at_once() -> None:
     script = leading(to("diver", "writer"), {"done": True, "best": 2, "score": 0.8})
-    model = FakeChatModel(reply=script, latency=lambda request: 0.02 * bool(who(request)))
+    model = FakeChatModel(reply=script, latency=lambda request: bool(who(request)))
     context = TeamContext.model_validate({"model": model, "search": "none", "roles": PAIR})
-    out = await graph.ainvoke(ASK, context=context)
+    out, _ = virtually(graph.ainvoke(ASK, context=context))
     assert model.max_in_flight == 2
     assert [report["name"] for report in out["rounds"][0]["reports"]] == ["diver", "writer"]
     assert out["outcome"] == {"status": "solved", "reason": "the supervisor accepts report 2 with a score of 0.80"}
@@ -460,7 +461,7 @@ class Crash(RuntimeError):
     """What no graph catches."""
 
 
-async def test_a_member_that_has_reported_is_not_asked_again_when_another_crashed() -> None:
+def test_a_member_that_has_reported_is_not_asked_again_when_another_crashed() -> None:
     crashes = [True]
 
     def report(request: Request) -> Reply:
@@ -471,11 +472,11 @@ async def test_a_member_that_has_reported_is_not_asked_again_when_another_crashe
 
     script = leading(to("diver", "writer"), {"done": True, "best": 2, "score": 1}, report=report)
     # The one that crashes is slower: the other has reported by then.
-    model = FakeChatModel(reply=script, latency=lambda request: 0.1 * (who(request) == "writer"))
+    model = FakeChatModel(reply=script, latency=lambda request: who(request) == "writer")
     stored = builder.compile(checkpointer=InMemorySaver())
     context = TeamContext.model_validate({"model": model, "search": "none", "roles": PAIR})
     with pytest.raises((Crash, ExceptionGroup)):
-        await stored.ainvoke(ASK, CONFIG, context=context)
-    out = await stored.ainvoke(None, CONFIG, context=context)
+        virtually(stored.ainvoke(ASK, CONFIG, context=context))
+    out, _ = virtually(stored.ainvoke(None, CONFIG, context=context))
     assert [who(request) for request in model.calls] == ["", "diver", "writer", "writer", ""]
     assert out["outcome"]["status"] == "solved"

@@ -20,6 +20,7 @@ from graphs.town import graph
 from nodes.remember import store_of_process
 from state.errors import Misuse
 from state.town import Town, TownContext
+from testing.clock import virtually
 from testing.fake import FakeChatModel
 from testing.script import Reply, Request
 from tests.graphs.town_scripts import NEWS, PARTY, memories_in, name_in, play, settings, stored, told, town_of
@@ -257,29 +258,29 @@ async def test_what_is_remembered_said_or_told_is_quoted() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 5])
-async def test_agents_that_do_not_meet_cost_one_wave_a_stage(count: int) -> None:
+def test_agents_that_do_not_meet_cost_one_wave_a_stage(count: int) -> None:
     days = {f"A{number}": [f"P{number}", f"P{number}"] for number in range(count)}
-    model = FakeChatModel(reply=lambda request: play(request, days), latency=0.02)
-    await live(model, town=town_of(days))
+    model = FakeChatModel(reply=lambda request: play(request, days), latency=1.0)
+    virtually(live(model, town=town_of(days)))
     # plans of the day, plans of the hours, ratings; in the second step only ratings
     assert (model.waves, model.max_in_flight, len(model.calls)) == (4, count, 4 * count)
 
 
-async def test_two_conversations_run_at_once() -> None:
+def test_two_conversations_run_at_once() -> None:
     days = {name: ["Café"] for name in ("Anna", "Ben")} | {name: ["Park"] for name in ("Clara", "Dora")}
-    model = FakeChatModel(reply=lambda request: play(request, days), latency=0.02)
-    result = await live(model, town=town_of(days), max_turns=3)
+    model = FakeChatModel(reply=lambda request: play(request, days), latency=1.0)
+    result, _ = virtually(live(model, town=town_of(days), max_turns=3))
     assert [talk["agents"] for talk in result["conversations"]] == [["Anna", "Ben"], ["Clara", "Dora"]]
     # day, hours, reactions, three turns, ratings
     assert model.waves == 1 + 1 + 1 + 3 + 1
 
 
-async def test_timing_changes_nothing() -> None:
+def test_timing_changes_nothing() -> None:
     straight = straight_day()
     for seed in range(2):
         luck = random.Random(seed)
-        model = FakeChatModel(reply=play, latency=lambda _, luck=luck: 0.005 * luck.random())
-        assert told(await live(model)) == straight
+        model = FakeChatModel(reply=play, latency=lambda _, luck=luck: luck.random())
+        assert told(virtually(live(model))[0]) == straight
 
 
 # Limits

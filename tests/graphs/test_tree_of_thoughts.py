@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from environments.game24 import Game24, legal_steps, solve
 from graphs.tree_of_thoughts import graph
 from state.searching import TreeOfThoughtsContext
+from testing.clock import virtually
 from testing.fake import FakeChatModel, FakeChatModelWithoutN
 from testing.meter import Latency
 from testing.script import Reply, Request, Script, ToolUse
@@ -152,23 +153,24 @@ async def test_a_beam_compares_the_children_of_all_its_nodes() -> None:
     assert [text.split("\n")[1] for text in shown] == ["thought 0.2"] * 3 + ["thought 0.0"] * 3
 
 
-async def test_the_nodes_of_a_level_are_expanded_at_once() -> None:
-    result, model = await run(by_number({}), n=4, beam=3, latency=0.01)
+def test_the_nodes_of_a_level_are_expanded_at_once() -> None:
+    (result, model), _ = virtually(run(by_number({}), n=4, beam=3, latency=1.0))
     assert TreeOfThoughtsContext(beam=3).parallel == 3
     assert (len(model.calls), model.waves, model.max_in_flight) == (6, 4, 3)
     assert len(result["tree"]) == 1 + 4 + 12
 
 
 @pytest.mark.parametrize("parallel", [1, 2, 8])
-async def test_the_order_of_arrival_does_not_matter(parallel: int) -> None:
+def test_the_order_of_arrival_does_not_matter(parallel: int) -> None:
     def reply(request: Request) -> Reply:
         if request.schema is None:
             return f"thought {request.key[:4]} {request.index}"
         return judged([random.Random(text).random() for text in candidates(request)])
 
     chance = random.Random(parallel)
-    straight, _ = await run(reply, n=3, beam=3, max_depth=4, parallel=1)
-    late, _ = await run(reply, n=3, beam=3, max_depth=4, parallel=parallel, latency=lambda _: 0.01 * chance.random())
+    settings: dict[str, Any] = {"n": 3, "beam": 3, "max_depth": 4}
+    (straight, _), _ = virtually(run(reply, parallel=1, **settings))
+    (late, _), _ = virtually(run(reply, parallel=parallel, latency=lambda _: chance.random(), **settings))
     assert late["stats"] == straight["stats"]
     assert {key: node["score"] for key, node in late["tree"].items()} == {
         key: node["score"] for key, node in straight["tree"].items()
@@ -318,7 +320,7 @@ async def test_the_game_of_24_is_won_with_a_beam() -> None:
     assert not any("1 + 1" in node.get("action", "") for node in result["tree"].values())
 
 
-async def test_a_state_that_is_reached_in_two_ways_is_valued_once_and_stands_once_in_the_beam() -> None:
+def test_a_state_that_is_reached_in_two_ways_is_valued_once_and_stands_once_in_the_beam() -> None:
     def reply(request: Request) -> Reply:
         if not request.last.endswith("Possible next steps:"):
             return "likely"
@@ -327,7 +329,7 @@ async def test_a_state_that_is_reached_in_two_ways_is_valued_once_and_stands_onc
         return "\n".join(steps.get(left, ["nothing"]))
 
     given = {"messages": [("user", "1 2 3 4")]}
-    result, model = await run(reply, given=given, latency=0.001, environment="game24", max_depth=2, beam=2)
+    (result, model), _ = virtually(run(reply, given=given, latency=1.0, environment="game24", max_depth=2, beam=2))
     assert [node["state"]["numbers"] for node in result["tree"].values() if node["depth"] == 2] == [
         ["3", "7"],
         ["3", "7"],

@@ -16,6 +16,7 @@ from models.offline import OfflineChatModel
 from state.context import Context
 from state.errors import LimitReached, ModelFailed, UnknownModel
 from state.run import NOTHING_SPENT
+from testing.clock import virtually
 from testing.fake import FakeChatModel, FakeChatModelWithoutN
 from testing.script import Reply, Request
 
@@ -62,9 +63,11 @@ async def test_an_empty_reply_is_a_fault() -> None:
         await request(FakeChatModel(reply=lambda r: AIMessage("")), PROMPT, meter())
 
 
-async def test_a_call_that_takes_too_long_is_given_up() -> None:
+def test_a_call_that_takes_too_long_is_given_up() -> None:
     model = FakeChatModel(reply=lambda r: "late", latency=lambda r: 30 if r.attempt == 0 else 0)
-    assert (await request(model, PROMPT, meter(call_timeout=0.05)))[0].text == "late"
+    [late], seconds = virtually(request(model, PROMPT, meter(call_timeout=5)))
+    assert late.text == "late"
+    assert 5 <= seconds < 30
 
 
 async def test_the_deadline_of_the_run_ends_a_call() -> None:
@@ -73,14 +76,17 @@ async def test_the_deadline_of_the_run_ends_a_call() -> None:
         await request(model, PROMPT, meter(max_seconds=0.05))
 
 
-async def test_cancellation_is_no_fault() -> None:
-    model = FakeChatModel(reply=lambda r: "late", latency=30)
-    limits = meter()
-    task = asyncio.create_task(request(model, PROMPT, limits))
-    await asyncio.sleep(0.01)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
+def test_cancellation_is_no_fault() -> None:
+    model, limits = FakeChatModel(reply=lambda r: "late", latency=30), meter()
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(request(model, PROMPT, limits))
+        await asyncio.sleep(1)
+        task.cancel()
         await task
+
+    with pytest.raises(asyncio.CancelledError):
+        virtually(cancelled())
     assert limits.usage["total_tokens"] > 2048
 
 

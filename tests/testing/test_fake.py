@@ -17,6 +17,7 @@ from langgraph.graph.message import add_messages
 from pydantic import ValidationError
 
 from state.schemas import Critique, Judgement
+from testing.clock import virtually
 from testing.fake import FakeChatModel, FakeChatModelWithoutN
 from testing.script import Reply, Request, ToolUse
 
@@ -199,10 +200,14 @@ def test_synchronous_streaming() -> None:
     assert "".join(str(chunk.content) for chunk in always("one two").stream("hi")) == "one two"
 
 
-async def test_waves_and_calls_in_flight_are_counted() -> None:
-    model = FakeChatModel(reply=echo, latency=lambda request: 0.01)
-    for _ in range(2):
-        await asyncio.gather(*(model.ainvoke(f"{number}") for number in range(5)))
+def test_waves_and_calls_in_flight_are_counted() -> None:
+    model = FakeChatModel(reply=echo, latency=lambda request: 1)
+
+    async def twice_five() -> None:
+        for _ in range(2):
+            await asyncio.gather(*(model.ainvoke(f"{number}") for number in range(5)))
+
+    assert virtually(twice_five()) == (None, 2)
     assert (len(model.calls), model.max_in_flight, model.waves, model.in_flight) == (10, 5, 2, 0)
 
 

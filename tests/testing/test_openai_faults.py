@@ -45,12 +45,13 @@ def script(request: Request) -> Reply:
 
 
 @asynccontextmanager
-async def model_with(fault: Fault | None, **options: Any) -> AsyncIterator[ChatOpenAI]:
-    """The real client of a server that shows the fault on every call."""
+async def model_with(fault: Fault | None, *, shown: Fault | None = None, **options: Any) -> AsyncIterator[ChatOpenAI]:
+    """The real client of a server that shows the fault on every call, or whose script does."""
     settings: dict[str, Any] = {"model": "gpt-4.1", "api_key": "test", "max_retries": 0, "stream_usage": True}
     server = OpenAIServer(options.pop("reply", script), faults=lambda body, number: fault, retry_after=0.25)
+    settings["timeout"] = 0.5 if "timeout" in (fault, shown) else 20
     async with server, openai.DefaultAsyncHttpxClient() as http:
-        yield ChatOpenAI(**settings, base_url=server.base_url, timeout=0.5, http_async_client=http, **options)
+        yield ChatOpenAI(**settings, base_url=server.base_url, http_async_client=http, **options)
     assert server.requests[0].ended is not None
 
 
@@ -91,7 +92,7 @@ async def test_errors_while_streaming(fault: Fault, error: type[ModelError], ret
 async def test_errors_that_a_script_replies_show_as_their_faults(
     fault: Fault, error: type[ModelError], retryable: bool
 ) -> None:
-    async with model_with(None, reply=lambda request: error("scripted")) as model:
+    async with model_with(None, shown=fault, reply=lambda request: error("scripted")) as model:
         with pytest.raises(error):
             await model.ainvoke("hi")
 

@@ -174,7 +174,7 @@ async def test_log_probabilities_are_given_to_those_who_ask() -> None:
 
 
 async def test_waves_times_and_bodies_are_recorded() -> None:
-    async with OpenAIServer(echo, latency=lambda request: 0.1) as server, client(server) as model:
+    async with OpenAIServer(echo, latency=lambda request: 0.5) as server, client(server) as model:
         for _ in range(2):
             await asyncio.gather(*(model.ainvoke(f"{number}") for number in range(5)))
     assert (len(server.calls), server.max_in_flight, server.waves) == (10, 5, 2)

@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 
 from state.errors import SearchFailed
 from state.sources import SearchResult
+from testing.clock import virtually
 from tools.run import run_tool_calls, with_call_ids
 from tools.search import search_tool
 
@@ -121,8 +122,9 @@ async def test_every_call_is_answered_in_order() -> None:
     assert [pattern for reply, pattern in zip(replies, said, strict=True) if not re.search(pattern, reply.text)] == []
 
 
-async def test_call_that_takes_too_long_is_given_up_alone() -> None:
-    late, done = await answers(call("endless", "a", number=1), call("double", "b", number=1), seconds=0.2)
+def test_call_that_takes_too_long_is_given_up_alone() -> None:
+    calls = call("endless", "a", number=1), call("double", "b", number=1)
+    [late, done], _ = virtually(answers(*calls, seconds=0.2))
     assert (late.status, late.content) == (
         "error",
         "The tool endless gave no answer within 0.2 seconds. Try something else.",
