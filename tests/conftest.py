@@ -1,10 +1,12 @@
 """What holds for every test: no network, no keys of the developer's, strict checkpoints."""
 
+import asyncio
 import os
 import re
 import shutil
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -69,6 +71,13 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name)
     monkeypatch.setenv("REFLECT_HOME", str(tmp_path / "reflect-home"))
     monkeypatch.setenv("REFLECT_CACHE_DIR", str(tmp_path / "reflect-cache"))
+
+
+@pytest.fixture
+def virtual_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the seconds of a run pass on the clock of its event loop, which `virtually` moves."""
+    clock = SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time())
+    monkeypatch.setattr("models.meter.time", clock)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from graphs.lats import builder, graph
 from state.searching import LatsContext
+from testing.clock import virtually
 from testing.fake import FakeChatModel, FakeChatModelWithoutN
 from testing.script import Reply, Request, ToolUse
 
@@ -256,17 +257,17 @@ async def test_the_same_seed_gives_the_same_tree() -> None:
     assert trees[0] == trees[1] != trees[2]
 
 
-async def test_the_order_of_arrival_does_not_matter() -> None:
+def test_the_order_of_arrival_does_not_matter() -> None:
     def reply(request: Request) -> Reply:
         return judged(len(request.text) % 7 / 10) if request.schema else f"answer {request.index} {depth(request)}"
 
     def late(request: Request) -> float:
-        return 0.001 * (7 - len(request.text) % 7)
+        return 7 - len(request.text) % 7
 
     trees = []
     for latency in (0.0, late):
         model = FakeChatModel(reply=reply, latency=latency)
-        out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_expansions=4))
+        out, _ = virtually(graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_expansions=4)))
         trees.append([out["stats"], {key: node["messages"][0].text for key, node in out["tree"].items()}])
     assert trees[0] == trees[1]
 
@@ -299,11 +300,13 @@ async def test_cancellation_leaves_no_call_running() -> None:
     assert model.in_flight == 0
 
 
-async def test_the_time_limit_keeps_what_was_found() -> None:
+@pytest.mark.usefixtures("virtual_seconds")
+def test_the_time_limit_keeps_what_was_found() -> None:
     model = FakeChatModel(reply=unsolvable, latency=lambda request: 30 if depth(request) > 1 else 0)
-    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_seconds=0.3))
+    out, seconds = virtually(graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_seconds=20)))
+    assert seconds == pytest.approx(20)
     assert out["outcome"]["status"] == "limit_reached"
-    assert "max_seconds=0.3" in out["outcome"]["reason"]
+    assert "max_seconds=20 " in out["outcome"]["reason"]
     assert out["answer"].startswith("answer")
 
 

@@ -17,6 +17,7 @@ from memory.stream import MemoryStream
 from nodes.experience import experience_of
 from state.context import TrialsContext
 from state.errors import Misuse
+from testing.clock import virtually
 from testing.fake import FakeChatModel
 from testing.script import Reply, Request, Script, ToolUse
 
@@ -420,13 +421,14 @@ async def test_the_limit_of_tokens_holds_inside_the_actor_and_is_quoted_as_given
         assert sum(map(int, quoted.groups())) > most
 
 
-async def test_the_limit_of_time_holds_inside_the_actor_and_is_quoted_as_given() -> None:
+@pytest.mark.usefixtures("virtual_seconds")
+def test_the_limit_of_time_holds_inside_the_actor_and_is_quoted_as_given() -> None:
     script, _ = playing(["sun", "moon"])
     model: FakeChatModel = FakeChatModel(reply=script, latency=lambda _: 60 if len(model.calls) > 2 else 0)
-    context = TrialsContext.model_validate({**QUESTIONS, "model": model, "max_seconds": 0.5})
-    out = await graph.ainvoke(TASK, context=context)
+    context = TrialsContext.model_validate({**QUESTIONS, "model": model, "max_seconds": 5})
+    out, _ = virtually(graph.ainvoke(TASK, context=context))
     assert (out["answer"], out["outcome"]["status"]) == ("sun", "limit_reached")
-    assert re.match(r"max_seconds=0\.5 reached \(seconds=0\.[5-9]", out["outcome"]["reason"])
+    assert re.match(r"max_seconds=5 reached \(seconds=5\.0", out["outcome"]["reason"])
 
 
 async def test_a_model_that_fails_fails_the_run_at_once() -> None:
