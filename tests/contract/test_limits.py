@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import random
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from tenacity import wait_none
 
 from models.providers import close_models
+from testing.clock import virtually
 from testing.fake import FakeChatModel, FakeChatModelWithoutN
 from testing.faults import Fault
 from testing.openai_server import OpenAIServer
@@ -27,13 +28,25 @@ from tests.strategies import (
     every_case,
     every_endless,
     every_strategy,
+    name_of,
     thread,
 )
 
-every_model = pytest.mark.parametrize("model_type", [FakeChatModel, FakeChatModelWithoutN])
+ModelType = type[FakeChatModelWithoutN]
+MODELS: list[ModelType] = [FakeChatModel, FakeChatModelWithoutN]
+with_models = pytest.mark.parametrize(
+    ("strategy", "model_type"),
+    [
+        pytest.param(strategy, model_type, id=f"{strategy.name}-{model_type.__name__}")
+        for strategy in ENDLESS
+        for model_type in (MODELS if strategy.fan_out else MODELS[1:])
+    ],
+)
+"""Each strategy with the model that refuses `n`, and with the other one if it may ask for several candidates."""
 ANSWER_TOKENS = 128
 """Most tokens of an answer in these tests, so that limits bite early."""
-SEEDS = range(3)
+LARGE = (60, 110, 20_000, 30_000)
+"""Limits that 50 calls in flight at once meet after a while."""
 
 
 @pytest.fixture(autouse=True)
@@ -70,13 +83,25 @@ def faulty(script: Script, seed: int) -> Script:
     return reply
 
 
-def moody(strategy: Strategy, seed: int, model_type: type[FakeChatModelWithoutN]) -> FakeChatModelWithoutN:
+def moody(strategy: Strategy, seed: int, model_type: ModelType) -> FakeChatModelWithoutN:
     """A model with random faults and latencies; one call in twenty hangs until it is given up."""
 
     def latency(request: Request) -> float:
-        return 30 if dice(seed, request, "hang") < 0.05 else 0.003 * dice(seed, request, "latency")
+        return 300 if dice(seed, request, "hang") < 0.05 else 3 * dice(seed, request, "latency")
 
     return model_type(reply=faulty(strategy.endless, seed), latency=latency, max_tokens=ANSWER_TOKENS)
+
+
+def moody_models(strategy: Strategy, limit: int) -> Iterator[FakeChatModelWithoutN]:
+    """Such models: one is enough where the limit leaves many calls to be moody in."""
+    for model_type in MODELS if strategy.fan_out else MODELS[1:]:
+        for seed in range(1 if limit in LARGE else 3):
+            yield moody(strategy, seed, model_type)
+
+
+def bound(strategy: Strategy, limit: int) -> int:
+    """The limit, but less than a large one where calls come one after another."""
+    return limit // 3 if limit in LARGE and not strategy.fan_out else limit
 
 
 def spent(model: FakeChatModelWithoutN) -> int:
@@ -114,69 +139,60 @@ def assert_kept(result: Result, model: FakeChatModelWithoutN) -> None:
 # Calls
 
 
-@every_model
 @every_case("limit", range(1, 13), ENDLESS)
-async def test_every_small_number_of_calls_gives_the_best_answer_so_far(
-    strategy: Strategy, model_type: type[FakeChatModelWithoutN], limit: int
-) -> None:
-    model = model_type(reply=strategy.endless)
-    result = await run(strategy, model, max_model_calls=limit)
-    assert_kept(result, model)
-    assert len(model.calls) <= limit
-    assert re.search(rf"max_model_calls={limit}\b", result["outcome"]["reason"])
-    if limit >= strategy.answered:
-        assert result["outcome"]["status"] == "limit_reached"
-
-
-@every_model
-@every_case("limit", [1, 2, 7, 110])
-async def test_calls_stay_within_their_limit_under_faults_and_timeouts(
-    strategy: Strategy, model_type: type[FakeChatModelWithoutN], limit: int
-) -> None:
-    for seed in SEEDS:
-        model = moody(strategy, seed, model_type)
-        result = await run(strategy, model, max_model_calls=limit, call_timeout=0.05)
+async def test_every_small_number_of_calls_gives_the_best_answer_so_far(strategy: Strategy, limit: int) -> None:
+    for model_type in MODELS if strategy.fan_out else MODELS[1:]:
+        model = model_type(reply=strategy.endless)
+        result = await run(strategy, model, max_model_calls=limit)
         assert_kept(result, model)
         assert len(model.calls) <= limit
+        assert re.search(rf"max_model_calls={limit}\b", result["outcome"]["reason"])
+        if limit >= strategy.answered:
+            assert result["outcome"]["status"] == "limit_reached"
 
 
-async def test_fifty_calls_are_in_flight() -> None:
+@every_case("limit", [1, 2, 7, 110])
+def test_calls_stay_within_their_limit_under_faults_and_timeouts(strategy: Strategy, limit: int) -> None:
+    most = bound(strategy, limit)
+    for model in moody_models(strategy, limit):
+        result, _ = virtually(run(strategy, model, max_model_calls=most))
+        assert_kept(result, model)
+        assert len(model.calls) <= most
+
+
+@pytest.mark.parametrize("strategy", [one for one in STRATEGIES if one.fan_out], ids=name_of)
+def test_fifty_calls_are_in_flight(strategy: Strategy) -> None:
     """What the tests of this module rest on."""
-    for strategy in STRATEGIES:
-        if strategy.fan_out:
-            model = FakeChatModelWithoutN(reply=strategy.endless, latency=0.01)
-            await run(strategy, model, max_model_calls=120)
-            assert model.max_in_flight == 50
+    model = FakeChatModelWithoutN(reply=strategy.endless, latency=1.0)
+    virtually(run(strategy, model, max_model_calls=120))
+    assert model.max_in_flight == 50
 
 
 # Tokens
 
 
-@every_model
 @every_case("limit", [1, 600, 4_000, 30_000])
-async def test_tokens_stay_within_their_limit_under_faults_and_timeouts(
-    strategy: Strategy, model_type: type[FakeChatModelWithoutN], limit: int
-) -> None:
-    for seed in SEEDS:
-        model = moody(strategy, seed, model_type)
-        result = await run(strategy, model, max_total_tokens=limit, call_timeout=0.05)
+def test_tokens_stay_within_their_limit_under_faults_and_timeouts(strategy: Strategy, limit: int) -> None:
+    most = bound(strategy, limit)
+    for model in moody_models(strategy, limit):
+        result, _ = virtually(run(strategy, model, max_total_tokens=most))
         assert_kept(result, model)
-        assert spent(model) <= result["usage"]["total_tokens"] <= limit
+        assert spent(model) <= result["usage"]["total_tokens"] <= most
 
 
-@every_endless
-@every_model
-async def test_the_reason_quotes_the_tokens(strategy: Strategy, model_type: type[FakeChatModelWithoutN]) -> None:
+@with_models
+async def test_the_reason_quotes_the_tokens(strategy: Strategy, model_type: ModelType) -> None:
     model = model_type(reply=strategy.endless, max_tokens=ANSWER_TOKENS)
-    result = await run(strategy, model, max_total_tokens=20_000)
+    most = bound(strategy, 20_000)
+    result = await run(strategy, model, max_total_tokens=most)
     assert_kept(result, model)
     assert result["outcome"]["status"] == "limit_reached"
     quoted = re.search(
-        r"max_total_tokens=20000 .*total_tokens=(\d+), the next call may need (\d+)", result["outcome"]["reason"]
+        rf"max_total_tokens={most} .*total_tokens=(\d+), the next call may need (\d+)", result["outcome"]["reason"]
     )
     assert quoted
     spent_then, needed = map(int, quoted.groups())
-    assert spent_then + needed > 20_000 >= result["usage"]["total_tokens"] == spent(model) >= spent_then
+    assert spent_then + needed > most >= result["usage"]["total_tokens"] == spent(model) >= spent_then
 
 
 @every_strategy
@@ -205,56 +221,54 @@ async def test_a_prompt_beyond_the_limit_is_never_sent(strategy: Strategy) -> No
 # Seconds
 
 
-@every_endless
-@every_model
-async def test_time_that_is_up_ends_the_run_with_the_best_answer(
-    strategy: Strategy, model_type: type[FakeChatModelWithoutN]
-) -> None:
+@pytest.mark.usefixtures("virtual_seconds")
+@with_models
+def test_time_that_is_up_ends_the_run_with_the_best_answer(strategy: Strategy, model_type: ModelType) -> None:
     answers = 1 if model_type is FakeChatModel else 5
     enough = strategy.answered + (answers if strategy.fan_out else 0)
     model: FakeChatModelWithoutN = model_type(
         reply=strategy.endless, latency=lambda _: 60 if len(model.calls) > enough else 0
     )
-    result = await run(strategy, model, max_seconds=1, **dict.fromkeys(strategy.fan_out, 5))
+    result, seconds = virtually(run(strategy, model, max_seconds=20, **dict.fromkeys(strategy.fan_out, 5)))
     assert_kept(result, model)
     assert result["outcome"]["status"] == ("failed" if strategy.answers_last else "limit_reached")
-    assert re.search(r"max_seconds=1\b.*seconds=1\.\d", result["outcome"]["reason"])
-    assert 1 <= result["usage"]["seconds"] < 20
+    assert re.search(r"max_seconds=20\b.*seconds=20\.0", result["outcome"]["reason"])
+    assert result["usage"]["seconds"] == pytest.approx(seconds) == pytest.approx(20)
 
 
+@pytest.mark.usefixtures("virtual_seconds")
 @every_strategy
-@every_model
-async def test_time_that_is_up_before_the_first_reply_fails_the_run(
-    strategy: Strategy, model_type: type[FakeChatModelWithoutN]
-) -> None:
-    model = model_type(reply=strategy.endless, latency=60)
-    result = await run(strategy, model, max_seconds=0.2)
+def test_time_that_is_up_before_the_first_reply_fails_the_run(strategy: Strategy) -> None:
+    model = FakeChatModelWithoutN(reply=strategy.endless, latency=60)
+    result, seconds = virtually(run(strategy, model, max_seconds=20))
     assert_kept(result, model)
     assert result["outcome"]["status"] == "failed"
-    assert "max_seconds=0.2 " in result["outcome"]["reason"]
-    assert result["usage"]["seconds"] < 20
+    assert "max_seconds=20 " in result["outcome"]["reason"]
+    assert result["usage"]["seconds"] == pytest.approx(seconds) == pytest.approx(20)
 
 
-@every_endless
-@every_model
-async def test_a_run_that_is_cancelled_leaves_no_call_behind(
-    strategy: Strategy, model_type: type[FakeChatModelWithoutN]
-) -> None:
+@with_models
+def test_a_run_that_is_cancelled_leaves_no_call_behind(strategy: Strategy, model_type: ModelType) -> None:
     model: FakeChatModelWithoutN = model_type(
         reply=strategy.endless, latency=lambda _: 60 if len(model.calls) > strategy.answered else 0
     )
-    before = asyncio.all_tasks()
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.5):
-            await run(strategy, model)
-    assert model.in_flight == 0
-    assert asyncio.all_tasks() == before
+
+    async def cancelled() -> None:
+        before = asyncio.all_tasks()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(20):
+                await run(strategy, model)
+        assert len(model.calls) > strategy.answered
+        assert model.in_flight == 0
+        assert asyncio.all_tasks() == before
+
+    virtually(cancelled())
 
 
 # Runs that go on
 
 
-@every_case("limit", range(1, 13))
+@every_case("limit", [1, 2, 3, 5, 8, 12])
 async def test_a_run_that_is_paused_again_and_again_keeps_its_limit(strategy: Strategy, limit: int) -> None:
     graph = strategy.with_memory()
     model = FakeChatModel(reply=strategy.endless)
@@ -330,14 +344,14 @@ async def test_a_run_whose_checkpoint_failed_can_be_taken_up(strategy: Strategy,
 
 @pytest.mark.wire
 @every_case(
-    "bound",
+    "given",
     [("max_model_calls", 1), ("max_model_calls", 60), ("max_total_tokens", 500), ("max_total_tokens", 30_000)],
-    ids=lambda bound: f"{bound[0]}-{bound[1]}",
+    ids=lambda given: f"{given[0]}-{given[1]}",
 )
 async def test_limits_hold_where_the_provider_counts(
-    strategy: Strategy, bound: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+    strategy: Strategy, given: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, limit = bound
+    name, limit = given[0], bound(strategy, given[1])
     shown: list[Fault] = ["429", "500", "reset", "truncated_json", "null_content", "bad_arguments_json", "length"]
     luck = random.Random(limit)
 
