@@ -546,21 +546,27 @@ ENDLESS = [strategy for strategy in STRATEGIES if strategy.endless_calls]
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
 THROUGHOUT = ("reflection", "react")
 """Strategies that meet every case. The others share nearly all their code with these and with each other."""
+ONE = THROUGHOUT[:1]
+"""Enough where what a case is about does not depend on the strategy."""
 TREES = ("lats", "tree_of_thoughts", "rap", "ab_mcts", "best_of_n")
 """Those that share one engine: together they meet every case once."""
 
 
 def every_case(
-    name: str, values: Iterable[Any], among: Sequence[Strategy] = STRATEGIES, ids: Callable[[Any], Any] = str
+    name: str,
+    values: Iterable[Any],
+    among: Sequence[Strategy] = STRATEGIES,
+    ids: Callable[[Any], Any] = str,
+    throughout: Sequence[str] = THROUGHOUT,
 ) -> pytest.MarkDecorator:
-    """Parametrize with strategies and cases: the strategies of `THROUGHOUT` with all, the others in turns.
+    """Parametrize with strategies and cases: those of `throughout` with all, the others in turns.
 
     Each case comes to some of them, and each of them meets some of the cases, so that the tests stay quick.
     """
     cases = list(values)
 
     def meets(strategy: Strategy, case: int) -> bool:
-        if strategy.name in THROUGHOUT:
+        if strategy.name in throughout:
             return True
         turns = min(len(TREES) if strategy.name in TREES else 9, len(cases))
         return (among.index(strategy) + case) % turns == 0
@@ -572,6 +578,16 @@ def every_case(
         if meets(strategy, number)
     ]
     return pytest.mark.parametrize(("strategy", name), pairs)
+
+
+def ring(*steps: int) -> pytest.MarkDecorator:
+    """Parametrize with strategies and others that stand so many places after them: each comes as often as the rest."""
+    pairs = [
+        pytest.param(strategy, other, id=f"{strategy.name}-{other.name}")
+        for step in steps
+        for strategy, other in zip(STRATEGIES, [*STRATEGIES[step:], *STRATEGIES[:step]], strict=True)
+    ]
+    return pytest.mark.parametrize(("strategy", "other"), pairs)
 
 
 every_endless = pytest.mark.parametrize("strategy", ENDLESS, ids=name_of)

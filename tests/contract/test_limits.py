@@ -22,6 +22,7 @@ from testing.script import Reply, Request, Script, ToolUse, ask, first_error, to
 from tests.strategies import (
     ASK,
     ENDLESS,
+    ONE,
     STRATEGIES,
     Result,
     Strategy,
@@ -347,6 +348,7 @@ async def test_a_run_whose_checkpoint_failed_can_be_taken_up(strategy: Strategy,
     "given",
     [("max_model_calls", 1), ("max_model_calls", 60), ("max_total_tokens", 500), ("max_total_tokens", 30_000)],
     ids=lambda given: f"{given[0]}-{given[1]}",
+    throughout=ONE,
 )
 async def test_limits_hold_where_the_provider_counts(
     strategy: Strategy, given: tuple[str, int], monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from state.errors import BadCorpus, EmptyQuestion, MissingKey, Misuse, UnknownModel, WrongThread
 from testing.fake import FakeChatModel
-from tests.strategies import ASK, QUESTION, STRATEGIES, Strategy, every_searching, every_strategy, name_of, thread
+from tests.strategies import ASK, QUESTION, STRATEGIES, Strategy, every_searching, every_strategy, name_of, ring, thread
 
 
 def misuse(strategy: Strategy, kind: type[Misuse], given: dict[str, Any] = ASK, **settings: Any) -> str:
@@ -74,16 +74,13 @@ def test_tavily_without_a_key_is_refused(strategy: Strategy) -> None:
     assert "TAVILY_API_KEY" in misuse(strategy, MissingKey, search="tavily")
 
 
-@every_strategy
-def test_a_thread_of_another_strategy_is_refused(strategy: Strategy) -> None:
+@ring(1, 4)
+def test_a_thread_of_another_strategy_is_refused(strategy: Strategy, other: Strategy) -> None:
     saver = InMemorySaver()
-    for other in STRATEGIES:
-        if other is not strategy:
-            config = thread(other.name)
-            other.with_memory(saver).invoke(ASK, config, context=other.make(model=FakeChatModel(reply=other.solving)))
-            context = strategy.make(model=FakeChatModel(reply=strategy.solving))
-            with pytest.raises(WrongThread, match=f"{other.name}, not to {strategy.name}"):
-                strategy.with_memory(saver).invoke(ASK, config, context=context)
+    other.with_memory(saver).invoke(ASK, thread(), context=other.make(model=FakeChatModel(reply=other.solving)))
+    context = strategy.make(model=FakeChatModel(reply=strategy.solving))
+    with pytest.raises(WrongThread, match=f"{other.name}, not to {strategy.name}"):
+        strategy.with_memory(saver).invoke(ASK, thread(), context=context)
 
 
 SHARED_BOUNDS = {
