@@ -141,20 +141,10 @@ def test_served_graph_imports(name: str) -> None:
     assert GRAPHS[name]["description"]
 
 
-def test_offline_run_loads_no_client_of_openai() -> None:
+def test_client_of_openai_is_loaded_beside_the_event_loop_and_not_for_an_offline_run() -> None:
     program = """
-import sys, cli.main
-from graphs.lats import graph
-state = graph.invoke({"messages": [("user", "What is 6 * 7?")]}, context={"model": "offline", "search": "none"})
-print(bool(state["answer"]), {"openai", "langchain_openai"} & sys.modules.keys())
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout == "True set()\n"
-
-
-def test_client_of_openai_is_loaded_beside_the_event_loop() -> None:
-    program = """
-import asyncio, sys, threading
+import asyncio, sys, threading, cli.main
+from graphs import lats
 from graphs.reflection import graph
 
 class Spy:
@@ -169,12 +159,15 @@ async def begin():
         break
 
 sys.meta_path.insert(0, Spy())
+state = lats.graph.invoke({"messages": [("user", "What is 6 * 7?")]}, context={"model": "offline", "search": "none"})
+print(bool(state["answer"]), {"openai", "langchain_openai"} & sys.modules.keys())
 asyncio.run(begin())
 """
     environment = {**os.environ, "OPENAI_API_KEY": "sk-planted"}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
-    *loaded, event = done.stdout.splitlines()
+    offline, *loaded, event = done.stdout.splitlines()
+    assert offline == "True set()"
     assert {*loaded} == {f"{name} False" for name in ("openai", "openai.resources.chat", "langchain_openai")}
     assert event == "begin"
 

@@ -96,7 +96,9 @@ def wait_for_line(process: subprocess.Popen[str], text: str) -> str:
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_run_is_resumed(start: Start, slow_server: OpenAIServer, signum: signal.Signals) -> None:
+def test_interrupted_run_is_resumed(
+    start: Start, reflect: Any, slow_server: OpenAIServer, signum: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     process = start(
         "run", "lats", "Why?", "--n", "2", "--max-expansions", "3", "--thread", "t", **settings(slow_server)
     )
@@ -109,11 +111,12 @@ def test_interrupted_run_is_resumed(start: Start, slow_server: OpenAIServer, sig
     assert "Warning" not in err
 
     calls_before = len(slow_server.calls)
-    again = start("run", "lats", "--resume", **settings(slow_server))
-    out, err = again.communicate(timeout=60)
-    assert again.returncode == 0, err
-    assert "limit_reached: max_expansions=3 reached" in out
-    assert "node: id=0," not in err, "what was done is not done again"
+    for name, value in settings(slow_server).items():
+        monkeypatch.setenv(name, value)
+    told = reflect("run", "lats", "--resume")
+    assert told.code == 0, told.err
+    assert "limit_reached: max_expansions=3 reached" in told.out
+    assert "node: id=0," not in told.err, "what was done is not done again"
     assert len(slow_server.calls) - calls_before < len(slow_server.calls)
 
 
