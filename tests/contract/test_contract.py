@@ -298,14 +298,10 @@ def test_threads_may_invoke_at_once(strategy: Strategy) -> None:
 # Streaming
 
 
-async def stream(strategy: Strategy, mode: str) -> list[Any]:
-    context = strategy.make(model=FakeChatModel(reply=strategy.solving))
-    return [part async for part in strategy.graph.astream(ASK, context=context, stream_mode=mode)]
-
-
 @every_strategy
 async def test_updates_name_the_nodes_and_end_with_the_answer(strategy: Strategy) -> None:
-    parts = await stream(strategy, "updates")
+    context = strategy.make(model=FakeChatModel(reply=strategy.solving))
+    parts = [part async for part in strategy.graph.astream(ASK, context=context, stream_mode="updates")]
     assert {name for part in parts for name in part} <= set(strategy.graph.nodes)
     (last,) = parts[-1].values()
     assert last["answer"] == assert_final(last["messages"]).text
@@ -313,26 +309,27 @@ async def test_updates_name_the_nodes_and_end_with_the_answer(strategy: Strategy
 
 
 @every_strategy
-async def test_values_hold_the_contract_at_the_end(strategy: Strategy) -> None:
-    parts = await stream(strategy, "values")
-    assert set(parts[-1]) >= {*CONTRACT, *strategy.keys}
-    assert assert_final(parts[-1]["messages"]).text == parts[-1]["answer"]
-
-
-@every_strategy
-async def test_earlier_values_do_not_change_under_the_readers_hands(strategy: Strategy) -> None:
+async def test_values_end_with_the_contract_and_earlier_ones_do_not_change_under_the_readers_hands(
+    strategy: Strategy,
+) -> None:
     context = strategy.make(model=FakeChatModel(reply=strategy.solving))
     seen = []
     async for part in strategy.graph.astream(ASK, context=context, stream_mode="values"):
         seen.append((part, json.dumps(part, default=str)))
     assert [json.dumps(part, default=str) for part, _ in seen] == [then for _, then in seen]
+    last, _ = seen[-1]
+    assert set(last) >= {*CONTRACT, *strategy.keys}
+    assert assert_final(last["messages"]).text == last["answer"]
 
 
 @every_strategy
-async def test_the_messages_stream_brings_the_answer_once_and_no_scratch_work(strategy: Strategy) -> None:
-    parts = await stream(strategy, "messages")
+async def test_the_messages_stream_brings_the_answer_once_under_its_id_and_no_scratch_work(strategy: Strategy) -> None:
+    context = strategy.make(model=FakeChatModel(reply=strategy.solving))
+    modes = ["messages", "values"]
+    parts = [part async for part in strategy.graph.astream(ASK, context=context, stream_mode=modes)]
+    chunks = [part[0] for mode, part in parts if mode == "messages"]
     said: dict[str, str] = {}
-    for chunk, _ in parts:
+    for chunk in chunks:
         assert chunk.type in ("ai", "AIMessageChunk")
         assert not getattr(chunk, "tool_call_chunks", [])
         assert not chunk.tool_calls
@@ -340,23 +337,11 @@ async def test_the_messages_stream_brings_the_answer_once_and_no_scratch_work(st
     answer = (await solved(strategy))[0]["answer"]
     assert [text for text in said.values() if text].count(answer) == 1
     assert list(said.values())[-1] == answer
-    assert not strategy.streams or len(parts) > len(said) * 3
+    assert not strategy.streams or len(chunks) > len(said) * 3
     assert strategy.streams or len(said) == 1
-
-
-@every_strategy
-async def test_the_answer_has_the_id_under_which_it_was_streamed(strategy: Strategy) -> None:
-    context = strategy.make(model=FakeChatModel(reply=strategy.solving))
-    streamed: dict[str, str] = {}
-    final: AnyMessage | None = None
-    async for mode, part in strategy.graph.astream(ASK, context=context, stream_mode=["messages", "values"]):
-        if mode == "messages":
-            chunk = part[0]
-            streamed[chunk.id] = streamed.get(chunk.id, "") + chunk.text
-        else:
-            final = part["messages"][-1]
-    assert final is not None
-    assert streamed[str(final.id)] == final.text
+    mode, last = parts[-1]
+    assert mode == "values"
+    assert said[last["messages"][-1].id] == last["messages"][-1].text == answer
 
 
 @every_strategy
