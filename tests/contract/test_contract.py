@@ -43,9 +43,10 @@ async def solve(strategy: Strategy, given: dict[str, Any] = ASK) -> tuple[Result
 
 async def solved(strategy: Strategy) -> tuple[Result, FakeChatModel]:
     """A run that several tests look at, each for something else."""
-    if strategy.name not in _solved:
-        _solved[strategy.name] = await solve(strategy)
-    return _solved[strategy.name]
+    key = f"{strategy.name} {strategy.settings}"
+    if key not in _solved:
+        _solved[key] = await solve(strategy)
+    return _solved[key]
 
 
 def texts(messages: list[AnyMessage]) -> list[str]:
