@@ -111,53 +111,47 @@ async def test_lats_killed_in_a_step_repeats_that_step_only(
     await check("lats", database, server, paid_again=range(1, CALLS_OF_A_STEP + 1))
 
 
-@pytest.mark.parametrize(
-    ("strategy", "step"),
-    [
-        ("tree_of_thoughts", 6),
-        ("rap", 6),
-        ("ab_mcts", 4),
-        ("best_of_n", 5),
-        ("reflection", 4),
-        ("reflexion", 4),
-        ("chain_of_thought", 2),
-        ("react", 5),
-        ("trials", 3),
-        ("plan", 5),
-        ("team", 5),
-        ("town", 4),
-        ("memory", 4),
-    ],
-)
+OTHERS = {
+    "tree_of_thoughts": (6, 5),
+    "rap": (6, 6),
+    "ab_mcts": (4, 4),
+    "best_of_n": (5, 5),
+    "reflection": (4, 4),
+    "reflexion": (4, 2),
+    "chain_of_thought": (2, 1),
+    "react": (5, 3),
+    "trials": (3, 6),
+    "plan": (5, 3),
+    "team": (5, 6),
+    "town": (4, 6),
+    "memory": (4, 2),
+}
+"""After which checkpoint the other strategies are killed, and in which call."""
+
+
+def in_turns(which: int) -> pytest.MarkDecorator:
+    """Parametrize with the other strategies and one of their two places; each meets one database here and one there."""
+    databases = [pytest.param("sqlite"), POSTGRES]
+    cases = []
+    for turn, (strategy, places) in enumerate(OTHERS.items(), which):
+        database = databases[turn % 2]
+        cases.append(pytest.param(strategy, places[which], *database.values, marks=database.marks))
+    return pytest.mark.parametrize(("strategy", "place", "database"), cases, indirect=["database"])
+
+
+@in_turns(0)
 async def test_the_other_strategies_go_on_as_well(
-    strategy: str, step: int, victim: Victim, server: OpenAIServer, database: str
+    strategy: str, place: int, victim: Victim, server: OpenAIServer, database: str
 ) -> None:
-    victim.run(strategy, database, at_step=step)
+    victim.run(strategy, database, at_step=place)
     await check(strategy, database, server, paid_again=range(1))
 
 
-@pytest.mark.parametrize(
-    ("strategy", "call"),
-    [
-        ("tree_of_thoughts", 5),
-        ("rap", 6),
-        ("ab_mcts", 4),
-        ("best_of_n", 5),
-        ("reflection", 4),
-        ("reflexion", 2),
-        ("chain_of_thought", 1),
-        ("react", 3),
-        ("trials", 6),
-        ("plan", 3),
-        ("team", 6),
-        ("town", 6),
-        ("memory", 2),
-    ],
-)
+@in_turns(1)
 async def test_the_other_strategies_repeat_one_step_only(
-    strategy: str, call: int, victim: Victim, server: OpenAIServer, database: str
+    strategy: str, place: int, victim: Victim, server: OpenAIServer, database: str
 ) -> None:
-    victim.run(strategy, database, at_call=call)
+    victim.run(strategy, database, at_call=place)
     await check(strategy, database, server, paid_again=range(1, 2))
 
 
