@@ -120,7 +120,7 @@ class Context(BaseSettings):
     @classmethod
     def ambient(cls) -> Self:
         """The settings where nothing is given: what the environment says, and the defaults."""
-        read: Self = _ambient(cls, frozenset(os.environ.items()))
+        read: Self = _ambient(cls, hash(frozenset(os.environ.items())))
         return read
 
     def _given(self) -> set[str]:
@@ -133,8 +133,11 @@ class Context(BaseSettings):
 
 
 @lru_cache(maxsize=32)
-def _ambient(schema: type[Context], environment: frozenset[tuple[str, str]]) -> Any:
-    """To read the environment takes as long as a step of a graph: it is done once while it stays the same."""
+def _ambient(schema: type[Context], environment: int) -> Any:
+    """To read the environment takes as long as a step of a graph: it is done once while it stays the same.
+
+    It is known by its hash, since it holds keys, and what a function was given stands in reports of errors.
+    """
     return schema()
 
 

@@ -1,5 +1,7 @@
 """Settings: what is given holds, the environment fills in the rest, bounds are enforced."""
 
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
@@ -35,6 +37,25 @@ def test_the_environment_fills_in_what_is_not_given(monkeypatch: pytest.MonkeyPa
     assert (context.model, context.judge_model, context.n, context.grading) == ("offline", "openai:judge", 7, "each")
     given = LatsContext(model="openai:x", n=2)
     assert (given.model, given.n) == ("openai:x", 2)
+
+
+def test_where_nothing_is_given_the_environment_of_the_moment_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = LatsContext.ambient()
+    assert LatsContext.ambient() is before
+    monkeypatch.setenv("REFLECT_N", "4")
+    assert (LatsContext.ambient().n, ReflectionContext.ambient().given()) == (4, {})
+    monkeypatch.delenv("REFLECT_N")
+    assert LatsContext.ambient() == before
+
+
+def test_no_frame_of_an_error_holds_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    monkeypatch.setenv("REFLECT_N", "many")
+    with pytest.raises(ValidationError) as refused:
+        LatsContext.ambient()
+    ours = [entry for entry in refused.traceback if Path(entry.path).name == "context.py"]
+    assert ours
+    assert "sk-planted" not in "".join(repr(entry.locals) for entry in ours)
 
 
 def test_the_environment_is_checked_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
