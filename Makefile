@@ -1,23 +1,46 @@
 PYTHON ?= python3
 ARGS ?=
 VENV := .venv
+# Aegra needs a newer Python than the rest.
+SERVE_VENV := .venv-serve
+NEWER := import sys, venv; sys.exit(sys.version_info < (3, 12))
+SERVE_PYTHON ?= $(shell for python in python3 python3.12 python3.13 $$HOME/.pyenv/versions/3.1[23]*/bin/python; do \
+	$$python -c '$(NEWER)' 2>/dev/null && command -v $$python && break; done)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --no-compile --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-strip-extras --custom-compile-command "make lock" --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types bench dev lock clean
+.PHONY: help run test test-all quick realmodel lint types bench bench-memory dev serve docs notebooks outputs lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
-run: $(VENV)/base.stamp ## Answer a question with LATS, offline and without keys
-	@$(BIN)/reflect run lats "Why is reflection useful in AI?"
+QUESTION := What does UCT balance, how do agents keep lessons from failures, and which budgets limit calls, tokens and time?
+
+run: $(VENV)/base.stamp ## Answer a question with LATS, offline and without keys, and show the tree as a page
+	@$(BIN)/reflect run lats "$(QUESTION)" --n 3 --min-score 0.95
+	@$(BIN)/reflect tree --html run.html --force
+
+# Without caches every process that a test starts would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+# The rooms below the graphs.
+UNITS := $(addprefix tests/,environments memory models nodes state text tools tree_search web_search)
 
 # Four workers on two cores: many tests wait for other processes.
-test: $(VENV)/compiled.stamp ## Run the tests (ARGS="-k lats" runs some of them)
+test: $(VENV)/compiled.stamp ## Run the tests that protect a commit (ARGS="-k lats" runs some of them)
+	@$(BIN)/python -m pytest -n 4 -m "not thorough" $(ARGS)
+
+test-all: $(VENV)/compiled.stamp $(if $(SERVE_PYTHON),$(SERVE_VENV)/stamp) ## Run all tests: each replay, each kill, each notebook, each case
 	@$(BIN)/python -m pytest -n 4 $(ARGS)
+
+quick: $(VENV)/compiled.stamp ## Run the unit tests, which start no process and open no socket
+	@$(BIN)/python -m pytest -n 2 -m "not process and not wire and not thorough" $(UNITS) $(ARGS)
+
+realmodel: $(VENV)/compiled.stamp ## Run the tests that ask a real small language model on this machine
+	@$(BIN)/python -m pytest -m realmodel $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style and format
 	@$(BIN)/ruff check .
@@ -29,17 +52,35 @@ types: $(VENV)/dev.stamp ## Check the types
 bench: $(VENV)/dev.stamp ## Measure every strategy, and other libraries (ARGS=--no-peers leaves them out)
 	@$(BIN)/python -m bench --peers $(ARGS)
 
+bench-memory: $(VENV)/dev.stamp ## Measure what the memory and the local search find (ARGS="FOLDER" names the data)
+	@$(BIN)/python -m bench.retrieval $(ARGS)
+
 dev: $(VENV)/dev.stamp ## Serve the graphs to LangGraph Studio on this machine
-	@LANGGRAPH_CLI_NO_ANALYTICS=1 LANGGRAPH_NO_VERSION_CHECK=true LANGSMITH_TRACING=$${LANGSMITH_TRACING:-false} \
+	@LANGGRAPH_CLI_NO_ANALYTICS=1 LANGGRAPH_STRICT_MSGPACK=true LANGGRAPH_NO_VERSION_CHECK=true LANGSMITH_TRACING=$${LANGSMITH_TRACING:-false} \
 		$(BIN)/langgraph dev --no-browser --no-reload --n-jobs-per-worker 20 $(ARGS)
+
+serve: $(SERVE_VENV)/stamp ## Serve the graphs to any client of OpenAI's or LangGraph's API (ARGS="--port 8000")
+	@LANGSMITH_TRACING=$${LANGSMITH_TRACING:-false} $(SERVE_VENV)/bin/python -m reflective_agents.serve $(ARGS)
+
+docs: $(VENV)/dev.stamp ## Build the documentation as a site, into site/
+	@$(BIN)/zensical build --strict
+	@$(BIN)/jupyter nbconvert --log-level WARN --to html --output-dir site/notebooks notebooks/*.ipynb
+
+notebooks: $(VENV)/dev.stamp ## Open the notebooks in JupyterLab
+	@$(BIN)/jupyter lab notebooks
+
+outputs: $(VENV)/dev.stamp ## Run the notebooks offline, and write what they show into them (ARGS="lats" runs one)
+	@$(BIN)/python -m notebooks.outputs $(ARGS)
 
 lock: $(VENV)/dev.stamp ## Pin the dependencies of pyproject.toml (ARGS=--upgrade takes the newest versions)
 	$(COMPILE) $(ARGS) --output-file requirements/base.txt
 	$(COMPILE) $(ARGS) --output-file requirements/dev.txt --constraints requirements/base.txt \
-		--extra embeddings --extra evals --extra mcp --extra otel --extra studio --extra notebooks --extra testing --group dev
+		--extra community --extra embeddings --extra evals --extra mcp --extra otel --extra studio --extra notebooks --extra ray --extra testing --group dev
+	$(COMPILE:3.11=3.12) $(ARGS) --output-file requirements/serve.txt --constraints requirements/dev.txt \
+		--extra serve
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) dist .benchmarks .hypothesis .langgraph_api .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(SERVE_VENV) dist site run.html .benchmarks .hypothesis .langgraph_api .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The project comes without build isolation, so that its build backend is the pinned one.
@@ -48,6 +89,14 @@ $(VENV)/%.stamp: requirements/%.txt pyproject.toml | $(BIN)/pip
 	@$(PIP) --no-deps --require-hashes --requirement $<
 	@$(PIP) --no-build-isolation --no-deps --editable .
 	@touch $@ $(VENV)/base.stamp # the development pins contain the basic ones
+
+$(SERVE_VENV)/stamp: requirements/serve.txt pyproject.toml
+	@$(if $(SERVE_PYTHON),,echo "The server needs Python 3.12 or newer: make serve SERVE_PYTHON=<its path>"; exit 1)
+	@echo "Installing requirements/serve.txt into $(SERVE_VENV) ..."
+	@$(SERVE_PYTHON) -m venv $(SERVE_VENV)
+	@$(PIP:$(VENV)%=$(SERVE_VENV)%) --no-deps --require-hashes --requirement $<
+	@$(PIP:$(VENV)%=$(SERVE_VENV)%) --no-build-isolation --no-deps --editable .
+	@touch $@
 
 # Four workers that start together would else compile the same libraries four times.
 $(VENV)/compiled.stamp: $(VENV)/dev.stamp

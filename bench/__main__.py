@@ -30,7 +30,7 @@ Measurement = Callable[[], list[Row]]
 
 
 def measurements(server: Server) -> dict[str, Measurement]:
-    """Everything that is measured, by what the progress display calls it."""
+    """Return everything that is measured, by its name in the progress display."""
     return {
         "LATS": partial(measure_lats, server),
         "LATS, judged together": partial(measure_lats_together, server),

@@ -15,10 +15,10 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from bench.rows import Row
 from bench.scripts import QUESTION, verbose
-from graphs.lats import builder
-from state.searching import LatsContext
-from state.tree import Tree
-from testing.fake import FakeChatModel
+from reflective_agents.graphs.lats import builder
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.state.tree import Tree
+from reflective_agents.testing.fake import FakeChatModel
 
 WIDTH = 5
 THREAD: RunnableConfig = {"configurable": {"thread_id": "large"}}
@@ -45,7 +45,7 @@ LINEAR = 1.05
 
 
 def measure_checkpoints() -> list[Row]:
-    """LATS with 200 and 2,000 expansions of 5 candidates, 1,900 bytes a node, every super-step stored in SQLite."""
+    """Measure LATS with 200 and 2,000 expansions of 5 candidates, 1,900 bytes a node, checkpointed in SQLite."""
     with TemporaryDirectory() as folder:
         size, large = (sqlite_size(Path(folder) / f"{number}.sqlite", expansions=number) for number in (200, 2000))
     mega = 1_000_000
@@ -91,11 +91,11 @@ async def grow(saver: BaseCheckpointSaver[Any], expansions: int) -> Tree:
 
 
 def text_bytes(tree: Tree) -> int:
-    """Bytes of all texts in a tree: what the agent said and found, and what the judge said of it."""
+    """Count the bytes of all texts in a tree: what the agent said and found, and what the judge said of it."""
     texts = (message.text for node in tree.values() for message in node["messages"])
     return sum(len(text.encode()) for text in texts) + sum(len(node["critique"].encode()) for node in tree.values())
 
 
 def tree_bytes(tree: Tree) -> int:
-    """Bytes of a tree as it is stored."""
+    """Count the bytes of a tree as it is stored."""
     return len(JsonPlusSerializer().dumps_typed(tree)[1])

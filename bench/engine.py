@@ -15,13 +15,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from bench.rows import Row
 from bench.scripts import QUESTION
-from graphs.lats import builder
-from search.base import ROOT, START, Child, ask, depth_of, exact, parent_of, tell
-from search.mcts import Mcts
-from state.searching import LatsContext
-from state.tree import Stats, Told, Tree, TreeNode
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request
+from reflective_agents.graphs.lats import builder
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.state.tree import LogEntry, Stats, Tree, TreeNode
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request
+from reflective_agents.tree_search.algorithms.mcts import Mcts
+from reflective_agents.tree_search.base import START, Child, ask, tell
+from reflective_agents.tree_search.places import ROOT, depth_of, exact, parent_of
 
 SMALL, LARGE = 100, 10_000
 WIDTH = 5
@@ -33,7 +34,7 @@ THREAD: RunnableConfig = {"configurable": {"thread_id": "engine"}}
 
 
 def measure_engine() -> list[Row]:
-    """Selection and backpropagation alone, and a whole super-step without its model calls."""
+    """Measure selection and backpropagation alone, and a whole super-step without its model calls."""
     few, many = grow(SMALL), grow(LARGE)
     pure = [min(_pure(tree) for _ in range(ROUNDS)) for tree in (few, many)]
     own = asyncio.run(_own(few, many))
@@ -52,7 +53,7 @@ class Grown:
         root = _node(ROOT, 0.5)
         self.tree: Tree = {ROOT: root}
         self.stats: Stats = tell(SEARCH, {}, START, [Child(root, True)])
-        self.log: list[Told] = []
+        self.log: list[LogEntry] = []
 
     def expand(self, chance: random.Random) -> None:
         """Let the leaf that is selected have children."""
@@ -64,11 +65,11 @@ class Grown:
         self.tree.update({child.node["id"]: child.node for child in kids})
         figures: dict[str, list[float]] = {key: [stat["visits"], stat["total"]] for key, stat in told.items()}
         added = [child.node["id"] for child in kids]
-        self.log.append(Told(kind="expand", node=job["node"], added=added, stats=figures, calls=6, tokens=600))
+        self.log.append(LogEntry(kind="expand", node=job["node"], added=added, stats=figures, calls=6, tokens=600))
 
 
 def grow(nodes: int) -> Grown:
-    """A tree of at least so many nodes."""
+    """Grow a tree of at least so many nodes."""
     grown, chance = Grown(), random.Random(nodes)
     while len(grown.tree) < nodes:
         grown.expand(chance)
@@ -93,7 +94,7 @@ def _node(node_id: str, score: float) -> TreeNode:
 
 
 def _pure(grown: Grown) -> float:
-    """Seconds that selection and backpropagation take, new nodes included, for each level that they pass."""
+    """Measure the seconds of selection and backpropagation, new nodes included, per level that they pass."""
     levels, began = 0, time.process_time()
     for _ in range(10 * STEPS):
         (job,), changes = ask(SEARCH, grown.stats)
@@ -104,7 +105,7 @@ def _pure(grown: Grown) -> float:
 
 
 async def _own(*trees: Grown) -> list[float]:
-    """Seconds of processor time that an expansion takes in each tree beyond its calls of the model.
+    """Measure the seconds of processor time of an expansion in each tree beyond its calls of the model.
 
     The trees are measured in turn, and the least of each counts: a machine that slows down for a while spoils neither.
     """
@@ -114,7 +115,7 @@ async def _own(*trees: Grown) -> list[float]:
 
 
 async def _step(grown: Grown) -> float:
-    """Seconds of processor time of a super-step in which a leaf of a grown tree is expanded."""
+    """Measure the seconds of processor time of a super-step in which a leaf of a grown tree is expanded."""
     before = len(grown.log)
     limits = {"max_model_calls": 10**5, "max_total_tokens": 10**9, "max_depth": 100, "max_expansions": before + STEPS}
     context = LatsContext.model_validate({"model": FakeChatModel(reply=_terse), "search": "none", **limits})
@@ -132,7 +133,7 @@ async def _step(grown: Grown) -> float:
 
 
 async def _calls() -> float:
-    """Seconds of processor time that the calls of an expansion take when nothing is around them."""
+    """Measure the seconds of processor time of an expansion's calls alone."""
     model: Any = FakeChatModel(reply=_terse)
     schema = {"type": "function", "function": {"name": "Judgement", "parameters": {"type": "object", "properties": {}}}}
     judge = model.bind_tools([schema], tool_choice="Judgement")

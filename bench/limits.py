@@ -7,16 +7,16 @@ from bench.rows import Row
 from bench.scripts import QUESTION
 from bench.strategies import LATS, MODEL
 from bench.wire import Counters, Server
-from graphs.lats import graph
-from models.providers import close_models
-from state.searching import LatsContext
+from reflective_agents.graphs.lats import graph
+from reflective_agents.models.providers import close_models
+from reflective_agents.state.settings.lats import LatsContext
 
 AT_ONCE = 50
 LIMITS: dict[str, Any] = {"max_model_calls": 80, "max_total_tokens": 30_000}
 
 
 def measure_limits(server: Server) -> list[Row]:
-    """LATS with 50 candidates, whose judges want to be called at once; and with 8 leaves of 5 candidates."""
+    """Measure LATS with 50 candidates, whose judges want to be called at once; and with 8 leaves of 5 candidates."""
     settings = {f"{AT_ONCE} candidates at once": {"n": AT_ONCE}, "8 leaves of 5 candidates at once": {"parallel": 8}}
     return [
         Row(f"{what.capitalize()} beyond {limit}, {name}", max(_spent(server, limit, given, what), 0), "", 0)
@@ -26,7 +26,7 @@ def measure_limits(server: Server) -> list[Row]:
 
 
 def _spent(server: Server, limit: str, given: dict[str, int], what: str) -> int:
-    """How much more was spent than was allowed, as the server has counted it."""
+    """Return how much more was spent than was allowed, as the server has counted it."""
     sent: int = getattr(asyncio.run(_spend(server, {limit: LIMITS[limit], **given})), what)
     return sent - int(LIMITS[limit])
 

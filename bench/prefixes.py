@@ -9,10 +9,10 @@ from typing import Any
 
 from bench.rows import Row
 from bench.scripts import TASK, playing, reading, searching
-from graphs.lats import graph
-from state.searching import LatsContext
-from testing.fake import FakeChatModel
-from testing.script import Request, Script
+from reflective_agents.graphs.lats import graph
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Request, Script
 
 OWED = 20
 """Most of a run's prompt tokens, in percent, that no earlier request of the run has begun with."""
@@ -43,7 +43,7 @@ SETTINGS = [
 
 
 def measure_prefixes() -> list[Row]:
-    """LATS with 5 candidates, on each kind of tasks."""
+    """Measure LATS with 5 candidates, on each kind of tasks."""
     return [
         Row(f"Prompt tokens sent anew: {one.name}", 100 * asyncio.run(new_in(one)), "%", one.owed, digits=1)
         for one in SETTINGS
@@ -51,7 +51,7 @@ def measure_prefixes() -> list[Row]:
 
 
 async def new_in(setting: Setting) -> float:
-    """The share of the prompt tokens of a run, from 0 to 1, that no earlier request has begun with."""
+    """Measure the share of a run's prompt tokens, from 0 to 1, that no earlier request began with."""
     model = FakeChatModel(reply=setting.script)
     limits = {"max_model_calls": 300, "max_total_tokens": 10**9}
     context = LatsContext.model_validate({"model": model, "n": 5, **limits, **setting.settings})
@@ -60,7 +60,7 @@ async def new_in(setting: Setting) -> float:
 
 
 def new_share(requests: Sequence[Request]) -> float:
-    """The share of all prompts that no earlier one of them has begun with, by characters."""
+    """Calculate the share of all prompts that no earlier prompt began with, by characters."""
     seen: list[str] = []
     new = total = 0
     for prompt in map(as_sent, requests):
@@ -71,12 +71,12 @@ def new_share(requests: Sequence[Request]) -> float:
 
 
 def _in_common(one: str, other: str) -> int:
-    """How many characters two texts begin with in common."""
+    """Count the characters with which two texts both begin."""
     return bisect_left(range(1, min(len(one), len(other)) + 1), True, key=lambda size: one[:size] != other[:size])
 
 
 def as_sent(request: Request) -> str:
-    """A prompt in the order in which a provider reads it: the tools, then the messages."""
+    """Return a prompt in the order in which a provider reads it: the tools, then the messages."""
     tools = [[name, request.schemas.get(name)] for name in request.tools]
     messages = [[message.type, message.content, getattr(message, "tool_calls", [])] for message in request.messages]
     return json.dumps(tools) + "".join(json.dumps(message, ensure_ascii=False) for message in messages)

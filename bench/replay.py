@@ -8,7 +8,7 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 
-from models.providers import get_model
+from reflective_agents.models.providers import get_model
 
 Call = tuple[list[BaseMessage], dict[str, Any]]
 Waves = list[list[Call]]

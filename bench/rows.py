@@ -34,12 +34,12 @@ class Row:
         return None if self.owed is None else self.value <= self.owed
 
     def cells(self) -> tuple[str, str, str, str]:
-        """The row as text, in the order of `COLUMNS`."""
+        """Return the row as text, in the order of `COLUMNS`."""
         owed = "" if self.owed is None else f"≤ {self._shown(self.owed)}"
         return self.what, self._shown(self.value), owed, {None: "", True: "yes", False: "NO"}[self.holds]
 
     def plain(self) -> dict[str, Any]:
-        """The row as plain data."""
+        """Return the row as plain data."""
         return {**asdict(self), "holds": self.holds}
 
     def _shown(self, value: float) -> str:
@@ -47,7 +47,7 @@ class Row:
 
 
 def table(rows: list[Row]) -> Table:
-    """All rows as a table for the terminal."""
+    """Show all rows as a table for the terminal."""
     view = Table(*COLUMNS)
     for row in rows:
         view.add_row(*row.cells(), style="bold red" if row.holds is False else "")
@@ -55,5 +55,5 @@ def table(rows: list[Row]) -> Table:
 
 
 def kept(rows: list[Row]) -> bool:
-    """Whether everything owed that can be counted holds; figures of the clock are shown, not judged."""
+    """Tell whether everything owed that can be counted holds; figures of the clock are shown, not judged."""
     return all(row.holds is not False or row.timed for row in rows)

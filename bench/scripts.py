@@ -3,9 +3,9 @@
 import hashlib
 import random
 
-from environments.base import Task
-from environments.game24 import Game24, legal_steps
-from testing.script import Reply, Request, ToolUse
+from reflective_agents.environments.base import Task
+from reflective_agents.environments.game24 import Game24, legal_steps
+from reflective_agents.testing.script import Reply, Request, ToolUse
 
 QUESTION = {"messages": [("user", "Which even number above two is not the sum of two primes?")]}
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -17,7 +17,7 @@ def unsolvable(request: Request) -> Reply:
 
 
 def verbose(request: Request) -> Reply:
-    """The same in long texts: a node takes 1,900 bytes when it is stored."""
+    """Reply as `unsolvable` does, in long texts: a node takes 1,900 bytes when it is stored."""
     return never_satisfied(request, answer=1180, critique=360)
 
 
@@ -55,7 +55,7 @@ def playing(request: Request) -> Reply:
 
 
 def never_satisfied(request: Request, *, answer: int, critique: int) -> Reply:
-    """A reply that differs for each text and candidate; `answer` and `critique` are lengths in characters."""
+    """Make a reply that differs for each text and candidate; `answer` and `critique` are lengths in characters."""
     chance = random.Random(hashlib.sha256(f"{request.text}{request.index}".encode()).digest())
     score, said = chance.random(), text(chance, critique)
     if request.schema == "Judgement":
@@ -66,14 +66,14 @@ def never_satisfied(request: Request, *, answer: int, critique: int) -> Reply:
     if request.schema == "Critique":
         return {"critique": said, "score": score, "accept": False}
     if request.schema in ("AnswerQuestion", "ReviseAnswer"):
-        reflection = {"missing": said, "superfluous": ""}
+        reflection = {"missing": said, "superfluous": "", "complete": False}
         common = {"answer": text(chance, answer), "reflection": reflection, "search_queries": [f"planning {said[:20]}"]}
         return common if request.schema == "AnswerQuestion" else {**common, "references": []}
     return text(chance, answer)
 
 
 def text(chance: random.Random, length: int) -> str:
-    """Words of no meaning."""
+    """Make up meaningless words."""
     return "".join(chance.choices(LETTERS + " " * 5, k=length - 1)).strip().ljust(length, "x")
 
 

@@ -10,13 +10,13 @@ from bench.replay import Recorder, Waves, replay
 from bench.rows import Row
 from bench.scripts import QUESTION
 from bench.wire import Counters, Server
-from graphs import lats, reflection, reflexion
-from models.providers import close_models
+from reflective_agents.graphs import lats, reflection, reflexion
+from reflective_agents.models.providers import close_models
 
 LATENCY = 0.1
 ROUNDS = 4
 MODEL = "openai:bench"
-LATS: dict[str, Any] = {"search": "none", "n": 5, "max_expansions": 10}
+LATS: dict[str, Any] = {"search": "none", "n": 5, "max_expansions": 10, "grading": "each"}
 AT_ONCE = {2: 14, 4: 10}
 """Leaves in flight, and the waves owed then."""
 
@@ -31,7 +31,7 @@ class Sample:
 
 
 def measure_lats(server: Server) -> list[Row]:
-    """LATS, 10 expansions of 5 candidates, each judged in a call of its own."""
+    """Measure LATS, 10 expansions of 5 candidates, each judged in a call of its own."""
     run, bare = asyncio.run(_compare(lats.graph, LATS, server))
     return [
         *counts("LATS, 10 expansions x 5 candidates", run, calls=62, waves=22),
@@ -44,7 +44,7 @@ def measure_lats(server: Server) -> list[Row]:
 
 
 def measure_lats_together(server: Server) -> list[Row]:
-    """The same with all siblings judged in one call."""
+    """Measure LATS with all siblings judged in one call."""
     run, bare = asyncio.run(_compare(lats.graph, {**LATS, "grading": "together"}, server))
     return [
         *counts("LATS, siblings judged together", run, calls=22, waves=22),
@@ -54,7 +54,7 @@ def measure_lats_together(server: Server) -> list[Row]:
 
 
 def measure_lats_parallel(server: Server) -> list[Row]:
-    """The same with several leaves in flight."""
+    """Measure LATS with several leaves in flight."""
     rows = []
     for parallel, waves in AT_ONCE.items():
         run, bare = asyncio.run(_compare(lats.graph, {**LATS, "parallel": parallel}, server))
@@ -66,13 +66,13 @@ def measure_lats_parallel(server: Server) -> list[Row]:
 
 
 def measure_reflection(server: Server) -> list[Row]:
-    """Reflection, three rounds."""
+    """Measure Reflection, three rounds."""
     run, bare = asyncio.run(_compare(reflection.graph, {"max_rounds": 3}, server))
     return _short("Reflection, 3 rounds", run, bare, calls=6)
 
 
 def measure_reflexion(server: Server) -> list[Row]:
-    """Reflexion, three revisions, with the local search."""
+    """Measure Reflexion, three revisions, with the local web search."""
     run, bare = asyncio.run(_compare(reflexion.graph, {"search": "local", "max_rounds": 3}, server))
     return _short("Reflexion, 3 revisions", run, bare, calls=4)
 
@@ -85,7 +85,7 @@ def _short(what: str, run: Sample, bare: Sample, calls: int) -> list[Row]:
 
 
 def counts(what: str, run: Sample, calls: int, waves: int) -> list[Row]:
-    """The rows that every strategy has."""
+    """Return the rows that every strategy has."""
     return [
         Row(f"{what}: calls", run.sent.calls, "", calls),
         Row("  waves", run.sent.waves, "", waves),
@@ -94,7 +94,7 @@ def counts(what: str, run: Sample, calls: int, waves: int) -> list[Row]:
 
 
 def beyond(run: Sample, bare: Sample) -> float:
-    """Milliseconds of processor time that a call costs beyond the bare client."""
+    """Return the milliseconds of processor time that a call costs beyond the bare client."""
     return 1000 * (run.cpu - bare.cpu) / run.sent.calls
 
 
@@ -129,6 +129,6 @@ async def _sample(server: Server, work: Callable[[], Awaitable[object]]) -> Samp
 
 
 def _best(samples: tuple[Sample, ...]) -> Sample:
-    """The quickest and the thriftiest of all rounds, and the largest counts."""
+    """Return the best time and processor time of all rounds, and the largest counts."""
     most = max(samples, key=lambda sample: (sample.sent.waves, sample.sent.calls)).sent
     return Sample(min(sample.seconds for sample in samples), min(sample.cpu for sample in samples), most)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 from bench.scripts import unsolvable
-from testing.openai_server import OpenAIServer
+from reflective_agents.testing.openai_server import OpenAIServer
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Best of N: the baseline that every search has to beat at the same number of calls.
+"""Best of N: the baseline that every tree search has to beat at the same number of calls.
 
     begin -> start -> expand -> expand -> ... -> finish
 
@@ -6,48 +6,26 @@ N trajectories are sampled from the same beginning, each to its end, and the bes
 reward, else by a judge that reads each whole trajectory once (compare Cobbe et al. 2021, arXiv 2110.14168).
 """
 
-from nodes.agent import environment_of
-from nodes.growth import Search
-from nodes.policies import ActSampling, ChatSampling
-from nodes.research import search_tools
-from nodes.searches import answer, rooted, search_graph
-from nodes.searching import Round
-from nodes.step import Step, Update, node
-from nodes.values import Judging, JudgingTogether, OfAnswers
-from nodes.worlds import OpenWorld, TaskWorld
-from search.best_of_n import BestOfN
-from state.searching import BestOfNContext
-from state.tree import SearchState
+from reflective_agents.nodes.step import Step
+from reflective_agents.state.settings.best_of_n import BestOfNContext
+from reflective_agents.state.tree import SearchState
+from reflective_agents.tree_search.algorithms.best_of_n import BestOfN
+from reflective_agents.tree_search.graph import search_graph
+from reflective_agents.tree_search.job import TreeSearch
+from reflective_agents.tree_search.own_agent import OwnAgent
+from reflective_agents.tree_search.policies import one_by_one
+from reflective_agents.tree_search.values import Judge
+from reflective_agents.tree_search.worlds import world_of
 
 
-@node(BestOfNContext)
-async def start(state: SearchState, step: Step[BestOfNContext]) -> Update:
-    """Make the root, from which all trajectories begin."""
-    return rooted(state, step, BestOfN(step.context.n))
+async def best_of_n(state: SearchState, step: Step[BestOfNContext]) -> TreeSearch:
+    """Sample the steps of each trajectory, and judge its answer only."""
+    world = await world_of(state, step)
+    agent = step.context.agent
+    policy = one_by_one(step, world) if agent is None else OwnAgent(step, world, agent)
+    judge = Judge(step, world.task, together=step.context.grading == "together", answers_only=True)
+    return TreeSearch(step, state["run_id"], BestOfN(step.context.n), world, policy, judge)
 
 
-@node(BestOfNContext)
-async def expand(state: SearchState, step: Step[BestOfNContext]) -> Update:
-    """Take each trajectory on by a step, `parallel` of them at once."""
-    return await Round(state, step, BestOfN(step.context.n), await parts(state, step)).run()
-
-
-@node(BestOfNContext)
-async def finish(state: SearchState, step: Step[BestOfNContext]) -> Update:
-    """Answer with the best answer."""
-    return await answer(state, step, await parts(state, step))
-
-
-async def parts(state: SearchState, step: Step[BestOfNContext]) -> Search:
-    """A world, a policy, and a value that grades answers only."""
-    environment, run_id = await environment_of(step.context), state["run_id"]
-    grades = OfAnswers(JudgingTogether(step) if step.context.grading == "together" else Judging(step))
-    if environment is None:
-        tools = search_tools(step, run_id)
-        return Search(step, OpenWorld(step, tools), ChatSampling(step, tools), grades, run_id)
-    world = TaskWorld(step, environment, state["world"], run_id)
-    return Search(step, world, ActSampling(step, environment), grades, run_id)
-
-
-builder = search_graph("best_of_n", BestOfNContext, start, expand, finish)
+builder = search_graph("best_of_n", BestOfNContext, best_of_n)
 graph = builder.compile(name="best_of_n")

@@ -2,28 +2,40 @@
 
     begin -> sample -> vote -> finish
 
-`sample` draws k answers at once, each thought out step by step; `vote` takes the answer that most of them give.
+`sample` samples k answers at once, each thought out step by step; `vote` takes the answer that most of them give. With
+`confidence` it stops as soon as the vote is safe (Adaptive-Consistency, Aggarwal et al. 2023, arXiv 2305.11860).
 """
 
-import asyncio
 from collections import Counter
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NotRequired
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from models.calls import request, takes_n, takes_seed
-from nodes.agent import answered, enter, environment_of
-from nodes.answers import find_answer, material, normal_form
-from nodes.chat import ATTEMPTS, model_of
-from nodes.step import Step, Update, node, stop
-from nodes.turn import begin, end, unless_ended
-from prompts import chain_of_thought as prompts
-from state.context import ChainOfThoughtContext
-from state.errors import InvalidOutput, LimitReached, ModelFailed
-from state.run import Output, RunState
-from state.trial import ActingInput
+from reflective_agents.environments.actions import has_answer
+from reflective_agents.environments.base import Environment
+from reflective_agents.environments.plain import PLAIN
+from reflective_agents.nodes import sampling
+from reflective_agents.nodes.agent import answered, appraised, enter, environment_of
+from reflective_agents.nodes.answers import material
+from reflective_agents.nodes.briefing import short_briefing
+from reflective_agents.nodes.chat import model_of
+from reflective_agents.nodes.research import today
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
+from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.voice import Labelled, Voice
+from reflective_agents.prompts import chain_of_thought as prompts
+from reflective_agents.prompts.search import TODAY
+from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.limits import Limit
+from reflective_agents.state.run import Output, RunState
+from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
+from reflective_agents.state.trial import ActingInput
+
+UNREADABLE = "no sample ends with an answer that can be read, or all were cut off (max_answer_tokens)"
 
 
 class Sample(TypedDict):
@@ -35,7 +47,8 @@ class Sample(TypedDict):
 
 
 class ChainOfThoughtState(RunState, ActingInput):
-    """State of a run; the samples are its artefact. `missing` is the limit that left some of them out, if one did.
+    """State of a run; the samples are its artefact. `limit` is the limit that left some of them out, if one did, and
+    `said` the id of the message under which the answer was streamed, if it was.
 
     `reward` (0..1) and `observation` are what the environment says to the answer; None and empty where there is none.
     """
@@ -44,7 +57,8 @@ class ChainOfThoughtState(RunState, ActingInput):
     request: str
     hints: str
     samples: list[Sample]
-    missing: str
+    limit: Limit | None
+    said: NotRequired[str | None]
     reward: float | None
     observation: str
 
@@ -59,94 +73,91 @@ class ChainOfThoughtOutput(Output):
 
 @node(ChainOfThoughtContext)
 async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) -> Update:
-    """Draw all samples at once; those that fail are missing, and only a run without any fails."""
-    context, name = step.context, step.context.environment_name
+    """Sample all answers at once; those that fail are missing, and only a run without any fails."""
+    context, environment = step.context, await environment_of(step.context)
+    world = environment or PLAIN
+    date = "" if environment else f"{TODAY.format(today=today())} "
     prompt = prompts.SOLVE.format_messages(
-        form=prompts.FORMS.get(name, prompts.FORM),
-        examples=prompts.EXAMPLES.get(name, "") if context.examples else "",
+        task=f"{short_briefing(world, examples=context.few_shot, asked=state['request'])}{date}",
+        form=world.answer_form,
         lessons=state["hints"],
         conversation=state["messages"][:-1],
         material=material(state["world"]),
         request=state["request"],
     )
-    texts, stops = await draw(step, prompt)
-    if not texts:
-        raise stops[0] if stops else InvalidOutput(f"no text in {ATTEMPTS} attempts: the model called a tool instead")
-    answers = [(text, find_answer(text, name)) for text in texts]
-    samples = [Sample(text=text, answer=answer, normal=normal_form(answer, name)) for text, answer in answers]
+    voice = Voice(step, partial(Labelled, "final", "answer")) if context.samples == 1 and not environment else None
+
+    def is_safe(replies: Sequence[AIMessage]) -> bool:
+        return certainty([read(reply, world, state["request"]) for reply in replies]) >= (context.confidence or 2)
+
+    adaptive: dict[str, Any] = {"batch": context.batch, "enough": is_safe} if context.confidence else {}
+    replies, stopped = await sampling.sample_texts(
+        step, model_of(step, context.model), prompt, context.samples, voice=voice, **adaptive
+    )
+    samples = [read(reply, world, state["request"]) for reply in replies]
+    said = await voice.end(samples[0]["answer"]) if voice else None
     for drawn in samples:
         step.emit("sample", answer=drawn["answer"])
-    limits = [str(reason) for reason in stops if isinstance(reason, LimitReached)]
-    return {"samples": samples, "missing": limits[0] if limits else ""}
+    limit = stopped.limit if isinstance(stopped, LimitReached) else None
+    return {"samples": samples, "said": said, "limit": limit}
 
 
 @node(ChainOfThoughtContext)
 async def vote(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) -> Update:
     """Take the most frequent answer, the first of equals, and let the environment reward it."""
-    votes = Counter(drawn["normal"] for drawn in state["samples"] if drawn["normal"])
-    if not votes:
+    voters = voting(state["samples"])
+    if not voters:
         return stop("failed", "no sample ends with an answer")
-    winner, count = votes.most_common(1)[0]
-    answer = next(drawn["answer"] for drawn in state["samples"] if drawn["normal"] == winner)
-    step.emit("vote", answer=answer, votes=count, samples=len(state["samples"]))
-    environment = await environment_of(step.context)
-    told = await answered(environment, step.context.environment_name, state["world"], answer)
-    agreed = f"{count} of {len(state['samples'])} samples agree"
-    reward, observation = (told.reward, told.observation) if told else (None, "")
+    winner, count = Counter(drawn["normal"] for drawn in voters).most_common(1)[0]
+    answer = next(drawn["answer"] for drawn in voters if drawn["normal"] == winner)
+    step.emit("vote", answer=answer, votes=count if winner else 0, samples=len(state["samples"]))
+    said = await answered(await environment_of(step.context), state["world"], answer)
+    agreed = f"{count} of {len(state['samples'])} samples agree" if winner else UNREADABLE
+    reward, observation = (said.reward, said.observation) if said else (None, "")
     update: Update = {"answer": answer, "reward": reward, "observation": observation}
-    if told and not told.valid:
+    if said and not said.valid:
         return update | stop("exhausted", f"{agreed}, but the environment refuses the answer")
-    return update | finished(agreed, reward, state["missing"])
+    if not winner and reward is None:
+        return update | stop("exhausted", agreed)
+    return update | finished(agreed, reward, state.get("limit"))
 
 
 @node(ChainOfThoughtContext)
 async def finish(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) -> Update:
     """Return the answer that won."""
-    return await end(state, step, AIMessage(state["answer"]) if state["answer"] else None)
+    environment = await environment_of(step.context)
+    answer = AIMessage(state["answer"], id=state.get("said")) if state["answer"] else None
+    return await end(state, step, answer, appraisal=appraised(environment, state["reward"]))
 
 
-async def draw(
-    step: Step[ChainOfThoughtContext], prompt: list[BaseMessage]
-) -> tuple[list[str], list[LimitReached | ModelFailed]]:
-    """Draw all samples at once: in one request where the provider has `n`, else in one each.
+def read(reply: AIMessage, world: Environment, question: str) -> Sample:
+    """Read a reply as a sample. A reply that was cut off, or whose answer cannot be read, has no normal form."""
+    answer = world.find_answer(reply.text)
+    normal = "" if sampling.was_cut_off(reply) else world.vote(answer, question)
+    return Sample(text=reply.text, answer=answer, normal=normal)
 
-    What the provider leaves out, or is no text, is drawn again in requests of its own.
 
-    Returns:
-        The texts in the order of their samples, and why some are missing, if some are.
+def voting(samples: Sequence[Sample]) -> list[Sample]:
+    """Select the samples that vote: those that can be read.
+
+    Where some label their answer, only those vote. If none can be read, the answers vote as they stand.
     """
-    context, chat = step.context, model_of(step, step.context.model)
-    texts: dict[int, str] = {}
-    stops: list[LimitReached | ModelFailed] = []
-
-    async def ask(places: list[int]) -> None:
-        seeded = context.seed is not None and takes_seed(chat)
-        options: dict[str, Any] = {"seed": (context.seed or 0) + places[0]} if seeded else {}
-        try:
-            replies = await request(chat, prompt, step.meter, n=len(places), **options)
-        except (LimitReached, ModelFailed) as reason:
-            stops.append(reason)
-            return
-        texts.update({place: reply.text for place, reply in zip(places, replies, strict=False) if reply.text.strip()})
-        step.meter.count(parse_failures=sum(not reply.text.strip() for reply in replies))
-
-    for attempt in range(ATTEMPTS):
-        missing = [place for place in range(context.samples) if place not in texts]
-        if stops or not missing:
-            break
-        together = takes_n(chat) and attempt == 0
-        async with asyncio.TaskGroup() as group:
-            for places in [missing] if together else [[place] for place in missing]:
-                group.create_task(ask(places))
-    return [texts[place] for place in sorted(texts)], stops
+    readable = [drawn for drawn in samples if drawn["normal"]]
+    labelled = [drawn for drawn in readable if has_answer(drawn["text"])]
+    return labelled or readable or [drawn for drawn in samples if drawn["answer"]]
 
 
-def finished(said: str, reward: float | None, missing: str) -> Update:
-    """The outcome of a vote; whether it solves the task, only a reward can say."""
-    told = said if reward is None else f"{said}, with a reward of {reward:g}"
-    if missing and reward != 1:
-        return stop("limit_reached", f"{missing}; {told}")
-    return stop("solved" if reward is None or reward >= 1 else "exhausted", told)
+def certainty(samples: Sequence[Sample]) -> float:
+    """Calculate the chance that the answer that leads would stay ahead; 0 before any vote can be read."""
+    votes = Counter(drawn["normal"] for drawn in voting(samples) if drawn["normal"]).most_common(2)
+    return sampling.majority(votes[0][1], votes[1][1] if votes[1:] else 0) if votes else 0.0
+
+
+def finished(said: str, reward: float | None, limit: Limit | None) -> Update:
+    """Return the outcome of a vote."""
+    if limit and reward != 1:
+        return stop_at(limit, said)
+    return stop("answered", said)
 
 
 builder: StateGraph[Any, ChainOfThoughtContext, Any, Any] = StateGraph(
@@ -157,7 +168,7 @@ builder: StateGraph[Any, ChainOfThoughtContext, Any, Any] = StateGraph(
 )
 builder.add_node(
     "begin",
-    begin("chain_of_thought", ChainOfThoughtContext, enter, samples=[], missing="", reward=None, observation=""),
+    begin("chain_of_thought", ChainOfThoughtContext, enter, samples=[], limit=None, reward=None, observation=""),
 )
 builder.add_node("sample", sample)
 builder.add_node("vote", vote)

@@ -2,70 +2,159 @@
 
     begin -> start -> expand -> expand -> ... -> finish
 
-`start` makes the root. Each `expand` selects a leaf by UCT, samples n candidates from it, lets them act and grades
-them: V = lambda * judge + (1 - lambda) * self-consistency, unless the environment rewards them. With `simulate` the
-best child is expanded in turn, down to the end of the task. Rewards are backpropagated, and failed trajectories
-reflected on: the lessons stand in the prompts of all that follows (section 4.2). The best answer wins, wherever in the
-tree it stands.
+`start` makes the root. Then six operations are repeated until something ends the run (section 4.2):
 
-Open questions are searched with tools and without simulation; in an environment the paper's settings hold.
+    select         walk from the root to a leaf, at each level to the child with the highest UCT score
+    expand         sample n candidates at the leaf, and let each act
+    evaluate       V = lambda * judge + (1 - lambda) * self-consistency, unless the environment rewards the candidate
+    simulate       expand the best child in turn, down to the end of the task
+    backpropagate  add the reward that was met there to every node on the way up to the root
+    reflect        draw a lesson from each failed trajectory, for all prompts that follow
+
+The best answer wins, wherever in the tree it stands. Open questions are searched with tools and without simulation; in
+an environment the paper's settings hold. The formulas are in `tree_search/algorithms/mcts.py`.
 """
 
-from nodes.agent import environment_of
-from nodes.growth import Search
-from nodes.policies import ActSampling, ChatSampling, ListProposals
-from nodes.research import search_tools
-from nodes.searches import answer, first, search_graph
-from nodes.searching import Round
-from nodes.step import Step, Update, node
-from nodes.values import Consistent, Judging, JudgingTogether, Labelling, Value
-from nodes.worlds import OpenWorld, TaskWorld
-from search.mcts import Mcts
-from state.searching import LatsContext
-from state.tree import SearchState
+from collections.abc import Sequence
+from functools import partial
 
-
-@node(LatsContext)
-async def start(state: SearchState, step: Step[LatsContext]) -> Update:
-    """Make the root: the task as it stands, or for an open question a first step."""
-    return await first(state, step, algorithm(step.context), await parts(state, step))
+from reflective_agents.nodes.chat import complete
+from reflective_agents.nodes.memo import at_once
+from reflective_agents.nodes.step import Step, Update, node
+from reflective_agents.nodes.transcript import around, quoted
+from reflective_agents.prompts import lats as prompts
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.state.tree import Lesson, SearchState, TreeNode
+from reflective_agents.tree_search.algorithms.gumbel import Gumbel
+from reflective_agents.tree_search.algorithms.mcts import Mcts
+from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, trajectory_text
+from reflective_agents.tree_search.graph import search_graph
+from reflective_agents.tree_search.job import ExpansionJob, FirstIn, JobResult, TreeSearch
+from reflective_agents.tree_search.loop import SearchStep
+from reflective_agents.tree_search.policies import ListProposals, one_by_one
+from reflective_agents.tree_search.values import Judge, LabelJudge, Value
+from reflective_agents.tree_search.worlds import TaskWorld, world_of
 
 
 @node(LatsContext)
 async def expand(state: SearchState, step: Step[LatsContext]) -> Update:
-    """Select leaves by UCT and grow them, `parallel` at once."""
-    return await Round(state, step, algorithm(step.context), await parts(state, step)).run()
+    """Take rollouts further, `parallel` leaves at once: a virtual loss on its way keeps the next one off a leaf."""
+    async with SearchStep(state, step, await lats(state, step)) as tree:
+        while tree.goes_on:
+            while leaf := tree.select():  # by UCT; a simulation goes on from its best child: Mcts.choose
+                tree.start(leaf)  # expand, evaluate, reflect: Rollout.run
+            for leaf, result in await tree.finished():
+                tree.backpropagate(leaf, result)  # Mcts.learn
+    return tree.update()
 
 
-@node(LatsContext)
-async def finish(state: SearchState, step: Step[LatsContext]) -> Update:
-    """Answer with the best answer found."""
-    return await answer(state, step, await parts(state, step))
+class Rollout(ExpansionJob):
+    """What happens at a leaf. `failed` are the answers that have a reflection already, of which there are at most
+    `max_lessons`."""
+
+    def __init__(
+        self, search: TreeSearch, branch: Branch, first_in: FirstIn, *, failed: set[str], max_lessons: int
+    ) -> None:
+        super().__init__(search, branch, first_in)
+        self.failed, self.max_lessons = failed, max_lessons
+
+    async def run(self) -> JobResult:
+        """Expand the leaf, evaluate its children, and reflect on those that failed."""
+        candidates = await self.expand()
+        await self.evaluate(candidates)
+        self.add_children(candidates)
+        await self.reflect(candidates)
+        return self.result
+
+    async def reflect(self, candidates: Sequence[Candidate]) -> None:
+        """Draw lessons from trajectories that have failed, unless one has solved the task."""
+        nodes = [child.node for child in self.result.children]
+        if self.max_lessons and not any(node["solved"] for node in nodes):
+            lessons = await at_once([self._lesson(*one) for one in zip(candidates, nodes, strict=True)])
+            self.result.lessons = [lesson for lesson in lessons if lesson]
+
+    async def _lesson(self, candidate: Candidate, node: TreeNode) -> Lesson | None:
+        """Reflect on a trajectory once for each answer. One that ended without an answer is known by its last state."""
+        failed = node["score"] is not None and (candidate.final or candidate.reward is not None)
+        answer = self.world.answer(node) or self.world.key(candidate) if failed else ""
+        if not answer or answer in self.failed or len(self.failed) >= self.max_lessons:
+            return None
+        self.failed.add(answer)
+        trajectory = trajectory_text([*self.branch.path, candidate])
+        by = "The environment gave it a reward" if candidate.reward is not None else "A judge gave it a score"
+        verdict = f"{by} of {node['score']:.2f}, where 1 is the best.\n{node['critique']}".strip()
+        prompt = prompts.REFLECT.format_messages(
+            task=self.world.task,
+            request=self.branch.request,
+            trajectory=around("trajectory", trajectory),
+            verdict=quoted("verdict", verdict),
+        )
+        try:
+            lesson = await complete(self.step, self.step.context.model, prompt)
+        except (LimitReached, ModelFailed) as stop:
+            self.result.stops.append(stop)
+            return None
+        return Lesson(node=node["id"], answer=answer, text=lesson.strip())
 
 
-def algorithm(context: LatsContext) -> Mcts:
-    """What is expanded next."""
-    return Mcts(context.n, context.exploration_weight, context.simulate, context.max_rollouts)
+class StateValue(Value):
+    """The value of a state: V(s) = lambda * LM(s) + (1 - lambda) * SC(s) (equation 2), where LM is the judge's score
+    and SC self-consistency, the share of the samples that propose the same."""
+
+    def __init__(self, judge: Value, weight: float) -> None:
+        self.judge, self.weight = judge, weight
+
+    def calls(self, width: int) -> int:
+        """Count the calls of the judge, which is not asked where it does not count."""
+        return self.judge.calls(width) if self.weight else 0
+
+    async def grade(self, branch: Branch, candidate: Candidate) -> Grade | None:
+        """Ask the judge."""
+        return await self.judge.grade(branch, candidate) if self.weight else Grade(0.0)
+
+    async def compare(self, branch: Branch, candidates: Sequence[Candidate]) -> None:
+        """Mix its scores with self-consistency."""
+        await self.judge.compare(branch, candidates)
+        samples = sum(candidate.samples for candidate in candidates)
+        for candidate in candidates:
+            if candidate.grade is not None and candidate.reward is None and self.weight < 1:
+                judge, consistency = candidate.grade.score, candidate.samples / samples
+                candidate.grade.score = self.weight * judge + (1 - self.weight) * consistency
+                candidate.grade.terms |= {"judge": judge, "consistency": consistency}
 
 
-async def parts(state: SearchState, step: Step[LatsContext]) -> Search:
-    """What it is expanded with: a world, a policy and a value."""
-    context, run_id, environment = step.context, state["run_id"], await environment_of(step.context)
-    grades: Value = JudgingTogether(step) if context.grading == "together" else Judging(step)
-    if environment is None:
-        tools = search_tools(step, run_id)
-        world, policy, revise = OpenWorld(step, tools), ChatSampling(step, tools), context.revise_answers
-        return Search(step, world, policy, mixed(grades, context), run_id, revise, context.max_lessons)
-    task = TaskWorld(step, environment, state["world"], run_id)
-    grades = Labelling(step, task.show) if context.grades == "labels" else grades
-    acts = ListProposals(step, task) if context.proposals == "list" else ActSampling(step, environment)
-    return Search(step, task, acts, mixed(grades, context), run_id, True, context.max_lessons)
+async def lats(state: SearchState, step: Step[LatsContext]) -> TreeSearch:
+    """Set the tree search up as the settings say."""
+    context, world = step.context, await world_of(state, step)
+    judge = Judge(step, world.task, together=context.grading == "together")
+    policy = one_by_one(step, world)
+    if isinstance(world, TaskWorld):
+        judge = LabelJudge(step, world, context.grade_samples) if context.grades == "labels" else judge
+        policy = ListProposals(step, world, context.lists) if context.proposals == "list" else policy
+    is_task = isinstance(world, TaskWorld)
+    failed = {lesson["answer"] for lesson in state["lessons"] if lesson["node"]}
+    return TreeSearch(
+        step,
+        state["run_id"],
+        algorithm(context, state["request"]),
+        world,
+        policy,
+        StateValue(judge, context.judge_weight),
+        revise_answers=is_task or context.revise_answers,
+        sample_root=not is_task,
+        job=partial(Rollout, failed=failed, max_lessons=context.max_lessons),
+    )
 
 
-def mixed(grades: Value, context: LatsContext) -> Value:
-    """A value with its share of self-consistency, if it has one."""
-    return Consistent(grades, context.judge_weight) if context.judge_weight < 1 else grades
+def algorithm(context: LatsContext, request: str) -> Mcts:
+    """Return the algorithm that selects; the draws of one request are always the same."""
+    mcts = Mcts(context.n, context.exploration_weight, context.simulate, context.max_rollouts)
+    if context.selection == "uct":
+        return mcts
+    rollouts = context.max_rollouts or context.max_expansions
+    return Gumbel(**vars(mcts), considered=context.n, rollouts=rollouts, seed=request)
 
 
-builder = search_graph("lats", LatsContext, start, expand, finish)
+builder = search_graph("lats", LatsContext, lats, expand=expand)
 graph = builder.compile(name="lats")

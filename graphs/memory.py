@@ -3,8 +3,8 @@
     begin -> perceive -> retrieve -> respond -> remember -> reflect -> finish
 
 `perceive` makes observations of what the user says; `retrieve` finds the memories of this user that fit, by recency,
-importance and relevance; `respond` answers from them and cites them as [m1]; `remember` rates what both have said and
-puts it into the memory; `reflect` draws insights from the memories as soon as enough has happened.
+importance and relevance; `respond` answers from them and cites them as [m1]; `remember` keeps what both have said, and
+the facts that the user's words hold; `reflect` draws insights from the memories as soon as enough has happened.
 
 The memory lies in the graph's store, apart for each user, and outlasts threads and restarts. Whatever is killed and
 goes on remembers each thing once.
@@ -12,43 +12,51 @@ goes on remembers each thing once.
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
+from uuid import uuid4
 
 from langchain_core.messages import AIMessage
 from langgraph.graph import END, START, StateGraph
 
-from nodes import recall
-from nodes.chat import write
-from nodes.experience import kept_in
-from nodes.remember import reflect as reflect_on_memories
-from nodes.step import Step, Update, node, stop
-from nodes.turn import begin, end, unless_ended
-from prompts import recall as prompts
-from state.errors import LimitReached, WrongThread
-from state.remembering import MemoryContext, MemoryOutput, MemoryState
-from state.run import Input, Outcome
+from reflective_agents.graphs._memory import recall
+from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.nodes.chat import write
+from reflective_agents.nodes.experience import kept_in
+from reflective_agents.nodes.remember import reflect as reflect_on_memories
+from reflective_agents.nodes.research import today
+from reflective_agents.nodes.step import Step, Update, node, stop_because
+from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.voice import Voice
+from reflective_agents.prompts import recall as prompts
+from reflective_agents.prompts.search import TODAY
+from reflective_agents.state.errors import InvalidOutput, WrongThread
+from reflective_agents.state.outcome import Appraisal, Outcome
+from reflective_agents.state.remembering import MemoryOutput, MemoryState
+from reflective_agents.state.run import Input
+from reflective_agents.state.settings.memory import MemoryContext
 
 
 async def prepare(state: Mapping[str, Any], step: Step[MemoryContext]) -> Update:
     """Refuse a memory that cannot be opened and a thread of another user, and say where the memory lies."""
-    user = step.context.user
+    user = recall.user_of(step.context)
     if (owner := state.get("user") or user) != user:
         raise WrongThread(f"this thread belongs to user {owner!r}, not to {user!r}: choose another thread, or set user")
     stream = await recall.open_memory_of_user(step)
     step.emit("memory", user=user, memories=await stream.count(), kept_in=kept_in())
-    return {"user": user}
+    return {"user": user, "conversation": state.get("conversation") or uuid4().hex}
 
 
 @node(MemoryContext)
 async def perceive(state: MemoryState, step: Step[MemoryContext]) -> Update:
     """Make observations of what the user says."""
-    return {"perceived": recall.observations(prompts.USER_SAID, state["messages"][-1].text)}
+    return {"perceived": recall.parts(state["messages"][-1].text)}
 
 
 @node(MemoryContext)
 async def retrieve(state: MemoryState, step: Step[MemoryContext]) -> Update:
     """Find the memories that fit, before what is said now is one of them."""
-    found = await recall.retrieve(step, state["messages"][-1].text)
+    found = await recall.retrieve(step, state.get("conversation", ""), state["messages"])
     for one in found:
         told = ("number", "kind", "text", "score", "recency", "importance", "relevance")
         step.emit("retrieved", **{name: one[name] for name in told})  # type: ignore[literal-required]
@@ -60,11 +68,13 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
     """Answer from what is remembered, and note which memories the answer cites; others it cannot cite."""
     *conversation, question = state["messages"]
     prompt = prompts.RESPOND.format_messages(
+        today=TODAY.format(today=today()),
         conversation=recall.without_citations(conversation),
         memories=recall.memories_message(state["memories"]),
         question=[question],
     )
-    reply = await write(step, step.context.model, prompt)
+    voice = Voice(step, partial(recall.Citing, len(state["memories"])))
+    reply = await write(step, step.context.model, prompt, voice)
     answer = recall.only_cited(reply.text, len(state["memories"]))
     if answer != reply.text:
         step.meter.count(parse_failures=1)
@@ -73,23 +83,33 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
     for number in sorted(numbers):
         step.emit("cited", number=number, cited=True)
     memories = [{**one, "cited": one["number"] in numbers} for one in state["memories"]]
-    return {"reply": answer.strip() or reply.text, "said": reply.id, "memories": memories}
+    told = answer.strip() or reply.text
+    return {"reply": told, "said": await voice.end(told), "memories": memories}
 
 
 @node(MemoryContext)
 async def remember(state: MemoryState, step: Step[MemoryContext]) -> Update:
-    """Remember what both have said, with what it matters."""
-    said = recall.observations(prompts.AGENT_SAID, recall.uncited(state["reply"]))
-    unrated = await recall.remember(step, state["run_id"], [*state["perceived"], *said])
-    if unrated is None:
+    """Remember what both have said, and the facts in what the user said."""
+    failed = await recall.remember(step, state)
+    if failed is None:
         return {}
-    return stop("limit_reached" if isinstance(unrated, LimitReached) else "failed", unrated)
+    return stop_because(failed)
 
 
 @node(MemoryContext)
 async def reflect(_: MemoryState, step: Step[MemoryContext]) -> Update:
-    """Draw insights from the memories, if that is due."""
+    """Draw insights from the memories, if that is due; a model that cannot do that is asked again later."""
     stream = await recall.open_memory_of_user(step)
+    pending = await stream.pending()
+    try:
+        await _reflect(step, stream)
+    except InvalidOutput as problem:
+        await stream.add([], reflected=pending.latest)
+        step.emit("not_reflected", reason=str(problem))
+    return {}
+
+
+async def _reflect(step: Step[MemoryContext], stream: MemoryStream) -> None:
     await reflect_on_memories(
         step,
         step.context.model,
@@ -97,9 +117,9 @@ async def reflect(_: MemoryState, step: Step[MemoryContext]) -> Update:
         now=time.time(),
         who=prompts.WHO,
         threshold=step.context.reflect_at,
-        weights=recall.weights_of(step.context),
+        ranking=recall.ranking_of(step.context),
+        clock=recall.clock,
     )
-    return {}
 
 
 @node(MemoryContext)
@@ -109,8 +129,9 @@ async def finish(state: MemoryState, step: Step[MemoryContext]) -> Update:
         return await end(state, step, None)
     cited = sum(one["cited"] for one in state["memories"])
     reason = f"answered from {len(state['memories'])} memories, {cited} of them cited"
-    ended = state["outcome"] or Outcome(status="solved", reason=reason)
-    return await end({**state, "outcome": ended}, step, AIMessage(state["reply"], id=state["said"]))
+    ended = state["outcome"] or Outcome(status="answered", reason=reason)
+    reply = AIMessage(state["reply"], id=state["said"])
+    return await end({**state, "outcome": ended}, step, reply, appraisal=Appraisal(accepted=True))
 
 
 builder: StateGraph[Any, MemoryContext, Any, Any] = StateGraph(

@@ -9,55 +9,41 @@ nothing is ready any more, `finish` answers from what was found, unless somethin
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field, create_model
 
-from graphs import (
-    ab_mcts,
-    best_of_n,
-    chain_of_thought,
-    lats,
-    rap,
-    react,
-    reflection,
-    reflexion,
-    tree_of_thoughts,
-    trials,
-)
-from models.calls import estimate_tokens
-from nodes.chat import ask, write
-from nodes.step import Step, Update, node, stop
-from nodes.subgoals import as_task, flaw, planned, progress_text, ready, settled
-from nodes.turn import begin, end, unless_ended
-from nodes.workers import branch, brief, charge, check_worker, employ, hand_over, hands_over
-from prompts import plan as prompts
-from state.cooperation import Assignment, PlanContext, PlanOutput, PlanState, Report, Subgoal
-from state.decisions import Plan, PlannedGoal
-from state.errors import LimitReached, ModelFailed
-from state.run import Input, Outcome
+from reflective_agents.graphs import graph_of
+from reflective_agents.graphs._plan.subgoals import as_task, flaw, numbered, planned, progress_text, ready, settled
+from reflective_agents.models.calls import estimate_tokens
+from reflective_agents.nodes.chat import ask, model_of, write
+from reflective_agents.nodes.citations import Settled, Sourced, settle_by, split_list
+from reflective_agents.nodes.research import today
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
+from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.voice import Voice, Whole
+from reflective_agents.nodes.workers import branch, brief, charge, check_worker, employ, engage, hand_over, hands_over
+from reflective_agents.prompts import plan as prompts
+from reflective_agents.prompts.search import TODAY
+from reflective_agents.state.cooperation import Assignment, PlanOutput, PlanState, Report, Subgoal
+from reflective_agents.state.decisions import Plan, PlannedGoal
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.outcome import many, stopped
+from reflective_agents.state.run import Input
+from reflective_agents.state.settings import employable
+from reflective_agents.state.settings.plan import LEVEL, PlanContext
 
-WORKERS = (
-    react,
-    chain_of_thought,
-    reflection,
-    reflexion,
-    trials,
-    lats,
-    tree_of_thoughts,
-    rap,
-    ab_mcts,
-    best_of_n,
-)
-GRAPHS = {module.graph.name: module.graph for module in WORKERS}
+GRAPHS = {name: graph_of(name) for name in employable(LEVEL)}
 """The strategies that a worker may work by."""
 
 
 async def prepare(_: Mapping[str, Any], step: Step[PlanContext]) -> Update:
     """Refuse settings that no worker could work with."""
+    if step.context.agent is not None:
+        return {}
     await check_worker(step, step.context.worker, own(step.context))
     return {}
 
@@ -65,11 +51,12 @@ async def prepare(_: Mapping[str, Any], step: Step[PlanContext]) -> Update:
 @node(PlanContext)
 async def plan(state: PlanState, step: Step[PlanContext]) -> Update:
     """Plan the sub-goals; after a failure, those that are to replace what is not done."""
-    known, number, most = state["subgoals"], state["plans"] + 1, step.context.max_subgoals
-    progress = [HumanMessage(prompts.REPLAN.format(progress=progress_text(known)))] if known else []
-    prompt = prompts.PLAN.format_messages(conversation=state["messages"], progress=progress, most=most)
-    made = await ask(step, step.context.model, prompt, plan_of(most), lambda value: flaw(value, known))
-    kept: list[Subgoal] = [{**goal, "status": "dropped"} if goal["status"] == "open" else goal for goal in known]
+    earlier, number, most = state["subgoals"], state["plans"] + 1, step.context.max_subgoals
+    progress = [HumanMessage(prompts.REPLAN.format(progress=progress_text(earlier)))] if earlier else []
+    date = TODAY.format(today=today())
+    prompt = prompts.PLAN.format_messages(today=date, conversation=state["messages"], progress=progress, most=most)
+    made = await ask(step, step.context.model, prompt, plan_of(most), lambda value: flaw(value, earlier))
+    kept: list[Subgoal] = [{**goal, "status": "dropped"} if goal["status"] == "open" else goal for goal in earlier]
     new = [planned(goal, place, number, step.context.worker) for place, goal in enumerate(made.subgoals, len(kept) + 1)]
     for goal in new:
         step.emit("subgoal", number=goal["number"], goal=goal["goal"], needs=goal["needs"], status=goal["status"])
@@ -92,6 +79,8 @@ async def assign(state: PlanState, step: Step[PlanContext]) -> Update:
 @branch(PlanContext)
 async def work(sent: Assignment, context: PlanContext) -> Report:
     """Let a worker try to reach one sub-goal."""
+    if context.agent is not None:
+        return await engage(context.agent, sent, context)
     return await employ(GRAPHS[context.worker], context.worker, sent, context, own(context))
 
 
@@ -102,9 +91,9 @@ async def collect(state: PlanState, step: Step[PlanContext]) -> Update:
     reports, goals = {report["number"]: report for report in state["reports"]}, list(state["subgoals"])
     for place, goal in enumerate(goals):
         if goal["number"] in reports:
-            goals[place] = told = settled(goal, reports[goal["number"]], state["waves"])
-            answer = brief(told["answer"] or "")
-            step.emit("subgoal", number=told["number"], status=told["status"], answer=answer, reason=told["reason"])
+            goals[place] = now = settled(goal, reports[goal["number"]], state["waves"])
+            answer = brief(now["answer"] or "")
+            step.emit("subgoal", number=now["number"], status=now["status"], answer=answer, reason=now["reason"])
     return {"subgoals": goals, **verdict(goals, state["plans"], step)}
 
 
@@ -116,63 +105,80 @@ async def finish(state: PlanState, step: Step[PlanContext]) -> Update:
         return await end(state, step, None)
     ended = state["outcome"]
     try:
-        answer = await write(step, step.context.model, answer_prompt(state))
-    except (LimitReached, ModelFailed) as reason:
+        answer = await synthesis(state, step)
+    except (LimitReached, ModelFailed) as error:
         answer = found(done)
-        if ended and ended["status"] == "solved":
-            ended = Outcome(
-                status="limit_reached" if isinstance(reason, LimitReached) else "failed", reason=str(reason)
-            )
-    return await end({**state, "outcome": ended}, step, AIMessage(answer.text, id=answer.id))
+        if ended and ended["status"] == "answered":
+            ended = stopped(error)
+    writer = model_of(step, step.context.model)
+    return await end({**state, "outcome": ended}, step, answer, model=writer)
+
+
+async def synthesis(state: PlanState, step: Step[PlanContext]) -> AIMessage:
+    """Write the answer from the results. It cites their sources, numbered once, and code lists them."""
+    _, sources = numbered(state["subgoals"])
+    voice = Voice(step, partial(Sourced, sources) if sources else Whole)
+    written = await write(step, step.context.model, answer_prompt(state), voice)
+    material = "\n".join([*(goal["answer"] or "" for goal in state["subgoals"]), state["messages"][-1].text])
+    if not (sources or split_list(written.text)[1]):
+        return AIMessage(written.text, id=await voice.end(written.text))
+    settled = settle_by(written.text, sources, material)
+    if settled.wrong:
+        step.emit("not_found", sources=settled.wrong)
+    return AIMessage(settled.text, id=await voice.end(settled.text))
 
 
 def own(context: PlanContext) -> dict[str, Any]:
-    """The settings that the worker has beside those of the run."""
+    """Return the settings of the worker that the run does not have."""
     return context.worker_settings or {}
 
 
 @cache
 def plan_of(most: int) -> type[Plan]:
-    """The form of a plan of at most so many sub-goals, which the model is shown."""
+    """Build the form of a plan with at most `most` sub-goals, which the model is shown."""
     subgoals: Any = (list[PlannedGoal], Field(min_length=1, max_length=most))
     return create_model("Plan", __base__=Plan, __doc__=Plan.__doc__, subgoals=subgoals)
 
 
 def verdict(goals: Sequence[Subgoal], plans: int, step: Step[PlanContext]) -> Update:
-    """The outcome, if the work is done or no further plan may be made; nothing while it goes on."""
+    """Return the outcome if the work is done or no further plan may be made; an empty update otherwise."""
     context, failed = step.context, [goal for goal in goals if goal["status"] == "failed" and goal["plan"] == plans]
     if ready(goals):
         return {}
     if not failed:
         done = sum(goal["status"] == "done" for goal in goals)
-        return stop("solved", f"all is done that was planned (sub-goals={done}, plans={plans})")
+        return stop("answered", f"all that was planned is done: {many(done, 'sub-goal')}, {many(plans, 'plan')}")
     if plans > context.max_replans:
         last = f"sub-goal {failed[-1]['id']} has failed: {failed[-1]['reason']:.300}"
-        return stop("limit_reached", f"max_replans={context.max_replans} reached; {last}")
+        return stop_at(context.limit("max_replans", spent=plans - 1), last)
     if step.meter.calls_left < 3 and any(goal["answer"] for goal in goals):
-        room = "reached, but for the call that is kept for the answer: no room for another plan and its work"
-        return stop("limit_reached", f"max_model_calls={context.max_model_calls} {room}")
+        return stop_at(step.meter.limit("max_model_calls", needed=3), "that is another plan, its work and the answer")
     return {}
 
 
 def onward(state: PlanState) -> str:
-    """Where the run goes on: with what is ready, with another plan, or at its end."""
+    """Route the run on: to the sub-goals that are ready, to another plan, or to its end."""
     if state["outcome"]:
         return "finish"
     return "assign" if ready(state["subgoals"]) else "plan"
 
 
 def answer_prompt(state: PlanState) -> list[BaseMessage]:
-    """The prompt that asks for the answer."""
-    results = progress_text([goal for goal in state["subgoals"] if goal["wave"]])
-    return prompts.ANSWER.format_messages(conversation=state["messages"], results=results)
+    """Build the prompt that asks for the answer."""
+    goals, _ = numbered(state["subgoals"])
+    results = progress_text([goal for goal in goals if goal["wave"]])
+    return prompts.ANSWER.format_messages(
+        today=TODAY.format(today=today()), conversation=state["messages"], results=results
+    )
 
 
 def found(done: Sequence[Subgoal]) -> AIMessage:
-    """The answers of the sub-goals, if nobody can be asked to put them together."""
+    """Join the answers of the sub-goals, for when no model can be asked to do it."""
     if len(done) == 1:
         return AIMessage(done[0]["answer"] or "", id=done[0]["said"])
-    return AIMessage("\n\n".join(f"{goal['goal']}\n{goal['answer']}" for goal in done))
+    goals, sources = numbered(done)
+    text = "\n\n".join(f"{goal['goal']}\n{split_list(goal['answer'] or '')[0]}" for goal in goals)
+    return AIMessage(Settled(text, [*range(1, len(sources) + 1)], [], sources).text)
 
 
 builder: StateGraph[Any, PlanContext, Any, Any] = StateGraph(

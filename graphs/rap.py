@@ -4,60 +4,99 @@
 
 The model is both the agent and its own model of the world. A rollout goes down the tree by UCT; at a step never yet
 visited, the model predicts, several times, the state that it leads to, and proposes the steps that may follow: see
-`search/rap.py`. A step is rewarded by r0 ** alpha * r1 ** (1 - alpha), its likelihood and the confidence in the
-predicted state (section 3.2). The answer is the one whose paths weigh most (RAP-Aggregation, section 4.2).
+`tree_search/algorithms/rap.py`. A step is rewarded by r0 ** alpha * r1 ** (1 - alpha), its likelihood and the
+confidence in the predicted state (section 3.2). The answer is the one whose paths weigh most (RAP-Aggregation, section
+4.2).
 
-Questions are answered by sub-questions. In an environment the actions of a path are carried out at its end, and the
+Questions are answered by sub-questions. The paths of an open one give short answers, which can be counted; the one that
+wins is phrased for the user at the end. In an environment the actions of a path are carried out at its end, and the
 environment's reward counts.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
-from nodes.agent import environment_of
-from nodes.likelihood import Promise, Proposals
-from nodes.planned import PlannedTask
-from nodes.searches import answer, rooted, search_graph
-from nodes.searching import Round
-from nodes.step import Step, Update, node
-from nodes.subquestions import SubQuestions
-from nodes.visits import Planning
-from nodes.world_model import WorldModel
-from search.base import path, rank
-from search.rap import Rap
-from state.searching import RapContext
-from state.tree import Tree, TreeNode
-from state.weighed import RapOutput, RapState, Weighed
-
-
-@node(RapContext)
-async def start(state: RapState, step: Step[RapContext]) -> Update:
-    """Make the root: the question or the task as it stands."""
-    return {"weights": []} | rooted(state, step, algorithm(step.context))
+from reflective_agents.graphs._rap.likelihood import Proposals, UsefulnessJudge
+from reflective_agents.graphs._rap.planned import PlannedTask
+from reflective_agents.graphs._rap.planning_job import PlanningJob
+from reflective_agents.graphs._rap.subquestions import SubQuestions
+from reflective_agents.graphs._rap.world_model import WorldModel
+from reflective_agents.nodes.agent import environment_of
+from reflective_agents.nodes.step import Step, Update, node
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.settings.rap import RapContext
+from reflective_agents.state.tree import SearchState, Tree, TreeNode
+from reflective_agents.state.weighed import RapOutput, RapState, Weighed
+from reflective_agents.tree_search.algorithms.rap import Rap
+from reflective_agents.tree_search.graph import answer, search_graph
+from reflective_agents.tree_search.job import TreeSearch
+from reflective_agents.tree_search.places import path, rank, standing
 
 
-@node(RapContext)
-async def expand(state: RapState, step: Step[RapContext]) -> Update:
-    """Visit steps: the one a rollout is at, or the one that UCT selects."""
-    return await Round(state, step, algorithm(step.context), await parts(state, step)).run()
+async def rap(state: SearchState, step: Step[RapContext]) -> TreeSearch:
+    """Plan in a world that the model predicts, with the steps that it proposes, and what they promise."""
+    world = await predicted_world(state, step)
+    return TreeSearch(
+        step,
+        state["run_id"],
+        algorithm(step.context),
+        world,
+        Proposals(step, world),
+        UsefulnessJudge(step, world),
+        job=partial(PlanningJob, world),
+        further_calls=world.calls,
+    )
+
+
+def algorithm(context: RapContext) -> Rap:
+    """Choose what is visited next."""
+    return Rap(
+        width=context.n,
+        exploration_weight=context.exploration_weight,
+        max_rollouts=context.max_rollouts,
+        aggregate=context.aggregate,
+        min_paths=context.min_paths,
+        min_share=context.min_score,
+    )
+
+
+async def predicted_world(state: SearchState, step: Step[RapContext]) -> WorldModel:
+    """Return the world that the model predicts: sub-questions with their answers, or the states of a task."""
+    environment = await environment_of(step.context)
+    if environment is None or environment.by_subquestions:
+        return SubQuestions(step, state, environment)
+    return PlannedTask(step, state, environment)
 
 
 @node(RapContext)
 async def finish(state: RapState, step: Step[RapContext]) -> Update:
     """Answer with the answer that the environment rewards most; else with the one whose paths weigh most."""
-    search = await parts(state, step)
-    weights = weigh(state["tree"], search.world)
-    ends = [end for end in state["tree"].values() if end["kind"] == "answer"]
+    weights = weigh(state["tree"], await predicted_world(state, step))
+    left = {node["id"]: node for node in standing(state["tree"])}
+    ends = [end for end in left.values() if end["kind"] == "answer"]
     rewarded = min((end for end in ends if "reward" in end), key=rank, default=None)
     best = rewarded["id"] if rewarded else weights[0]["node"] if weights else state["best"]
-    return {"weights": weights, "best": best} | await answer({**state, "best": best}, step, search)
+    best = best if best in left else None
+    chosen: RapState = {**state, "best": best}
+    told = await answer(chosen, step, await rap(state, step), said=await phrased(chosen, step))
+    return {"weights": weights, "best": best} | told
+
+
+async def phrased(state: RapState, step: Step[RapContext]) -> str:
+    """Return the best answer in words for the user; empty if it is to stay as it is, or no call is left for that."""
+    best = state["tree"].get(state["best"] or "")
+    if best is None or best["kind"] != "answer":
+        return ""
+    try:
+        return await (await predicted_world(state, step)).phrase(path(state["tree"], best["id"]))
+    except (LimitReached, ModelFailed):
+        return ""
 
 
 def weigh(tree: Tree, world: WorldModel) -> list[Weighed]:
-    """The answers that paths have come to, the heaviest first. A path weighs the environment's reward, or else the mean
-    of the rewards of its steps."""
+    """Return the answers that paths have come to, the heaviest first. A path weighs the environment's reward, or else
+    the mean of the rewards of its steps."""
     found: dict[str, list[tuple[float, TreeNode]]] = {}
-    for end in tree.values():
+    for end in standing(tree):
         if end["kind"] == "answer":
             steps = [step["score"] or 0.0 for step in path(tree, end["id"])[1:]]
             weight = end.get("reward", sum(steps) / len(steps))
@@ -74,28 +113,5 @@ def _weighed(paths: list[tuple[float, TreeNode]], world: WorldModel, total: floa
     return Weighed(answer=world.answer(best), node=best["id"], paths=len(paths), weight=weight, share=share)
 
 
-def algorithm(context: RapContext) -> Rap:
-    """What is visited next."""
-    return Rap(
-        width=context.n,
-        exploration_weight=context.exploration_weight,
-        max_rollouts=context.max_rollouts,
-        aggregate=context.aggregate,
-        min_paths=context.min_paths,
-        min_share=context.min_score,
-    )
-
-
-async def parts(state: Mapping[str, Any], step: Step[RapContext]) -> Planning:
-    """What it is visited with: a world that is thought of, the steps that are proposed, and what they promise."""
-    environment = await environment_of(step.context)
-    world: WorldModel
-    if environment is None or environment.name == "arithmetic":
-        world = SubQuestions(step, state, environment)
-    else:
-        world = PlannedTask(step, state, environment)
-    return Planning(step, world, Proposals(step, world), Promise(step, world), state["run_id"])
-
-
-builder = search_graph("rap", RapContext, start, expand, finish, RapState, RapOutput)
+builder = search_graph("rap", RapContext, rap, finish=finish, state=RapState, output=RapOutput, weights=[])
 graph = builder.compile(name="rap")

@@ -6,45 +6,55 @@
 What goes wrong with an action is told to the agent and counted, and the run goes on.
 """
 
-from typing import Any
+from functools import partial
+from typing import Any, NotRequired
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 
-from environments.base import Environment
-from models.calls import request, takes_stop
-from nodes.acting import ActionStep, Move, in_environment, read_move, with_tools
-from nodes.agent import (
-    actions_of,
+from reflective_agents.environments.base import Environment
+from reflective_agents.models.calls import request, takes_stop
+from reflective_agents.nodes.acting import ActionStep, in_environment, seen, with_tools
+from reflective_agents.nodes.agent import (
     agent_prompt,
     answered,
+    appraised,
     callable_tools,
     enter,
     environment_of,
     kept_for_answer,
     room_for_answer,
     tools_of,
+    with_fewer_steps,
 )
-from nodes.answers import read_answer
-from nodes.chat import call_tools, complete, model_of
-from nodes.step import Step, Update, node, stop
-from nodes.turn import begin, end, unless_ended
-from prompts import react as prompts
-from state.context import ReactContext
-from state.errors import LimitReached, ModelFailed
-from state.run import Output, RunState
-from state.trial import ActingInput
+from reflective_agents.nodes.answers import read_answer
+from reflective_agents.nodes.chat import call_tools, complete, model_of
+from reflective_agents.nodes.citations import Sourced, settle, split_list
+from reflective_agents.nodes.sources import addresses
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
+from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.voice import BESIDE_CALLS, Voice, final_answer
+from reflective_agents.nodes.written import Move, read_move
+from reflective_agents.prompts import react as prompts
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.outcome import many
+from reflective_agents.state.purpose import Purpose
+from reflective_agents.state.run import Output, RunState
+from reflective_agents.state.settings.react import ReactContext
+from reflective_agents.state.trial import ActingInput
 
 
 class ReactState(RunState, ActingInput):
-    """State of a run: the world as the last action left it, and the steps taken, which are the artefact."""
+    """State of a run: the world as the last action left it, and the steps taken, which are the artefact. `said` is the
+    id of the message under which the answer was streamed, if it was."""
 
     world: dict[str, Any]
     request: str
     hints: str
     steps: list[ActionStep]
     move: Move | None
+    said: NotRequired[str | None]
     reward: float | None
 
 
@@ -59,18 +69,35 @@ class ReactOutput(Output):
 async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     """Ask for the next step; an agent that may take none any more is asked for its best answer."""
     context, environment, tools = step.context, await environment_of(step.context), tools_of(step, state["run_id"])
-    prompt = agent_prompt(state, step, environment, tools)
-    if reason := why_stop(state["steps"], step, prompt):
-        return stop("limit_reached", reason) | await conclude(state, step, environment, tools)
+
+    def prompt(most: int | None = None) -> list[BaseMessage]:
+        return agent_prompt(state, step, environment, tools, most=most)
+
+    if ended := why_stop(state["steps"], step, prompt()):
+        return ended | await conclude(state, step, environment, tools)
+    purpose: Purpose = {"request": state["messages"][-1].text}
     if context.mode == "text":
         model = model_of(step, context.model)
         ends: dict[str, Any] = {"stop": ["\nObservation"]} if takes_stop(model) else {}
-        reply = (await request(model, prompt, step.meter, **ends))[0]
-        return {"move": read_move(reply.text)}
-    reply = await call_tools(step, context.model, prompt, callable_tools(environment, tools))
+        voice = None if environment else Voice(step, final_answer)
+        sent = partial(request, model, meter=step.meter, voice=voice, purpose=purpose, **ends)
+        reply = (await with_fewer_steps(prompt, sent))[0]
+        move = read_move(reply.text)
+        move["answer"] = with_references(move["answer"], state, step)
+        return {"move": move, "said": await voice.end(move["answer"]) if voice else None}
+    voice = (
+        None
+        if environment
+        else Voice(step, partial(Sourced, addresses(seen(state["steps"]))), beside_calls=BESIDE_CALLS)
+    )
+    declared = callable_tools(environment, tools)
+    ask = partial(call_tools, step, context.model, tools=declared, purpose=purpose, voice=voice)
+    reply = await with_fewer_steps(prompt, ask)
     calls = [*reply.tool_calls, *reply.invalid_tool_calls]
     named = ", ".join(f"{call['name']}({call['args']})" for call in calls)
-    return {"move": Move(thought=reply.text, action=named, answer=None if calls else reply.text, messages=[reply])}
+    answer = None if calls else with_references(reply.text, state, step)
+    move = Move(thought=reply.text, action=named, answer=answer, messages=[reply])
+    return {"move": move, "said": await voice.end(move["answer"]) if voice else None}
 
 
 @node(ReactContext)
@@ -79,59 +106,84 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
     move, environment, tools = state["move"], await environment_of(step.context), tools_of(step, state["run_id"])
     assert move is not None
     if not move["action"] and move["answer"] is None:
+        asked_before = bool(state["steps"]) and not state["steps"][-1]["action"]
+        if environment is None and asked_before and says_something(move["thought"], state["request"]):
+            return {"answer": move["thought"], **finished(len(state["steps"]))}
         step.meter.count(parse_failures=1)
-        told = prompts.UNREADABLE.format(actions=actions_of(environment, tools))
+        told = prompts.UNREADABLE
         return taken(
             state, step, ActionStep(thought=move["thought"], action="", observation=told, valid=False, messages=[])
         )
     if environment is None and move["answer"] is not None:
-        return {"answer": move["answer"], **finished(len(state["steps"]), None)}
+        return {"answer": move["answer"], **finished(len(state["steps"]))}
     if environment is None:
-        return taken(state, step, await with_tools(step, move, tools))
-    effect = await in_environment(environment, step.context.environment_name, move, state["world"], state["reward"])
+        return taken(state, step, await with_tools(step, move, tools, state["steps"]))
+    effect = await in_environment(environment, move, state["world"], state["reward"])
     step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
     update = taken(state, step, effect.step) | {"world": effect.world, "reward": effect.reward, "answer": effect.answer}
-    return update | (finished(len(update["steps"]), effect.reward) if effect.done else {})
+    return update | (finished(len(update["steps"])) if effect.done else {})
 
 
 @node(ReactContext)
 async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
     """Return the agent's answer."""
-    return await end(state, step, AIMessage(state["answer"]) if state["answer"] else None)
+    environment = await environment_of(step.context)
+    answer = AIMessage(state["answer"], id=state.get("said")) if state["answer"] else None
+    return await end(state, step, answer, appraisal=appraised(environment, state["reward"]))
 
 
 def taken(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Update:
-    """The update that records a step."""
+    """Return the update that records a step."""
     number = len(state["steps"]) + 1
     step.emit("action", number=number, action=done["action"], observation=done["observation"], valid=done["valid"])
     return {"steps": [*state["steps"], done], "move": None}
 
 
-def finished(actions: int, reward: float | None) -> Update:
-    """The outcome of an agent that has answered; whether that solves the task, only a reward can say."""
-    if reward is None:
-        return stop("solved", f"the agent answered after {actions} actions")
-    return stop(
-        "solved" if reward >= 1 else "exhausted", f"finished after {actions} actions with a reward of {reward:g}"
-    )
+def with_references(answer: str | None, state: ReactState, step: Step[ReactContext]) -> str | None:
+    """Return an answer that cites results only, and ends with the list of them; one that has nothing to do with any as
+    it is."""
+    found = seen(state["steps"])
+    if not answer or step.context.environment is not None or not (addresses(found) or split_list(answer)[1]):
+        return answer
+    settled = settle(answer, found, state["messages"][-1].text)
+    if settled.wrong:
+        step.emit("not_found", sources=settled.wrong)
+    return settled.text
+
+
+def finished(actions: int) -> Update:
+    """Return the outcome of an agent that has answered."""
+    return stop("answered", f"the agent answered after {many(actions, 'action')}")
+
+
+def says_something(text: str, request: str) -> bool:
+    """Tell whether a text without an action may be an answer, and does not only repeat the prompt."""
+    told = " ".join(f"{request} {prompts.UNREADABLE} {prompts.BEST_ANSWER}".split()).casefold()
+    lines = [" ".join(line.split()).casefold() for line in text.splitlines()]
+    return any(line and line not in told for line in lines)
 
 
 def stuck(steps: list[ActionStep], repeats: int) -> bool:
-    """Whether the last actions and their observations have been the same more than `repeats` times in a row."""
-    last = [(taken["action"], taken["observation"]) for taken in steps[-repeats - 1 :]]
-    return len(last) > repeats and len(set(last)) == 1
+    """Return whether the last actions and their observations were the same more than `repeats` times in a row: those of
+    one step, or of several that follow each other in a circle."""
+    seen = [(taken["action"], taken["observation"]) for taken in steps]
+    circles = range(1, len(seen) // (repeats + 1) + 1)
+    return any(seen[-length * (repeats + 1) :] == seen[-length:] * (repeats + 1) for length in circles)
 
 
-def why_stop(steps: list[ActionStep], step: Step[ReactContext], prompt: list[BaseMessage]) -> str | None:
-    """Why the agent may take no further step: the actions are used up, it goes round in circles, or what the run may
-    still spend is just enough for an answer. None if it may."""
+def why_stop(steps: list[ActionStep], step: Step[ReactContext], prompt: list[BaseMessage]) -> Update:
+    """Return the update that ends the run if the agent may take no further step, else an empty one.
+
+    Reasons: the actions are used up, the agent goes round in circles, or the budget is just enough for an answer.
+    """
     context = step.context
     if len(steps) >= context.max_actions:
-        return f"max_actions={context.max_actions} reached (actions={len(steps)})"
+        return stop_at(context.limit("max_actions", len(steps)))
     if stuck(steps, context.max_repeats):
         repeated = " ".join(steps[-1]["action"].split()) or "nothing that could be read"
-        return f"max_repeats={context.max_repeats} reached: {repeated:.100}, again"
-    return kept_for_answer(step, prompt) if context.answer_at_limit else None
+        return stop_at(context.limit("max_repeats", context.max_repeats), f"{repeated:.100}, again")
+    kept = kept_for_answer(step, prompt) if context.answer_at_limit else None
+    return stop_at(kept) if kept else {}
 
 
 async def conclude(
@@ -142,15 +194,22 @@ async def conclude(
         return {}
     declared = callable_tools(environment, tools) if step.context.mode == "tools" else []
     room = room_for_answer(step, declared)
-    prompt = agent_prompt(state, step, environment, tools, closing=prompts.BEST_ANSWER, most=room)
+
+    def prompt(most: int | None = None) -> list[BaseMessage]:
+        least = room if most is None else min(room, most)
+        return agent_prompt(state, step, environment, tools, closing=prompts.BEST_ANSWER, most=least)
+
     try:
-        text = await complete(step, step.context.model, prompt, tools=declared)
+        purpose: Purpose = {"request": state["messages"][-1].text}
+        voice = None if environment else Voice(step, final_answer)
+        ask = partial(complete, step, step.context.model, tools=declared, purpose=purpose, voice=voice)
+        text = await with_fewer_steps(prompt, ask)
     except (LimitReached, ModelFailed):
         return {}
-    name = step.context.environment_name
-    answer = read_answer(text, name)
-    said = await answered(environment, name, state["world"], answer) if answer else None
-    return {"answer": answer, "reward": said.reward if said else None}
+    answer = with_references(read_answer(text, environment), state, step)
+    effect = await answered(environment, state["world"], answer) if answer else None
+    said = await voice.end(answer) if voice else None
+    return {"answer": answer, "said": said, "reward": effect.reward if effect else None}
 
 
 builder: StateGraph[Any, ReactContext, Any, Any] = StateGraph(

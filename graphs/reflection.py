@@ -13,14 +13,21 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from nodes.chat import write
-from nodes.critics import criticise
-from nodes.lessons import Learned
-from nodes.step import Step, Update, node, stop
-from nodes.turn import begin, end, unless_ended
-from prompts import reflection as prompts
-from state.context import ReflectionContext
-from state.run import Input, Output, RunState
+from reflective_agents.graphs._reflection.critics import criticise, said_of
+from reflective_agents.nodes.chat import write
+from reflective_agents.nodes.lessons import Learned
+from reflective_agents.nodes.own_agent import ask_agent
+from reflective_agents.nodes.research import today
+from reflective_agents.nodes.step import Step, Update, node, stop_at, stop_solved
+from reflective_agents.nodes.transcript import quoted
+from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.voice import Voice
+from reflective_agents.prompts import reflection as prompts
+from reflective_agents.prompts.search import TODAY
+from reflective_agents.state.outcome import UNCHECKED, Appraisal, Verifier, accepts
+from reflective_agents.state.run import Input, Output, RunState
+from reflective_agents.state.schemas import Critique
+from reflective_agents.state.settings.reflection import ReflectionContext
 
 
 class Draft(TypedDict):
@@ -46,58 +53,90 @@ class ReflectionOutput(Output):
     drafts: list[Draft]
 
 
+VERIFIERS: dict[str, Verifier] = {"model": "judge", "human": "person", "checks": "checks"}
+"""Who verifies what a critic accepts."""
+
+
 @node(ReflectionContext)
 async def generate(state: ReflectionState, step: Step[ReflectionContext]) -> Update:
-    """Write the next draft, knowing the earlier ones and their critiques."""
+    """Write the next draft, knowing the earlier ones and their critiques. An only draft is the answer."""
     drafts = state["drafts"]
+    if step.context.agent is not None:
+        said = await ask_agent(step.context.agent, [*state["messages"], *earlier_rounds(drafts)], step.meter)
+        return add_draft(step, drafts, said.answer)
     prompt = prompts.WRITE.format_messages(
-        instructions=step.context.generate_prompt or prompts.GENERATE,
+        instructions=step.context.generate_prompt or f"{TODAY.format(today=today())} {prompts.GENERATE}",
         conversation=state["messages"],
         rounds=earlier_rounds(drafts),
     )
-    reply = await write(step, step.context.model, prompt)
-    draft = Draft(round=len(drafts) + 1, id=reply.id or "", text=reply.text, critique="", score=None, accepted=False)
-    step.emit("draft", round=draft["round"], words=len(draft["text"].split()))
-    return {"drafts": [*drafts, draft]}
+    voice = Voice(step) if step.context.max_rounds == 1 else None
+    reply = await write(step, step.context.model, prompt, voice)
+    return add_draft(step, drafts, reply.text, await voice.end(reply.text) if voice else None)
 
 
 @node(ReflectionContext)
 async def reflect(state: ReflectionState, step: Step[ReflectionContext]) -> Update:
     """Criticise the last draft, and end the run if it is accepted or was the last one allowed."""
     *earlier, draft = state["drafts"]
-    critique = await criticise(step, state["messages"], draft["text"])
-    judged: Draft = {**draft, "critique": critique.critique, "score": critique.score, "accepted": critique.accept}
-    step.emit("critique", round=draft["round"], score=critique.score, accepted=critique.accept)
-    update: Update = {"drafts": [*earlier, judged]}
-    if critique.accept:
-        return update | stop("solved", f"accepted in round {draft['round']} with a score of {critique.score:.2f}")
-    if draft["round"] >= step.context.max_rounds:
-        return update | stop("limit_reached", f"max_rounds={step.context.max_rounds} reached (rounds={draft['round']})")
-    return update
+    before = said_of(earlier[-1] if earlier else None)
+    critique = await criticise(step, state["messages"], draft["text"], before)
+    judged, ended = verdict(step, draft, critique)
+    return {"drafts": [*earlier, judged]} | ended
 
 
 @node(ReflectionContext)
 async def finish(state: ReflectionState, step: Step[ReflectionContext]) -> Update:
-    """Answer with the best-scored draft, not with the last."""
+    """Answer with the accepted draft, else with the best-scored one, which need not be the last."""
     best = best_draft(state["drafts"])
     answer = AIMessage(best["text"], id=best["id"] or None) if best else None
     learned = [Learned(draft["critique"], draft["text"]) for draft in state["drafts"] if not draft["accepted"]]
-    return await end(state, step, answer, learned)
+    return await end(state, step, answer, learned, appraisal=standing(best))
+
+
+def verdict(step: Step[ReflectionContext], draft: Draft, critique: Critique) -> tuple[Draft, Update]:
+    """Return a draft with its critique, and the update that ends the run if it is accepted or the last one allowed."""
+    accepted, number = accepts(critique.accept, critique.score), draft["round"]
+    judged: Draft = {**draft, "critique": critique.critique, "score": critique.score, "accepted": accepted}
+    step.emit("critique", round=number, score=critique.score, accepted=accepted, critique=critique.critique)
+    if accepted:
+        return judged, stop_solved(
+            VERIFIERS[step.context.critic], f"accepted in round {number} with a score of {critique.score:.2f}"
+        )
+    if number >= step.context.max_rounds:
+        return judged, stop_at(step.context.limit("max_rounds", number))
+    return judged, {}
+
+
+def add_draft(step: Step[ReflectionContext], drafts: Sequence[Draft], text: str, said: str | None = None) -> Update:
+    """Return the update that adds a draft; `said` is the id under which it was streamed, if it was."""
+    draft = Draft(round=len(drafts) + 1, id=said or "", text=text, critique="", score=None, accepted=False)
+    step.emit("draft", round=draft["round"], words=len(text.split()))
+    return {"drafts": [*drafts, draft]}
+
+
+def standing(best: Draft | None) -> Appraisal:
+    """Return what the critic has left of the best draft, unless the run ended with its acceptance."""
+    if best is None or best["score"] is None or best["accepted"]:
+        return UNCHECKED
+    return Appraisal(said=f"the best draft, of round {best['round']}, has a score of {best['score']:.2f}")
 
 
 def earlier_rounds(drafts: Sequence[Draft]) -> list[AnyMessage]:
-    """The drafts as the writer's own messages, each followed by the critique of it."""
+    """Return the drafts as the writer's own messages, each followed by its critique."""
     rounds: list[AnyMessage] = []
     for draft in drafts:
-        rounds += [AIMessage(draft["text"]), HumanMessage(prompts.REVISE.format(critique=draft["critique"]))]
+        rounds += [
+            AIMessage(draft["text"]),
+            HumanMessage(prompts.REVISE.format(critique=quoted("critique", draft["critique"]))),
+        ]
     return rounds
 
 
 def best_draft(drafts: Sequence[Draft]) -> Draft | None:
-    """The draft with the best score; of equals an accepted one, then the latest. Unjudged drafts come last."""
+    """Return an accepted draft, else the one with the best score, of equals the latest. Unjudged drafts come last."""
 
-    def rank(draft: Draft) -> tuple[float, bool, int]:
-        return (-1.0 if draft["score"] is None else draft["score"], draft["accepted"], draft["round"])
+    def rank(draft: Draft) -> tuple[bool, float, int]:
+        return (draft["accepted"], -1.0 if draft["score"] is None else draft["score"], draft["round"])
 
     return max(drafts, key=rank, default=None)
 

@@ -4,43 +4,49 @@ missing, revise.
     begin -> draft -> execute_tools -> revise -> execute_tools -> ... -> finish
 
 `draft` answers from what the model knows, with a critique of the answer and search queries; `execute_tools` runs the
-queries that are new; `revise` answers again with citations, which are checked against what the searches of this run
-have returned.
+queries that are new, and tools that were given; `revise` answers again with citations, which are checked against what
+the searches and tools of this run have returned.
 """
 
+import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NotRequired
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from nodes.chat import ask
-from nodes.citations import check_citations, nothing, plain_urls, render, uncited
-from nodes.lessons import Learned
-from nodes.research import find
-from nodes.step import Step, Update, node, stop
-from nodes.turn import begin, end, unless_ended
-from prompts import experience
-from prompts import reflexion as prompts
-from state.context import ReflexionContext
-from state.run import Input, Output, RunState
-from state.schemas import AnswerQuestion, ReviseAnswer
-from state.sources import SearchResult
+from reflective_agents.nodes.chat import ask, call_tools
+from reflective_agents.nodes.citations import Settled, nothing, settle, uncited
+from reflective_agents.nodes.lessons import Learned
+from reflective_agents.nodes.research import act, find, own_tools, today
+from reflective_agents.nodes.sources import addresses, with_number
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
+from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.prompts import experience
+from reflective_agents.prompts import reflexion as prompts
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.purpose import Purpose
+from reflective_agents.state.run import Input, Output, RunState
+from reflective_agents.state.schemas import AnswerQuestion, ReviseAnswer
+from reflective_agents.state.settings.reflexion import ReflexionContext
+from reflective_agents.state.sources import SearchResult
 
 
 class Answer(TypedDict):
     """One round: the answer, the responder's critique of it, what was searched then, and what was found.
 
-    Round 0 is the draft. `searched` holds those of the `queries` that were new and were run, `problems` what went
-    wrong with them.
+    Round 0 is the draft. `references` are the addresses of the results that it cites by their numbers, `searched` holds
+    those of the `queries` that were new and were run, and `problems` what went wrong, in words for the responder. What
+    version 0.1.0 has stored does not say whether it is `complete`.
     """
 
     round: int
     answer: str
     missing: str
     superfluous: str
+    complete: NotRequired[bool]
     queries: list[str]
     references: list[str]
     searched: list[str]
@@ -65,47 +71,102 @@ class ReflexionOutput(Output):
 @node(ReflexionContext)
 async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Answer from what the model knows, criticise the answer, and say what to search for."""
-    prompt = prompts.DRAFT.format_messages(conversation=state["messages"])
-    value = await ask(step, step.context.model, prompt, AnswerQuestion)
+    said = prompts.DRAFT_ALONE if alone(step.context) else prompts.DRAFT_TO_SEARCH
+    prompt = prompts.DRAFT.format_messages(instructions=said.format(today=today()), conversation=state["messages"])
+    value = await ask(step, step.context.model, prompt, AnswerQuestion, purpose={"request": state["messages"][-1].text})
     step.emit("draft", round=0, missing=value.reflection.missing, queries=value.search_queries)
     # A draft has no references, so nothing that it may cite can be checked.
-    return respond(state, value, uncited(value.answer), references=[])
+    return respond(state, value, uncited(value.answer))
 
 
 @node(ReflexionContext)
 async def execute_tools(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
-    """Run the queries that are new, at once, and hand their results to the responder."""
+    """Run the queries that are new, and what tools there are, at once, and hand the results to the responder."""
     *earlier, last = state["answers"]
     queries = new_queries(last["queries"], state["answers"], step.context)
-    found, problems = await find(step, state["run_id"], queries)
+    (results, problems), (called, refused) = await asyncio.gather(
+        find(step, state["run_id"], queries), use_tools(step, state["messages"], last, queries)
+    )
+    found = [result for result in results + called if result not in state["sources"]]
+    problems = [*last["problems"], *problems, *refused]
     return {
-        "answers": [*earlier, {**last, "searched": queries, "found": found, "problems": problems}],
-        "sources": state["sources"] + [result for result in found if result not in state["sources"]],
+        "answers": [
+            *earlier,
+            {**last, "searched": queries, "found": found, "problems": [*last["problems"], *problems, *refused]},
+        ],
+        "sources": state["sources"] + found,
     }
+
+
+async def use_tools(
+    step: Step[ReflexionContext], conversation: Sequence[AnyMessage], answer: Answer, queries: Sequence[str]
+) -> tuple[list[SearchResult], list[str]]:
+    """Let the model call the tools that it was given for what is missing; their results are sources like others."""
+    if not step.context.tools or not queries:
+        return [], []
+    prompt = prompts.GATHER.format_messages(
+        conversation=conversation, answer=answer["answer"], missing=answer["missing"], queries="\n".join(queries)
+    )
+    tools, purpose = own_tools(step.context.tools), Purpose(request=conversation[-1].text)
+    try:
+        called = await call_tools(step, step.context.model, prompt, tools, purpose=purpose)
+    except (LimitReached, ModelFailed) as error:
+        return [], [str(error)]
+    found, problems = list[SearchResult](), list[str]()
+    for number, reply in enumerate(await act(step, called, tools), 1):
+        if not isinstance(reply, ToolMessage) or reply.status == "error":
+            problems.append(reply.text)
+            continue
+        args = next(call["args"] for call in called.tool_calls if call["id"] == reply.tool_call_id)
+        title = f"{reply.name}({json.dumps(args, ensure_ascii=False)})"
+        url = f"tool:{reply.name}/{answer['round']}.{number}"
+        found.append(SearchResult(title=title, url=url, content=reply.text))
+    return found, problems
 
 
 @node(ReflexionContext)
 async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
-    """Answer again with citations, and end the run if nothing is missing, nothing new can be searched, or the rounds
-    are over."""
-    known = {source["url"] for source in state["sources"]}
-    prompt = prompts.REVISE.format_messages(conversation=state["messages"], scratch=earlier_rounds(state["answers"]))
+    """Answer again with citations, and end the run if the answer is complete, nothing new can be searched, or the
+    rounds are over."""
+    found, by_itself = [json.dumps(state["sources"])], alone(step.context)
+    said = prompts.REVISE_ALONE if by_itself else prompts.REVISE_BY_RESULTS
+    prompt = prompts.REVISE.format_messages(
+        instructions=said.format(today=today()),
+        conversation=state["messages"],
+        scratch=earlier_rounds(state["answers"]),
+        todo=prompts.TODO_ALONE if by_itself else prompts.TODO,
+    )
+    settled: list[Settled] = []
+
+    def cites_what_was_found(value: ReviseAnswer) -> str | None:
+        """Tell the responder once what it cites wrongly; the second time that is removed."""
+        settled.append(settle(value.answer, found, state["messages"][-1].text))
+        wrong = settled[-1].wrong if len(settled) == 1 else []
+        return prompts.WRONG_SOURCES.format(names=", ".join(wrong)) if wrong else None
+
     value = await ask(
         step,
         step.context.model,
         prompt,
         ReviseAnswer,
-        lambda v: check_citations(v.answer, plain_urls(v.references), known),
+        cites_what_was_found,
+        purpose={"request": state["messages"][-1].text},
     )
-    update = respond(state, value, value.answer, plain_urls(value.references))
-    done, missing = len(state["answers"]), value.reflection.missing
-    step.emit("revision", round=done, missing=missing, queries=value.search_queries, references=len(value.references))
-    if nothing(missing):
-        return update | stop("solved", f"nothing is missing after round {done}")
+    update = respond(state, value, settled[-1].body, settled[-1])
+    done, missing, wrong = len(state["answers"]), value.reflection.missing, settled[-1].wrong
+    missing = prompts.REMOVED.format(names=", ".join(wrong)) if wrong else missing
+    told = {"missing": missing, "queries": value.search_queries, "references": len(settled[-1].numbers)}
+    step.emit("revision", round=done, **told)
+    complete = value.reflection.complete and not wrong
+    if complete and settled[-1].numbers:
+        checked = "every citation is of a page that was found"
+        return update | stop_solved("checks", f"the answer is complete after round {done}, and {checked}")
+    if complete:
+        return update | stop("answered", f"the answer is complete after round {done}")
     if not new_queries(value.search_queries, state["answers"], step.context):
         return update | stop("exhausted", f"no new query is left after round {done}; still missing: {missing}")
     if done >= step.context.max_rounds:
-        return update | stop("limit_reached", f"max_rounds={step.context.max_rounds} reached; still missing: {missing}")
+        return update | stop_at(step.context.limit("max_rounds", done), f"still missing: {missing}")
     return update
 
 
@@ -114,18 +175,18 @@ async def finish(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Answer with the last revision and its references, as text."""
     if not state["answers"]:
         return await end(state, step, None)
-    last = state["answers"][-1]
-    return await end(state, step, AIMessage(render(last["answer"], last["references"])), lessons(state["answers"]))
+    answer = settle(state["answers"][-1]["answer"], [json.dumps(state["sources"])]).text
+    return await end(state, step, AIMessage(answer), lessons(state["answers"]))
 
 
 def lessons(answers: Sequence[Answer]) -> list[Learned]:
-    """The critiques of the revisions; the draft's, which knows of no search yet, says nothing of how to search."""
+    """Turn the critiques of the revisions into lessons; the draft's says nothing yet about how to search the web."""
     return [Learned(lesson, revised["answer"]) for revised in answers[1:] if (lesson := critique(revised))]
 
 
 def critique(answer: Answer) -> str:
-    """What an answer lacked and had too much of, as a lesson; empty if nothing was missing."""
-    if nothing(answer["missing"]):
+    """Turn what an answer lacked and what was superfluous into a lesson; empty if nothing was missing."""
+    if answer.get("complete") or nothing(answer["missing"]):
         return ""
     lesson = experience.MISSING.format(missing=answer["missing"])
     if nothing(answer["superfluous"]):
@@ -133,40 +194,50 @@ def critique(answer: Answer) -> str:
     return f"{lesson} {experience.SUPERFLUOUS.format(superfluous=answer['superfluous'])}"
 
 
-def respond(state: ReflexionState, value: AnswerQuestion | ReviseAnswer, answer: str, references: list[str]) -> Update:
-    """The update that records an answer."""
+def respond(
+    state: ReflexionState, value: AnswerQuestion | ReviseAnswer, answer: str, settled: Settled | None = None
+) -> Update:
+    """Return the update that records an answer."""
+    wrong = ", ".join(settled.wrong) if settled else ""
     record = Answer(
         round=len(state["answers"]),
         answer=answer,
         missing=value.reflection.missing,
         superfluous=value.reflection.superfluous,
+        complete=value.reflection.complete,
         queries=value.search_queries,
-        references=references,
+        references=settled.references if settled else [],
         searched=[],
         found=[],
-        problems=[],
+        problems=[prompts.REMOVED.format(names=wrong)] if wrong else [],
     )
     return {"answers": [*state["answers"], record]}
 
 
 def earlier_rounds(answers: Sequence[Answer]) -> list[AnyMessage]:
-    """The rounds as the responder sees them: each answer as its own call, replied to with what the searches found."""
+    """Rebuild the rounds for the responder: each answer as its own call, and the search results as the reply."""
     messages: list[AnyMessage] = []
+    urls = addresses([json.dumps([result for answer in answers for result in answer["found"]])])
     for answer in answers:
-        reflection = {"missing": answer["missing"], "superfluous": answer["superfluous"]}
+        criticised = {"missing": answer["missing"], "superfluous": answer["superfluous"]}
+        reflection = {**criticised, "complete": answer.get("complete", False)}
         given = {"answer": answer["answer"], "reflection": reflection, "search_queries": answer["queries"]}
         name = ReviseAnswer.__name__ if answer["round"] else AnswerQuestion.__name__
-        args = {**given, "references": answer["references"]} if answer["round"] else given
-        call = {"name": name, "args": args, "id": f"round_{answer['round']}"}
-        found = {"results": answer["found"], "problems": answer["problems"]}
+        call = {"name": name, "args": given, "id": f"round_{answer['round']}"}
+        found = {"results": [with_number(one, urls) for one in answer["found"]], "problems": answer["problems"]}
         messages.append(AIMessage("", tool_calls=[call]))
         messages.append(ToolMessage(json.dumps(found, ensure_ascii=False), tool_call_id=call["id"]))
     return messages
 
 
+def alone(context: ReflexionContext) -> bool:
+    """Return whether the responder has nothing to look things up with."""
+    return context.search == "none" and not context.tools
+
+
 def new_queries(queries: Sequence[str], answers: Sequence[Answer], context: ReflexionContext) -> list[str]:
-    """The queries that were not run yet, each once, as many as a round may run; none without a search engine."""
-    if context.search == "none":
+    """Return at most `max_queries` distinct queries that were not run yet; none without a search engine and tools."""
+    if alone(context):
         return []
     asked = {normal(query) for answer in answers for query in answer["searched"]}
     fresh = {normal(query): query for query in queries if normal(query)}
@@ -174,7 +245,7 @@ def new_queries(queries: Sequence[str], answers: Sequence[Answer], context: Refl
 
 
 def normal(query: str) -> str:
-    """A query but for case and white space."""
+    """Normalize a query: case and white space do not matter."""
     return " ".join(query.casefold().split())
 
 

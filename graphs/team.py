@@ -15,35 +15,53 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.graph import END, START, StateGraph
 
-from graphs import plan
-from models.calls import estimate_tokens
-from nodes.chat import ask
-from nodes.reports import (
+from reflective_agents.graphs import graph_of
+from reflective_agents.graphs._team.reports import (
     answered,
     best_report,
     flaw,
     judge_messages,
     judged,
     majority,
+    numbered,
     reports_of,
     reports_text,
     settled,
     stance,
     standing,
+    standing_of,
     team_text,
+    unfounded_in,
     work_text,
 )
-from nodes.step import Step, Update, node, stop
-from nodes.transcript import quoted, request_text
-from nodes.turn import begin, end
-from nodes.workers import Task, branch, brief, charge, check_worker, employ, failure, hand_over, hands_over
-from prompts import team as prompts
-from state.cooperation import Assignment, Report, Role, Round, TeamContext, TeamOutput, TeamState
-from state.decisions import Delegation, Verdict
-from state.errors import LimitReached, ModelFailed
-from state.run import Input
+from reflective_agents.models.calls import estimate_tokens
+from reflective_agents.nodes.chat import ask
+from reflective_agents.nodes.research import today
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_because, stop_solved
+from reflective_agents.nodes.transcript import around, instructions, request_text
+from reflective_agents.nodes.turn import begin, end
+from reflective_agents.nodes.workers import (
+    Task,
+    branch,
+    brief,
+    charge,
+    check_worker,
+    employ,
+    failure,
+    hand_over,
+    hands_over,
+)
+from reflective_agents.prompts import search as search_prompts
+from reflective_agents.prompts import team as prompts
+from reflective_agents.state.cooperation import Assignment, Report, Round, TeamOutput, TeamState
+from reflective_agents.state.decisions import delegation_of, verdict_of
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.outcome import Appraisal, accepts
+from reflective_agents.state.run import Input
+from reflective_agents.state.settings import employable
+from reflective_agents.state.settings.team import LEVEL, Role, TeamContext
 
-GRAPHS = {**plan.GRAPHS, "plan": plan.graph}
+GRAPHS = {name: graph_of(name) for name in employable(LEVEL)}
 """The strategies that a member may work by."""
 
 
@@ -60,22 +78,40 @@ async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
     context, rounds, team = step.context, state["rounds"], members(step.context)
     left, answers = context.max_rounds - len(rounds), answered(rounds)
     prompt = prompts.SUPERVISE.format_messages(
-        conversation=state["messages"], team=team_text(team), work=work_text(rounds), left=left
+        today=search_prompts.TODAY.format(today=today()),
+        conversation=state["messages"],
+        team=team_text(team),
+        work=work_text(rounds),
+        left=prompts.LEFT.format(left=left) if left else prompts.NONE_LEFT,
     )
     decided = await ask(
-        step, context.judge_model or context.model, prompt, Delegation, lambda made: flaw(made, answers, team, left)
+        step,
+        context.judge_model or context.model,
+        prompt,
+        delegation_of(tuple(team), tuple(answers)),
+        lambda made: flaw(made, left),
+        judging=True,
     )
     if rounds:
         rounds = judged(rounds, decided.critique, decided.best, decided.score)
-        told = {"critique": decided.critique, "best": decided.best, "score": decided.score, "done": decided.done}
-        step.emit("critique", round=len(rounds), **told)
+        shown = {
+            "critique": decided.critique,
+            "best": decided.best,
+            "score": decided.score,
+            "done": decided.done,
+        }
+        step.emit("critique", round=len(rounds), **shown)
     update: Update = {"rounds": rounds}
     if decided.done:
+        if unfounded := unfounded_in(rounds, decided.best):
+            return update | stop("exhausted", f"report {decided.best} refers to what nobody has found: {unfounded}")
+        if not accepts(decided.done, decided.score):
+            return update | stop("exhausted", "the supervisor ends the work")
         accepted = f"the supervisor accepts report {decided.best} with a score of {decided.score:.2f}"
-        return update | stop("solved", accepted)
+        return update | stop_solved("judge", accepted)
     if not left:
-        return update | stop("limit_reached", f"max_rounds={context.max_rounds} reached (rounds={len(rounds)})")
-    given = {one.to: one.task for one in decided.tasks}
+        return update | stop_at(context.limit("max_rounds", spent=len(rounds)))
+    given = {task.to: task.task for task in decided.tasks}
     step.emit("delegate", round=len(rounds) + 1, members=[*given], tasks=[brief(task) for task in given.values()])
     first, said = 1 + len(reports_of(rounds)), state["messages"]
     tasks = [delegated(n, team[name], task, rounds, said) for n, (name, task) in enumerate(given.items(), first)]
@@ -87,10 +123,11 @@ async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
 async def debate(state: TeamState, step: Step[TeamContext]) -> Update:
     """Let all members answer, from the second round on with all answers before them, until they agree."""
     context, rounds, answers = step.context, state["rounds"], standing(state["rounds"])
-    if len(answers) > 1 and len(set(map(stance, answers))) == 1:
+    question = state["messages"][-1].text
+    if len(answers) > 1 and len({stance(answer, question) for answer in answers}) == 1:
         agreed = f"{len(answers)} solvers agree after round {len(rounds)}"
-        return {"rounds": judged(rounds, agreed, answers[0]["number"], None)} | stop("solved", agreed)
-    if len(rounds) >= context.max_rounds or (len(rounds) > 1 and settled(rounds)):
+        return {"rounds": judged(rounds, agreed, answers[0]["number"], None)} | stop("answered", agreed)
+    if len(rounds) >= context.max_rounds or (len(rounds) > 1 and settled(rounds, question)):
         return {"goto": "judge"}
     first, roles = 1 + len(reports_of(rounds)), members(context).values()
     tasks = [argued(number, role, rounds, state["messages"]) for number, role in enumerate(roles, first)]
@@ -127,100 +164,102 @@ async def judge(state: TeamState, step: Step[TeamContext]) -> Update:
             step,
             context.judge_model or context.model,
             prompt,
-            Verdict,
-            lambda made: None if made.best in numbers else f"best has to be one of {numbers}",
+            verdict_of(tuple(numbers)),
+            judging=True,
         )
-    except (LimitReached, ModelFailed) as reason:
-        update: Update = {"rounds": judged(rounds, "", majority(answers)["number"], None)}
-        return (
-            update
-            if ended
-            else update | stop("limit_reached" if isinstance(reason, LimitReached) else "failed", reason)
-        )
+    except (LimitReached, ModelFailed) as error:
+        update: Update = {"rounds": judged(rounds, "", majority(answers, state["messages"][-1].text)["number"], None)}
+        return update if ended else update | stop_because(error)
     step.emit("verdict", round=len(rounds), critique=verdict.reasoning, best=verdict.best, score=verdict.score)
     update = {"rounds": judged(rounds, verdict.reasoning, verdict.best, verdict.score)}
-    preferred = f"the judge prefers report {verdict.best} with a score of {verdict.score:.2f}"
-    if verdict.solved:
-        return update | stop("solved", preferred)
+    if accepts(verdict.solved, verdict.score) and not unfounded_in(rounds, verdict.best):
+        accepted = f"the judge accepts report {verdict.best} with a score of {verdict.score:.2f}"
+        return update | stop_solved("judge", accepted)
     if len(rounds) < context.max_rounds:
-        return update if ended else update | stop("exhausted", f"nobody changes their mind any more; {preferred}")
-    return update | stop("limit_reached", f"max_rounds={context.max_rounds} reached; {preferred}")
+        return update if ended else update | stop("exhausted", "nobody changes their mind any more")
+    return update | stop_at(context.limit("max_rounds", spent=len(rounds)))
 
 
 @node(TeamContext)
 async def finish(state: TeamState, step: Step[TeamContext]) -> Update:
     """Answer with the best report: the one that was scored best, else the latest."""
     best = best_report(state["rounds"])
-    return await end(state, step, AIMessage(best["answer"] or "", id=best["said"]) if best else None)
+    answer = AIMessage(best["answer"] or "", id=best["said"]) if best else None
+    return await end(state, step, answer, appraisal=Appraisal(said=standing_of(best, state["rounds"])))
 
 
 def members(context: TeamContext) -> dict[str, Role]:
-    """The members of the team by name; those of the shape's default team, if the settings name none."""
-    return {role.name: role for role in context.roles or [Role(**role) for role in TEAMS[context.shape]]}
+    """Return the members of the team by name; if the settings name none, the shape's default team."""
+    return {role.name: role for role in context.roles or [Role(**role) for role in default_team(context.shape)]}
 
 
 def own(role: Role) -> dict[str, Any]:
-    """The settings that a member has beside those of the run."""
+    """Return the settings of a member that override those of the run."""
     return role.settings | ({"model": role.model} if role.model else {}) | ({"tools": role.tools} if role.tools else {})
 
 
 def delegated(number: int, role: Role, task: str, rounds: Sequence[Round], conversation: Sequence[AnyMessage]) -> Task:
-    """A task as its member is told it: the task last, and before it what it is for and what was reported."""
-    answers, remark = standing(rounds), rounds[-1]["critique"] if rounds else ""
+    """Build a member's task: what it is for and what was reported first, the task last."""
+    (answers, sources), remark = numbered(standing(rounds)), rounds[-1]["critique"] if rounds else ""
     material = prompts.MATERIAL.format(
-        aim=quoted("aim", request_text(conversation)),
+        aim=around("aim", request_text(conversation)),
         reports=prompts.REPORTED.format(reports=reports_text(answers, remark)) if answers else "",
     )
+    material += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
     messages: list[AnyMessage] = [instructed(role), HumanMessage(material), HumanMessage(task)]
-    return Task(number=number, name=role.name, task=task, messages=messages)
+    return Task(number=number, name=role.name, task=task, messages=messages, sources=sources)
 
 
 def argued(number: int, role: Role, rounds: Sequence[Round], conversation: Sequence[AnyMessage]) -> Task:
-    """The question as a solver is told it: itself last, and before it all answers that stand."""
+    """Build a solver's task: all current answers first, the question last."""
     *earlier, asked = conversation
-    answers = standing(rounds)
-    others = [HumanMessage(prompts.REVISE.format(reports=reports_text(answers)))] if answers else []
-    messages: list[AnyMessage] = [instructed(role), *earlier, *others, asked]
-    return Task(number=number, name=role.name, task=asked.text, messages=messages)
+    answers, sources = numbered(standing(rounds))
+    told = prompts.REVISE.format(reports=reports_text(answers)) + (
+        f"\n{search_prompts.CITED_REPORTS}" if sources else ""
+    )
+    messages: list[AnyMessage] = [instructed(role), *earlier, *([HumanMessage(told)] if answers else []), asked]
+    return Task(number=number, name=role.name, task=asked.text, messages=messages, sources=sources)
 
 
 def instructed(role: Role) -> SystemMessage:
-    """What a member is told of itself."""
-    return SystemMessage(prompts.MEMBER.format(name=role.name, instructions=role.instructions))
+    """Build the message that tells a member its role."""
+    return instructions(prompts.MEMBER.format(name=role.name, instructions=role.instructions))
 
 
-TEAMS: dict[str, list[dict[str, Any]]] = {
-    "supervisor": [
-        {"name": "researcher", "instructions": prompts.RESEARCHER, "strategy": "reflexion"},
-        {
-            "name": "writer",
-            "instructions": prompts.WRITER,
-            "strategy": "reflection",
-            "settings": {"max_rounds": 2, "generate_prompt": prompts.WRITE},
-        },
-        {
-            "name": "critic",
-            "instructions": prompts.CRITIC,
-            "strategy": "react",
-            "settings": {"search": "none", "max_actions": 2},
-        },
-    ],
-    "debate": [
-        {"name": "searcher", "instructions": prompts.SOLVER, "strategy": "react"},
-        {"name": "reviser", "instructions": prompts.SOLVER, "strategy": "reflexion"},
-        {
-            "name": "thinker",
-            "instructions": prompts.SOLVER,
-            "strategy": "reflection",
-            "settings": {"generate_prompt": prompts.THINK},
-        },
-    ],
-}
-"""The team of each shape, if the settings name none. All of them work without a key and without a network."""
+def default_team(shape: str) -> list[dict[str, Any]]:
+    """Return the team of a shape, if the settings name none. It works without a key and without a network."""
+    teams: dict[str, list[dict[str, Any]]] = {
+        "supervisor": [
+            {"name": "researcher", "instructions": prompts.RESEARCHER, "strategy": "reflexion"},
+            {
+                "name": "writer",
+                "instructions": prompts.WRITER,
+                "strategy": "reflection",
+                "settings": {"max_rounds": 2, "generate_prompt": prompts.WRITE},
+            },
+            {
+                "name": "critic",
+                "instructions": prompts.CRITIC,
+                "strategy": "react",
+                "settings": {"search": "none", "max_actions": 2},
+            },
+        ],
+        "debate": [
+            {"name": "searcher", "instructions": prompts.SOLVER, "strategy": "react"},
+            {"name": "reviser", "instructions": prompts.SOLVER, "strategy": "reflexion"},
+            {
+                "name": "thinker",
+                "instructions": prompts.SOLVER,
+                "strategy": "reflection",
+                "settings": {"generate_prompt": prompts.THINK},
+            },
+        ],
+    }
+    return teams[shape]
 
 
 def by_shape(state: TeamState) -> str:
-    """The node that leads the work."""
+    """Return the name of the node that leads the work."""
     return state["shape"]
 
 

@@ -17,19 +17,20 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite
 
-from environments.towns import load_town
-from models.embeddings import get_embeddings
-from nodes.memo import at_once
-from nodes.step import Step, Update, node, stop
-from nodes.town.agent import open_agents
-from nodes.town.meeting import company, converse, pairs, react
-from nodes.town.planning import act
-from nodes.town.planning import wake as wake_up
-from nodes.town.telling import is_over, moments, portrait, portraits_of, spread, summary
-from nodes.turn import begin, end, unless_ended
-from state.errors import LimitReached, ModelFailed
-from state.run import Input
-from state.town import Town, TownContext, TownOutput, TownState
+from reflective_agents.environments.towns import load_town
+from reflective_agents.graphs._town.agent import open_agents
+from reflective_agents.graphs._town.meeting import company, converse, pairs, react
+from reflective_agents.graphs._town.planning import act
+from reflective_agents.graphs._town.planning import wake as wake_up
+from reflective_agents.graphs._town.telling import is_over, moments, portrait, portraits_of, spread, summary
+from reflective_agents.models.embeddings import get_embeddings
+from reflective_agents.nodes.memo import at_once
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
+from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed
+from reflective_agents.state.run import Input
+from reflective_agents.state.settings.town import TownContext
+from reflective_agents.state.town import Town, TownOutput, TownState
 
 
 async def prepare(state: Mapping[str, Any], step: Step[TownContext]) -> Update:
@@ -45,7 +46,10 @@ async def prepare(state: Mapping[str, Any], step: Step[TownContext]) -> Update:
 async def wake(state: TownState, step: Step[TownContext]) -> Update:
     """Let everyone remember who they are, and plan the day in broad strokes."""
     agents = await open_agents(state, step)
-    await at_once([wake_up(agent, state["messages"]) for agent in agents])
+    planned = await at_once([wake_up(agent, state["messages"]) for agent in agents])
+    if not any(planned):
+        step.meter.check()
+        raise InvalidOutput(f"nobody has a plan for the day: {agents[0].at_a_loss}")
     for agent in agents:
         step.emit("plan", agent=agent.name, plan=[stroke["what"] for stroke in agent.mind["strokes"]])
     return kept(agents)
@@ -53,7 +57,7 @@ async def wake(state: TownState, step: Step[TownContext]) -> Update:
 
 @node(TownContext)
 async def tick(state: TownState, step: Step[TownContext]) -> Update:
-    """One step of the clock, for all agents at once."""
+    """Advance the clock by one step, for all agents at once."""
     step.meter.check()
     agents = await open_agents(state, step)
     await at_once([agent.reflect() for agent in agents])
@@ -62,7 +66,6 @@ async def tick(state: TownState, step: Step[TownContext]) -> Update:
     talks = await at_once(
         [converse(wish, number) for number, wish in enumerate(pairs(wishes), len(state["conversations"]) + 1)]
     )
-    await at_once([agent.rate() for agent in agents])
     day = moments(agents, talks)
     for moment, before in zip(day, state["minds"], strict=True):
         if not state["ticks"] or (moment["place"], moment["doing"]) != (before["place"], before["doing"]):
@@ -82,31 +85,31 @@ async def finish(state: TownState, step: Step[TownContext]) -> Update:
     try:
         agents = await open_agents(state, step)
         portraits = await at_once([portrait(agent) for agent in agents])
-        if get_runtime().store is None:  # this process has kept them, and nobody can ask for them again
+        if not step.context.keep_memories or get_runtime().store is None:  # without a store nobody could ask for them
             await at_once([agent.stream.forget_all() for agent in agents])
     except (LimitReached, ModelFailed):
         portraits = portraits_of(state)
     fact = state["town"]["fact"]
     knows = await asyncio.to_thread(spread, portraits, fact)
-    for one in knows:
-        step.emit("knows", agent=one["agent"], knows=one["knows"], way=one["way"], time=one["time"])
-    told = await end(state, step, AIMessage(summary(state, knows, fact)))
-    return {"agents": portraits, "spread": knows, **told}
+    for entry in knows:
+        step.emit("knows", agent=entry["agent"], knows=entry["knows"], way=entry["way"], time=entry["time"])
+    ended = await end(state, step, AIMessage(summary(state, knows, fact)))
+    return {"agents": portraits, "spread": knows, **ended}
 
 
 def kept(agents: list[Any]) -> Update:
-    """What a step leaves of the agents in the state."""
-    memories = [one for agent in agents for one in agent.memories]
-    retrievals = [one for agent in agents for one in agent.retrievals]
+    """Return the update with what the agents leave in the state after a step."""
+    memories = [entry for agent in agents for entry in agent.memories]
+    retrievals = [entry for agent in agents for entry in agent.retrievals]
     return {"minds": [agent.mind for agent in agents], "remembered": memories, "retrievals": retrievals}
 
 
 def verdict(town: Town, minute: int, number: int, step: Step[TownContext]) -> Update:
-    """The outcome, if the day or the run is over."""
+    """Return the outcome if the day or the run is over; an empty update otherwise."""
     if is_over(town, minute + step.context.minutes):
-        return stop("solved", f"the day is over (steps={number})")
+        return stop("answered", f"the day is over (steps={number})")
     if number >= step.context.max_steps:
-        return stop("limit_reached", f"max_steps={step.context.max_steps} reached (steps={number})")
+        return stop_at(step.context.limit("max_steps", number))
     return {}
 
 

@@ -11,82 +11,65 @@ Open questions are planned and then answered: plans, the best of them, answers, 
 game of 24 and in crosswords the paper's settings hold (sections 4.1 and 4.3).
 """
 
-from typing import Any
-
-from nodes.agent import environment_of
-from nodes.growth import Search
-from nodes.policies import ActSampling, ListProposals, Policy
-from nodes.ranked import RankedProposals
-from nodes.research import search_tools
-from nodes.searches import answer, rooted, search_graph
-from nodes.searching import Round
-from nodes.step import Step, Update, node
-from nodes.thoughts import Thinking, Thoughts
-from nodes.values import Judging, JudgingTogether, Labelling, Value
-from nodes.voting import Voting
-from nodes.worlds import OpenWorld, TaskWorld
-from search.beam import Beam, by_beam
-from search.depth_first import DepthFirst, deepest
-from state.searching import TreeOfThoughtsContext
-from state.tree import SearchState
+from reflective_agents.graphs._tree_of_thoughts.ranked import RankedProposals
+from reflective_agents.graphs._tree_of_thoughts.thoughts import Thinking, Thoughts
+from reflective_agents.graphs._tree_of_thoughts.voting import VoteJudge
+from reflective_agents.nodes.step import Step
+from reflective_agents.state.settings.tree_of_thoughts import TreeOfThoughtsContext
+from reflective_agents.state.tree import SearchState
+from reflective_agents.tree_search.algorithms.beam import Beam
+from reflective_agents.tree_search.algorithms.depth_first import DepthFirst
+from reflective_agents.tree_search.graph import search_graph
+from reflective_agents.tree_search.job import TreeSearch
+from reflective_agents.tree_search.policies import ListProposals, Policy, one_by_one
+from reflective_agents.tree_search.values import Judge, LabelJudge, Value
+from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld, world_of
 
 
-@node(TreeOfThoughtsContext)
-async def start(state: SearchState, step: Step[TreeOfThoughtsContext]) -> Update:
-    """Make the root, where nothing has been thought yet."""
-    return rooted(state, step, algorithm(step.context))
-
-
-@node(TreeOfThoughtsContext)
-async def expand(state: SearchState, step: Step[TreeOfThoughtsContext]) -> Update:
-    """Expand the beam and value its children, or visit the next state in depth-first order."""
-    order = by_beam if step.context.method == "breadth_first" else deepest
-    return await Round(state, step, algorithm(step.context), await parts(state, step), order).run()
-
-
-@node(TreeOfThoughtsContext)
-async def finish(state: SearchState, step: Step[TreeOfThoughtsContext]) -> Update:
-    """Answer with the best answer found."""
-    return await answer(state, step, await parts(state, step))
+async def tree_of_thoughts(state: SearchState, step: Step[TreeOfThoughtsContext]) -> TreeSearch:
+    """Set the tree search up as the settings say."""
+    world = await world_of(state, step)
+    if isinstance(world, OpenWorld):
+        world = Thoughts(step, world.tools, state["request"])
+    depth_first = step.context.method == "depth_first"
+    return TreeSearch(
+        step,
+        state["run_id"],
+        algorithm(step.context),
+        world,
+        policy(step, world),
+        value(step, world),
+        revise_answers=True,
+        grade_in_own_job=depth_first or step.context.compares,
+        skip_known_states=depth_first,
+    )
 
 
 def algorithm(context: TreeOfThoughtsContext) -> Beam | DepthFirst:
-    """What is expanded next."""
+    """Choose the order in which thoughts are expanded."""
     if context.method == "depth_first":
         return DepthFirst(context.n, context.prune_below, context.max_states)
     return Beam(context.n, context.beam, context.compares)
 
 
-async def parts(state: SearchState, step: Step[TreeOfThoughtsContext]) -> Search:
-    """What it is expanded with: a world, a policy and a value."""
-    context, run_id, environment = step.context, state["run_id"], await environment_of(step.context)
-    world: OpenWorld | TaskWorld
-    policy: Policy
-    if environment is None:
-        tools = search_tools(step, run_id)
-        world, policy = Thoughts(step, tools), Thinking(step, tools)
-    else:
-        world = TaskWorld(step, environment, state["world"], run_id)
-        policy = proposing(step, world)
-    first = context.method == "depth_first"
-    return Search(step, world, policy, value(step, world), run_id, True, later=first or context.compares, once=first)
-
-
-def proposing(step: Step[TreeOfThoughtsContext], world: TaskWorld) -> Policy:
-    """How the next steps of a task are thought of."""
+def policy(step: Step[TreeOfThoughtsContext], world: OpenWorld | TaskWorld) -> Policy:
+    """Choose how thoughts are proposed."""
+    if isinstance(world, OpenWorld):
+        return Thinking(step, world.tools)
     if step.context.proposals == "samples":
-        return ActSampling(step, world.environment)
-    return RankedProposals(step, world) if step.context.method == "depth_first" else ListProposals(step, world)
+        return one_by_one(step, world)
+    proposals = RankedProposals if step.context.method == "depth_first" else ListProposals
+    return proposals(step, world, step.context.lists)
 
 
 def value(step: Step[TreeOfThoughtsContext], world: OpenWorld | TaskWorld) -> Value:
-    """How thoughts are valued."""
+    """Choose how thoughts are valued."""
     if step.context.grades == "vote":
-        return Voting(step)
+        return VoteJudge(step, world.task, step.context.grade_samples)
     if step.context.grades == "labels":
-        return Labelling(step, world.show)
-    return JudgingTogether(step) if step.context.compares else Judging(step)
+        return LabelJudge(step, world, step.context.grade_samples)
+    return Judge(step, world.task, together=step.context.compares)
 
 
-builder: Any = search_graph("tree_of_thoughts", TreeOfThoughtsContext, start, expand, finish)
+builder = search_graph("tree_of_thoughts", TreeOfThoughtsContext, tree_of_thoughts)
 graph = builder.compile(name="tree_of_thoughts")

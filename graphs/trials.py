@@ -12,19 +12,32 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 
-from environments.base import Task
-from environments.metrics import exact_match
-from graphs import chain_of_thought, react
-from nodes.agent import environment_of
-from nodes.attempts import attempt_text, judge, of_this_run, reflect_on, settings_for, with_tests
-from nodes.lessons import Learned, advice
-from nodes.step import Step, Update, node, stop
-from nodes.transcript import request_text
-from nodes.turn import begin, end, unless_ended
-from state.context import ActingContext, ChainOfThoughtContext, ReactContext, TrialsContext
-from state.errors import Misuse
-from state.run import Output, RunState
-from state.trial import ActingInput, Trial
+from reflective_agents.environments.base import Task
+from reflective_agents.environments.plain import PLAIN
+from reflective_agents.graphs import chain_of_thought, react
+from reflective_agents.graphs._trials.attempts import (
+    agents_attempt,
+    attempt_text,
+    judge,
+    not_refuted,
+    reflect_on,
+    verdict_on,
+    with_tests,
+)
+from reflective_agents.nodes.agent import environment_of
+from reflective_agents.nodes.inner import inner_settings, of_this_run
+from reflective_agents.nodes.lessons import Learned, advice
+from reflective_agents.nodes.step import Step, Update, node, stop_at, stop_solved
+from reflective_agents.nodes.transcript import request_text
+from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.families import ActingContext
+from reflective_agents.state.outcome import UNCHECKED, Appraisal, Verifier, accepts
+from reflective_agents.state.run import Output, RunState
+from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
+from reflective_agents.state.settings.react import ReactContext
+from reflective_agents.state.settings.trials import TrialsContext
+from reflective_agents.state.trial import ActingInput, Trial
 
 ACTORS: dict[str, tuple[Any, type[ActingContext]]] = {
     "react": (react.graph, ReactContext),
@@ -59,11 +72,10 @@ async def prepare(state: Mapping[str, Any], step: Step[TrialsContext]) -> Update
     if step.context.evaluator == "exact_match" and not (task or {}).get("gold"):
         raise Misuse("evaluator exact_match needs a task with its right answer: give task={..., 'gold': ...}")
     if environment:
-        task = task or {"id": "", "question": asked}
-        environment.start(cast(Task, task))
-        if step.context.environment_name == "programming":
-            task = await with_tests(step, task)
-        asked = environment.public(environment.start(cast(Task, task)))
+        given = cast(Task, task or {"id": "", "question": asked})
+        environment.start(given)
+        task = await with_tests(step, environment, given)
+        asked = environment.public(environment.start(task))
     request = request_text([*conversation, HumanMessage(asked)])
     earlier = state["recalled"]
     return {"given": task, "request": request, "earlier": earlier, "recalled": [], "task": None, "advice": None}
@@ -74,27 +86,35 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Let the actor try the task from the start, with what was learned so far."""
     trials = state["trials"]
     if len(trials) >= step.context.max_trials:
-        return stop("limit_reached", f"max_trials={step.context.max_trials} reached (trials={len(trials)})")
+        return stop_at(step.context.limit("max_trials", len(trials)))
     step.meter.check()
-    before, (actor, schema) = step.meter.usage, ACTORS[step.context.actor]
     told = advice(trials, state["earlier"], step.context)
     inputs = {"messages": state["messages"], "task": state["given"], "advice": told}
-    result = await actor.ainvoke(inputs, context=settings_for(schema, step))
-    step.meter.add(result["usage"])
-    reason, spent = of_this_run(result["outcome"]["reason"], step, before)
+    result = await act(step, inputs)
+    ended = of_this_run(result["outcome"], step)
     if result["answer"] is None and not (result.get("steps") or result.get("samples")):
-        return stop("limit_reached" if spent else "failed", reason)
+        return {"outcome": ended}
     trial = Trial(
         trial=len(trials) + 1,
         answer=result["answer"],
         reward=result["reward"],
         score=None,
         solved=False,
-        outcome=f"{result['outcome']['status']}: {reason}",
-        attempt=attempt_text(result),
+        outcome=f"{result['outcome']['status']}: {ended['reason']}",
+        attempt=result.get("attempt") or attempt_text(result),
         reflection="",
     )
     return {"trials": [*trials, trial], "said": [*state["said"], result["messages"][-1].id]}
+
+
+async def act(step: Step[TrialsContext], inputs: dict[str, Any]) -> Mapping[str, Any]:
+    """Let the actor act, and charge the run with what it spends."""
+    if step.context.agent is not None:
+        return await agents_attempt(step, **inputs)
+    actor, schema = ACTORS[step.context.actor]
+    result: dict[str, Any] = await actor.ainvoke(inputs, context=inner_settings(schema, step))
+    step.meter.add(result["usage"])
+    return result
 
 
 @node(TrialsContext)
@@ -102,16 +122,18 @@ async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Ask whether the last trial has solved the task, and end the run if it has."""
     *earlier, trial = state["trials"]
     if uses_judge(step.context) and trial["answer"] is not None:
-        judged = await judge(step, state["request"], trial["attempt"])
-        solved = judged.solved and judged.score >= step.context.min_score
-        trial = {**trial, "score": judged.score, "solved": solved}
+        judged = await judge(step, state["request"], trial["attempt"], trial["answer"])
+        solved = accepts(judged.solved, judged.score, step.context.min_score)
+        trial = {**trial, "score": judged.score, "critique": judged.reasoning, "solved": solved}
     elif not uses_judge(step.context):
-        reward = matches(state, trial) if step.context.evaluator == "exact_match" else trial["reward"]
+        reward = await matches(state, step, trial) if step.context.evaluator == "exact_match" else trial["reward"]
         trial = {**trial, "reward": reward, "solved": reward is not None and reward >= 1}
     told = {name: trial[name] for name in ("trial", "answer", "reward", "score", "solved")}
     step.emit("trial", **told)
     update: Update = {"trials": [*earlier, trial]}
-    return update | (stop("solved", f"solved in trial {trial['trial']}") if trial["solved"] else {})
+    if not trial["solved"]:
+        return update
+    return update | stop_solved(await verifier(step.context), f"solved in trial {trial['trial']}")
 
 
 @node(TrialsContext)
@@ -120,8 +142,7 @@ async def reflect(state: TrialsState, step: Step[TrialsContext]) -> Update:
     *earlier, trial = state["trials"]
     if step.context.reflection in ("none", "last_attempt") or trial["trial"] >= step.context.max_trials:
         return {}
-    verdict = f"This did not solve the task. {trial['outcome']}"
-    lesson = await reflect_on(step, state["request"], trial["attempt"], verdict)
+    lesson = await reflect_on(step, state["request"], trial["attempt"], verdict_on(trial))
     step.emit("reflection", trial=trial["trial"], reflection=lesson)
     return {"trials": [*earlier, {**trial, "reflection": lesson}]}
 
@@ -132,23 +153,42 @@ async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
     answered = [trial for trial in state["trials"] if trial["answer"] is not None]
     best = max(answered, key=rank, default=None)
     answer = AIMessage(best["answer"] or "", id=state["said"][best["trial"] - 1]) if best else None
-    learned = [Learned(trial["reflection"], f"{trial['attempt']}\n{trial['outcome']}") for trial in state["trials"]]
-    return await end(state, step, answer, learned)
+    kept = not_refuted(state["trials"], step.context.memory_size)
+    learned = [Learned(trial["reflection"], f"{trial['attempt']}\n{verdict_on(trial)}") for trial in kept]
+    return await end(state, step, answer, learned, appraisal=standing(best))
 
 
 def rank(trial: Trial) -> tuple[bool, float, int]:
-    """What makes one trial better than another."""
+    """Return the sort key by which one trial is better than another."""
     known = [value for value in (trial["reward"], trial["score"]) if value is not None]
     return trial["solved"], max(known, default=-1.0), trial["trial"]
 
 
-def matches(state: TrialsState, trial: Trial) -> float:
-    """1 if a trial's answer is the right one after normalisation, else 0."""
-    return exact_match(trial["answer"] or "", (state["given"] or {})["gold"])
+def standing(best: Trial | None) -> Appraisal:
+    """Return what was said of the best trial, unless it has solved the task."""
+    if best is None or best["solved"]:
+        return UNCHECKED
+    rewarded = [] if best["reward"] is None else [f"a reward of {best['reward']:g}"]
+    scored = [] if best["score"] is None else [f"a score of {best['score']:.2f}"]
+    return Appraisal(said=f"the best trial, {best['trial']}, has {' and '.join([*rewarded, *scored]) or 'no score'}")
+
+
+async def verifier(context: TrialsContext) -> Verifier:
+    """Return who says that a trial has solved the task."""
+    if uses_judge(context):
+        return "judge"
+    environment = await environment_of(context)
+    return environment.verifier if environment and context.evaluator != "exact_match" else "checks"
+
+
+async def matches(state: TrialsState, step: Step[TrialsContext], trial: Trial) -> float:
+    """Return 1 if a trial's answer is right, in whatever form, else 0."""
+    world = await environment_of(step.context) or PLAIN
+    return float(world.equal(trial["answer"] or "", (state["given"] or {})["gold"]))
 
 
 def uses_judge(context: TrialsContext) -> bool:
-    """Whether a judge evaluates, not the environment."""
+    """Tell whether a judge evaluates, not the environment."""
     return context.evaluator == "judge" or (context.evaluator is None and context.environment is None)
 
 

@@ -1,38 +1,52 @@
 """An agent's view of its task: the world it acts in, its tools, and the prompt that holds its steps so far."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
-from langchain_core.tools import tool as as_tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from environments.base import Environment, Task, Transition
-from environments.registry import final_action, get_environment
-from models.calls import estimate_tokens
-from nodes.acting import ActionStep, act_tool, describe, take
-from nodes.research import search_tools
-from nodes.step import Step, Update
-from prompts import react as prompts
-from state.context import ReactContext, TaskContext
-from tools.arithmetic import arithmetic_tools
+from reflective_agents.environments.base import Environment, Task, Transition, completed
+from reflective_agents.environments.registry import get_environment
+from reflective_agents.models.calls import estimate_tokens
+from reflective_agents.models.ways import ways_of
+from reflective_agents.nodes.acting import ActionStep, act_tool, take
+from reflective_agents.nodes.briefing import briefing, worked
+from reflective_agents.nodes.chat import affordable_tokens, model_of, price_of_call
+from reflective_agents.nodes.client_tools import client_tools
+from reflective_agents.nodes.research import own_tools, search_tools, today
+from reflective_agents.nodes.step import Step, Update
+from reflective_agents.nodes.written import describe
+from reflective_agents.prompts import react as prompts
+from reflective_agents.prompts import task as task_prompts
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import TooLong
+from reflective_agents.state.families import TaskContext
+from reflective_agents.state.limits import NANO, Limit
+from reflective_agents.state.outcome import UNCHECKED, Appraisal
+from reflective_agents.state.settings.react import ReactContext
+from reflective_agents.tools.arithmetic import arithmetic_tools
+
+T = TypeVar("T")
+OF_ESTIMATED = 1.5
+"""Estimated tokens of a prompt for each token of a context, of which an answer has a quarter: in English, twice as many
+are estimated as there are."""
 
 
 async def environment_of(context: TaskContext) -> Environment | None:
-    """The environment that the settings name, or are given; None for open questions."""
+    """Return the environment that the settings name or hold; None for open questions."""
     if not isinstance(context.environment, str):
-        given: Environment | None = context.environment
-        return given
+        return None if context.environment is None else completed(context.environment)
     # Reading a docstore blocks, and would hold up every other run of the process.
     return await asyncio.to_thread(
         get_environment, context.environment, context.docstore, unsafe_code=context.unsafe_code
     )
 
 
-async def enter(state: Mapping[str, Any], step: Step[Any]) -> Update:
+async def enter(state: Mapping[str, Any], step: Step[TaskContext]) -> Update:
     """Begin a task: the world before the first action, and what the agent is asked.
 
     A task given beside the messages is used once; without one the question itself is the task.
@@ -45,31 +59,38 @@ async def enter(state: Mapping[str, Any], step: Step[Any]) -> Update:
     return {"world": world, "request": request, "hints": state.get("advice") or "", "task": None, "advice": None}
 
 
-async def answered(
-    environment: Environment | None, name: str | None, world: dict[str, Any], answer: str
-) -> Transition | None:
-    """What the environment says to an answer; None where there is no environment, or no single action gives the
-    answer."""
-    action = final_action(name, answer) if name else None
-    if environment is None or action is None:
+async def answered(environment: Environment | None, world: dict[str, Any], answer: str) -> Transition | None:
+    """Return the environment's transition for an answer.
+
+    Returns None where there is no environment, or where no single action gives the answer.
+    """
+    if environment is None or (action := environment.final_action(answer)) is None:
         return None
     return await take(environment, world, action)
 
 
+def appraised(environment: Environment | None, reward: float | None) -> Appraisal:
+    """Return what an environment says of an answer by its reward (0..1); nothing where there is no reward."""
+    if environment is None or reward is None:
+        return UNCHECKED
+    return Appraisal(environment.verifier, reward >= 1, f"the answer has a reward of {reward:g}")
+
+
 def tools_of(step: Step[ReactContext], run_id: str) -> list[BaseTool]:
-    """What an agent may call where there is no environment: the search, the calculator, and what it was given.
+    """Return the tools of an agent without an environment: web search, the calculator, those given, the caller's.
 
     A tool that was given takes the place of one of ours of the same name; a plain function becomes a tool.
     """
     if step.context.environment is not None:
         return []
-    given = [tool if isinstance(tool, BaseTool) else as_tool(tool) for tool in step.context.tools]
-    return list({tool.name: tool for tool in [*search_tools(step, run_id), calculator(), *given]}.values())
+    given = own_tools(step.context.tools)
+    theirs = client_tools(step.context.client_tools)
+    return list({tool.name: tool for tool in [*search_tools(step, run_id), calculator(), *given, *theirs]}.values())
 
 
 @cache
 def calculator() -> BaseTool:
-    """The calculator; making a tool takes longer than most steps."""
+    """Return the calculator, cached: making a tool takes longer than most steps."""
     return next(tool for tool in arithmetic_tools() if tool.name == "calculator")
 
 
@@ -82,7 +103,7 @@ def agent_prompt(
     closing: str = "",
     most: int | None = None,
 ) -> list[BaseMessage]:
-    """The prompt of the next step in either mode, with as many of the last steps as the context holds.
+    """Build the prompt of the next step in either mode, with as many of the last steps as the context holds.
 
     Args:
         state: The agent's state.
@@ -90,13 +111,13 @@ def agent_prompt(
         environment: Where it acts, if anywhere.
         tools: What it may call.
         closing: What it is told after its steps.
-        most: Longest prompt, in estimated tokens; `max_context_tokens` if that is less.
+        most: Longest prompt, in estimated tokens; `max_context_tokens`, or what is known of the model, if that is less.
     """
 
     def as_text(first: int) -> list[BaseMessage]:
         return prompts.TEXT.format_messages(
-            actions=actions_of(environment, tools),
-            examples=prompts.EXAMPLES.get(step.context.environment_name, "") if step.context.examples else "",
+            task=task_text(environment, tools, step),
+            situation=situation(tools),
             lessons=state["hints"],
             conversation=state["messages"][:-1],
             request=state["request"],
@@ -107,6 +128,10 @@ def agent_prompt(
         scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
         scratch += [message for taken in state["steps"][first:] for message in taken["messages"]]
         return prompts.TOOLS.format_messages(
+            task=briefing(environment, examples=step.context.few_shot, asked=state["request"])
+            if environment
+            else worked(step.context.few_shot),
+            situation=prompts.BY_CALLS if environment else situation(tools),
             lessons=state["hints"],
             conversation=state["messages"][:-1],
             request=state["request"],
@@ -114,12 +139,13 @@ def agent_prompt(
         )
 
     with_steps = as_text if step.context.mode == "text" else as_calls
-    limit = step.context.max_context_tokens
-    return _fitting(step, with_steps, len(state["steps"]), limit if most is None else min(most, limit))
+    known = ways_of(model_of(step, step.context.model)).context_tokens
+    limits = [step.context.max_context_tokens, most, known and OF_ESTIMATED * known]
+    return _fitting(step, with_steps, len(state["steps"]), int(min(limit for limit in limits if limit is not None)))
 
 
 def _fitting(
-    step: Step[Any], with_steps: Callable[[int], list[BaseMessage]], count: int, most: int
+    step: Step[Context], with_steps: Callable[[int], list[BaseMessage]], count: int, most: int
 ) -> list[BaseMessage]:
     first, prompt = 0, with_steps(0)
     while first < count and estimate_tokens(prompt, {}) > most:
@@ -130,30 +156,51 @@ def _fitting(
     return prompt
 
 
+async def with_fewer_steps(
+    prompt: Callable[[int | None], list[BaseMessage]], send: Callable[[list[BaseMessage]], Awaitable[T]]
+) -> T:
+    """Send a prompt; as long as the model's context does not hold it, send it with fewer steps.
+
+    Args:
+        prompt: Builds the prompt, no longer than so many estimated tokens.
+        send: Sends it.
+
+    Raises:
+        TooLong: if there is no step that could be left out.
+    """
+    sent = prompt(None)
+    while True:
+        try:
+            return await send(sent)
+        except TooLong:
+            longer, sent = estimate_tokens(sent, {}), prompt(estimate_tokens(sent, {}) * 3 // 4)
+            if estimate_tokens(sent, {}) >= longer:
+                raise
+
+
 def room_for_answer(step: Step[ReactContext], tools: Sequence[BaseTool]) -> int:
-    """How long a prompt may be, in estimated tokens, that asks for the answer with all that the run may still
-    spend."""
+    """Return the longest prompt, in estimated tokens, that leaves the run enough for an answer."""
     declared = [convert_to_openai_tool(tool) for tool in tools] if step.context.mode == "tools" else []
-    left = step.context.max_total_tokens - step.meter.usage["total_tokens"]
+    left = min(step.context.max_total_tokens - step.meter.usage["total_tokens"], affordable_tokens(step))
     return left - step.context.max_answer_tokens - estimate_tokens([], {"tools": declared})
 
 
-def kept_for_answer(step: Step[ReactContext], prompt: Sequence[BaseMessage]) -> str | None:
-    """The limit that leaves room for an answer, but not for an action before it; None while there is room for both."""
+def kept_for_answer(step: Step[ReactContext], prompt: Sequence[BaseMessage]) -> Limit | None:
+    """Return the limit that leaves room for an answer but not for another action; None if there is room for both."""
     context, spent = step.context, step.meter.usage["total_tokens"]
     if step.meter.calls_left <= 1:
-        return f"max_model_calls={context.max_model_calls} reached, but for the call that is kept for the answer"
-    needed = 2 * (estimate_tokens(prompt, {}) + context.max_answer_tokens)
-    if spent + needed <= context.max_total_tokens:
-        return None
-    return (
-        f"max_total_tokens={context.max_total_tokens} reached "
-        f"(total_tokens={spent}, the next call may need {needed} together with the answer)"
-    )
+        return step.meter.limit("max_model_calls", needed=2)
+    needed = estimate_tokens(prompt, {}) + context.max_answer_tokens
+    if spent + 2 * needed > context.max_total_tokens:
+        return step.meter.limit("max_total_tokens", 2 * needed)
+    money = step.meter.nano_left
+    if money is not None and 2 * (price := price_of_call(step, needed)) > money:
+        return step.meter.limit("max_cost", 2 * price / NANO)
+    return None
 
 
 def scratchpad(steps: Sequence[ActionStep], first: int = 0) -> str:
-    """The steps as the text mode shows them; those before `first` are left out, which it says."""
+    """Show the steps as the text mode does; a line says which steps before `first` are left out."""
     lines = [prompts.LEFT_OUT.format(last=first)] if first else []
     for number, taken in enumerate(steps[first:], first + 1):
         lines += [f"Thought {number}: {taken['thought']}", f"Action {number}: {taken['action']}"]
@@ -161,11 +208,19 @@ def scratchpad(steps: Sequence[ActionStep], first: int = 0) -> str:
     return "\n".join([*lines, f"Thought {len(steps) + 1}:"])
 
 
-def actions_of(environment: Environment | None, tools: Sequence[BaseTool]) -> str:
-    """What the agent may do, for the text mode."""
-    return environment.actions if environment else describe(tools)
+def task_text(environment: Environment | None, tools: Sequence[BaseTool], step: Step[ReactContext]) -> str:
+    """Describe the task and what the agent may do, for the text mode."""
+    if environment is not None:
+        return briefing(environment, examples=step.context.few_shot)
+    return f"{task_prompts.ACTIONS.format(actions=describe(tools))}\n\n{worked(step.context.few_shot)}"
+
+
+def situation(tools: Sequence[BaseTool]) -> str:
+    """Tell an agent the date, and if it can search how it cites."""
+    searches = any(tool.name == "search" for tool in tools)
+    return (prompts.SEARCHING if searches else prompts.ALONE).format(today=today())
 
 
 def callable_tools(environment: Environment | None, tools: Sequence[BaseTool]) -> list[BaseTool]:
-    """What the agent may do, for the mode of native calls."""
+    """Return the tools that the agent may call, for the mode of native calls."""
     return [act_tool(environment)] if environment else list(tools)

@@ -7,15 +7,20 @@ from collections.abc import Coroutine
 from functools import cache
 from typing import Any, TypeVar
 
+from reflective_agents.state.forks import after_fork
+
 T = TypeVar("T")
 
 
 @cache
 def _background_loop() -> asyncio.AbstractEventLoop:
-    """The one event loop of the process that serves synchronous callers, in a thread of its own."""
+    """Start the one event loop of the process that serves synchronous callers, in a thread of its own."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="reflect-loop", daemon=True).start()
     return loop
+
+
+after_fork(_background_loop.cache_clear)
 
 
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -1,56 +1,187 @@
-"""Citations checked by code: every [n] has its reference, every reference is a page that a search has returned."""
+"""Citations checked by code: each names a result that was found, and the list of references is built of them."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-_CITATION = re.compile(r"\s?\[(\d+(?:\s*,\s*\d+)*)\]")
-_LIST = re.compile(r"\n+\s*(?:#+\s*|\**)?references?:?\**:?\s*\n.*\Z", re.IGNORECASE | re.DOTALL)
-_NUMBERING = re.compile(r"^\s*\[?\d+[\].):]\s*")
+from reflective_agents.nodes.sources import addresses
+from reflective_agents.prompts import search as prompts
+
+LARGEST = 999
+"""Greatest number of a citation; [2024] is none."""
+LONGEST_HEADING = 40
+"""Characters of a line that may be the heading of a list of references."""
+
+_CITATION = re.compile(r"\s?[\[【](\d{1,4}(?:\s{0,3},\s{0,3}\d{1,4}){0,99})[\]】]")
+_HEADING = re.compile(r"\s*+(?:#++\s*+)?\**+\s*+references?+\s*+[:：]?+\**+[:：]?+\s*+", re.IGNORECASE)
+_ENTRY = re.compile(r"^\W{0,8}(\d{1,3})\W{1,4}[^\n]*?((?:https?|corpus|tool):[^\s<>]+)")
+_NUMBERED = re.compile(r"\W{0,8}\d{1,3}(?:\W|$)")
+_CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*+`)", re.DOTALL)
+_ADDRESS = re.compile(r"https?://[^\s<>\"'`)\]}]+")
+_ENDS = ".,;:!?*_"
 
 
-def check_citations(answer: str, references: Sequence[str], known: Collection[str]) -> str | None:
-    """What is wrong with an answer's citations, in words for the model; None if nothing is.
+class Settled(NamedTuple):
+    """An answer whose citations were checked.
+
+    Attributes:
+        body: The answer with citations of results only, and without a list.
+        numbers: The results that it cites.
+        wrong: What it refers to that was never found, as it names it.
+        urls: The addresses of all results.
+    """
+
+    body: str
+    numbers: list[int]
+    wrong: list[str]
+    urls: Sequence[str]
+
+    @property
+    def text(self) -> str:
+        """The answer followed by its references."""
+        lines = [f"[{number}] {url}" for number, url in zip(self.numbers, self.references, strict=True)]
+        return "\n".join([self.body, "", "References:", *lines]) if lines else self.body
+
+    @property
+    def references(self) -> list[str]:
+        """The addresses of the results that it cites."""
+        return [self.urls[number - 1] for number in self.numbers]
+
+    @property
+    def facts(self) -> str:
+        """What was checked, for those who judge the answer."""
+        if self.wrong:
+            return prompts.NOT_FOUND.format(names=", ".join(self.wrong))
+        if self.numbers:
+            return prompts.ALL_FOUND
+        return prompts.NONE_CITED.format(count=len(self.urls)) if self.urls else ""
+
+
+def settle(answer: str, found: Sequence[str], given: str = "") -> Settled:
+    """Check the citations of an answer: those that name nothing that was found are removed and reported.
+
+    Numbers are those of the results, unless the answer brings a list of its own, whose addresses then count.
 
     Args:
-        answer: Text with citations such as [1] or [1, 2].
-        references: URLs; the first is [1].
-        known: The URLs that searches of this run have returned.
+        answer: Text with citations such as [1] or [2, 3].
+        found: The observations that it may rest on, in order.
+        given: Further text from which it may take addresses, such as the request.
     """
-    unknown = [url for url in references if url not in known]
-    beyond = sorted(n for n in cited(answer) if not 1 <= n <= len(references))
-    problems = []
-    if unknown:
-        problems.append(
-            f"references that no search has returned: {', '.join(unknown)}; use only URLs of the search results"
-        )
-    if beyond:
-        numbers = ", ".join(f"[{n}]" for n in beyond)
-        problems.append(f"citations without a reference: {numbers}; there are {len(references)} references")
-    return "; ".join(problems) or None
+    return settle_by(answer, addresses(found), "\n".join([*found, given]))
 
 
-def cited(answer: str) -> set[int]:
-    """The numbers that an answer cites."""
-    return {int(number) for match in _CITATION.finditer(answer) for number in match[1].split(",")}
+def settle_by(answer: str, urls: Sequence[str], material: str) -> Settled:
+    """Check the citations of an answer, as `settle`, by the addresses of what was found, in the order of their numbers;
+    other addresses that it names have to stand in the material."""
+    body, own = split_list(answer)
+    numbers: set[int] = set()
+    wrong: dict[str, None] = {}
+
+    def known(said: Iterable[int]) -> list[int]:
+        kept = dict.fromkeys(number for one in said if (number := _number(one, own, urls)))
+        wrong.update({f"[{one}] {own.get(one, '')}".strip(): None for one in said if not _number(one, own, urls)})
+        numbers.update(kept)
+        return list(kept)
+
+    def checked(match: re.Match[str]) -> str:
+        said = [int(number) for number in match[1].split(",")]
+        if not all(1 <= number <= LARGEST for number in said) or (kept := known(said)) == said:
+            return match[0]  # right as it is, or a range, an index, a year
+        lead = match[0][: len(match[0]) - len(match[0].lstrip())]
+        return f"{lead}[{', '.join(map(str, kept))}]" if kept else ""
+
+    if not _CITATION.search(body):
+        known(own)  # what is only listed is referred to as well
+    text = outside_code(_CITATION, checked, body)
+    named = [url.rstrip(_ENDS) for part in _CODE.split(body)[::2] for url in _ADDRESS.findall(part)]
+    wrong |= {url: None for url in named if url not in material}
+    return Settled(text.strip(), sorted(numbers), list(wrong), urls)
 
 
-def plain_urls(references: Sequence[str]) -> list[str]:
-    """References without the numbering that models like to put before them."""
-    return [_NUMBERING.sub("", reference).strip() for reference in references]
+def outside_code(pattern: re.Pattern[str], replaced: Callable[[re.Match[str]], str], text: str) -> str:
+    """Replace what a pattern finds in a text, but for the code in it."""
+    parts = _CODE.split(text)
+    return "".join(part if place % 2 else pattern.sub(replaced, part) for place, part in enumerate(parts))
+
+
+class Sourced:
+    """Reads an answer while it comes: citations of what was not found are left out, and a list of references, which is
+    made by code, is not shown. `urls` are the addresses of what was found."""
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        self._count, self._line, self._begun, self._ended = len(urls), "", False, False
+
+    def feed(self, text: str) -> str:
+        """Take the next piece, and return what is certain to stay."""
+        *lines, self._line = (self._line + text).split("\n")
+        said = ""
+        for line in lines:
+            self._ended = self._ended or (not self._begun and bool(_HEADING.fullmatch(line) or _ENTRY.match(line)))
+            said += "" if self._ended else f"{self._checked(line)}\n"
+            self._begun = False
+        if self._ended or (not self._begun and _may_be_listed(self._line)):
+            return said
+        opened = max(self._line.rfind("["), self._line.rfind("【"))
+        whole = len(self._line) if opened < 0 or re.search(r"[\]】]", self._line[opened:]) else opened
+        ready = self._line[:whole].rstrip()
+        self._line, self._begun = self._line[len(ready) :], self._begun or bool(ready)
+        return said + self._checked(ready)
+
+    def _checked(self, text: str) -> str:
+        def kept(match: re.Match[str]) -> str:
+            said = [int(number) for number in match[1].split(",")]
+            if not all(1 <= number <= LARGEST for number in said) or max(said) <= self._count:
+                return match[0]
+            lead, left = match[0][: match[0].index(match[0].lstrip()[0])], [n for n in said if n <= self._count]
+            return f"{lead}[{', '.join(map(str, left))}]" if left else ""
+
+        return _CITATION.sub(kept, text)
+
+
+def _may_be_listed(line: str) -> bool:
+    """Return whether a line that is still coming may be the heading of a list of references, or an entry."""
+    word = line.strip(" \t#*").casefold()
+    return "references".startswith(word[: len("references")]) or bool(_NUMBERED.match(line))
+
+
+def _number(said: int, own: Mapping[int, str], urls: Sequence[str]) -> int:
+    """Return the number of the result that a citation names; 0 if there is none."""
+    if said in own:
+        return urls.index(own[said]) + 1 if own[said] in urls else 0
+    return said if said <= len(urls) else 0
+
+
+def split_list(answer: str) -> tuple[str, dict[int, str]]:
+    """Split off the list of references that an answer ends with, under a heading or because the answer cites it.
+
+    Returns:
+        The answer without it, and the addresses in it by their numbers.
+    """
+    lines = answer.strip().splitlines()
+    begin = _list_begins(lines)
+    own = {int(entry[1]): entry[2].rstrip(_ENDS) for line in lines[begin:] if (entry := _ENTRY.match(line))}
+    return "\n".join(lines[:begin]).strip(), own
+
+
+def _list_begins(lines: Sequence[str]) -> int:
+    """Return the line of the heading, or else of the first of the entries that end the text; the end if none does."""
+    if headings := [place for place, line in enumerate(lines) if place and _HEADING.fullmatch(line)]:
+        return headings[0]
+    begin = len(lines)
+    while begin and (not lines[begin - 1].strip() or _ENTRY.match(lines[begin - 1])):
+        begin -= 1
+    if not begin or not _CITATION.search("\n".join(lines[:begin])):
+        return len(lines)
+    heading = lines[begin - 1].rstrip(" *_")
+    has_heading = begin < len(lines) and len(heading) <= LONGEST_HEADING and heading.endswith((":", "："))
+    return begin - has_heading
 
 
 def uncited(answer: str) -> str:
-    """An answer without its citations, for one that has no references."""
+    """Remove the citations from an answer that has no references."""
     return _CITATION.sub("", answer)
 
 
-def render(answer: str, references: Sequence[str]) -> str:
-    """The answer as text, followed by its numbered references."""
-    body = _LIST.sub("", answer).strip()
-    lines = [f"[{number}] {url}" for number, url in enumerate(references, 1)]
-    return "\n".join([body, "", "References:", *lines]) if lines else body
-
-
 def nothing(text: str) -> bool:
-    """Whether a critique says that there is nothing to say."""
+    """Tell whether a critique says that there is nothing to criticise."""
     return " ".join(re.findall(r"\w+", text.casefold())) in {"", "none", "nothing", "nothing is missing", "n a", "no"}

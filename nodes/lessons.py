@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import HumanMessage
 
-from nodes.transcript import quoted
-from prompts import experience
-from prompts import react as prompts
-from state.context import TrialsContext
-from state.trial import Trial
+from reflective_agents.nodes.transcript import quoted
+from reflective_agents.prompts import experience
+from reflective_agents.prompts import react as prompts
+from reflective_agents.state.settings.trials import TrialsContext
+from reflective_agents.state.trial import Trial
 
 
 class Learned(NamedTuple):
@@ -20,7 +20,7 @@ class Learned(NamedTuple):
 
 
 def advice(trials: Sequence[Trial], earlier: Sequence[str], context: TrialsContext) -> str:
-    """What the next trial is told, as the settings say: reflections, the last attempt, both or nothing.
+    """Write the advice for the next trial, as the settings say: reflections, the last attempt, both or nothing.
 
     Args:
         trials: The trials of this run.
@@ -32,20 +32,26 @@ def advice(trials: Sequence[Trial], earlier: Sequence[str], context: TrialsConte
     earlier = earlier[max(len(earlier) + len(own) - context.memory_size, 0) :]
     if context.reflection in ("reflexion", "last_attempt_and_reflexion"):
         parts += [f"\n\n{recalled_text(earlier)}"] if earlier else []
-        parts += [prompts.LESSONS.format(lessons="\n".join(f"- {lesson}" for lesson in own))] if own else []
+        parts += (
+            [prompts.LESSONS.format(lessons="\n".join(f"- {' '.join(lesson.split())}" for lesson in own))]
+            if own
+            else []
+        )
     if trials and context.reflection in ("last_attempt", "last_attempt_and_reflexion"):
         parts.append(prompts.LAST_ATTEMPT.format(attempt=trials[-1]["attempt"]))
     return "".join(parts)
 
 
 def recalled_text(lessons: Sequence[str]) -> str:
-    """Lessons of earlier runs as quoted text for a prompt."""
+    """Quote lessons of earlier runs for a prompt."""
     return experience.RECALLED.format(lessons="\n".join(quoted("lesson", lesson) for lesson in lessons))
 
 
 def with_lessons(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The state as a node is shown it: what earlier runs have learned stands in front of the conversation, though it
-    never enters the messages."""
+    """Return the state as a node sees it: with the lessons of earlier runs in front of the conversation.
+
+    The lessons never enter the state's messages.
+    """
     recalled = state.get("recalled")
     if not recalled:
         return state

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from state.errors import LimitReached, ModelFailed
+from reflective_agents.state.errors import LimitReached, ModelFailed
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ class Memo:
         self._flight: dict[Hashable, asyncio.Future[None]] = {}
 
     async def once(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
-        """The result under a key, and whether it had been made before, or is made by another."""
+        """Return the result under a key, and whether it was there already or was made by another caller."""
         if key not in self._known:
             while (other := self._flight.get(key)) is not None:
                 await asyncio.wait([other])
@@ -39,7 +39,7 @@ class Memo:
 
 @lru_cache(maxsize=64)
 def memo_of(run_id: str) -> Memo:
-    """The memo of a run in this process; a run that is resumed elsewhere begins with an empty one."""
+    """Return the memo of a run in this process; a run that is resumed elsewhere begins with an empty one."""
     return Memo()
 
 
@@ -66,8 +66,11 @@ async def each_to_its_end(coroutines: Sequence[Awaitable[None]]) -> None:
 
 
 async def at_once(coroutines: "list[Any]") -> list[Any]:
-    """The results of several coroutines that run at once. If one raises, the others are cancelled, and have ended
-    when its exception goes on: bare, for `interrupt()` is an exception that a group of exceptions would hide."""
+    """Run several coroutines at once and return their results.
+
+    If one raises, the others are cancelled and have ended before its exception is raised. It is raised bare:
+    `interrupt()` is an exception, and an exception group would hide it.
+    """
     if len(coroutines) == 1:
         return [await coroutines[0]]
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]

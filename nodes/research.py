@@ -1,44 +1,67 @@
 """How nodes search: the engine of the run, its tool, and running what a model calls."""
 
 import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import BaseTool
+from langchain_core.tools import tool as as_tool
 
-import telemetry
-from nodes.step import Step
-from state.context import SearchContext
-from state.errors import SearchFailed
-from state.sources import SearchResult
-from tools.run import run_tool_calls
-from tools.search import Search, cached, choose_search, make_search, search_tool
+from reflective_agents import telemetry
+from reflective_agents.nodes.client_tools import calls_of_caller, results_of
+from reflective_agents.nodes.step import Step
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import SearchFailed
+from reflective_agents.state.families import SearchContext
+from reflective_agents.state.limits import sentence
+from reflective_agents.state.sources import SearchResult
+from reflective_agents.tools.run import run_tool_calls
+from reflective_agents.web_search.engines import Search, cached, choose_search, make_search, search_tool
 
 
-def engine(step: Step[Any], run_id: str) -> Search | None:
-    """The search engine of this run, whose results are kept for its duration; None if the settings say so."""
-    context: SearchContext = step.context
+def engine(step: Step[SearchContext], run_id: str) -> Search | None:
+    """Return the search engine of this run, with its results cached for the run; None if the settings turn it off."""
+    context = step.context
     kind, _ = choose_search(context.search)
     search = make_search(kind, context.corpus, timeout=context.call_timeout)
     return cached(search, run_id) if search else None
 
 
-def search_tools(step: Step[Any], run_id: str) -> list[BaseTool]:
-    """The tools that an agent of this run may call."""
+def search_tools(step: Step[SearchContext], run_id: str) -> list[BaseTool]:
+    """Return the search tools that an agent of this run may call."""
     search = engine(step, run_id)
     return [search_tool(search)] if search else []
 
 
-async def act(step: Step[Any], message: AIMessage, tools: list[BaseTool]) -> list[AnyMessage]:
-    """Run all tool calls of a message at once. Each is answered; what goes wrong is an answer too."""
+def today() -> str:
+    """Return the date with the day of the week, for prompts."""
+    return f"{datetime.now(UTC):%A, %Y-%m-%d}"
+
+
+def own_tools(given: Sequence[Any]) -> list[BaseTool]:
+    """Return the tools of a setting; a plain function becomes a tool."""
+    return [tool if isinstance(tool, BaseTool) else as_tool(tool) for tool in given]
+
+
+async def act(step: Step[Context], message: AIMessage, tools: list[BaseTool]) -> list[AnyMessage]:
+    """Run all tool calls of a message at once. Each is answered; what goes wrong is an answer too.
+
+    Those of the caller's tools wait for him, before any other is run: a node that is resumed begins anew.
+    """
     step.meter.check()
-    observations = await run_tool_calls(message, tools, timeout=min(step.context.call_timeout, step.meter.seconds_left))
+    theirs = calls_of_caller(message, tools)
+    observations = results_of(theirs)
+    ours = message.model_copy(update={"tool_calls": [call for call in message.tool_calls if call not in theirs]})
+    timeout = min(step.context.call_timeout, step.meter.seconds_left)
+    observations += await run_tool_calls(ours, tools, timeout=timeout)
     errors = sum(observation.status == "error" for observation in observations)
     step.meter.count(tool_calls=len(observations), tool_errors=errors)
     return [observation.model_copy(update={"artifact": None}) for observation in observations]
 
 
-async def find(step: Step[Any], run_id: str, queries: list[str]) -> tuple[list[SearchResult], list[str]]:
+async def find(step: Step[SearchContext], run_id: str, queries: list[str]) -> tuple[list[SearchResult], list[str]]:
     """Run several queries at once. A failing one fails alone.
 
     Returns:
@@ -58,7 +81,7 @@ async def find(step: Step[Any], run_id: str, queries: list[str]) -> tuple[list[S
                 call.note(results=len(results))
         except (SearchFailed, TimeoutError) as error:
             step.meter.count(tool_calls=1, tool_errors=1)
-            problem = str(error) or f"max_seconds={step.meter.max_seconds:g} reached"
+            problem = str(error) or sentence(step.meter.limit("max_seconds"))
             step.emit("search", query=query, results=0, error=problem)
             problems.append(f"{query}: {problem}")
             return []

@@ -2,20 +2,25 @@
 
 import textwrap
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableLambda
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 
-import telemetry
-from models.meter import Meter
-from nodes.bridge import wait_for
-from nodes.lessons import with_lessons
-from state.context import Context
-from state.errors import LimitReached, ModelFailed
-from state.run import NOTHING_SPENT, Outcome, Status
+from reflective_agents import telemetry
+from reflective_agents.models.meter import Meter
+from reflective_agents.nodes.bridge import wait_for
+from reflective_agents.nodes.lessons import with_lessons
+from reflective_agents.nodes.wording import in_words_of
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
+from reflective_agents.state.limits import Limit
+from reflective_agents.state.outcome import Outcome, Verifier, limited, stopped
+from reflective_agents.state.policy import check_caller
+from reflective_agents.state.run import NOTHING_SPENT
+from reflective_agents.state.versions import upgraded
 
 telemetry.configure()  # before the first run begins, and not in an event loop
 
@@ -23,6 +28,13 @@ C = TypeVar("C", bound=Context, covariant=True)
 Update = dict[str, Any]
 SHORT = 200
 """Characters of a text that an event tells."""
+COST: tuple[Literal["model_calls", "total_tokens", "seconds", "cost"], ...] = (
+    "model_calls",
+    "total_tokens",
+    "seconds",
+    "cost",
+)
+"""What an event tells of the usage; the money only where there is a price."""
 LISTED = 5
 """Items of a list that an event tells."""
 
@@ -38,7 +50,7 @@ class Step(Generic[C]):
     def __init__(self, context: C, state: Mapping[str, Any], write: Callable[[Any], None]) -> None:
         self.context = context
         self._before: Mapping[str, Any] = state.get("usage") or {}
-        self.meter = Meter(context, state.get("usage") or NOTHING_SPENT)
+        self.meter = Meter(context, state.get("usage") or NOTHING_SPENT, self.emit, state.get("messages") or ())
         self._write = write
         self._events: int = state.get("events") or 0
 
@@ -47,13 +59,13 @@ class Step(Generic[C]):
         now. Long texts are cut."""
         self._events += 1
         usage = self.meter.usage
-        cost = {"model_calls": usage["model_calls"], "total_tokens": usage["total_tokens"], "seconds": usage["seconds"]}
+        cost: dict[str, Any] = {name: usage[name] for name in COST if usage[name] or name != "cost"}
         telemetry.decision(event, **data, **cost)
         data = {name: _short(value) for name, value in data.items()}
         self._write({"seq": self._events, "event": event, **data, **cost})
 
     def cost(self) -> Update:
-        """The update of the counters that lie in the state: those that have changed."""
+        """Return the update of the cost: the counters that have changed."""
         spent = {name: amount for name, amount in self.meter.usage.items() if self._before.get(name) != amount}
         return {"usage": spent, "events": self._events}
 
@@ -67,9 +79,38 @@ def _short(value: Any) -> Any:
     return text if len(text) <= SHORT else textwrap.shorten(text, SHORT, placeholder=" ...")
 
 
-def stop(status: Status, reason: object) -> Update:
-    """The update that ends a run."""
-    return {"outcome": Outcome(status=status, reason=str(reason))}
+def stop(status: Literal["answered", "exhausted", "failed"], reason: str) -> Update:
+    """Return the update that ends a run: there is an answer, nothing is left to try, or there can be no answer."""
+    return {"outcome": Outcome(status=status, reason=reason)}
+
+
+def stop_solved(by: Verifier, reason: str) -> Update:
+    """Return the update that ends a run whose answer is verified."""
+    return {"outcome": Outcome(status="solved", reason=reason, verified_by=by)}
+
+
+def stop_at(limit: Limit, detail: str = "") -> Update:
+    """Return the update that ends a run at a limit; `detail` is added to the reason."""
+    return {"outcome": limited(limit, detail)}
+
+
+def stop_because(error: LimitReached | ModelFailed) -> Update:
+    """Return the update that ends a run after a limit or a failing model has stopped it."""
+    return {"outcome": stopped(error)}
+
+
+def settings_in(given: object, schema: type[C]) -> C:
+    """Return the settings that a run was given; where it was given none, those from the environment and the defaults.
+
+    Raises:
+        Misuse: if these are the settings of something else.
+    """
+    if given is None or isinstance(given, schema):
+        return given or schema.ambient()
+    raise Misuse(
+        f"the settings are a {type(given).__name__}, where {schema.__name__} is needed: give it or a plain dict as "
+        "context; a strategy inside another graph gets that graph's, unless it is called with its own"
+    )
 
 
 def node(
@@ -84,20 +125,22 @@ def node(
 
     def decorate(function: Callable[[Any, Step[C]], Awaitable[Update]]) -> RunnableLambda[Any, Update]:
         async def run(state: Mapping[str, Any]) -> Update:
+            state = upgraded(state)
             runtime = get_runtime(schema)
-            context = runtime.context or schema.ambient()
+            context = settings_in(runtime.context, schema)
             if begins:
-                step = Step(context, {}, runtime.stream_writer)
+                step = Step(context, {"messages": state.get("messages")}, runtime.stream_writer)
             else:
-                step = Step(context.resumed(state.get("settings") or {}), state, runtime.stream_writer)
+                context = context.resumed(state.get("settings") or {}).raised(state.get("raised") or {})
+                step = Step(context, state, runtime.stream_writer)
+            check_caller(step.context, schema.ambient)
             run_id = uuid4().hex if begins else state.get("run_id")
             with telemetry.step(function.__name__, run_id, state.get("strategy"), get_config()):
                 try:
-                    update = await function(state if begins else with_lessons(state), step)
-                except LimitReached as reason:
-                    update = stop("limit_reached", reason)
-                except ModelFailed as reason:
-                    update = stop("failed", reason)
+                    with in_words_of(step.context.prompts):
+                        update = await function(state if begins else with_lessons(state), step)
+                except (LimitReached, ModelFailed) as error:
+                    update = stop_because(error)
             return {**step.cost(), **update, **({"run_id": run_id} if begins else {})}
 
         def run_blocking(state: Mapping[str, Any]) -> Update:

@@ -4,36 +4,57 @@ import json
 import re
 from collections.abc import Sequence
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+TAGS = """
+    about action agent aim answer asked attempt author before candidate checked conversation critique doing draft
+    failure hint lesson map member memory observation outcome part question remark report request said seen state
+    subgoal subquestion task thought time trajectory usual verdict
+""".split()  # noqa: SIM905 - the words are easier to read
+"""All tags in which prompts hold material."""
+_LIKE_A_TAG = re.compile(rf"<(?=[\s/\u200b-\u200f\u2060\ufeff]*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+_INNER = "instructions"
+_NOT_IN_A_NAME = re.compile(r'[<>"\s]+')
 
 
 def quoted(tag: str, text: str, **attributes: object) -> str:
-    """Put text between tags that it cannot close."""
-    names = "".join(f' {name}="{value}"' for name, value in attributes.items())
-    body = re.sub(rf"</(?={tag}\b)", r"<\\/", text, flags=re.IGNORECASE)
-    return f"<{tag}{names}>\n{body}\n</{tag}>"
+    """Put text from outside between tags: it can neither close them nor pose as another part of a prompt."""
+    return around(tag, _LIKE_A_TAG.sub(r"<\\", text), **attributes)
+
+
+def around(tag: str, parts: str, **attributes: object) -> str:
+    """Put tags around what is quoted already."""
+    names = "".join(f' {name}="{_NOT_IN_A_NAME.sub(" ", str(value))}"' for name, value in attributes.items())
+    return f"<{tag}{names}>\n{parts}\n</{tag}>"
+
+
+def instructions(text: str) -> SystemMessage:
+    """Make the message that tells a worker its part. It is for the worker alone, and no part of what is requested."""
+    return SystemMessage(text, additional_kwargs={_INNER: True})
 
 
 def request_text(conversation: Sequence[BaseMessage]) -> str:
-    """The request of a conversation: its last message, preceded by the earlier turns where there are any."""
+    """Return the request of a conversation: its last message, preceded by the earlier turns if there are any."""
     *earlier, question = conversation
-    turns = [f"{message.type}: {message.text}" for message in earlier if message.text]
+    said = [message for message in earlier if message.text and not message.additional_kwargs.get(_INNER)]
+    turns = [f"{message.type}: {message.text}" for message in said]
     context = quoted("conversation", "\n".join(turns)) + "\n" if turns else ""
     return context + quoted("request", question.text)
 
 
-def steps_text(messages: Sequence[BaseMessage]) -> str:
-    """The steps of a trajectory: thoughts, actions, observations, answers, each in its tags."""
-    return "\n".join(part for message in messages for part in _parts(message))
+def steps_text(messages: Sequence[BaseMessage], *, superseded: bool = False) -> str:
+    """Show the steps of a trajectory: thoughts, actions, observations, answers, each in its tags. An answer that others
+    follow is `superseded`."""
+    return "\n".join(part for message in messages for part in _parts(message, superseded))
 
 
-def _parts(message: BaseMessage) -> list[str]:
+def _parts(message: BaseMessage, superseded: bool) -> list[str]:
     if isinstance(message, ToolMessage):
         return [quoted("observation", message.text)]
     if isinstance(message, HumanMessage):
         return [message.text]
     if not isinstance(message, AIMessage) or not message.tool_calls:
-        return [quoted("answer", message.text)]
+        return [quoted("answer", message.text, **({"superseded": "yes"} if superseded else {}))]
     thought = [quoted("thought", message.text)] if message.text else []
     calls = [f"{call['name']}({json.dumps(call['args'], ensure_ascii=False)})" for call in message.tool_calls]
     return [*thought, *(quoted("action", call) for call in calls)]

@@ -1,6 +1,5 @@
 """How every run begins and ends: one question in, one answer with its outcome out."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,20 +9,25 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
-from models.providers import choose_model, describe_model
-from nodes.chat import check_model, model_of
-from nodes.experience import keep, recall
-from nodes.lessons import Learned
-from nodes.step import C, Step, Update, node
-from state.context import Model, SearchContext
-from state.errors import EmptyQuestion, WrongThread
-from state.run import Outcome, Status
-from tools.corpus import open_corpus
-from tools.search import choose_search
+from reflective_agents.models.images import check_content
+from reflective_agents.models.providers import describe_model
+from reflective_agents.nodes.answer_form import in_form
+from reflective_agents.nodes.chat import model_of
+from reflective_agents.nodes.checks import check_settings
+from reflective_agents.nodes.experience import keep, recall
+from reflective_agents.nodes.lessons import Learned
+from reflective_agents.nodes.own_agent import name_of
+from reflective_agents.nodes.step import C, Step, Update, node
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import EmptyQuestion, WrongThread
+from reflective_agents.state.families import AgentContext
+from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome, decide
+from reflective_agents.state.secrets import redacted
+from reflective_agents.state.versions import VERSION
 
 
-async def nothing_more(_: Mapping[str, Any], __: Step[Any]) -> Update:
-    """What most strategies have to prepare at the beginning of a turn."""
+async def nothing_more(_: Mapping[str, Any], __: Step[Context]) -> Update:
+    """Prepare nothing at the beginning of a turn, as most strategies do."""
     return {}
 
 
@@ -33,7 +37,7 @@ def begin(
     prepare: Callable[[Mapping[str, Any], Step[C]], Awaitable[Update]] = nothing_more,
     **reset: Any,
 ) -> RunnableLambda[Any, Update]:
-    """The node that begins a turn: refuses misuse, and clears what an earlier question on the thread has left.
+    """Make the node that begins a turn: it refuses misuse, and clears what an earlier question has left on the thread.
 
     Args:
         strategy: Name of the graph; a thread belongs to the first one that ran on it.
@@ -47,17 +51,18 @@ def begin(
     @node(schema, begins=True)
     async def begin(state: Mapping[str, Any], step: Step[C]) -> Update:
         asked = question(state.get("messages") or [])
+        check_content(state["messages"])
         owner = state.get("strategy") or strategy
         if owner != strategy:
             raise WrongThread(
                 f"this thread belongs to {owner}, not to {strategy}: choose another thread, or run {owner}"
             )
-        models = {name: await _check_models(step, name) for name in schema.model_fields if name in _MODELS}
-        search = await _check_search(step.context)
-        step.emit("begin", strategy=strategy, **models, **search)
+        chosen = await check_settings(step, step.context)
+        step.emit("begin", strategy=strategy, **chosen)
         recalled = await recall(step, asked)
         fresh = {"answer": None, "outcome": None, "recalled": recalled, **reset}
-        update = {"strategy": strategy, "settings": step.context.given(), **fresh}
+        fresh |= {"structured_response": None} if state.get("structured_response") else {}
+        update = {"version": VERSION, "strategy": strategy, "settings": step.context.given(), **fresh}
         update |= await prepare({**state, "recalled": recalled}, step)
         if not update["recalled"] and "recalled" not in state:
             del update["recalled"]
@@ -67,15 +72,12 @@ def begin(
 
 
 def _stands(name: str, value: Any, state: Mapping[str, Any]) -> bool:
-    """Whether a channel holds a value already. One that was never written costs nothing in a checkpoint."""
+    """Tell whether a channel holds a value already. One that was never written costs nothing in a checkpoint."""
     return name in state and state[name] == (value.value if isinstance(value, Overwrite) else value)
 
 
-_MODELS = ("model", "judge_model", "critic_model", "arms")
-
-
 def question(messages: list[BaseMessage]) -> str:
-    """The question that a conversation ends with.
+    """Return the question that a conversation ends with.
 
     Raises:
         EmptyQuestion: if it ends with something else, or with nothing.
@@ -86,54 +88,42 @@ def question(messages: list[BaseMessage]) -> str:
     return text
 
 
-async def _check_models(step: Step[Any], name: str) -> str:
-    setting = getattr(step.context, name)
-    if setting is None and name != "model":
-        return "same as model"
-    return ", ".join([await _known(step, one) for one in (setting if isinstance(setting, list) else [setting])])
-
-
-async def _known(step: Step[Any], model: Model) -> str:
-    await check_model(step, model)
-    chosen, _ = choose_model(model)
-    return chosen if isinstance(chosen, str) else type(chosen).__name__
-
-
-async def _check_search(context: Any) -> Update:
-    if not isinstance(context, SearchContext):
-        return {}
-    kind, _ = choose_search(context.search)
-    if kind == "local":
-        await asyncio.to_thread(open_corpus, context.corpus)
-    return {"search": kind}
-
-
 async def end(
     state: Mapping[str, Any],
-    step: Step[Any],
+    step: Step[Context],
     answer: AIMessage | None,
     learned: Sequence[Learned] = (),
     model: BaseChatModel | None = None,
+    appraisal: Appraisal = UNCHECKED,
 ) -> Update:
-    """The update that ends a turn: the answer as the one new message, and the outcome that fits it.
+    """Return the update that ends a turn: the answer as the one new message, and the outcome that fits it.
 
-    Without an answer the outcome is `failed` with the cause and no message is added; a fault that came after an
-    answer was found leaves the answer and ends as `exhausted`. What was `learned` is kept for later runs, if the
-    settings ask for it. `model` has written the answer, if it was not the run's.
+    Without an answer the outcome is `failed` with the cause, and no message is added.
+
+    Args:
+        state: The state of the run; its outcome is what has ended it.
+        step: The node that ends the turn.
+        answer: The answer; None if there is none.
+        learned: What is kept for later runs, if the settings ask for it.
+        model: What has written the answer, if it was not the run's model.
+        appraisal: What is known of the answer; `decide` makes the status of it.
     """
-    reached = state["outcome"] or Outcome(status="exhausted", reason="nothing was left to do")
-    status: Status = reached["status"]
-    if answer is None:
-        status = "failed"
-    elif status == "failed":
-        status = "exhausted"
-    outcome = Outcome(status=status, reason=reached["reason"])
+    outcome = decide(state["outcome"], None if answer is None else answer.text, appraisal)
+    outcome["reason"] = redacted(outcome["reason"])
+    if answer is not None:
+        answer, outcome = await in_form(state, step, answer, outcome)
     await keep(step, state, learned, outcome)
     step.emit("end", **outcome)
     if answer is None:
-        return {"answer": None, "outcome": outcome}
-    answer.response_metadata = describe_model(model or model_of(step, step.context.model))
+        return {"answer": None, "outcome": outcome, "structured_response": outcome}
+    answer.response_metadata = _written_by(step, model)
     return {"messages": [answer], "answer": answer.text, "outcome": outcome}
+
+
+def _written_by(step: Step[Context], model: BaseChatModel | None) -> dict[str, str]:
+    """Describe who has written the answer: the model that is named, else the user's own agent, else the run's model."""
+    agent = step.context.agent if isinstance(step.context, AgentContext) and model is None else None
+    return {"agent": name_of(agent)} if agent else describe_model(model or model_of(step, step.context.model))
 
 
 class Ended(TypedDict):
@@ -143,7 +133,7 @@ class Ended(TypedDict):
 
 
 def unless_ended(then: str) -> RunnableLambda[Any, str]:
-    """A router to the next node, which goes to `finish` instead once something has ended the run."""
+    """Make a router to the next node, which goes to `finish` instead once something has ended the run."""
 
     def route(state: Ended) -> str:
         return "finish" if state["outcome"] else then

@@ -9,10 +9,9 @@ other way to hand over, would do so one at a time and leave their calls in the m
 the settings has no node of its own to go to, so it is a `Send` to the one node in which all workers work.
 """
 
-import asyncio
 import textwrap
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from langchain_core.messages import AnyMessage
 from langchain_core.runnables import Runnable, RunnableLambda
@@ -20,33 +19,46 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 from typing_extensions import TypedDict
 
-from models.calls import estimate_tokens
-from models.meter import Meter
-from nodes.bridge import wait_for
-from nodes.chat import check_model
-from nodes.step import C, Step, Update, node, stop
-from state.context import Context, SearchContext
-from state.cooperation import SETTINGS, Allowance, Assignment, Report
-from state.errors import LimitReached
-from tools.corpus import open_corpus
-from tools.search import choose_search
+from reflective_agents.models.calls import estimate_tokens
+from reflective_agents.models.images import with_images
+from reflective_agents.models.language import language_of
+from reflective_agents.models.meter import Meter
+from reflective_agents.nodes.bridge import wait_for
+from reflective_agents.nodes.chat import price_of_call
+from reflective_agents.nodes.checks import check_settings
+from reflective_agents.nodes.own_agent import ask_agent, name_of
+from reflective_agents.nodes.references import on_its_own
+from reflective_agents.nodes.step import C, Step, Update, node, settings_in, stop_because
+from reflective_agents.nodes.wording import in_words_of
+from reflective_agents.state.context import Context
+from reflective_agents.state.cooperation import Allowance, Assignment, Report
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.families import SearchContext
+from reflective_agents.state.limits import NANO
+from reflective_agents.state.outcome import Outcome, decide, stopped
+from reflective_agents.state.policy import check_caller
+from reflective_agents.state.run import NOTHING_SPENT
+from reflective_agents.state.settings import settings_of
 
+W = TypeVar("W", bound=Context)
 LEAST_CALLS = 3
 """Calls that each of several workers needs at least: to act, to answer, one to spare. Alone it makes do with less."""
 BRIEF = 100
 """Characters that an event tells of one of several texts."""
-TRAVELLING = {*SearchContext.model_fields, "tools"} - {"experience"}
+TRAVELLING = {*SearchContext.model_fields, "tools", "client_tools"} - {"experience", "answer_schema"}
 """Settings that a worker takes over from the run, unless it has its own. What earlier runs have learned, the run itself
 looks up."""
 
 
 class Task(TypedDict):
-    """Work to be handed over: its number in the run, the worker's name, what it is told, and that as messages."""
+    """Work to be handed over: its number in the run, the worker's name, what it is told, and that as messages; and the
+    addresses of the sources that these name."""
 
     number: int
     name: str
     task: str
     messages: list[AnyMessage]
+    sources: list[str]
 
 
 def hands_over(
@@ -77,8 +89,10 @@ def branch(
 
     def decorate(function: Callable[[Assignment, C], Awaitable[Report]]) -> RunnableLambda[Assignment, Update]:
         async def work(sent: Assignment) -> Update:
-            context = (get_runtime(schema).context or schema.ambient()).resumed(sent["settings"])
-            return {"reports": [await function(sent, context)]}
+            context = settings_in(get_runtime(schema).context, schema).resumed(sent["settings"])
+            check_caller(context, context.ambient)
+            with in_words_of(context.prompts):
+                return {"reports": [await function(sent, context)]}
 
         return RunnableLambda(lambda sent: wait_for(work(sent)), afunc=work, name=function.__name__)
 
@@ -86,9 +100,9 @@ def branch(
 
 
 def hand_over(
-    state: Mapping[str, Any], step: Step[Any], to: str, tasks: Sequence[Task], *, keep: int, answered: bool
+    state: Mapping[str, Any], step: Step[Context], to: str, tasks: Sequence[Task], *, keep: int, answered: bool
 ) -> Update:
-    """The update that sends tasks to workers, as many at once as the limits leave room for, in their order.
+    """Return the update that sends tasks to workers, in order, as many at once as the limits leave room for.
 
     Args:
         state: The state of the run.
@@ -101,24 +115,27 @@ def hand_over(
     Returns:
         `goto` with what is sent; the outcome, if there is no room for even one worker.
     """
+    tasks = [Task(**{**task, "messages": with_images(task["messages"], state["messages"])}) for task in tasks]
+    settings = {**state["settings"]}
+    if language := step.context.language or language_of(step.meter.question):
+        settings["language"] = language  # a worker's task may be put in another one
     least = [estimate_tokens(task["messages"], {}) + step.context.max_answer_tokens for task in tasks]
     ended: Update = {}
     for calls_kept, tokens_kept in ((1, keep),) if answered else ((1, keep), (0, 0)):
         try:
             allowances = _shares(step, least, calls_kept, tokens_kept)
-        except LimitReached as reason:
-            ended = stop("limit_reached", reason)
+        except LimitReached as reached:
+            ended = stop_because(reached)
         else:
             shared = zip(tasks, allowances, strict=False)
-            return {
-                "goto": [Send(to, Assignment(**task, allowance=a, settings=state["settings"])) for task, a in shared]
-            }
+            return {"goto": [Send(to, Assignment(**task, allowance=a, settings=settings)) for task, a in shared]}
     return ended
 
 
-def _shares(step: Step[Any], least: Sequence[int], calls_kept: int, tokens_kept: int) -> list[Allowance]:
-    """What each of as many workers as possible may spend: equal parts of what is left, but at least `LEAST_CALLS` calls
-    and `least` tokens each.
+def _shares(step: Step[Context], least: Sequence[int], calls_kept: int, tokens_kept: int) -> list[Allowance]:
+    """Share out what is left among as many workers as possible.
+
+    The shares are equal, and at least `LEAST_CALLS` calls and `least` tokens each.
 
     Raises:
         LimitReached: if there is no room for even one.
@@ -127,26 +144,36 @@ def _shares(step: Step[Any], least: Sequence[int], calls_kept: int, tokens_kept:
     context, spent = step.context, step.meter.usage["total_tokens"]
     calls, tokens = step.meter.calls_left - calls_kept, context.max_total_tokens - spent - tokens_kept
     if calls < 1:
-        raise LimitReached(
-            f"max_model_calls={context.max_model_calls} reached, but for the call that is kept for what follows"
-        )
+        raise LimitReached(step.meter.limit("max_model_calls", needed=1 + calls_kept))
     if tokens < least[0]:
-        raise LimitReached(
-            f"max_total_tokens={context.max_total_tokens} reached "
-            f"(total_tokens={spent}, the next call may need {least[0] + tokens_kept} together with what follows it)"
-        )
+        raise LimitReached(step.meter.limit("max_total_tokens", least[0] + tokens_kept))
     width = min(len(least), max(calls // LEAST_CALLS, 1))
     while width > 1 and tokens // width < max(least[:width]):
         width -= 1
-    seconds = max(step.meter.seconds_left, 0.001)
+    money = _money(step, least[0], tokens_kept)
+    while width > 1 and money is not None and money // width < price_of_call(step, max(least[:width])):
+        width -= 1
+    shared: dict[str, Any] = {"max_seconds": max(step.meter.seconds_left, 0.001), "max_total_tokens": tokens // width}
+    if money is not None:
+        shared["max_cost"] = money // width / NANO
     return [
-        Allowance(
-            max_model_calls=calls // width + (place < calls % width),
-            max_total_tokens=tokens // width,
-            max_seconds=seconds,
-        )
+        Allowance(max_model_calls=calls // width + (place < calls % width), **shared)  # type: ignore[typeddict-item]
         for place in range(width)
     ]
+
+
+def _money(step: Step[Context], least: int, tokens_kept: int) -> int | None:
+    """Return the nano-dollars that workers may share, which leave enough for a call of `tokens_kept`; None if any.
+
+    Raises:
+        LimitReached: if they are not enough for a call of `least` tokens.
+    """
+    if (left := step.meter.nano_left) is None:
+        return None
+    kept, needed = price_of_call(step, tokens_kept), price_of_call(step, least)
+    if left - kept < max(needed, 1):
+        raise LimitReached(step.meter.limit("max_cost", (needed + kept) / NANO))
+    return left - kept
 
 
 async def employ(
@@ -161,65 +188,100 @@ async def employ(
         context: The settings of the run.
         own: Settings of the worker, which take the place of those of the run.
     """
-    result = await graph.ainvoke(
-        {"messages": sent["messages"]}, context=settings_for(strategy, context, own, sent["allowance"])
-    )
-    return Report(
+    settings = settings_for(settings_of(strategy), context, own, sent["allowance"])
+    result = await graph.ainvoke({"messages": sent["messages"]}, context=settings)
+    outcome, answer = result["outcome"], result["answer"]
+    searched = result["usage"]["tool_calls"] > 0
+    settled = None if answer is None else on_its_own(answer, sent.get("sources", ()), searched=searched)
+    report = Report(
         number=sent["number"],
         name=sent["name"],
         strategy=strategy,
         task=sent["task"],
-        answer=result["answer"],
-        said=result["messages"][-1].id if result["answer"] is not None else None,
-        status=result["outcome"]["status"],
-        reason=result["outcome"]["reason"],
+        answer=settled.text if settled else None,
+        said=result["messages"][-1].id if settled and settled.text == answer else None,
+        status=outcome["status"],
+        reason=outcome["reason"],
         usage=result["usage"],
     )
+    if settled and settled.wrong:
+        report["unfounded"] = settled.wrong
+    return {**report, "limit": outcome["limit"]} if "limit" in outcome else report
+
+
+async def engage(agent: Any, sent: Assignment, context: Context) -> Report:
+    """Let an agent of the user's own work on what was sent, within its allowance.
+
+    Args:
+        agent: The agent.
+        sent: The work.
+        context: The settings of the run.
+    """
+    allowed = context.model_copy(update={**sent["allowance"], "answer_schema": None})
+    meter = Meter(allowed, NOTHING_SPENT, conversation=sent["messages"])
+    answer, ended = None, Outcome(status="answered", reason="the agent has answered")
+    try:
+        said = (await ask_agent(agent, sent["messages"], meter)).answer
+        answer = on_its_own(said, sent.get("sources", ()), searched=True).text
+    except (LimitReached, ModelFailed) as error:
+        ended = stopped(error)
+    outcome = decide(ended, answer)
+    report = Report(
+        number=sent["number"],
+        name=sent["name"],
+        strategy=name_of(agent),
+        task=sent["task"],
+        answer=answer,
+        said=None,
+        status=outcome["status"],
+        reason=outcome["reason"],
+        usage=meter.usage,
+    )
+    return {**report, "limit": outcome["limit"]} if "limit" in outcome else report
 
 
 def settings_for(
-    strategy: str, context: Context, own: Mapping[str, Any] | None = None, allowance: Allowance | None = None
-) -> Context:
-    """The settings of a worker: those of the run that travel, its own, and its allowance as the limits.
+    schema: type[W],
+    context: Context,
+    own: Mapping[str, Any] | None = None,
+    allowance: Allowance | None = None,
+    travelling: Collection[str] = TRAVELLING,
+) -> W:
+    """Return the settings of a worker: those inherited from the run, its own, and its allowance as the limits.
 
     A limit among its own holds if it is the lower one.
     """
-    schema = SETTINGS[strategy]
-    travelling = TRAVELLING & schema.model_fields.keys() & type(context).model_fields.keys()
-    settings = {name: getattr(context, name) for name in travelling} | dict(own or {})
-    limits = {name: min(settings[name], most) for name, most in (allowance or {}).items()}
+    shared = schema.model_fields.keys() & type(context).model_fields.keys() & set(travelling)
+    settings = {name: getattr(context, name) for name in shared} | dict(own or {})
+    allowed: dict[str, Any] = {**(allowance or {})}
+    limits = {name: min(settings.get(name) or most, most) for name, most in allowed.items()}
     return schema.model_validate(settings | limits)
 
 
-async def check_worker(step: Step[Any], strategy: str, own: Mapping[str, Any] | None = None) -> None:
+async def check_worker(step: Step[Context], strategy: str, own: Mapping[str, Any] | None = None) -> None:
     """Refuse at the beginning of a run what a worker could not work with.
 
     Raises:
-        Misuse: if a model of its settings does not exist, or its corpus.
+        Misuse: as `check_settings`.
     """
-    context = settings_for(strategy, step.context, own)
-    for name in ("model", "judge_model", "critic_model"):
-        if (model := getattr(context, name, None)) is not None:
-            await check_model(step, model)
-    if isinstance(context, SearchContext) and choose_search(context.search)[0] == "local":
-        await asyncio.to_thread(open_corpus, context.corpus)
+    context = settings_for(settings_of(strategy), step.context, own)
+    check_caller(context, context.ambient)
+    await check_settings(step, context)
 
 
-def charge(step: Step[Any], reports: Sequence[Report]) -> None:
+def charge(step: Step[Context], reports: Sequence[Report]) -> None:
     """Charge the run with what workers have spent; as they worked at once, the time of the slowest has passed."""
     for report in reports:
         step.meter.add(report["usage"])
-    spent = step.meter.usage
-    seconds = spent["seconds"] + max((report["usage"]["seconds"] for report in reports), default=0.0)
-    step.meter = Meter(step.context, {**spent, "seconds": seconds})
+    step.meter.pass_time(max((report["usage"]["seconds"] for report in reports), default=0.0))
 
 
 def failure(report: Report) -> str:
-    """Why a worker has failed; a limit that it quotes is one of its share."""
-    share = "its share of the limits was too small: " if report["reason"].startswith("max_") else ""
+    """Return why a worker has failed; a limit that it names is one of its share."""
+    share = "its share of the limits was too small: " if "limit" in report else ""
     return share + report["reason"]
 
 
 def brief(text: str) -> str:
-    """The beginning of a text that an event tells beside others."""
+    """Shorten a text for an event that reports it beside others."""
     return textwrap.shorten(text, BRIEF, placeholder=" ...")

@@ -5,6 +5,7 @@ The notebooks import it as `views`, because a kernel starts in the folder of its
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from textwrap import shorten, wrap
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -13,14 +14,15 @@ from langgraph.graph.state import CompiledStateGraph
 from matplotlib.axes import Axes
 from matplotlib.text import Text
 
-from state.tree import Stats, Tree, TreeNode
+from reflective_agents.state.tree import Stats, Tree, TreeNode
+from reflective_agents.tree_search.report import does
 
 INK = "0.35"
 """A grey for lines that are not to stand out."""
 
 
 class Table:
-    """Rows as a table, with a column for each key that occurs.
+    """Rows as a table, with a column for each key that occurs but seconds, which are those of one machine.
 
     What stands in the cells is shown as text, never read as markup, because much of it is a model's.
     """
@@ -29,7 +31,7 @@ class Table:
         self.rows = rows
 
     def _repr_html_(self) -> str:
-        columns = list(dict.fromkeys(key for row in self.rows for key in row))
+        columns = list(dict.fromkeys(key for row in self.rows for key in row if key != "seconds"))
         head = "".join(f"<th style='text-align: left'>{escape(column)}</th>" for column in columns)
         body = "".join(f"<tr>{''.join(_cell(row.get(column)) for column in columns)}</tr>" for row in self.rows)
         # The class tells Jupyter to leave dollar signs alone.
@@ -40,6 +42,56 @@ def _cell(value: Any) -> str:
     text = "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
     style = "text-align: left; vertical-align: top; white-space: pre-wrap; max-width: 40em"
     return f"<td style='{style}'>{escape(text)}</td>"
+
+
+WHO = ("id", "node", "agent", "number", "round", "trial", "index", "user")
+"""Fields by which an event says whom or what it is about."""
+APART = ("seq", "event", "score", "seconds", "model_calls", "total_tokens")
+"""Fields of an event that have a column of their own, or differ from run to run."""
+ELSEWHERE = ("parent_id", "depth", "expansions", "terms", "stats", "calls", "tokens", "limit")
+"""Fields that the tables and pictures of the tree show better."""
+
+NOTHING = ("None", "False", "", "[]", "{}", "same as model")
+"""Values that tell nothing; a zero does."""
+
+
+def events_table(events: Sequence[Mapping[str, Any]], width: int = 110) -> Table:
+    """Make a table with one line an event: whom it is about, what happened, the score, and the cost of the run so far.
+
+    Args:
+        events: The progress events of a run.
+        width: The most characters of what happened.
+    """
+    rows = [_event_row(event, width) for event in events]
+    used = [column for column in rows[0] if any(row[column] is not None for row in rows)] if rows else []
+    return Table([{column: row[column] for column in used} for row in rows])
+
+
+def _event_row(event: Mapping[str, Any], width: int) -> dict[str, Any]:
+    who = next((key for key in WHO if key in event), "")
+    score = event.get("score")
+    return {
+        "event": event["event"],
+        "of": event.get(who),
+        "what happened": shorten("; ".join(_told(event, who)), width, placeholder=" …"),
+        "score": None if score is None else round(score, 2),
+        "calls": event["model_calls"],
+        "tokens": event["total_tokens"],
+    }
+
+
+def _told(event: Mapping[str, Any], who: str) -> Iterable[str]:
+    """Say what else an event tells: longer texts as they are, anything short by its name."""
+    for key, value in event.items():
+        if (
+            key in (who, *APART, *ELSEWHERE)
+            or value is None
+            or value is False
+            or value in ("", [], {}, "same as model")
+        ):
+            continue
+        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        yield key if value is True else text if " " in text or key == "kind" else f"{key} {text}"
 
 
 def draw_graph(graph: CompiledStateGraph[Any, Any, Any, Any]) -> None:
@@ -76,7 +128,7 @@ def _draw_edge(axes: Axes, source: Text, target: Text, line: str) -> None:
 
 
 def draw_tree(tree: Tree, stats: Stats, best: Iterable[TreeNode] = ()) -> None:
-    """Draw a search tree from left to right, each node with its id, score and visits N.
+    """Draw a search tree from left to right, each node with its id, score, visits N, and what it did.
 
     Args:
         tree: The nodes.
@@ -86,19 +138,27 @@ def draw_tree(tree: Tree, stats: Stats, best: Iterable[TreeNode] = ()) -> None:
     rows = _rows(tree)
     bold = {node["id"] for node in best}
     depths = 1 + max(node["depth"] for node in tree.values())
-    _, axes = plt.subplots(figsize=(2.6 * depths, 0.6 * max(rows.values()) + 1.6))
+    _, axes = plt.subplots(figsize=(2.9 * depths, 0.85 * max(rows.values()) + 1.6))
     for node in tree.values():
         if node["parent_id"] is not None:
             ends = [node["depth"] - 1, node["depth"]], [rows[node["parent_id"]], rows[node["id"]]]
             axes.plot(*ends, color="black" if node["id"] in bold else INK, linewidth=3.5 if node["id"] in bold else 0.8)
     for node_id, node in tree.items():
-        text = f"{node_id}{'  solved' if node['solved'] else ''}\n{_score(node)}   N {stats[node_id]['visits']}"
         weight = "bold" if node_id in bold else "normal"
-        axes.text(node["depth"], rows[node_id], text, fontweight=weight, fontsize=9, **_box(node["kind"]))
+        text = _node_text(node, stats[node_id]["visits"])
+        axes.text(node["depth"], rows[node_id], text, fontweight=weight, fontsize=8, **_box(node["kind"]))
     axes.set(xlim=(-0.5, depths - 0.5), ylim=(max(rows.values()) + 0.6, -0.6))
     axes.axis("off")
     axes.set_title("square: acts, round: answers, bold: the best trajectory", fontsize=10)
     plt.show()
+
+
+def _node_text(node: TreeNode, visits: int) -> str:
+    """What stands in a node's box: what it did, in two lines of a few words, below its figures."""
+    figures = f"{node['id']}  {_score(node)}  N {visits}{'  solved' if node['solved'] else ''}"
+    # A dollar sign would begin a formula.
+    did = wrap(does(node).replace("$", r"\$"), 30, max_lines=2, placeholder=" …")
+    return "\n".join([figures, *did])
 
 
 def _rows(tree: Tree) -> dict[str, float]:
@@ -120,7 +180,7 @@ def _rows(tree: Tree) -> dict[str, float]:
 
 
 def _score(node: TreeNode) -> str:
-    return "not judged" if node["score"] is None else f"score {node['score']:.2f}"
+    return "not judged" if node["score"] is None else f"{node['score']:.2f}"
 
 
 def _box(kind: str) -> dict[str, Any]:

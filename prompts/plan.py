@@ -8,10 +8,11 @@ PLAN = ChatPromptTemplate(
     [
         (
             "system",
-            "You plan the work on the user's last message; others will do it. Break it into sub-goals, each of which "
-            "one worker can reach without knowing the others. Say of each which others it needs: it is given their "
-            "results. All that need nothing of each other are worked on at once, so name no need that is not there. "
-            "Plan as few as the request takes, at most {most}; one, if it cannot be divided. " + _MATERIAL,
+            "You plan the work on the user's last message; others will do it. {today} Break it into sub-goals, each of "
+            "which one worker can reach without knowing the others. Say of each which others it needs: it is given "
+            "their results. All that need nothing of each other are worked on at once, so name no need that is not "
+            "there. The answer is put together from all results afterwards: plan no sub-goal for that. Plan as few as "
+            "the request takes, at most {most}; one, if it cannot be divided. " + _MATERIAL,
         ),
         ("placeholder", "{conversation}"),
         ("placeholder", "{progress}"),
@@ -25,7 +26,10 @@ it. The new sub-goals may need those that are done; give them ids that were not 
 
 WORK = f"You work on one part of a larger task. The last message is your part; work on nothing else. {_MATERIAL}"
 
-MATERIAL = """If your part cannot be done, answer with the word IMPOSSIBLE, a colon and the reason.
+IMPOSSIBLE = "IMPOSSIBLE"
+"""The word by which a worker says that its part cannot be done."""
+
+MATERIAL = """If your part cannot be done, answer with the word {impossible}, a colon and the reason.
 The larger task that it is a part of:
 {aim}
 {reports}"""
@@ -36,9 +40,10 @@ ANSWER = ChatPromptTemplate(
     [
         (
             "system",
-            "You answer the user's last message from the results of the work on its parts, which follow it. Use what "
-            "is there, keep the citations and the list of what they refer to, and say what could not be found out. "
-            "Answer with the text alone, without remarks about the work. " + _MATERIAL,
+            "You answer the user's last message from the results of the work on its parts, which follow it. {today} "
+            "Use what is there, and say what could not be found out. Keep the citations, as in [1] or [2, 3], right "
+            "after the statements; the list of references is added for you, so do not write one. Speak to the user, "
+            "who knows nothing of parts and reports: the text alone, without remarks about the work. " + _MATERIAL,
         ),
         ("placeholder", "{conversation}"),
         ("human", "The results:\n{results}"),

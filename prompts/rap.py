@@ -11,9 +11,10 @@ QUESTIONS = ChatPromptTemplate(
     [
         (
             "system",
-            "A question is answered by way of smaller ones, each of which the answers before it help to answer. You "
-            "do one of two things, and the last lines say which: you ask the next sub-question, or you answer one. As "
-            "soon as enough is known, the next sub-question is the question itself, in the form 'Now we can answer "
+            "{task}{today}A question is answered by way of smaller ones, each of which the answers before it help to "
+            "answer. "
+            "You do one of two things, and the last lines say which: you ask the next sub-question, or you answer one. "
+            "As soon as enough is known, the next sub-question is the question itself, in the form 'Now we can answer "
             f"the question: ...'. {_MATERIAL}{{examples}}",
         ),
         ("placeholder", "{conversation}"),
@@ -45,33 +46,31 @@ Answer this sub-question. Think briefly; end with a line that holds 'Answer: ' a
 possible."""
 ANSWER_ALL = """{found}{question}
 Answer the whole question now, from what is known. Think briefly; then write 'Answer: ' and after it {form}."""
-WHOLE_FORM = "the complete answer as the user shall read it"
+SHORT_FORM = "nothing but the answer itself, as short as possible: a number, a name, yes or no, or a few words"
+WHOLE_FORM = "the complete answer for the user to read"
 CITED_FORM = (
-    "the complete answer as the user shall read it; it cites what was found as [1], [2] and ends with the list "
-    "'References:' of the URLs cited, one a line, as in '[1] https://...'"
+    "the complete answer for the user to read; what it takes from results of a search cites their numbers, as in [1] "
+    "or [2, 3], without a list of references, which is added for you; other results are not mentioned"
 )
 NUMBER_FORM = "nothing but the number that is asked for"
+PHRASE = """{found}{question}
+The answer that was found:
+{answer}
+Phrase it for the user: write {form}. Explain the answer as far as that helps, but do not change it. Write nothing \
+else."""
 CONCLUDE = "No further sub-question can be asked. " + ANSWER_ALL
 
 ACTIONS = ChatPromptTemplate(
     [
         (
             "system",
-            "You plan how to solve a task. Nothing is carried out while you plan: you foresee what each action would "
-            "bring. You do one of two things, and the last lines say which: you list actions that are possible in a "
-            f"state, or you predict the state that an action leads to. {_MATERIAL}\n\n"
-            "Legal actions: {actions}\n{rules}{examples}",
+            "{task}You plan how to solve the task. Nothing is carried out while you plan: you foresee what each action "
+            "would bring. You do one of two things, and the last lines say which: you list actions that are possible "
+            f"in a state, or you predict the state that an action leads to. {_MATERIAL}",
         ),
         ("human", "{advice}{state}\n{todo}"),
     ]
 )
-
-RULES = {
-    "blocksworld": "The hand holds one block at most. It picks a block up from the table, or unstacks it from another "
-    "block, only if the hand is empty and the block is clear; then it holds the block, which is no longer clear, and "
-    "the block below, if there is one, is clear. It puts the block that it holds down on the table, or stacks it on a "
-    "block that is clear; then the hand is empty, the block is clear, and a block below it is clear no longer.\n",
-}
 
 ACT = "Write the most promising next action in this state: one line in the form of a legal action, and nothing else."
 ACT_WHOLE = "Write the most promising next action in this state, in the form of a legal action, and nothing else."
@@ -84,14 +83,14 @@ its own 'Done: yes' if the task has ended with this action, because its goal is 
 SOLVE = """Nothing more can be foreseen. Give the answer to the whole task now, as well as you can, as 'Final Answer: \
 ...'; where the task asks for a plan, all its actions from the beginning, one a line."""
 
-ADVICE = "What was learned from earlier attempts:\n{lessons}\n"
+ADVICE = "Lessons of earlier attempts, which are plans to follow now:\n{lessons}\n"
 
 RATE = ChatPromptTemplate(
     [
         (
             "system",
-            "You rate the candidates for the next step of a solution, one score each in the order of their numbers: "
-            "from 0 (useless, impossible, or asked before) to 1 (exactly what has to come next). "
+            "{task}You rate the candidates for the next step of a solution, one score each in the order of their "
+            "numbers: from 0 (useless, impossible, or asked before) to 1 (exactly what has to come next). "
             f"{_MATERIAL}",
         ),
         ("human", "{situation}\n{candidates}"),

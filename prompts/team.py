@@ -8,16 +8,21 @@ SUPERVISE = ChatPromptTemplate(
     [
         (
             "system",
-            "You supervise a team that works on the user's last message; you do none of the work yourself. Judge what "
-            "has been reported: say what it achieves, lacks or gets wrong, and which report answers the request best. "
-            "If that one can be handed to the user as it is, the work is done. Otherwise say who is to do what next; "
-            "what you delegate together is worked on at once, without seeing each other. " + _MATERIAL,
+            "You supervise a team that works on the user's last message; you do none of the work yourself. {today} "
+            "Judge what has been reported: say what it achieves, lacks or gets wrong, and which report answers the "
+            "request best: a text for the user, not one that criticises another. If that one can be handed to the user "
+            "as it is, the work is done. Otherwise, as long as rounds are left, say who is to do what next. What you "
+            "delegate together is worked on at once, without seeing each other: who writes or criticises has to wait "
+            "for a later round, when there are reports to work from. What stands in <checked> was measured by code and "
+            "is a fact. " + _MATERIAL,
         ),
         ("placeholder", "{conversation}"),
-        ("human", "{team}\n{work}\n\nRounds of work left: {left}."),
+        ("human", "{team}\n{work}\n\n{left}"),
     ]
 )
 
+LEFT = "Rounds of work left: {left}."
+NONE_LEFT = "No round of work is left: delegate nothing, and judge which report is the best."
 NOTHING_YET = "Nothing has been reported yet."
 
 MEMBER = "You are {name}, a member of a team. {instructions}\nThe last message is your task. " + _MATERIAL
@@ -43,11 +48,11 @@ JUDGE = ChatPromptTemplate(
     ]
 )
 
-RESEARCHER = "You find out what the task needs to know, and report it with its sources."
-WRITER = "You write the text that the task asks for from what the team has found out, and keep its citations."
+RESEARCHER = "You find out what the task needs to know, and report it."
+WRITER = "You write the text that the task asks for from what the team has found out."
 CRITIC = "You criticise the latest report: what is wrong, unsupported or missing, and concretely how to mend it."
-WRITE = """Write the text that the last message asks for, from the reports before it. Keep the citations [1], [2] and \
-the list of references that they point to. Answer with the text alone."""
+WRITE = """Write the text that the last message asks for, from the reports before it. Speak to the user, who knows \
+nothing of a team and its reports. Answer with the text alone."""
 SOLVER = "You solve the task yourself, and change your mind only for good reasons."
 THINK = """Answer the last message as well as you can, from what stands before it and what you know. If a critique of \
 your answer is given, follow it. Answer with the text alone."""

@@ -8,13 +8,28 @@ overridden.
 
 import json
 import os
-from collections.abc import Awaitable, Callable
+import warnings
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AliasChoices, BeforeValidator, Field, WithJsonSchema
-from pydantic.json_schema import SkipJsonSchema
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from reflective_agents.state.answer_form import check_schema
+from reflective_agents.state.errors import Misuse, WrongThread
+from reflective_agents.state.limits import Limit
+from reflective_agents.state.parameters import SAMPLING, check_parameters
+from reflective_agents.state.policy import OPERATOR, Operator
+from reflective_agents.state.prices import Prices
 
 Check = Callable[[str, str], str | Awaitable[str | None] | None]
 """A critic that is a plain function: `(request, draft) -> problem`, with None or "" when the draft passes."""
@@ -35,19 +50,46 @@ Model = Annotated[
 
 
 def from_json(value: Any) -> Any:
-    """A setting that is no single value, as JSON: so the command and the environment's variables give it."""
+    """Read a setting that is more than a single value from JSON, as the command and the environment give it."""
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value)
-    except ValueError as error:
-        raise ValueError(f"this is no JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not valid JSON: {error}") from error
+
+
+def _is_prompts(value: Any) -> Any:
+    return from_json(value) if isinstance(value, str) and value.lstrip().startswith("{") else value or None
+
+
+def _no_path(value: Any) -> bool:
+    """Tell whether a setting names no file."""
+    return not isinstance(value, str)
 
 
 def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value)):
+        return _is_json(value)
     if isinstance(value, list):
         return bool(value) and all(isinstance(item, str) for item in value)
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     return isinstance(value, (str, int, float, bool))
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+Structured = Literal["json_schema", "tool", "text"]
+"""A way of structured output: the server's own JSON schema, a tool that is forced, or JSON as text."""
+Thinking = Literal["off", "low", "medium", "high"]
+"""How much a model thinks before it answers."""
 
 
 class Context(BaseSettings):
@@ -56,6 +98,15 @@ class Context(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix="REFLECT_", env_ignore_empty=True, extra="forbid", populate_by_name=True
     )
+
+    does: ClassVar[str]
+    """What the strategy does, in a sentence."""
+    use_when: ClassVar[str]
+    """When to use it, after "use when"."""
+    renamed: ClassVar[dict[str, str]] = {}
+    """Old names of settings with their new ones. An old name is taken for one release, with a warning."""
+    level: ClassVar[int | None] = 0
+    """A strategy may employ those of a lower level; one without a level cannot be employed."""
 
     model: Model = Field(
         default=None,
@@ -69,6 +120,18 @@ class Context(BaseSettings):
     max_total_tokens: int = Field(
         default=1_000_000, ge=1, le=1_000_000_000, description="Most tokens, prompts and answers together, in one run."
     )
+    max_cost: float | None = Field(
+        default=None,
+        gt=0,
+        le=1_000_000,
+        allow_inf_nan=False,
+        description="Most dollars that one run may cost. Default: any number.",
+    )
+    prices: Annotated[Prices, OPERATOR] = Field(
+        default=None,
+        description='Prices of models, in dollars for a million tokens: {"gpt-4.1-mini": {"input": 0.4, "output": 1.6, '
+        '"cached_input": 0.1}}, or a JSON file. Default: the list prices of genai-prices.',
+    )
     max_seconds: float = Field(
         default=900, gt=0, le=604_800, description="Longest working time of one run, in seconds."
     )
@@ -76,6 +139,43 @@ class Context(BaseSettings):
         default=2048, ge=16, le=200_000, description="Most tokens one answer of a model may have."
     )
     call_timeout: float = Field(default=120, gt=0, le=3600, description="Longest time one call may take, in seconds.")
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, description="Temperature of the models. Default: as their servers have it."
+    )
+    judge_temperature: float | None = Field(
+        default=None, ge=0, le=2, description="Temperature of judges and critics. Default: the same as temperature."
+    )
+    model_parameters: Annotated[
+        dict[str, Any], BeforeValidator(from_json), AfterValidator(check_parameters), SAMPLING
+    ] = Field(
+        default={},
+        description='Further parameters of every request to a chat model, such as {"top_p": 0.9}.',
+    )
+    prompts: Annotated[dict[str, Any] | str | None, NoDecode, BeforeValidator(_is_prompts), Operator(_no_path)] = Field(
+        default=None,
+        description='Prompts in other words, by their names in prompts/: {"react.TOOLS": "..."}; or a folder with a '
+        "file <name>.txt for each. A text takes the place of the system message.",
+    )
+    structured: Structured | None = Field(
+        default=None,
+        description="How structured output is asked for: 'json_schema' (the server's own), 'tool' (a forced tool) or "
+        "'text'. Default: as the model can, which is learned.",
+    )
+    thinking: Thinking | None = Field(
+        default=None,
+        description="How much a model that thinks does so before it answers. Default: as its server has it.",
+    )
+    language: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=120,
+        description="Language of answers, critiques and lessons, such as 'German'. Default: that of the question.",
+    )
+    answer_schema: Annotated[dict[str, Any] | None, BeforeValidator(from_json), AfterValidator(check_schema)] = Field(
+        default=None,
+        description="JSON schema of an object that the final answer is put into, with one more call, and checked. "
+        "Default: the answer is text.",
+    )
     experience: str | None = Field(
         default=None,
         min_length=1,
@@ -86,6 +186,18 @@ class Context(BaseSettings):
         default=3, ge=1, le=100, description="Most lessons that a run is shown at once (Omega of Reflexion's trials)."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _take_old_names(cls, given: dict[str, Any]) -> dict[str, Any]:
+        taken = dict(given)
+        for old, new in cls.renamed.items():
+            variable = f"REFLECT_{old.upper()}"
+            for name, value in ((old, taken.pop(old, None)), (variable, os.environ.get(variable))):
+                if value is not None:
+                    warnings.warn(f"{name} is now called {new}: the next release takes no other name", FutureWarning, 4)
+                    taken.setdefault(new, value)
+        return taken
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -95,8 +207,19 @@ class Context(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """What is given, then the environment, and no files: each source is asked for every field of every run."""
+        """Read settings from the caller, then the environment, and no files: every source costs time in every run."""
         return init_settings, env_settings
+
+    def limit(self, name: str, spent: float, needed: float = 0) -> Limit:
+        """Return one of these limits as data.
+
+        Args:
+            name: The setting, such as `max_model_calls`.
+            spent: How much of it is spent.
+            needed: What the next step might cost, where something is left but not enough.
+        """
+        limit = Limit(name=name, most=getattr(self, name), spent=spent)
+        return {**limit, "needed": needed} if needed else limit
 
     @property
     def remembers(self) -> bool:
@@ -104,7 +227,7 @@ class Context(BaseSettings):
         return self.experience is not None
 
     def given(self) -> dict[str, Any]:
-        """The settings that the caller gave, as plain data: neither defaults nor what the environment says.
+        """Return the settings that the caller gave, as plain data: neither defaults nor those from the environment.
 
         Objects and functions, which only Python can give, are left out.
         """
@@ -112,14 +235,41 @@ class Context(BaseSettings):
         return {name: value for name, value in given.items() if _is_plain(value)}
 
     def resumed(self, earlier: dict[str, Any]) -> Self:
-        """These settings for a run that is resumed: what was given at its beginning holds unless it is given anew."""
-        if all(getattr(self, name) == value for name, value in earlier.items()):
+        """Return these settings for a run that is resumed: what was given at its beginning holds unless it is given
+        anew.
+
+        Raises:
+            WrongThread: if an earlier release has begun the run with settings that do not exist any more.
+        """
+        if gone := sorted(earlier.keys() - type(self).model_fields - self.renamed.keys()):
+            raise WrongThread(
+                f"this run was begun with settings that no longer exist ({', '.join(gone)}): ask the question again"
+            )
+        if all(getattr(self, self.renamed.get(name, name)) == value for name, value in earlier.items()):
             return self
         return type(self).model_validate({**earlier, **{name: getattr(self, name) for name in self._given()}})
 
+    def raised(self, by: Mapping[str, float]) -> Self:
+        """Return these settings with limits that are higher by so much, each by its name.
+
+        Raises:
+            Misuse: if there is no such limit, or it would be higher than is possible.
+        """
+        unknown = sorted(name for name in by if not name.startswith("max_") or name not in type(self).model_fields)
+        if unknown:
+            raise Misuse(f"{unknown[0]} is not a limit of this strategy")
+        limits = {name: most + more for name, more in by.items() if (most := getattr(self, name)) is not None}
+        if not limits:
+            return self
+        try:
+            return type(self).model_validate({**{name: getattr(self, name) for name in self._given()}, **limits})
+        except ValidationError as error:
+            problem = error.errors()[0]
+            raise Misuse(f"{problem['loc'][0]}: {problem['msg']} (got {problem['input']})") from error
+
     @classmethod
     def ambient(cls) -> Self:
-        """The settings where nothing is given: what the environment says, and the defaults."""
+        """Return the settings where nothing is given: those from the environment, and the defaults."""
         read: Self = _ambient(cls, hash(frozenset(os.environ.items())))
         return read
 
@@ -134,159 +284,8 @@ class Context(BaseSettings):
 
 @lru_cache(maxsize=32)
 def _ambient(schema: type[Context], environment: int) -> Any:
-    """To read the environment takes as long as a step of a graph: it is done once while it stays the same.
+    """Read the settings from the environment once while it stays the same: reading takes as long as a step of a graph.
 
     It is known by its hash, since it holds keys, and what a function was given stands in reports of errors.
     """
     return schema()
-
-
-class SearchContext(Context):
-    """Settings of strategies that search for evidence."""
-
-    search: Literal["tavily", "local", "none"] | None = Field(
-        default=None,
-        description="Search engine: 'tavily' (needs TAVILY_API_KEY), 'local' (the corpus), 'none'. "
-        "Default: tavily if TAVILY_API_KEY is set, else local.",
-    )
-    corpus: str | None = Field(
-        default=None,
-        description="Folder of text, Markdown, HTML or PDF for the local search. Default: the shipped articles.",
-    )
-
-
-class ReflectionContext(Context):
-    """Settings of `graphs.reflection`."""
-
-    critic_model: Model = Field(
-        default=None,
-        validation_alias=AliasChoices("critic_model", "CRITIC_MODEL"),
-        description="Model of the critic. Default: the same as model.",
-    )
-    critic: Literal["model", "human", "checks"] = Field(
-        default="model",
-        description="Who criticises: a model, a person (the run pauses), or only the checks (min_words, max_words).",
-    )
-    max_rounds: int = Field(default=3, ge=1, le=100, description="Most drafts written for one request.")
-    min_words: int | None = Field(
-        default=None, ge=1, le=100_000, description="Check: the draft has at least so many words."
-    )
-    max_words: int | None = Field(
-        default=None, ge=1, le=100_000, description="Check: the draft has at most so many words."
-    )
-    checks: SkipJsonSchema[list[Check]] = Field(
-        default_factory=list,
-        exclude=True,
-        description="In Python: functions (request, draft) -> problem, or None if it passes.",
-    )
-    generate_prompt: str | None = Field(
-        default=None,
-        min_length=1,
-        description="System prompt of the writer. Default: GENERATE in prompts/reflection.py.",
-    )
-    reflect_prompt: str | None = Field(
-        default=None,
-        min_length=1,
-        description="System prompt of the critic. Default: REFLECT in prompts/reflection.py.",
-    )
-
-
-class ReflexionContext(SearchContext):
-    """Settings of `graphs.reflexion`."""
-
-    max_rounds: int = Field(default=3, ge=1, le=100, description="Most revisions of the first answer.")
-    max_queries: int = Field(default=3, ge=1, le=10, description="Most new search queries run in one round.")
-
-
-def _is_environment(value: Any) -> Any:
-    if value is None or value in get_args(EnvironmentName) or hasattr(value, "step"):
-        return value or None
-    raise ValueError(f"an environment is one of {', '.join(get_args(EnvironmentName))}, or in Python an Environment")
-
-
-EnvironmentName = Literal["questions", "fever", "game24", "crosswords", "programming", "blocksworld", "arithmetic"]
-World = Annotated[
-    Any,
-    BeforeValidator(_is_environment),
-    WithJsonSchema({"anyOf": [{"enum": list(get_args(EnvironmentName)), "type": "string"}, {"type": "null"}]}),
-]
-"""The name of an environment, or in Python one of your own: see `environments.base`."""
-
-
-class TaskContext(SearchContext):
-    """Settings of strategies that may be given a task of an environment."""
-
-    environment: World = Field(
-        default=None, description="Kind of tasks, with its actions and its reward. Default: open questions, with tools."
-    )
-    docstore: str | None = Field(
-        default=None,
-        description="Articles of the environments questions and fever: 'wikipedia', a folder or a JSONL file. "
-        "Default: those that the task brings.",
-    )
-    unsafe_code: bool = Field(
-        default=False, description="Whether programs may run as plain processes where bubblewrap is missing."
-    )
-    examples: bool = Field(default=True, description="Whether the prompt shows worked examples (few-shot).")
-
-    @property
-    def environment_name(self) -> str:
-        """The name of the environment; empty for open questions."""
-        return getattr(self.environment, "name", None) or self.environment or ""
-
-
-class ActingContext(TaskContext):
-    """Settings of strategies that act one step after another: in an environment, or with tools."""
-
-    max_context_tokens: int = Field(
-        default=100_000, ge=500, le=10_000_000, description="Longest prompt, in estimated tokens; older steps are cut."
-    )
-
-
-class ReactContext(ActingContext):
-    """Settings of `graphs.react`."""
-
-    mode: Literal["tools", "text"] = Field(
-        default="tools", description="Native tool calls, or Thought / Action / Observation as text."
-    )
-    max_actions: int = Field(default=8, ge=1, le=1000, description="Most actions in one run.")
-    max_repeats: int = Field(
-        default=3, ge=1, le=1000, description="Most times in a row that one action may bring the same observation."
-    )
-    answer_at_limit: bool = Field(
-        default=True,
-        description="Whether a stopped agent is asked for its best answer; a call and tokens are kept for it.",
-    )
-    tools: SkipJsonSchema[list[Any]] = Field(
-        default_factory=list,
-        exclude=True,
-        description="In Python: tools beside the search and the calculator.",
-    )
-
-
-class ChainOfThoughtContext(ActingContext):
-    """Settings of `graphs.chain_of_thought`."""
-
-    samples: int = Field(default=1, ge=1, le=1000, description="Answers sampled at once; the most frequent one wins.")
-    seed: int | None = Field(default=None, description="Seed for models that take one.")
-
-
-class TrialsContext(ReactContext, ChainOfThoughtContext):
-    """Settings of `graphs.trials`."""
-
-    actor: Literal["react", "chain_of_thought"] = Field(default="react", description="The strategy that makes a trial.")
-    max_trials: int = Field(default=3, ge=1, le=100, description="Most trials of one task.")
-    reflection: Literal["none", "last_attempt", "reflexion", "last_attempt_and_reflexion"] = Field(
-        default="reflexion", description="What the next trial is told of the earlier ones."
-    )
-    evaluator: Literal["environment", "exact_match", "judge"] | None = Field(
-        default=None,
-        description="Who says whether a trial has solved the task: the environment's reward, exact match with the "
-        "task's right answer, or a judge that never sees it. Default: the environment if there is one, else the judge.",
-    )
-    judge_model: Model = Field(
-        default=None,
-        validation_alias=AliasChoices("judge_model", "JUDGE_MODEL"),
-        description="Model of the judge. Default: the same as model.",
-    )
-    min_score: float = Field(default=0.7, ge=0, le=1, description="Lowest score at which the judge's word counts.")

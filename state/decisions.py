@@ -1,8 +1,12 @@
 """What those who lead others are asked to fill in: plans, delegations and verdicts."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from functools import lru_cache
+from typing import Any
 
-from state.schemas import Score
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+
+from reflective_agents.state.lenient import Truth, one_of
+from reflective_agents.state.schemas import Score
 
 
 class PlannedGoal(BaseModel):
@@ -22,6 +26,13 @@ class Plan(BaseModel):
 
     subgoals: list[PlannedGoal] = Field(min_length=1)
 
+    @model_validator(mode="after")
+    def _spell_needs_like_ids(self) -> "Plan":
+        ids = {goal.id.casefold(): goal.id for goal in self.subgoals}
+        for goal in self.subgoals:
+            goal.needs = [ids.get(need.strip().casefold(), need) for need in goal.needs]
+        return self
+
 
 class TaskFor(BaseModel):
     """A task for one member of the team."""
@@ -36,7 +47,7 @@ class Delegation(BaseModel):
     critique: str = Field(description="What the latest reports achieve, lack or get wrong. Empty if there are none.")
     best: int = Field(ge=0, description="The number of the report that answers the request best; 0 if none does.")
     score: Score = Field(description="How well that report answers the request, from 0 to 1.")
-    done: bool = Field(description="Whether that report can be handed to the user as it is, which ends the work.")
+    done: Truth = Field(description="Whether that report can be handed to the user as it is, which ends the work.")
     tasks: list[TaskFor] = Field(
         default_factory=list, description="Who is to do what next, all at once. Empty if the work is done."
     )
@@ -48,4 +59,23 @@ class Verdict(BaseModel):
     reasoning: str = Field(description="What speaks for and against the answers.")
     best: int = Field(ge=1, description="The number of the best answer.")
     score: Score = Field(description="How sure it is to be correct and complete, from 0 to 1.")
-    solved: bool = Field(description="Whether it fully solves the request.")
+    solved: Truth = Field(description="Whether it fully solves the request.")
+
+
+@lru_cache(maxsize=64)
+def delegation_of(members: tuple[str, ...], reports: tuple[int, ...]) -> type[Delegation]:
+    """Build the form of a decision on these members and the reports of these numbers."""
+    task = create_model("TaskFor", __base__=TaskFor, __doc__=TaskFor.__doc__, to=_field(TaskFor, "to", members))
+    tasks: Any = (list[task], Field(default_factory=list, description=Delegation.model_fields["tasks"].description))
+    best = _field(Delegation, "best", (0, *reports))
+    return create_model("Delegation", __base__=Delegation, __doc__=Delegation.__doc__, best=best, tasks=tasks)
+
+
+@lru_cache(maxsize=64)
+def verdict_of(answers: tuple[int, ...]) -> type[Verdict]:
+    """Build the form of a verdict on the answers of these numbers."""
+    return create_model("Verdict", __base__=Verdict, __doc__=Verdict.__doc__, best=_field(Verdict, "best", answers))
+
+
+def _field(form: type[BaseModel], name: str, options: tuple[str, ...] | tuple[int, ...]) -> Any:
+    return (one_of(options), Field(description=form.model_fields[name].description))

@@ -6,18 +6,25 @@
     │   ├── UnknownStrategy
     │   ├── UnknownModel
     │   ├── MissingKey
+    │   ├── UnknownPrice
+    │   ├── BadPrompt
     │   ├── BadCorpus
     │   ├── WrongThread
     │   ├── NoDatabase
+    │   ├── OperatorOnly
     │   └── SandboxMissing
     ├── LimitReached           a limit of the run forbids the next call
     ├── ModelFailed            a model could not be brought to answer
-    ├── InvalidOutput          a model answered, but never in the form asked for
+    │   ├── InvalidOutput      a model answered, but never in the form asked for
+    │   ├── Refused            its server does not take the request as it is
+    │   └── TooLong            the prompt does not fit into its context
     └── SearchFailed           a search could not be carried out
 
 `Misuse` raises at once, in Python as well as in the command (exit code 2). The other four never leave a graph: they
 end in its outcome, or go back to the model as a tool message.
 """
+
+from reflective_agents.state.limits import Limit, sentence
 
 
 class ReflectError(Exception):
@@ -44,6 +51,14 @@ class MissingKey(Misuse):
     """Raised when the chosen provider needs a key that the environment does not hold."""
 
 
+class UnknownPrice(Misuse):
+    """Raised when a run has a limit of money, and nobody knows what one of its models costs."""
+
+
+class BadPrompt(Misuse):
+    """Raised when a prompt is given that there is not, or that lacks a placeholder."""
+
+
 class BadCorpus(Misuse):
     """Raised when the corpus folder is missing, or holds nothing that can be read."""
 
@@ -56,12 +71,23 @@ class NoDatabase(Misuse):
     """Raised when the database cannot be reached or opened."""
 
 
+class OperatorOnly(Misuse):
+    """Raised when a request to a server sets what reaches the server's machine."""
+
+
 class SandboxMissing(Misuse):
     """Raised when code would have to run outside a sandbox, and that was not allowed."""
 
 
 class LimitReached(ReflectError):
     """Raised when the next call would exceed a limit; its text names the limit and quotes the numbers."""
+
+    def __init__(self, limit: Limit, detail: str = "") -> None:
+        super().__init__(limit, detail)
+        self.limit, self.detail = limit, detail
+
+    def __str__(self) -> str:
+        return sentence(self.limit, self.detail)
 
 
 class ModelFailed(ReflectError):
@@ -72,5 +98,13 @@ class InvalidOutput(ModelFailed):
     """Raised when a model's replies did not fit the form asked for, in any attempt."""
 
 
+class Refused(ModelFailed):
+    """Raised when a server does not take a request as it is; its text is what the server says."""
+
+
+class TooLong(ModelFailed):
+    """Raised when a prompt does not fit into a model's context; its text names the settings that shorten it."""
+
+
 class SearchFailed(ReflectError):
-    """Raised when a search failed, timed out or found nothing; its text is told to the model."""
+    """Raised when a search failed, timed out or found nothing; the model sees its text."""

@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Sequence
-from functools import cache
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, NotRequired
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
-from pydantic import BaseModel, Field, StringConstraints, create_model
+from pydantic import BaseModel, Field, StringConstraints
 from typing_extensions import TypedDict
 
-from state.errors import Misuse
+from reflective_agents.state.errors import Misuse
 
-Kind = Literal["observation", "reflection", "plan"]
-KINDS: tuple[Kind, ...] = ("observation", "reflection", "plan")
+Kind = Literal["observation", "reflection", "plan", "fact"]
+KINDS: tuple[Kind, ...] = ("observation", "reflection", "plan", "fact")
 LEAST, MOST = 1.0, 10.0
 """Bounds of importance: from everyday to life-changing."""
+FARTHEST = 6e10
+"""Seconds before or after 1970 that a calendar can show: about 1,900 years."""
 
 
 class Memory(TypedDict):
@@ -22,7 +23,12 @@ class Memory(TypedDict):
 
     `created` and `accessed` are seconds of the agent's own clock, whatever its origin. `importance` is 1..10.
     `evidence` holds the ids of the memories that it was drawn from. An archived memory is one that a reflection rests
-    on: ordinary retrieval leaves it out, and it is found through the reflection.
+    on: it is found through the reflection, and on its own at a lower rank.
+
+    What was said in a conversation has a `speaker` and the `conversation`, and `created` is then in seconds since 1970.
+    A fact is `about` somebody or something and holds `since` some time, in words ("May 2026"); `supersedes` names the
+    earlier ones that it replaces. `until` is since when a memory no longer holds, because another superseded it, or
+    what it rests on.
     """
 
     id: str
@@ -33,6 +39,12 @@ class Memory(TypedDict):
     importance: float
     evidence: list[str]
     archived: bool
+    speaker: NotRequired[str]
+    conversation: NotRequired[str]
+    about: NotRequired[str]
+    since: NotRequired[str]
+    supersedes: NotRequired[list[str]]
+    until: NotRequired[float]
 
 
 class Mark(NamedTuple):
@@ -45,6 +57,16 @@ class Mark(NamedTuple):
 BEGINNING = Mark(-math.inf, "")
 
 
+def check_time(seconds: float) -> None:
+    """Refuse a time that no calendar can show.
+
+    Raises:
+        Misuse: if it is too far away, or no number.
+    """
+    if not abs(seconds) <= FARTHEST:
+        raise Misuse(f"the time of a memory is a finite number of seconds up to {FARTHEST:g}, not {seconds}")
+
+
 def new_memory(
     text: str,
     *,
@@ -53,6 +75,11 @@ def new_memory(
     importance: float = LEAST,
     evidence: Sequence[str] = (),
     key: str | None = None,
+    speaker: str = "",
+    conversation: str = "",
+    about: str = "",
+    since: str = "",
+    supersedes: Sequence[str] = (),
 ) -> Memory:
     """Make a memory, which no stream knows yet.
 
@@ -64,18 +91,22 @@ def new_memory(
         evidence: Ids of the memories that it was drawn from.
         key: What makes it the same memory when the same work is done again, unique within the agent's memory: the
             id follows from it, and a stream adds an id once. Default: a memory of its own each time.
+        speaker: Who said it, by name.
+        conversation: Where it was said: turns of one conversation are neighbours.
+        about: Whom or what a fact is about.
+        since: When a fact holds, in words.
+        supersedes: Ids of the memories that no longer hold because of it.
 
     Raises:
         Misuse: if the text is empty, the importance is out of its bounds, or a number is not finite.
     """
-    text = text.encode(errors="ignore").decode().replace("\0", "").strip()
+    text = _storable(text)
     if not text:
         raise Misuse("a memory needs a text")
     if not LEAST <= importance <= MOST:
         raise Misuse(f"importance is {LEAST:g}..{MOST:g}, not {importance}")
-    if not math.isfinite(created):
-        raise Misuse(f"the time of a memory is a finite number of seconds, not {created}")
-    return Memory(
+    check_time(created)
+    memory = Memory(
         id=uuid4().hex if key is None else memory_id(key),
         kind=kind,
         text=text,
@@ -85,13 +116,30 @@ def new_memory(
         evidence=list(dict.fromkeys(evidence)),
         archived=False,
     )
+    if speaker := _storable(speaker):
+        memory["speaker"] = speaker
+    if conversation := _storable(conversation):
+        memory["conversation"] = conversation
+    if about := _storable(about):
+        memory["about"] = about
+    if since := _storable(since):
+        memory["since"] = since
+    if supersedes:
+        memory["supersedes"] = list(dict.fromkeys(supersedes))
+    return memory
+
+
+def _storable(text: str) -> str:
+    return text.encode(errors="ignore").decode().replace("\0", "").strip()
 
 
 def memory_id(key: str) -> str:
-    """The id of the memory with this key: 32 hexadecimal digits."""
+    """Return the id of the memory with this key: 32 hexadecimal digits."""
     return uuid5(NAMESPACE_OID, key).hex
 
 
+MOST_FACTS = 20
+"""Facts that one turn of a conversation may hold."""
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Rating = Annotated[int, Field(ge=LEAST, le=MOST)]
 Number = Annotated[int, Field(json_schema_extra={"minimum": 1})]
@@ -99,25 +147,30 @@ Number = Annotated[int, Field(json_schema_extra={"minimum": 1})]
 spoil the others."""
 
 
-class Ratings(BaseModel):
-    """The importance of each memory, in the order of their numbers."""
+class Fact(BaseModel):
+    """Something worth knowing later about the user or the world."""
 
-    ratings: list[Rating] = Field(
-        description="For each memory, from 1 (everyday, such as brushing teeth) to 10 (life-changing)."
+    about: Sentence = Field(description="Whom or what it is about: 'the user', or a name.")
+    statement: Sentence = Field(
+        description="One sentence that can be understood on its own, with dates in the place of 'today' or 'last week'."
+    )
+    since: str = Field(default="", description="Since when it holds, or when it happened, as far as was said.")
+    importance: Rating = Field(description="How much it will help later, from 1 (hardly) to 10 (very much).")
+    supersedes: list[Number] = Field(
+        default_factory=list, description="Numbers of the known facts that no longer hold because of it."
     )
 
 
-@cache
-def ratings_of(count: int) -> type[Ratings]:
-    """The form for the importance of exactly so many memories."""
-    described = Field(min_length=count, max_length=count, description=Ratings.model_fields["ratings"].description)
-    return create_model("Ratings", __base__=Ratings, __doc__=Ratings.__doc__, ratings=(list[Rating], described))
+class Facts(BaseModel):
+    """What is worth keeping of what the user said; often nothing."""
+
+    facts: list[Fact] = Field(max_length=MOST_FACTS, description="Each fact once; an empty list if there is none.")
 
 
 class Questions(BaseModel):
-    """The three most salient high-level questions that the memories can answer."""
+    """The most salient high-level questions that the memories can answer."""
 
-    questions: list[Sentence] = Field(min_length=3, max_length=3, description="Three questions, each a sentence.")
+    questions: list[Sentence] = Field(min_length=1, max_length=3, description="Three questions, each a sentence.")
 
 
 class Insight(BaseModel):
@@ -129,6 +182,6 @@ class Insight(BaseModel):
 
 
 class Insights(BaseModel):
-    """Five insights that follow from the memories."""
+    """One to five insights that follow from the memories."""
 
-    insights: list[Insight] = Field(min_length=5, max_length=5)
+    insights: list[Insight] = Field(min_length=1, max_length=5)

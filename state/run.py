@@ -5,7 +5,7 @@ lies in delta channels, of which only the changes are stored.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NotRequired, cast
+from typing import Annotated, Any, NotRequired, cast
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.messages import AnyMessage, convert_to_messages
@@ -13,18 +13,16 @@ from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
-Status = Literal["solved", "limit_reached", "exhausted", "failed"]
-
-
-class Outcome(TypedDict):
-    """How a run ended. `failed` means that there is no answer; otherwise the best answer found is returned."""
-
-    status: Status
-    reason: str
+from reflective_agents.state.outcome import Outcome
+from reflective_agents.text.clean import clean_data
 
 
 class Usage(TypedDict):
-    """What a run has cost so far; kept in the state, so that a resumed run goes on counting."""
+    """What a run has cost so far; kept in the state, so that a resumed run goes on counting.
+
+    `thinking_tokens` are those of `output_tokens` that models thought before they answered. `cost` is in dollars,
+    without the `unpriced_calls`, of which nobody knows the price.
+    """
 
     model_calls: int
     failed_calls: int
@@ -34,6 +32,9 @@ class Usage(TypedDict):
     input_tokens: int
     output_tokens: int
     total_tokens: int
+    thinking_tokens: int
+    cost: float
+    unpriced_calls: int
     seconds: float
 
 
@@ -46,14 +47,22 @@ NOTHING_SPENT: Usage = {
     "input_tokens": 0,
     "output_tokens": 0,
     "total_tokens": 0,
+    "thinking_tokens": 0,
+    "cost": 0.0,
+    "unpriced_calls": 0,
     "seconds": 0.0,
 }
 
 
 def append_messages(messages: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
-    """`add_messages` for a delta channel: a message without an id gets one that is the same at every replay."""
+    """Apply `add_messages` to a delta channel: a message without an id gets one that is the same at every replay.
+
+    What users write comes in here, and is made clean.
+    """
     for write in writes:
         new = convert_to_messages(write if isinstance(write, list) else [write])
+        for message in new:
+            message.content = clean_data(message.content)
         for place, message in enumerate(new, len(messages)):
             message.id = message.id or str(uuid5(NAMESPACE_OID, f"{place} {message.type} {message.content}"))
         messages = cast(list[AnyMessage], add_messages(cast(Any, messages), cast(Any, new)))
@@ -61,12 +70,12 @@ def append_messages(messages: list[AnyMessage], writes: Sequence[Any]) -> list[A
 
 
 def latest(_: Any, writes: Sequence[Any]) -> Any:
-    """The reducer of a delta channel that holds one value."""
+    """Reduce a delta channel that holds one value: the last write wins."""
     return writes[-1]
 
 
 def counted(usage: Usage, writes: Sequence[Any]) -> Usage:
-    """The reducer of the cost: a write holds the counters that have changed."""
+    """Reduce the cost: a write holds the counters that have changed."""
     merged: Any = dict(usage)
     for write in writes:
         merged.update(write)
@@ -80,23 +89,31 @@ class Input(TypedDict):
 
 
 class Output(Input):
-    """What every strategy returns. `answer` is None only if the outcome is `failed`."""
+    """What every strategy returns. `answer` is None only if the outcome is `failed`.
+
+    `structured_response` is there if the run failed, and holds the outcome: agents of LangChain and deepagents that
+    have called a strategy read it in place of an answer.
+    """
 
     answer: str | None
     outcome: Outcome | None
+    structured_response: NotRequired[Outcome | None]
     usage: Annotated[Usage, DeltaChannel(counted, snapshot_frequency=1000)]
 
 
 class RunState(Output):
     """The channels shared by all strategies.
 
-    `strategy` names the graph that a thread belongs to, `run_id` the turn that is under way, `settings` are those that
-    it was given, for when it is resumed, and `events` is the number of progress events it has emitted. `recalled` are
-    the lessons of earlier runs that all its nodes are shown.
+    `version` is that of the state (`state.versions`), `strategy` names the graph that a thread belongs to, `run_id` the
+    turn that is under way, `settings` are those that it was given, for when it is resumed, and `events` is the number
+    of progress events it has emitted. `recalled` are the lessons of earlier runs that all its nodes are shown, and
+    `raised` says by how much a person has raised which limits on the way.
     """
 
+    version: Annotated[int, DeltaChannel(latest, snapshot_frequency=1000)]
     strategy: NotRequired[str]
     settings: Annotated[dict[str, Any], DeltaChannel(latest, snapshot_frequency=1000)]
     run_id: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     events: NotRequired[int]
     recalled: NotRequired[list[str]]
+    raised: NotRequired[dict[str, float]]

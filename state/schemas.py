@@ -4,6 +4,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from reflective_agents.state.lenient import Truth
+
 Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 """A judgement from 0 (worthless) to 1 (perfect). NaN and infinities are refused."""
 
@@ -11,17 +13,23 @@ Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 class Critique(BaseModel):
     """Your critique of the draft."""
 
-    critique: str = Field(description="What is good, what is wrong or missing, and concretely how to improve it.")
-    score: Score = Field(description="Quality of the draft from 0 (useless) to 1 (cannot be improved).")
-    accept: bool = Field(description="Whether the draft can be handed to the reader as it is.")
+    critique: str = Field(
+        description="The faults, the gravest first: each with the passage in quotation marks and what to write "
+        "instead. If there is none, what is good."
+    )
+    score: Score = Field(description="The score that follows from the critique, from 0 to 1.")
+    accept: Truth = Field(description="Whether the draft can be handed to the reader as it is.")
 
 
 class Judgement(BaseModel):
     """Your judgement of one trajectory."""
 
-    reasoning: str = Field(description="What the trajectory has achieved, what it lacks, and what should come next.")
-    score: Score = Field(description="How far it is on the way to a correct, complete, supported answer, from 0 to 1.")
-    solved: bool = Field(description="Whether it ends in an answer that fully solves the request.")
+    reasoning: str = Field(
+        description="The criteria in turn, in a few sentences: what was achieved, what is wrong or lacking, and what "
+        "should come next."
+    )
+    score: Score = Field(description="The score that follows from the reasons, from 0 to 1.")
+    solved: Truth = Field(description="Whether it ends in an answer that needs nothing further.")
 
 
 class Judgements(BaseModel):
@@ -35,24 +43,30 @@ class Reflection(BaseModel):
 
     missing: str = Field(description="What the answer still lacks. Empty if nothing is missing.")
     superfluous: str = Field(description="What the answer could do without. Empty if nothing is superfluous.")
+    complete: Truth = Field(description="Whether the answer can be handed over: nothing significant is missing.")
 
 
 class AnswerQuestion(BaseModel):
     """Your answer to the question, your critique of it, and what to search for to improve it."""
 
-    answer: str = Field(min_length=1, description="The answer, about 250 words.")
+    answer: str = Field(min_length=1, description="The answer.")
     reflection: Reflection
     search_queries: list[str] = Field(
-        min_length=1, max_length=3, description="1 to 3 search queries that would supply what is missing."
+        max_length=3, description="1 to 3 search queries that would supply what is missing. Empty without a search."
     )
 
 
 class ReviseAnswer(BaseModel):
-    """Your revised answer, with numbered citations [1], [2] and the references they point to."""
+    """Your revised answer, which cites the search results by their numbers."""
 
-    answer: str = Field(min_length=1, description="The revised answer, about 250 words, with citations such as [1].")
+    answer: str = Field(min_length=1, description="The whole answer anew, with citations such as [1], without a list.")
     reflection: Reflection
     search_queries: list[str] = Field(
-        max_length=3, description="Up to 3 new search queries. Empty if nothing is missing."
+        max_length=3, description="Up to 3 new search queries. Empty if the answer is complete."
     )
-    references: list[str] = Field(description="URLs of the search results cited: the first is [1], the second [2].")
+
+
+class Usefulness(BaseModel):
+    """How useful each candidate is."""
+
+    scores: list[Score] = Field(min_length=1, description="One score from 0 to 1 for each candidate, in their order.")

@@ -1,25 +1,20 @@
 """A town of agents: the settings, the town as data, and the typed state of `graphs.town`."""
 
-import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from langgraph.channels import DeltaChannel
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
-    WithJsonSchema,
-    field_validator,
     model_validator,
 )
 from typing_extensions import TypedDict
 
-from state.context import Context
-from state.memories import Memory
-from state.run import Output, RunState, latest
-from state.tree import append
+from reflective_agents.state.memories import Memory
+from reflective_agents.state.run import Output, RunState, latest
+from reflective_agents.state.tree import append
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^<>\"\n]{1,60}$")]
 Clock = Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$|^24:00$")]
@@ -27,12 +22,12 @@ Clock = Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$|^24
 
 
 def minutes_of(clock: str) -> int:
-    """Minutes from midnight to a time of the day."""
+    """Parse a time of day into minutes after midnight."""
     return 60 * int(clock[:2]) + int(clock[3:])
 
 
 def clock_of(minutes: float) -> str:
-    """The time of the day so many minutes after midnight."""
+    """Format minutes after midnight as the time of day."""
     return f"{int(minutes) // 60:02}:{int(minutes) % 60:02}"
 
 
@@ -99,69 +94,6 @@ class Town(Strict):
 # Settings
 
 
-def _is_town(value: Any) -> Any:
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise ValueError(f"this is no JSON: {error}") from error
-    if isinstance(value, dict):
-        return Town.model_validate(value)
-    if isinstance(value, (Town, str)) and value:
-        return value
-    raise ValueError("a town is the name of a shipped one, a JSON file, or the JSON itself")
-
-
-Setting = Annotated[Any, BeforeValidator(_is_town), WithJsonSchema({"type": "string", "default": "lindenhof"})]
-"""The name of a town, the path of its file, or in Python the town itself."""
-
-
-class TownContext(Context):
-    """Settings of `graphs.town`."""
-
-    town: Setting = Field(
-        default="lindenhof", description="The town: the name of a shipped one, a JSON file, or the JSON itself."
-    )
-    fact: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=200,
-        description="Words by which a memory shows that its agent knows of the news. Default: the town's.",
-    )
-    minutes: int = Field(default=30, ge=1, le=240, description="Minutes that pass in one step of the clock.")
-    max_steps: int = Field(default=200, ge=1, le=10_000, description="Most steps in one run.")
-    max_turns: int = Field(default=4, ge=1, le=50, description="Most things said in one conversation.")
-    talk_again: int = Field(
-        default=180, ge=0, le=1440, description="Minutes before two agents who have talked may talk again."
-    )
-    retrieved: int = Field(default=6, ge=1, le=50, description="Memories retrieved for each decision.")
-    reflect_at: float = Field(
-        default=60,
-        ge=0,
-        le=100_000,
-        description="Importance of new observations beyond which an agent reflects (150 in the paper's larger town).",
-    )
-    recency: float = Field(default=1, ge=0, le=100, description="Weight of recency in retrieval.")
-    importance: float = Field(default=1, ge=0, le=100, description="Weight of importance in retrieval.")
-    relevance: float = Field(default=1, gt=0, le=100, description="Weight of relevance in retrieval.")
-    max_memories: int = Field(default=10_000, ge=10, le=1_000_000, description="Most memories that an agent keeps.")
-    embeddings: str | None = Field(
-        default=None,
-        description="Embeddings: 'minilm', 'lexical', or '<provider>:<model>'. "
-        "Default: REFLECT_EMBEDDINGS, else minilm if it is installed, else lexical.",
-    )
-    max_model_calls: int = Field(
-        default=500, ge=1, le=100_000, description="Most requests to models in one run, retries included."
-    )
-
-    @field_validator("experience")
-    @classmethod
-    def _is_for_questions(cls, experience: str | None) -> str | None:
-        if experience is not None:
-            raise ValueError("lessons fit questions, and a town has none: leave it out")
-        return experience
-
-
 # State
 
 How = Literal["before", "told", "plan", "own", "seen", "said", "heard", "reflection"]
@@ -181,12 +113,14 @@ class Remembered(Memory):
 
 
 class Planned(TypedDict):
-    """A part of a plan: from when until when (minutes of the day), what, and where; "" as long as that is open."""
+    """A part of a plan: from when until when (minutes of the day), what, and where; "" as long as that is open.
+    `importance` (1..10) is what it has as a memory."""
 
     start: int
     end: int
     what: str
     place: str
+    importance: NotRequired[float]
 
 
 class Mind(TypedDict):

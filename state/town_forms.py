@@ -1,18 +1,41 @@
-"""What the agents of a town are asked to fill in: plans, reactions, and what they say."""
+"""What the agents of a town are asked to fill in: plans, reactions, and what they say; with each how much it matters,
+for that is remembered."""
 
+import re
 from functools import cache
-from typing import Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, BeforeValidator, Field, create_model
 
-from state.memories import Sentence
-from state.town import Clock
+from reflective_agents.state.lenient import Truth, one_of
+from reflective_agents.state.memories import Rating, Sentence
+from reflective_agents.state.town import Clock
+
+_TIME = re.compile(r"(\d{1,2})(?:\s?[:.h時点时시]\s?(\d{2})?분?)?\s*(?:([ap])\.?m\.?|uhr|น\.?)?", re.IGNORECASE)
+IN_WORDS = "in the third person, without the name, such as: bakes bread"
+MATTERS: Any = Field(
+    default=1,
+    description="How much it matters to you, from 1 (everyday, such as brushing teeth) to 10 (life-changing).",
+)
+
+
+def _clock(value: Any) -> Any:
+    """Read a time of day as people write it: 7:00, 7.30, 7 am, 19 Uhr, 7."""
+    match = _TIME.fullmatch(str(value).strip())
+    if match is None:
+        return value
+    hour, minute, half = int(match[1]), match[2] or "00", (match[3] or "").casefold()
+    return f"{hour % 12 + 12 * (half == 'p') if half else hour:02}:{minute}"
+
+
+Time = Annotated[Clock, BeforeValidator(_clock)]
+"""A time of the day, in whatever form."""
 
 
 class Stroke(BaseModel):
     """A part of the day."""
 
-    start: Clock = Field(description="When it begins, HH:MM.")
+    start: Time = Field(description="When it begins, HH:MM.")
     what: Sentence = Field(description="What is done, in a few words, with the place if it matters.")
 
 
@@ -25,9 +48,10 @@ class DayPlan(BaseModel):
 class Hour(BaseModel):
     """An hour."""
 
-    start: Clock = Field(description="When it begins, HH:MM.")
-    what: Sentence = Field(description="What is done in this hour.")
+    start: Time = Field(description="When it begins, HH:MM.")
+    what: Sentence = Field(description=f"What is done in this hour, {IN_WORDS}.")
     place: str = Field(description="Where: a place of the town.")
+    importance: Rating = MATTERS
 
 
 class HourPlan(BaseModel):
@@ -40,8 +64,9 @@ class Action(BaseModel):
     """Something that is done without a break."""
 
     minutes: int = Field(ge=1, le=240, description="How long it takes.")
-    what: Sentence = Field(description="What is done, in the third person without the name, such as: bakes bread")
+    what: Sentence = Field(description=f"What is done, {IN_WORDS}.")
     place: str = Field(description="Where: a place of the town.")
+    importance: Rating = MATTERS
 
 
 class Actions(BaseModel):
@@ -53,41 +78,43 @@ class Actions(BaseModel):
 class Reaction(BaseModel):
     """Your reaction to whom you see: go on with what you do, do something else, or talk to one of them."""
 
-    choice: Literal["continue", "change", "talk"]
+    choice: one_of(("continue", "change", "talk"))  # type: ignore[valid-type]
     to: str = Field(description="With talk: the name of whom you talk to; else empty.")
-    what: str = Field(description="With change: what you do instead. With talk: what about. Else empty.")
+    what: str = Field(description=f"With change: what you do instead, {IN_WORDS}. With talk: what about. Else empty.")
+    importance: Rating = MATTERS
 
 
 class Utterance(BaseModel):
     """What you say next."""
 
     say: Sentence = Field(description="Your words, one to three sentences.")
-    ends: bool = Field(description="Whether the conversation ends with them.")
+    ends: Truth = Field(description="Whether the conversation ends with them.")
+    importance: Rating = MATTERS
 
 
 @cache
 def hour_plan_of(places: tuple[str, ...]) -> type[HourPlan]:
-    """The form of a plan hour by hour at these places."""
+    """Build the form of a plan hour by hour at these places."""
     hour = _at(Hour, places)
     return create_model("HourPlan", __base__=HourPlan, __doc__=HourPlan.__doc__, hours=_many(hour, 24))
 
 
 @cache
 def actions_of(places: tuple[str, ...]) -> type[Actions]:
-    """The form of actions at these places."""
+    """Build the form of actions at these places."""
     action = _at(Action, places)
     return create_model("Actions", __base__=Actions, __doc__=Actions.__doc__, actions=_many(action, 12))
 
 
 @cache
 def reaction_of(names: tuple[str, ...]) -> type[Reaction]:
-    """The form of a reaction to these agents."""
-    to: Any = (Literal[("", *names)], Field(description=Reaction.model_fields["to"].description))
+    """Build the form of a reaction to these agents."""
+    to: Any = (one_of(("", *names)), Field(description=Reaction.model_fields["to"].description))
     return create_model("Reaction", __base__=Reaction, __doc__=Reaction.__doc__, to=to)
 
 
 def _at(form: type[BaseModel], places: tuple[str, ...]) -> type[BaseModel]:
-    place: Any = (Literal[places], Field(description=form.model_fields["place"].description))
+    place: Any = (one_of(places), Field(description=form.model_fields["place"].description))
     return create_model(form.__name__, __base__=form, __doc__=form.__doc__, place=place)
 
 

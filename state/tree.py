@@ -4,13 +4,13 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
-from state.run import Output, RunState, latest
+from reflective_agents.state.run import Output, RunState, latest
 
 Kind = Literal["root", "action", "answer"]
 RARELY = 5000
@@ -42,14 +42,24 @@ class TreeNode(TypedDict):
     """What the environment gave (0..1)."""
     done: NotRequired[bool]
     """Whether the environment has ended the task here."""
+    checked: NotRequired[str]
+    """What code has found out about the sources of an answer."""
+    unfounded: NotRequired[bool]
+    """Whether an answer refers to what no search has found: it cannot be accepted."""
     samples: NotRequired[int]
     """How many samples have come to this step, if more than one."""
     model: NotRequired[str]
     """Which of several models has made it."""
+    rescored: NotRequired[bool]
+    """Whether a person has set the score."""
+    pruned: NotRequired[bool]
+    """Whether a person has given up the node, and with it all below."""
+    hint: NotRequired[str]
+    """What a person says to whoever goes on from here."""
 
 
 class NodeStats(TypedDict):
-    """What the search has seen below a node, the node itself included.
+    """What a tree search has seen below a node, the node itself included.
 
     `visits` counts the rewards, `total` is their sum, `children` how many children there are (their ids are `<id>.0`,
     `<id>.1`, ...), and `closed` says that nothing below can be expanded any more. The others are there only when they
@@ -64,45 +74,22 @@ class NodeStats(TypedDict):
     """First child of each job that is in flight at this node."""
     virtual: NotRequired[int]
     """Jobs in flight at and below this node: each counts as a visit without a reward (virtual loss)."""
-    begun: NotRequired[int]
-    """At the root: how many rollouts have begun."""
-    rollouts: NotRequired[list[str]]
-    """At the root: the nodes from which a simulation has to go on."""
-    frontier: NotRequired[list[str]]
-    """At the root: the nodes of the level that is being expanded."""
-    pruned: NotRequired[bool]
-    """Whether the algorithm has given this branch up."""
-    key: NotRequired[str]
-    """The state of the world, as long as the algorithm has to know which nodes are in the same."""
-    best: NotRequired[float]
-    """The highest reward seen at and below this node."""
-    chains: NotRequired[int]
-    """How many independent trajectories have come here."""
-    prior: NotRequired[float]
-    """What a node is thought to be worth before its first visit."""
-    reward: NotRequired[float]
-    """The node's own reward, which is a part of the rewards passed up from below."""
-    votes: NotRequired[list[float]]
-    """How many paths have ended in the answer that this node was the first to give, and the sum of their rewards; at
-    the root those of all answers."""
-    lead: NotRequired[str]
-    """At the root: the node whose votes weigh most."""
-    arms: NotRequired[dict[str, list[float]]]
-    """Count and sum of the scores that each way to go on from here has brought."""
-    models: NotRequired[dict[str, list[float]]]
-    """At the root: count and sum of the scores that each of several models has brought."""
+    own: NotRequired[dict[str, Any]]
+    """What the algorithm alone needs. Views show `pruned`, `prior` and `best` where an algorithm notes them."""
 
 
 UNSEEN = NodeStats(visits=0, total=0.0, children=0, closed=False)
 """The statistics of a node of which nothing is known yet."""
 
 Tree = dict[str, TreeNode]
+TreeView = Mapping[str, TreeNode]
 Stats = dict[str, NodeStats]
 StatsView = Mapping[str, NodeStats]
+_FIELDS = NodeStats.__annotations__.keys() - {"own"}
 
 
-class Told(TypedDict):
-    """An entry of the log: one job that was carried out.
+class LogEntry(TypedDict):
+    """One job that was carried out.
 
     `added` are the ids of the new nodes, `stats` the visits and the total of every node that it has changed (but for a
     new one whose figures are its `first_figures`), `calls` and `tokens` what it has cost.
@@ -126,10 +113,40 @@ class Told(TypedDict):
     """How many steps could not be carried out."""
     why: NotRequired[str]
     """What was said of the last of them, where nothing else came of the job."""
+    change: NotRequired["Change"]
+    """What a person has ordered, where that was the job; `said` tells why it was not done, if it was not."""
+    said: NotRequired[str]
+
+
+class Change(TypedDict):
+    """What a person changes in a tree search: a node is given up, its score set, or hinted at; limits are raised; or it
+    is to answer now."""
+
+    kind: Literal["prune", "rescore", "hint", "more", "stop"]
+    node: NotRequired[str]
+    score: NotRequired[float]
+    text: NotRequired[str]
+    limits: NotRequired[dict[str, float]]
+    """By how much each of them is raised, by the name of its setting."""
+
+
+class Order(TypedDict):
+    """What a person orders, who has `seen` so many changes in the log of the search; it takes the place of so many that
+    are still waiting, as where the person goes back to before they were carried out."""
+
+    seen: int
+    changes: list[Change]
+    instead: NotRequired[int]
+
+
+def queued(waiting: list[Order], new: list[Order]) -> list[Order]:
+    """Reduce the orders that wait: new ones are queued, and none is left once an empty list is written."""
+    gone = new[0].get("instead", 0) if new and isinstance(new[0], dict) else 0
+    return [*waiting[gone:], *new] if new else []
 
 
 def first_figures(node: TreeNode) -> list[float]:
-    """Visits and total of most new nodes: its own score is the first that it has seen."""
+    """Return the visits and total of most new nodes: a node's own score is the first value that it sees."""
     return [1, node["score"] or 0.0]
 
 
@@ -143,7 +160,7 @@ class Lesson(TypedDict):
 
 def merge_nodes(tree: Tree, writes: Sequence[Tree]) -> Tree:
     """Add new nodes. A node that is already there gains what it had left open, and keeps all else; a step may turn
-    out to answer."""
+    out to answer, and a person may set its score."""
     merged = dict(tree)
     for write in writes:
         for node_id, node in write.items():
@@ -152,6 +169,8 @@ def merge_nodes(tree: Tree, writes: Sequence[Tree]) -> Tree:
                 merged[node_id] = node
             elif known != node:
                 said = {key: value for key, value in known.items() if value not in (None, "") and value is not False}
+                by_hand = ("score", "solved", "hint") if node.get("rescored") else ("hint",)
+                said |= {name: node[name] for name in by_hand if name in node}  # type: ignore[literal-required]
                 said["kind"] = node.get("kind", "action") if known["kind"] == "action" else known["kind"]
                 terms = {**node.get("terms", {}), **known.get("terms", {})}
                 new = {**known, **node, **said, **({"terms": terms} if terms else {})}
@@ -168,22 +187,34 @@ def merge_stats(stats: Stats, writes: Sequence[Stats]) -> Stats:
 
 
 def gain_stats(stats: Stats, writes: Sequence[Mapping[str, Mapping[str, Any]]]) -> Stats:
-    """Take in what has changed of the statistics, as `changes_of` writes it: half of what whole entries would take."""
+    """Take in what has changed of the statistics, as `changes_of` writes it: half of what whole entries would take.
+
+    Version 1 of the state kept what only one algorithm needs beside the other entries; here it becomes `own`.
+    """
     merged = dict(stats)
     for write in writes:
         for node_id, changed in write.items():
-            merged[node_id] = {**merged.get(node_id, UNSEEN), **changed}  # type: ignore[typeddict-item]
+            before = merged.get(node_id, UNSEEN)
+            fields = {key: value for key, value in changed.items() if key in _FIELDS}
+            flat = {key: value for key, value in changed.items() if key not in _FIELDS and key != "own"}
+            own = {**before.get("own", {}), **flat, **changed.get("own", {})}
+            merged[node_id] = cast(NodeStats, {**before, **fields, **({"own": own} if own else {})})
     return merged
 
 
 def changes_of(stats: StatsView, before: StatsView) -> dict[str, dict[str, Any]]:
-    """What is to be written of statistics: what differs from before, and from a node that has not been seen yet."""
+    """Return what has to be written of statistics: the changes since `before`, or since a node not visited yet."""
     return {node_id: _changed(node, before.get(node_id, UNSEEN)) for node_id, node in stats.items()}
 
 
-def _changed(node: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    gone = {key: type(value)() for key, value in before.items() if key not in node}
-    return {key: value for key, value in node.items() if key not in before or before[key] != value} | gone
+def _changed(node: NodeStats, before: NodeStats) -> dict[str, Any]:
+    own = _differing(node.get("own", {}), before.get("own", {}))
+    return {**_differing({**node, "own": 0}, {**before, "own": 0}), **({"own": own} if own else {})}
+
+
+def _differing(new: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    gone = {key: type(value)() for key, value in before.items() if key not in new}
+    return {key: value for key, value in new.items() if key not in before or before[key] != value} | gone
 
 
 def merge_values(values: dict[str, str], writes: Sequence[dict[str, str]]) -> dict[str, str]:
@@ -196,7 +227,7 @@ def merge_values(values: dict[str, str], writes: Sequence[dict[str, str]]) -> di
 
 
 def append(entries: list[Any], writes: Sequence[list[Any]]) -> list[Any]:
-    """The reducer of a list that only grows."""
+    """Reduce a list that only grows by appending every write."""
     return [*entries, *(entry for write in writes for entry in write)]
 
 
@@ -208,7 +239,7 @@ class SearchOutput(Output):
 
     tree: Annotated[Tree, DeltaChannel(merge_nodes, snapshot_frequency=RARELY)]
     stats: Annotated[Stats, DeltaChannel(gain_stats, snapshot_frequency=RARELY)]
-    log: Annotated[list[Told], DeltaChannel(append, snapshot_frequency=RARELY)]
+    log: Annotated[list[LogEntry], DeltaChannel(append, snapshot_frequency=RARELY)]
     lessons: Annotated[list[Lesson], DeltaChannel(append, snapshot_frequency=RARELY)]
     expansions: int
     reward: float | None
@@ -216,7 +247,8 @@ class SearchOutput(Output):
 
 class SearchState(RunState, SearchOutput):
     """State of a tree search: `world` is where the task starts, `request` what is asked, `best` the node of the best
-    answer, `values` the node that was the first in each state of the world."""
+    answer, `values` the node that was the first in each state of the world, and `orders` what people have ordered that
+    is not done yet."""
 
     task: NotRequired[dict[str, Any] | None]
     advice: NotRequired[str | None]
@@ -224,3 +256,4 @@ class SearchState(RunState, SearchOutput):
     request: Annotated[str, DeltaChannel(latest, snapshot_frequency=RARELY)]
     best: str | None
     values: Annotated[dict[str, str], DeltaChannel(merge_values, snapshot_frequency=RARELY)]
+    orders: NotRequired[Annotated[list[Order], queued]]

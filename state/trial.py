@@ -4,7 +4,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from state.run import Input
+from reflective_agents.state.run import Input
 
 
 class ActingInput(Input):
@@ -20,7 +20,8 @@ class ActingInput(Input):
 class Trial(TypedDict):
     """One attempt from the start (Reflexion). `reward` is the environment's, `score` the judge's; either may be None.
 
-    `attempt` is what was done, as text; `reflection` the lesson drawn from it, empty if none was.
+    `outcome` is how the actor ended, `attempt` what was done, as text; `critique` holds the judge's reasons, and
+    `reflection` the lesson drawn from it, empty if none was.
     """
 
     trial: int
@@ -30,4 +31,5 @@ class Trial(TypedDict):
     solved: bool
     outcome: str
     attempt: str
+    critique: NotRequired[str]
     reflection: str

@@ -5,8 +5,8 @@ from typing import Annotated
 from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
-from state.run import latest
-from state.tree import SearchOutput, SearchState
+from reflective_agents.state.run import latest
+from reflective_agents.state.tree import SearchOutput, SearchState
 
 
 class Weighed(TypedDict):

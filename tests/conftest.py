@@ -5,15 +5,21 @@ import os
 import re
 import shutil
 import signal
+import sys
+from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
+from zlib import crc32
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-ROOT = Path(__file__).parent.parent
-RECORDED = ROOT.parent / "shared" / "recorded"
-LOOPBACK_MARKERS = ("wire", "studio", "postgres", "notebook")
+from bench.recorded import RECORDED
+
+LOOPBACK_MARKERS = ("wire", "studio", "aegra", "postgres", "notebook")
+STARTING = ("studio", "aegra", "postgres", "notebook", "sandbox", "browser")
+"""What is marked so starts a process, and is marked `process` for that."""
 SETTINGS = re.compile(
     r"OPENAI_API_KEY|OPENAI_BASE_URL|TAVILY_API_KEY|TAVILY_BASE_URL|WIKIPEDIA_URL|OLLAMA_HOST|MODEL|JUDGE_MODEL|CRITIC_MODEL|DATABASE_URL"
     r"|(LANGSMITH|LANGCHAIN|OTEL|REFLECT)_.*"
@@ -25,16 +31,21 @@ HAS_SANDBOX = shutil.which("bwrap") is not None or os.environ.get("REQUIRE_SANDB
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 
 
-SHARED_SERVERS = ("tests/studio/", "tests/persistence/", "tests/viewer/")
-FIRST = (*SHARED_SERVERS, "tests/replays/", "tests/notebooks/")
+# How many examples a property is tried on where its test does not say.
+settings.register_profile("few", max_examples=8, deadline=None)
+settings.register_profile("many", max_examples=50, deadline=None)
+
+SHARED_SERVERS = ("tests/studio/", "tests/aegra/", "tests/persistence/", "tests/viewer/")
+SHARED_COPIES = ("tests/test_contributing.py", "tests/test_product.py")
+FIRST = (*SHARED_SERVERS, *SHARED_COPIES, "tests/replays/", "tests/notebooks/")
 """What takes longest begins first, so that no worker is left with it in the end."""
 
 
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
-    """Gives the tests of a folder that shares a server to one worker, and every other test to whichever is free."""
+    """Gives tests that share a server or a copy of the project to one worker, and others to whichever is free."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((folder for folder in SHARED_SERVERS if nodeid.startswith(folder)), nodeid)
+        return next((folder for folder in (*SHARED_SERVERS, *SHARED_COPIES) if nodeid.startswith(folder)), nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FolderScheduling:
@@ -46,22 +57,69 @@ def _settings() -> list[str]:
     return [name for name in os.environ if SETTINGS.fullmatch(name)]
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Forget the developer's settings before a fixture of any scope, or a module, can see them."""
+    settings.load_profile("few" if "not thorough" in config.option.markexpr else "many")
     for name in _settings():
         del os.environ[name]
     # Started in the background, a shell lets us ignore Ctrl-C; whatever a test starts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the marked tests reach this machine and nothing else; the others open no socket at all."""
+    """Let the marked tests reach this machine and nothing else, and mark what takes a process or more time."""
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+    _thin_out(items)
     for item in items:
+        if item.nodeid.startswith(SHARED_SERVERS) or any(item.get_closest_marker(name) for name in STARTING):
+            item.add_marker(pytest.mark.process)
         if any(item.get_closest_marker(name) for name in LOOPBACK_MARKERS):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"]))
         if not HAS_SANDBOX and item.get_closest_marker("sandbox"):
             item.add_marker(pytest.mark.skipif(True, reason="bubblewrap is not installed"))
+
+
+def _thin_out(items: list[pytest.Item]) -> None:
+    """Of each test that is marked as a matrix leave some cases to `make test`; the others are thorough.
+
+    With `over` a case of each combination of the other parameters stays, with the values of this one in turns; without
+    it the first `keep` cases.
+    """
+    tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("matrix"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    for name, cases in tests.items():
+        for item in set(cases) - _kept(name, cases):
+            item.add_marker(pytest.mark.thorough)
+
+
+def _kept(test: str, cases: list[pytest.Item]) -> set[pytest.Item]:
+    matrix = cases[0].get_closest_marker("matrix")
+    assert matrix is not None
+    over = matrix.kwargs.get("over")
+    if over is None:
+        return {*cases[: matrix.kwargs.get("keep", 1)]}
+    groups: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in cases:
+        callspec = getattr(item, "callspec", None)
+        others = {name: value for name, value in callspec.params.items() if name != over} if callspec else {}
+        groups[repr(others)].append(item)
+    turn = crc32(test.encode())
+    return {group[(turn + place) % len(group)] for place, group in enumerate(groups.values())}
+
+
+def _forbid_processes(event: str, _: object) -> None:
+    if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):
+        raise RuntimeError("a test that starts a process has to be marked with `process`")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_processes(pytestconfig: pytest.Config) -> None:
+    """Refuse to start a process where such tests are left out, as in `make quick`."""
+    if "not process" in pytestconfig.option.markexpr:
+        sys.addaudithook(_forbid_processes)
 
 
 @pytest.fixture(autouse=True)
@@ -73,11 +131,18 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("REFLECT_CACHE_DIR", str(tmp_path / "reflect-cache"))
 
 
+@pytest.fixture(autouse=True)
+def nothing_learned() -> None:
+    """Start each test without what was learned about the models of others, whose addresses come again."""
+    if ways := sys.modules.get("reflective_agents.models.ways"):
+        ways.forget()
+
+
 @pytest.fixture
 def virtual_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the seconds of a run pass on the clock of its event loop, which `virtually` moves."""
     clock = SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time())
-    monkeypatch.setattr("models.meter.time", clock)
+    monkeypatch.setattr("reflective_agents.models.meter.time", clock)
 
 
 @pytest.fixture(scope="session")

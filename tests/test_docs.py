@@ -1,31 +1,64 @@
-"""The pages under docs: their examples run, and their links lead somewhere."""
+"""The pages under docs: their examples run and print what stands below them, and their links lead somewhere."""
 
 import re
+import shutil
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+ROOMS = ("reflective_agents", "graphs", "nodes", "prompts", "state")
 PAGES = sorted(DOCS.glob("*.md"))
-APART = ("observability.md",)
-"""Pages whose examples have tests of their own, because they change the whole process."""
+APART = ("observability.md", "serving.md")
+"""Pages whose examples have tests of their own, because they change the whole process or ask a server."""
+EXAMPLE = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
 EXAMPLES = [
-    pytest.param(example, id=f"{page.stem}-{number}")
+    pytest.param(*found, id=f"{page.stem}-{number}")
     for page in PAGES
     if page.name not in APART
-    for number, example in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+    for number, found in enumerate(EXAMPLE.findall(page.read_text()))
 ]
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_every_python_example_runs(example: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("example", "printed"), EXAMPLES)
+def test_every_python_example_runs_and_prints_what_stands_below_it(
+    example: str, printed: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("MODEL", "offline")
     monkeypatch.setenv("REFLECT_EMBEDDINGS", "lexical")
     monkeypatch.chdir(tmp_path)
     exec(compile(example, "example", "exec"), {"__name__": "example"})
+    told = capsys.readouterr().out
+    assert not printed or told == printed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_link_leads_somewhere(page: Path) -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()) if "://" not in link]
     assert [link for link in links if not (DOCS / link).exists()] == []
+
+
+@pytest.mark.thorough
+@pytest.mark.process
+def test_the_site_is_built_without_a_warning_and_has_every_page(tmp_path: Path) -> None:
+    settings = tomllib.loads((ROOT / "zensical.toml").read_text())
+    named = {page for section in settings["project"]["nav"] for pages in section.values() for page in _listed(pages)}
+    assert named == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copy(ROOT / "zensical.toml", tmp_path)
+    for name in ROOMS:
+        (tmp_path / name).symlink_to(ROOT / name)
+    command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    built = (tmp_path / "site" / "reference" / "settings" / "index.html").read_text()
+    assert "exploration_weight" in built
+    assert "https://fonts" not in built
+
+
+def _listed(pages: str | list[str]) -> list[str]:
+    return [pages] if isinstance(pages, str) else pages

@@ -25,7 +25,7 @@ from bench.peers.script import reply
 from bench.peers.searches import ENTRIES, Entry
 from bench.peers.server import Conditions, Weather, serving
 from bench.wire import Counters
-from testing.script import Request
+from reflective_agents.testing.script import Request
 
 LINE = '{"seconds": 2.5, "cpu": 0.25, "nodes": 50, "expansions": 10, "calls": 100, "finished": true}'
 PEERS = sorted({entry.peer for entry in ENTRIES if entry.peer})
@@ -204,7 +204,9 @@ def test_each_tenth_request_fails_however_often_it_is_sent() -> None:
     assert [weather.fault(body, 0) for body in bodies] == [None] * 30
 
 
+@pytest.mark.thorough
 @pytest.mark.wire
+@pytest.mark.process
 async def test_a_driver_is_measured_in_a_process_of_its_own(monkeypatch: Any) -> None:
     monkeypatch.setattr(measure, "NORMAL", Conditions())
     bare = next(entry for entry in ENTRIES if entry.driver == "bare_client")

@@ -6,19 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from cli.strategies import STRATEGIES
+from reflective_agents.state.settings import strategy_names
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
-def test_every_python_example_runs(example: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("example", "printed"), EXAMPLES, ids=range(len(EXAMPLES)))
+def test_every_python_example_prints_what_stands_below_it(
+    example: str, printed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("MODEL", "offline")
-    names: dict[str, object] = {"__name__": "example"}
-    exec(compile(example, "README.md", "exec"), names)
-    assert names["graph"]
+    exec(compile(example, "README.md", "exec"), {"__name__": "example"})
+    assert capsys.readouterr().out == printed
+
+
+def test_every_example_was_found_and_the_page_stays_short() -> None:
+    assert len(EXAMPLES) == README.count("```python") > 0
+    assert len(README.split()) < 1500
 
 
 def test_every_link_into_the_project_leads_somewhere() -> None:
@@ -28,24 +34,25 @@ def test_every_link_into_the_project_leads_somewhere() -> None:
 
 
 def test_every_strategy_is_in_the_table_with_its_greatest_number_of_calls() -> None:
-    calls = {"reflection": 6, "reflexion": 4, "lats": 62, "chain_of_thought": 1, "react": 9, "trials": 32}
+    calls = {"reflection": 6, "reflexion": 4, "lats": 22, "chain_of_thought": 1, "react": 9, "trials": 32}
     calls |= {"plan": 139, "team": 49, "town": 500, "memory": 7}
     calls["tree_of_thoughts"] = 4
-    calls["rap"] = 112
-    calls |= {"ab_mcts": 40, "best_of_n": 26}
-    assert set(calls) == set(STRATEGIES)
+    calls["rap"] = 113
+    calls |= {"ab_mcts": 40, "best_of_n": 26, "auto": 150}
+    assert set(calls) == set(strategy_names())
     for name, most in calls.items():
         assert re.search(rf"^\| \[`{name}`\].*at most {most} \|$", README, re.MULTILINE), name
 
 
 def test_every_command_exists(capsys: pytest.CaptureFixture[str]) -> None:
-    from cli.main import main
+    from reflective_agents.cli.main import main
 
     lines = re.findall(r"^reflect (.*?)(?:  +#.*)?$", README, re.MULTILINE)
     assert len(lines) >= 8
     for line in lines:
         words = line.split()
-        command = words[:2] if words[0] in ("run", "eval", "memory") else words[:1]
+        named = words[0] in ("run", "eval", "memory") and not words[1].startswith("-")
+        command = words[:2] if named else words[:1]
         with contextlib.suppress(SystemExit):
             assert main([*command, "--help"]) == 0, line
         known = capsys.readouterr().out

@@ -14,20 +14,20 @@ TIMEOUT = 900
 
 
 def version(name: str) -> str:
-    """The version of a peer that its pins name."""
+    """Return the version of a peer that its pins name."""
     found = re.search(rf"^{re.escape(name)}==(\S+)", _pins(name).read_text(), re.MULTILINE)
     assert found, f"the pins of {name} do not name it"
     return found[1]
 
 
 def folder(name: str) -> Path:
-    """Where the environment of a peer lies; other pins or another Python have another one."""
+    """Return the folder of a peer's environment; other pins or another Python have another one."""
     digest = hashlib.sha256(_pins(name).read_bytes() + sys.version.encode()).hexdigest()[:12]
     return platformdirs.user_cache_path("reflective-agents") / "peers" / f"{name}-{version(name)}-{digest}"
 
 
 def prepare(name: str) -> Path:
-    """The interpreter of a peer's environment, which is made if it is not there.
+    """Prepare a peer's environment if it is not there, and return its interpreter.
 
     Raises:
         subprocess.CalledProcessError: if uv fails, with its complaint as `stderr`: for example, without a network.

@@ -72,7 +72,7 @@ async def measure(entry: Entry, python: Path, server: PeerServer) -> Figures:
 
 
 def last_line(text: str) -> str:
-    """The last line of a text that is not blank; empty if there is none."""
+    """Return the last line of a text that is not blank; empty if there is none."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 

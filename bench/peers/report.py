@@ -24,14 +24,14 @@ def compare() -> Comparison:
 
 
 def cells(figures: Figures) -> tuple[str, ...]:
-    """The figures of a search as text, in the order of `COLUMNS`."""
+    """Return the figures of a search as text, in the order of `COLUMNS`."""
     run, sent = figures.run, figures.sent
     counts = (f"{sent.calls}", f"{sent.waves}", f"{run.seconds:.2f} s", f"{figures.cpu:.1f} ms", f"{run.nodes}")
     return figures.name, *counts, figures.fate
 
 
 def view(comparison: Comparison) -> Group:
-    """The table, and below it what was left out and why."""
+    """Show the table, and below it what was left out and why."""
     table = Table()
     for column in COLUMNS:
         table.add_column(column, justify="left" if column in (COLUMNS[0], COLUMNS[-1]) else "right")
@@ -42,6 +42,6 @@ def view(comparison: Comparison) -> Group:
 
 
 def plain(comparison: Comparison) -> list[dict[str, Any]]:
-    """The comparison as plain data: one entry for each search, also for those left out."""
+    """Return the comparison as plain data: one entry for each search, including those left out."""
     measured = [{"what": figures.name, **asdict(figures), "fate": figures.fate} for figures in comparison.figures]
     return [*measured, *({"what": what, "left_out": why} for what, why in comparison.left_out.items())]

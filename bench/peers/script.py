@@ -3,7 +3,7 @@
 import random
 
 from bench.scripts import text, unsolvable
-from testing.script import Reply, Request
+from reflective_agents.testing.script import Reply, Request
 
 FORMS = ("Judgement", "Judgements")
 

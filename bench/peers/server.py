@@ -10,8 +10,8 @@ from typing import Any
 
 from bench.peers.script import reply
 from bench.wire import Counters
-from testing.faults import Fault
-from testing.openai_server import OpenAIServer
+from reflective_agents.testing.faults import Fault
+from reflective_agents.testing.openai_server import OpenAIServer
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Weather:
         self._numbers: dict[str, int] = {}
 
     def latency(self, _: object) -> float:
-        """Seconds before an answer."""
+        """Return the seconds before an answer."""
         return self._conditions.latency
 
     def fault(self, body: dict[str, Any], _: int) -> Fault | None:
-        """A failing request fails however often it is sent again: the same body, the same fate."""
+        """Fail the same requests however often they are sent again: the same body meets the same fate."""
         number = self._numbers.setdefault(json.dumps(body, sort_keys=True), len(self._numbers) + 1)
         return "500" if self._conditions.failing and number % self._conditions.failing == 0 else None
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import main
-from testing.openai_server import OpenAIServer
-from testing.script import Reply, Request
+from reflective_agents.cli.main import main
+from reflective_agents.testing.openai_server import OpenAIServer
+from reflective_agents.testing.script import Reply, Request
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -55,7 +55,7 @@ def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     def popen(*args: str, **settings: str) -> subprocess.Popen[str]:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error::ResourceWarning", **settings}
         pipe = subprocess.PIPE
-        command = [sys.executable, "-m", "cli", *args]
+        command = [sys.executable, "-m", "reflective_agents.cli", *args]
         processes.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment))
         return processes[-1]
 
@@ -71,10 +71,13 @@ def stubborn(request: Request) -> Reply:
     match request.schema:
         case "Judgement":
             return {"reasoning": "Not yet.", "score": number % 60 / 100, "solved": False}
+        case "Judgements":
+            scores = [(number + place) % 60 / 100 for place in range(request.last.count("<candidate "))]
+            return {"judgements": [{"reasoning": "Not yet.", "score": one, "solved": False} for one in scores]}
         case "Critique":
             return {"critique": "Not yet.", "score": number % 60 / 100, "accept": False}
         case "AnswerQuestion" | "ReviseAnswer":
-            missing = {"missing": "More.", "superfluous": ""}
+            missing = {"missing": "More.", "superfluous": "", "complete": False}
             return {"answer": f"{number}", "reflection": missing, "search_queries": [f"{number}"], "references": []}
         case _:
             return f"Answer {number}"

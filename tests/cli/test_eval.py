@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from cli.main import main
-from cli.strategies import STRATEGIES
-from testing.openai_server import OpenAIServer
+from reflective_agents.cli.main import main
+from reflective_agents.state.settings import strategy_names
+from reflective_agents.testing.openai_server import OpenAIServer
 
 QUICK = ("--max-rounds", "1")
 
@@ -36,7 +36,8 @@ def the_run() -> Path:
     return folder
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.matrix(keep=3)
+@pytest.mark.parametrize("strategy", strategy_names())
 def test_every_strategy_is_evaluated(
     reflect: Any, questions: str, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +97,7 @@ def test_crashes_are_told_with_the_way_to_run_them_again(
 
     command = ("eval", "reflection", questions, "--limit", "3", "--out", "run")
     with monkeypatch.context() as patch:
-        patch.setattr("nodes.turn.choose_model", crash)
+        patch.setattr("reflective_agents.nodes.checks.choose_model", crash)
         told = reflect(*command)
     assert told.code == 1
     assert "crashed with OSError\t3" in told.out
@@ -126,7 +127,9 @@ def slow_model(slow_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> tu
     return "--model", "openai:test"
 
 
+@pytest.mark.thorough
 @pytest.mark.wire
+@pytest.mark.process
 def test_kill_9_loses_at_most_what_was_under_way(
     reflect: Any, start: Callable[..., Any], questions: str, slow_model: tuple[str, str]
 ) -> None:
@@ -147,6 +150,8 @@ def test_kill_9_loses_at_most_what_was_under_way(
 
 @pytest.mark.wire
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.process
+@pytest.mark.matrix
 def test_interrupted_evaluation_goes_on(
     reflect: Any,
     start: Callable[..., Any],
@@ -168,7 +173,7 @@ def test_interrupted_evaluation_goes_on(
 
 
 def test_command_that_goes_on_says_everything_that_was_asked() -> None:
-    from cli.eval import Evaluation
+    from reflective_agents.cli.eval import Evaluation
 
     asked = Evaluation(
         "lats", Path("my set.csv"), {"n": "3", "revise_answers": False}, "plain", 5, 7, 9, Path("o"), as_json=True
@@ -207,7 +212,7 @@ def test_folder_of_another_run(reflect: Any, questions: str) -> None:
     assert reflect("eval", "reflection", questions, "--out", "run", "--limit", "1").code == 0
     told = reflect("eval", "reflection", questions, "--out", "run", "--limit", "1", *QUICK)
     assert (told.code, told.out) == (2, "")
-    assert "run holds another run (settings: max_rounds 3 there, 1 now): choose another --out" in told.err
+    assert "run holds another run (max_rounds: 3 there, 1 now): choose another --out" in told.err
 
 
 def test_page_that_cannot_be_written(reflect: Any, questions: str) -> None:
@@ -235,13 +240,28 @@ def test_runs_are_compared_by_folder_or_name(reflect: Any, questions: str) -> No
     assert (as_json["shared"], as_json["runs"][1]["versus_first"]["wins"]) == (2, 0)
 
 
+def test_runs_that_begin_alike_are_compared_on_one_page(reflect: Any, questions: str) -> None:
+    for rounds in ("1", "2", "3"):
+        assert reflect("eval", "reflection", questions, "--max-rounds", rounds, "--limit", "3").code == 0
+    told = reflect("compare", "reflection-", "--html", "page.html")
+    assert (told.code, len(told.out.splitlines())) == (0, 4)
+    assert "page: page.html" in told.err
+    html = Path("page.html").read_text("utf-8")
+    shown = json.loads(html.partition('id="results">')[2].partition("</script>")[0])
+    assert len(shown["runs"]) == 3
+    assert [row[0] for row in shown["figures"]][:4] == ["strategy", "max_rounds", "correct", "accuracy"]
+    assert [len(row) for row in shown["figures"]] == [4] * len(shown["figures"])
+    assert all(cell["at"] is not None for task in shown["tasks"] for cell in task["cells"])
+    assert set(shown["curves"]) == {"model_calls", "total_tokens", "seconds"}
+
+
 def test_model_text_cannot_command_the_terminal(
     reflect: Any, questions: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def crash(*_: Any) -> None:
         raise type("\x1b[31mRed", (Exception,), {})("\x1b]0;owned\x07")
 
-    monkeypatch.setattr("nodes.turn.choose_model", crash)
+    monkeypatch.setattr("reflective_agents.nodes.checks.choose_model", crash)
     assert main(["eval", "reflection", questions, "--limit", "1"]) == 1
     captured = capsys.readouterr()
     assert "crashed with Red\t1" in captured.out

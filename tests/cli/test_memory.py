@@ -34,37 +34,55 @@ def test_what_was_told_is_known_in_another_run_and_cited(told: Any) -> None:
     again = told("run", "memory", WHERE, "--user", "ada", "--json")
     data = json.loads(again.out)
     [cited] = [memory for memory in data["memories"] if memory["cited"]]
-    assert cited["text"] == f"The user said: {SAID}"
+    assert cited["text"] == SAID
     assert f"plays the cello [m{cited['number']}]" in data["answer"]
     assert "kept_in=the store of the graph" in again.err
-    assert f"retrieved: number={cited['number']}, kind=observation, text=The user said: My sister" in again.err
+    assert f"retrieved: number={cited['number']}, kind=fact, text=My sister" in again.err
     assert json.loads(told("run", "memory", WHERE, "--user", "bob", "--json").out)["memories"] == []
 
 
 def test_memories_are_listed_the_latest_first_and_shown_whole(told: Any) -> None:
     listed = rows(told("memory", "list", "--user", "ada"))
-    assert [row[4].partition(":")[0] for row in listed] == ["The assistant answered", "The user said"]
+    assert [(row[2], row[4].partition(":")[0]) for row in listed[1:]] == [
+        ("observation", "assistant"),
+        ("observation", "user"),
+    ]
+    assert (listed[0][2], listed[0][4]) == ("fact", SAID)
     assert rows(told("memory", "list", "--user", "ada", "--limit", "1")) == listed[:1]
     assert rows(told("memory", "list", "--user", "bob")) == rows(told("memory", "list")) == []
-    shown = told("memory", "show", listed[1][0], "--user", "ada")
+    shown = told("memory", "show", listed[2][0], "--user", "ada")
     assert shown.out.startswith("observation of ")
-    assert shown.out.endswith(f"\n\nThe user said: {SAID}\n")
+    assert f"\n\nuser: {SAID}\n" in shown.out
 
 
 def test_the_default_user_is_that_of_the_environment(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFLECT_USER", "ada")
-    assert len(rows(told("memory", "list"))) == 2
+    assert len(rows(told("memory", "list"))) == 3
 
 
 def test_one_memory_is_forgotten_or_all(told: Any) -> None:
-    [answer, said] = rows(told("memory", "list", "--user", "ada"))
-    assert "0 memories that were derived" in told("memory", "forget", said[0], "--user", "ada").err
-    assert rows(told("memory", "list", "--user", "ada")) == [answer]
+    [fact, answer, said] = rows(told("memory", "list", "--user", "ada"))
+    forgotten = told("memory", "forget", said[0], "--user", "ada")
+    assert rows(forgotten) == [fact]
+    assert "1 memories that rest on it stay: --derived forgets them, too" in forgotten.err
+    assert rows(told("memory", "list", "--user", "ada")) == [fact, answer]
     assert told("memory", "forget", said[0], "--user", "ada").code == 2
+    assert told("memory", "forget", said[0], "--derived", "--user", "ada").code == 0
+    assert rows(told("memory", "list", "--user", "ada")) == [answer]
     assert told("memory", "forget", "--all", "--user", "bob").code == 0
     assert rows(told("memory", "list", "--user", "ada")) == [answer]
     assert told("memory", "forget", "--all", "--user", "ada").code == 0
     assert rows(told("memory", "list", "--user", "ada", "--archived")) == []
+
+
+def test_a_fact_is_corrected_under_its_id(told: Any) -> None:
+    fact = rows(told("memory", "list", "--user", "ada"))[0]
+    assert told("memory", "edit", fact[0], "My sister Ada lives in Lyon.", "--user", "ada").code == 0
+    changed = rows(told("memory", "list", "--user", "ada"))[0]
+    assert changed == [*fact[:4], "My sister Ada lives in Lyon."]
+    assert "Lyon" in json.loads(told("run", "memory", WHERE, "--user", "ada", "--json").out)["memories"][0]["text"]
+    assert told("memory", "edit", "0" * 32, "No.", "--user", "ada").code == 2
+    assert told("memory", "edit", fact[0], " ", "--user", "ada").code == 2
 
 
 def test_an_insight_is_shown_with_its_evidence_and_stays_when_that_is_forgotten(told: Any) -> None:
@@ -84,8 +102,8 @@ def test_memories_travel_as_json_lines(told: Any, tmp_path: Path) -> None:
     file = tmp_path / "ada.jsonl"
     assert told("memory", "export", str(file), "--user", "ada").code == 0
     assert told("memory", "export", "--user", "ada").out == file.read_text()
-    assert [json.loads(line)["importance"] for line in file.read_text().splitlines()] == [2.0, 2.0]
-    assert "2 memories added" in told("memory", "import", str(file), "--user", "bob").err
+    assert [json.loads(line)["importance"] for line in file.read_text().splitlines()] == [5.0, 1.0, 5.0]
+    assert "3 memories added" in told("memory", "import", str(file), "--user", "bob").err
     assert "0 memories added" in told("memory", "import", str(file), "--user", "bob").err
     assert rows(told("memory", "list", "--user", "bob")) == rows(told("memory", "list", "--user", "ada"))
     assert told("memory", "export", str(file), "--user", "ada").code == 2
@@ -100,7 +118,7 @@ def test_a_memory_cannot_command_the_terminal(reflect: Any) -> None:
     assert "Red" in listed.out
     assert not {"\x1b", "\u202e", "\x07"} & set(listed.out + shown.out + listed.err)
     exported = reflect("memory", "export", "--user", "ada").out
-    assert json.loads(exported.split("\n")[0])["text"] == f"The user said: {planted}"
+    assert json.loads(exported.split("\n")[0])["text"] == planted
 
 
 @pytest.mark.parametrize(
@@ -128,12 +146,12 @@ def test_what_is_no_export_is_not_imported(told: Any, tmp_path: Path) -> None:
     file.write_text(told("memory", "export", "--user", "ada").out + '{"id": 1}\n')
     said = told("memory", "import", str(file), "--user", "bob")
     assert (said.code, rows(told("memory", "list", "--user", "bob"))) == (2, [])
-    assert "line 3 is no memory" in said.err
+    assert "line 4 is no memory" in said.err
 
 
 def test_a_thread_belongs_to_its_user_and_the_way_on_names_them(told: Any) -> None:
     first = told("run", "memory", WHERE, "--user", "ada", "--thread", "t")
-    assert 'ask on with: reflect run memory --thread t --user ada "..."' in first.err
+    assert 'continue with: reflect run memory --thread t --user ada "..."' in first.err
     refused = told("run", "memory", WHERE, "--user", "bob", "--thread", "t")
     assert refused.code == 2
     assert "belongs to user 'ada', not to 'bob'" in refused.err

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 MISUSE = {
-    "no command": ([], "Missing command; see reflect --help"),
     "unknown command": (["rum"], "No such command 'rum'"),
     "no strategy": (["run"], "see reflect run --help"),
-    "unknown strategy": (["run", "lat", "Why?"], "did you mean lats? There are reflection, reflexion, lats"),
-    "unknown strategy drawn": (["draw", "xyz"], "there are reflection, reflexion, lats"),
+    "unknown strategy": (["run", "lat", "Why?"], "did you mean lats? There are ab_mcts, auto, best_of_n, "),
+    "unknown strategy drawn": (["draw", "xyz"], "there are ab_mcts, auto, best_of_n, chain_of_thought"),
     "no question": (["run", "lats"], 'the question is empty: reflect run lats "your question"'),
     "empty question": (["run", "lats", " \n"], "the question is empty"),
     "question without quotes": (["run", "lats", "Why", "not?"], "(not?)"),
@@ -29,6 +28,9 @@ MISUSE = {
     "empty corpus": (["run", "lats", "Why?", "--corpus", "."], "holds no document"),
     "empty thread": (["run", "lats", "Why?", "--thread", ""], "--thread: the name is empty"),
     "resume with a question": (["run", "lats", "Why?", "--resume"], "leave out the question"),
+    "no such file": (["run", "lats", "@nowhere"], "write @@ for a text that begins with @"),
+    "no such file for a setting": (["run", "team", "Why?", "--roles", "@nowhere"], "--roles: @nowhere cannot be read"),
+    "a role without instructions": (["run", "team", "Why?", "--roles", '[{"name": "a"}]'], "item 1, instructions: "),
     "critique without resume": (["run", "reflection", "Why?", "--critique", "accept"], "add --resume"),
 }
 

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from cli.options import make_context
-from cli.strategies import STRATEGIES, settings_of
-from state.context import ReflectionContext
-from state.errors import Misuse
-from state.searching import LatsContext
+from reflective_agents.cli.options import make_context
+from reflective_agents.environments.game24 import Game24
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.settings import settings_of, strategy_names
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.state.settings.reflection import ReflectionContext
 
 EVERY_OPTION = [
     (name, "--" + setting.replace("_", "-"), field)
-    for name in STRATEGIES
+    for name in strategy_names()
     for setting, field in settings_of(name).model_fields.items()
     if not field.exclude
 ]
@@ -90,11 +91,15 @@ def test_unreadable_dotenv_is_misuse(reflect: Any) -> None:
 
 
 @pytest.mark.parametrize("args", [["--help"], ["run", "lats", "--help"]], ids=" ".join)
+@pytest.mark.process
 def test_help_loads_no_framework(args: list[str]) -> None:
     heavy = {"langgraph", "langchain_core", "langchain_openai", "openai", *(["pydantic"] if len(args) == 1 else [])}
-    program = (
-        f"import sys; from cli.main import main; main({args!r}); print({heavy!r} & sys.modules.keys(), file=sys.stderr)"
-    )
+    program = f"""
+import sys
+from reflective_agents.cli.main import main
+main({args!r})
+print({heavy!r} & sys.modules.keys(), file=sys.stderr)
+"""
     root = str(Path(__file__).parent.parent.parent)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root)
     assert done.stderr == "set()\n"
@@ -103,3 +108,17 @@ def test_help_loads_no_framework(args: list[str]) -> None:
 def test_help_explains_the_exit_codes(reflect: Any) -> None:
     shown = reflect("--help").out
     assert [code for code in ("  0  ", "  1  ", "  2  ", "  3  ", "  130  ") if code not in shown] == []
+
+
+def test_an_environment_is_loaded_by_its_class() -> None:
+    given = {"environment": "reflective_agents.environments.game24:Game24"}
+    context = make_context(LatsContext, given)
+    assert isinstance(context, LatsContext)
+    assert isinstance(context.environment, Game24)
+    assert context.proposals == "list"
+
+
+@pytest.mark.parametrize("named", ["nowhere:Game", "reflective_agents.environments.game24:Chess", "json:loads"])
+def test_a_class_that_is_no_environment_is_misuse(named: str) -> None:
+    with pytest.raises(Misuse, match="name a class as"):
+        make_context(LatsContext, {"environment": named})

@@ -1,18 +1,21 @@
 """What is shown: cleaned texts, trees and rounds that fit."""
 
 import pytest
+from langchain_core.messages import AIMessage
 from rich.console import Console
 
-from cli.artefact import replay
-from cli.output import clean, one_line, shown
-from cli.progress import Progress, line
-from state.context import ReflectionContext
-from state.searching import LatsContext
+from reflective_agents.cli.artefact import replay
+from reflective_agents.cli.output import clean, one_line, shown
+from reflective_agents.cli.progress import Progress, line
+from reflective_agents.cli.report import cost_line
+from reflective_agents.state.run import NOTHING_SPENT
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.state.settings.reflection import ReflectionContext
 
 COST = {"model_calls": 3, "total_tokens": 1200, "seconds": 0.0}
 
 
-def node(node_id: str, score: float | None = 0.5, solved: bool = False) -> dict[str, object]:
+def node(node_id: str, score: float | None = 0.5, solved: bool = False, does: str = "sea") -> dict[str, object]:
     parent = node_id.rpartition(".")[0] or None
     place = {"id": node_id, "parent_id": parent, "depth": node_id.count(".")}
     return {
@@ -23,6 +26,7 @@ def node(node_id: str, score: float | None = 0.5, solved: bool = False) -> dict[
         "kind": "answer",
         "score": score,
         "solved": solved,
+        "does": does,
         **COST,
     }
 
@@ -76,7 +80,7 @@ def test_tree_is_shown_with_its_scores() -> None:
     for event in (node("0", None), node("0.0", 0.25), node("0.1", 1.0, solved=True)):
         progress.add(event)
     tree, status = drawn(progress)[:3], drawn(progress)[-1]
-    assert tree == ["0 answer -", "├── 0.0 answer 0.25", "└── 0.1 answer 1.00 solved"]
+    assert tree == ["0 answer -  sea", "├── 0.0 answer 0.25  sea", "└── 0.1 answer 1.00 solved  sea"]
     assert status.startswith("expansions 1/10  calls 3/150  tokens 1,200/1,000,000  ")
 
 
@@ -121,20 +125,25 @@ def test_a_tree_shows_what_the_search_knows_of_its_nodes() -> None:
     for event in events:
         progress.add(event)
     *tree, note, _ = drawn(progress)
-    assert tree == ["0 answer 0.50  N 3 V 0.50", "├── 0.0 answer 0.25 given up", "└── 0.1 answer 0.75"]
+    assert tree == [
+        "0 answer 0.50  N 3 Q 0.50  sea",
+        "├── 0.0 answer 0.25 given up  sea",
+        "└── 0.1 answer 0.75  sea",
+    ]
     assert note == "refused: action=Fly[], why=Invalid action."
 
 
 def test_a_run_that_is_gone_on_with_shows_its_tree_as_it_was() -> None:
     def known(node_id: str, score: float) -> dict[str, object]:
-        return {key: value for key, value in node(node_id, score).items() if key not in ("seq", "event", *COST)}
+        kept = {key: value for key, value in node(node_id, score).items() if key not in ("seq", "event", "does", *COST)}
+        return {**kept, "messages": [AIMessage("sea")]}
 
     stats = {"0": {"visits": 2, "total": 1.0, "children": 1}, "0.0": {"visits": 1, "total": 0.5, "children": 0}}
     values = {"tree": {"0": known("0", 0.5), "0.0": known("0.0", 0.5)}, "stats": stats, "expansions": 1}
     progress = Progress(LatsContext())
     for event in replay(values):
         progress.add(event)
-    assert drawn(progress)[:2] == ["0 answer 0.50  N 2 V 0.50", "└── 0.0 answer 0.50"]
+    assert drawn(progress)[:2] == ["0 answer 0.50  N 2 Q 0.50  sea", "└── 0.0 answer 0.50  sea"]
 
 
 def test_figures_stand_in_a_line_without_braces() -> None:
@@ -142,3 +151,9 @@ def test_figures_stand_in_a_line_without_braces() -> None:
     assert line(event) == "node: id=0.1, terms=judge 0.75; consistency 0.40"
     visited = {"event": "visited", "node": "0", "stats": {"0": [3, 1.5]}, "calls": 6, "terms": {}, **COST}
     assert line(visited) == "visited: node=0, calls=6"
+
+
+def test_the_cost_of_a_run_is_told_in_dollars_where_there_is_a_price() -> None:
+    assert "$" not in cost_line({**NOTHING_SPENT, "model_calls": 2})
+    paid = cost_line({**NOTHING_SPENT, "model_calls": 3, "cost": 0.0125, "unpriced_calls": 1})
+    assert "$0.012500 (without 1 calls of unknown price)" in paid

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from cli.strategies import STRATEGIES
+from reflective_agents.state.settings import strategy_names
 
 QUESTION = "Why is reflection useful in AI?"
 ARTEFACTS = {
+    "auto": {"tree", "stats", "log", "lessons", "expansions", "reward", "samples", "evidence", "turns"},
     "reflection": {"drafts"},
     "reflexion": {"answers", "sources"},
     "lats": {"tree", "stats", "log", "lessons", "expansions", "reward"},
@@ -34,20 +35,22 @@ def lines_of(text: str, start: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith(start)]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.matrix(keep=4)
+@pytest.mark.parametrize("strategy", strategy_names())
 def test_answer_and_outcome_on_stdout_the_rest_on_stderr(reflect: Any, strategy: str) -> None:
     told = reflect("run", strategy, QUESTION)
     *answer, blank, outcome = told.out.splitlines()
     assert told.code == 0
     assert "".join(answer)
     assert blank == ""
-    assert outcome.partition(":")[0] in ("solved", "limit_reached", "exhausted")
+    assert outcome.partition(":")[0] in ("solved", "answered", "limit_reached", "exhausted")
     assert "model: offline extractive model (because" in told.err
     assert lines_of(told.err, "cost: ")
     assert "\x1b" not in told.out + told.err
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.matrix(keep=2)
+@pytest.mark.parametrize("strategy", strategy_names())
 def test_json_is_one_object_with_the_artefact(reflect: Any, strategy: str) -> None:
     told = reflect("run", strategy, QUESTION, "--json")
     data = json.loads(told.out)
@@ -100,8 +103,8 @@ def test_thread_goes_on(reflect: Any) -> None:
 
 def test_thread_without_a_name_gets_one_and_says_so(reflect: Any) -> None:
     told = reflect("run", "reflection", QUESTION)
-    [line] = lines_of(told.err, "ask on with: ")
-    command = shlex.split(line.removeprefix("ask on with: reflect "))
+    [line] = lines_of(told.err, "continue with: ")
+    command = shlex.split(line.removeprefix("continue with: reflect "))
     assert command[3].startswith("reflection-20")
     assert "(continued)" in reflect(*command[:-1], "And then?").err
 
@@ -133,9 +136,21 @@ def test_critique_goes_on_with_the_settings_of_the_run(reflect: Any) -> None:
     assert "round=1, score=0.50, accepted=no" in rejected.err
     accepted = reflect("run", "reflection", "--resume", "--thread", "t", "--critique", "accept", "--json")
     data = json.loads(accepted.out)
-    assert accepted.code == 0
-    assert data["outcome"] == {"status": "solved", "reason": "accepted in round 2 with a score of 1.00"}
+    assert (accepted.code, data["outcome"]["status"], data["outcome"]["verified_by"]) == (0, "solved", "person")
     assert [draft["critique"] for draft in data["drafts"]] == ["too short", ""]
+
+
+def test_workers_that_wait_for_a_person_are_answered_one_after_the_other(reflect: Any) -> None:
+    own = ("--worker", "reflection", "--worker-settings", '{"critic": "human"}', "--max-replans", "0")
+    told = reflect("run", "plan", "What is Reflexion? What is LATS?", *own, "--thread", "t")
+    asked = [told.err]
+    for _ in range(2):
+        assert told.code == 3
+        told = reflect("run", "plan", "--thread", "t", "--resume", "--critique", "accept")
+        asked.append(told.err)
+    assert told.code != 3
+    drafts = [line for said in asked for line in said.splitlines() if line.startswith("draft for: ")]
+    assert ["Reflexion" in drafts[0], "LATS" in drafts[1], len(drafts)] == [True, True, 2]
 
 
 def test_waiting_in_json_says_for_what(reflect: Any) -> None:
@@ -161,7 +176,7 @@ def slow_thread(reflect: Any, monkeypatch: pytest.MonkeyPatch) -> str:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("cli.progress.Progress.add", no_progress)
+        patch.setattr("reflective_agents.cli.progress.Progress.add", no_progress)
         told = reflect("run", "reflection", QUESTION, "--thread", "broken")
     assert told.code == 130
     assert "go on with: reflect run reflection --thread broken --resume" in told.err
@@ -172,7 +187,7 @@ def test_interrupted_before_the_run_began(reflect: Any, monkeypatch: pytest.Monk
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cli.run.check", interrupted)
+    monkeypatch.setattr("reflective_agents.cli.run.check", interrupted)
     told = reflect("run", "reflection", QUESTION)
     assert (told.code, told.err) == (130, "interrupted before the run began; nothing was written\n")
     assert not Path(os.environ["REFLECT_HOME"]).exists()
@@ -185,7 +200,8 @@ def test_broken_off_run_goes_on(reflect: Any, slow_thread: str) -> None:
     assert f"thread {slow_thread} (resumed)" in told.err
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.matrix(keep=4)
+@pytest.mark.parametrize("strategy", strategy_names())
 def test_strategy_is_drawn_as_mermaid(reflect: Any, strategy: str) -> None:
     told = reflect("draw", strategy)
     assert told.code == 0
@@ -207,13 +223,12 @@ def test_tree_of_a_run_is_drawn(reflect: Any) -> None:
 def test_rounds_of_a_run_are_drawn(reflect: Any) -> None:
     reflect("run", "reflection", "Why?", "--min-words", "9999", "--max-rounds", "2", "--thread", "t")
     header, *rounds = reflect("draw", "reflection", "--thread", "t").out.splitlines()
-    assert header == "round\twords\tscore\taccepted"
+    assert header == "round\twords\tscore\taccepted\tcritique"
     assert [line.split("\t")[0] for line in rounds] == ["1", "2"]
 
 
-def test_strategies_are_listed_with_their_settings(reflect: Any) -> None:
-    _, *rows = reflect("strategies").out.splitlines()
-    assert [row.split("\t")[0] for row in rows] == list(STRATEGIES)
-    settings = dict(row.split("\t")[::3] for row in rows)
-    assert "--exploration-weight" in settings["lats"]
-    assert "--max-model-calls" not in settings["lats"]
+def test_strategies_are_listed_with_when_to_use_them_first(reflect: Any) -> None:
+    header, *rows = reflect("strategies").out.splitlines()
+    assert header.split("\t") == ["strategy", "use it when", "what it does"]
+    assert [row.split("\t")[0] for row in rows] == list(strategy_names())
+    assert all(len(set(row.split("\t"))) == 3 for row in rows)

@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
-from testing.openai_server import OpenAIServer
+from reflective_agents.testing.openai_server import OpenAIServer
+from tests.cli.conftest import stubborn
 
 ROOT = Path(__file__).parent.parent.parent
-pytestmark = [pytest.mark.wire, pytest.mark.slow]
+pytestmark = [pytest.mark.wire, pytest.mark.process]
 Start = Callable[..., subprocess.Popen[str]]
 
 
@@ -72,7 +73,7 @@ class Terminal:
 _ON_TERMINAL = """
 import fcntl, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-from cli.main import main
+from reflective_agents.cli.main import main
 sys.exit(main())
 """
 
@@ -95,7 +96,8 @@ def wait_for_line(process: subprocess.Popen[str], text: str) -> str:
     raise AssertionError(f"{text!r} was not said: {seen}")
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.matrix
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_run_is_resumed(
     start: Start, reflect: Any, slow_server: OpenAIServer, signum: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +122,7 @@ def test_interrupted_run_is_resumed(
     assert len(slow_server.calls) - calls_before < len(slow_server.calls)
 
 
+@pytest.mark.thorough
 def test_reader_that_has_gone_is_no_traceback(start: Start) -> None:
     process = start("run", "reflection", "Why?")
     assert process.stdout is not None
@@ -129,6 +132,7 @@ def test_reader_that_has_gone_is_no_traceback(start: Start) -> None:
     assert process.wait(60) == 1
 
 
+@pytest.mark.thorough
 def test_tree_grows_on_the_terminal(slow_server: OpenAIServer) -> None:
     terminal = Terminal("run", "lats", "Why?", "--max-expansions", "8", **settings(slow_server))
     assert terminal.end() == 0
@@ -140,6 +144,7 @@ def test_tree_grows_on_the_terminal(slow_server: OpenAIServer) -> None:
     assert "limit_reached: max_expansions=8 reached" in shown
 
 
+@pytest.mark.thorough
 def test_no_color_shows_no_colour(slow_server: OpenAIServer) -> None:
     terminal = Terminal("run", "reflexion", "Why?", "--max-rounds", "1", NO_COLOR="1", **settings(slow_server))
     assert terminal.end() == 0
@@ -147,6 +152,7 @@ def test_no_color_shows_no_colour(slow_server: OpenAIServer) -> None:
     assert not re.search(r"\x1b\[[\d;]*3[0-7]m", terminal.screen)
 
 
+@pytest.mark.thorough
 def test_dumb_terminal_gets_plain_lines() -> None:
     terminal = Terminal("run", "reflection", "Why?", TERM="dumb")
     assert terminal.end() == 0
@@ -154,6 +160,7 @@ def test_dumb_terminal_gets_plain_lines() -> None:
     assert "calls: draft: round=1" in terminal.screen
 
 
+@pytest.mark.thorough
 def test_ctrl_c_on_the_terminal(slow_server: OpenAIServer) -> None:
     terminal = Terminal("run", "lats", "Why?", "--thread", "t", **settings(slow_server))
     terminal.wait_for("expansions 1/10")
@@ -172,9 +179,10 @@ def test_person_at_the_terminal_is_asked() -> None:
     terminal.wait_for("Your critique")
     terminal.type("\n")
     assert terminal.end() == 0
-    assert "solved: accepted in round 2" in plain(terminal.screen)
+    assert "solved: accepted in round 2 with a score of 1.00 (verified by: person)" in plain(terminal.screen)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("key", "code", "said"), [("\x03", 130, "interrupted; go on"), ("\x04", 3, "waits for a critique")]
 )
@@ -196,3 +204,29 @@ def test_model_cannot_drive_the_terminal() -> None:
     assert "Plain [bold]text[/bold] end" in plain(terminal.screen)
     assert "owned" not in terminal.screen
     assert "\x1b[2J" not in terminal.screen
+
+
+@pytest.mark.thorough
+@pytest.mark.hostile
+def test_one_run_at_a_time_on_a_thread(start: Start, reflect: Any) -> None:
+    with OpenAIServer(stubborn, latency=600).threaded() as hanging:
+        first = start("run", "reflection", "Why?", "--thread", "t", **settings(hanging))
+        wait_for_line(first, "begin:")
+        for asked in (("Why?",), ("--resume",)):
+            second = start("run", "reflection", *asked, "--thread", "t", "--model", "offline")
+            out, err = second.communicate(timeout=60)
+            assert (second.returncode, out) == (2, "")
+            told = "reflect: thread t is in use by another run: wait for its end, or choose another thread"
+            assert err.splitlines() == [told]
+        assert reflect("run", "reflection", "Why?", "--thread", "other").code == 0
+        first.kill()
+        first.communicate()
+    assert reflect("run", "reflection", "--resume", "--thread", "t", "--model", "offline").code == 0
+
+
+@pytest.mark.thorough
+def test_arguments_that_are_no_text(start: Start) -> None:
+    process = start("run", "chain_of_thought", os.fsdecode(b"Why \xff?"), "--thread", os.fsdecode(b"t\xff"))
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "on thread t\ufffd (new)" in err

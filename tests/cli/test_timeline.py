@@ -4,7 +4,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from cli.timeline import Timeline
+from reflective_agents.cli.timeline import Timeline
 
 
 def drawn(timeline: Timeline, room: int) -> list[str]:

@@ -30,7 +30,7 @@ def test_a_day_is_told_line_by_line_and_its_page_is_written(reflect: Any, tmp_pa
     assert told.code == 0
     assert f"Anna was told: {OPENING}" in told.out
     assert "Of 'garden party' know 3 of 3: Anna (07:00); Anna > Ben (08:00); Anna > Ben > Clara (14:00)." in told.out
-    assert "solved: the day is over (steps=26)" in told.out
+    assert "answered: the day is over (steps=26)" in told.out
     assert "calls: act: time=08:00, agent=Anna, place=Café, doing=serves coffee and cake at the Café" in told.err
     assert f"calls: say: time=08:00, talk=1, agent=Anna, text={OPENING}" in told.err
     assert "\x1b" not in told.out + told.err
@@ -58,7 +58,7 @@ def test_an_interrupted_day_goes_on(reflect: Any, hamlet: str, monkeypatch: pyte
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("cli.timeline.Timeline.add", interrupted)
+        patch.setattr("reflective_agents.cli.timeline.Timeline.add", interrupted)
         told = reflect("town", "There is a party.", "--town", hamlet, "--thread", "t")
     assert told.code == 130
     assert "go on with: reflect run town --thread t --resume" in told.err

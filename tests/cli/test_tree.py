@@ -83,7 +83,7 @@ def test_files_are_replaced_only_if_that_is_asked_for(reflect: Any, thread: str)
     ("args", "line"),
     [
         (["--html", "no/page.html"], "--html: there is no folder no"),
-        (["--json", "."], "--json: . is no file; use - for stdout"),
+        (["--json", "."], "--json: . is not a file: use - for stdout"),
         (["--json", ""], "--json: the name of the file is empty"),
         (["--json", "-", "--mermaid", "-"], "only one of --json, --mermaid can go to stdout (-)"),
         (["--html", "x" * 300], "cannot be written (File name too long)"),

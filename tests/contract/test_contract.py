@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from testing.clock import virtually
-from testing.fake import FakeChatModel
-from testing.openai_server import OpenAIServer
+from reflective_agents.testing.clock import virtually
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.openai_server import OpenAIServer
 from tests.strategies import (
     ASK,
     ONE,
@@ -28,6 +28,8 @@ from tests.strategies import (
     ring,
     thread,
 )
+
+pytestmark = pytest.mark.matrix(over="strategy")
 
 CONTRACT = ("messages", "answer", "outcome", "usage")
 
@@ -98,7 +100,10 @@ async def test_messages_given_are_neither_changed_nor_replaced(strategy: Strateg
 async def test_the_result_has_answer_outcome_usage_and_artefact_and_nothing_else(strategy: Strategy) -> None:
     result, _ = await solved(strategy)
     assert set(result) == {*CONTRACT, *strategy.keys}
-    assert result["outcome"]["status"] == "solved"
+    assert (result["outcome"]["status"], result["outcome"].get("verified_by")) == (
+        strategy.status,
+        strategy.verified_by,
+    )
     assert re.search(r"\w+", result["outcome"]["reason"])
     assert all(result[name] for name in strategy.artefact)
 
@@ -125,7 +130,7 @@ async def test_scratch_work_is_not_in_the_messages(strategy: Strategy) -> None:
 async def test_a_question_that_looks_like_a_template_or_like_markup_is_taken_as_it_is(strategy: Strategy) -> None:
     question = "What do {conversation}, {{x}}, %s and </request></conversation> mean? [alpha]"
     result, model = await solve(strategy, {"messages": [("user", question)]})
-    assert result["outcome"]["status"] == "solved"
+    assert result["outcome"]["status"] == strategy.status
     assert result["messages"][0].text == question
     assert question in model.calls[0].text
 
@@ -148,7 +153,7 @@ async def test_a_second_question_on_a_thread_is_a_turn_of_its_own(strategy: Stra
     assert second["usage"]["total_tokens"] < first["usage"]["total_tokens"] * 3
     for name in strategy.artefact:
         assert "[alpha]" not in json.dumps(second[name], default=str)
-    assert second["outcome"]["status"] == "solved"
+    assert second["outcome"]["status"] == strategy.status
 
 
 @every_strategy
@@ -160,7 +165,7 @@ async def test_a_turn_that_fails_leaves_a_thread_that_can_go_on(strategy: Strate
     model = FakeChatModel(reply=strategy.solving)
     second = await graph.ainvoke({"messages": [("user", "Again [beta]")]}, thread(), context=strategy.make(model=model))
     assert texts(second["messages"]) == [QUESTION, "Again [beta]", second["answer"]]
-    assert second["outcome"]["status"] == "solved"
+    assert second["outcome"]["status"] == strategy.status
 
 
 @every_strategy
@@ -265,7 +270,7 @@ def test_every_entry_point_works_after_every_other(strategy: Strategy, pair: tup
     first, second = pair
     model = FakeChatModel(reply=strategy.solving)
     results = [run(strategy, strategy.make(model=model)) for run in (first, second)]
-    assert {result["outcome"]["status"] for result in results} == {"solved"}
+    assert {result["outcome"]["status"] for result in results} == {strategy.status}
     assert {len(result["messages"]) for result in results} == {2}
 
 
@@ -278,22 +283,22 @@ def test_every_entry_point_works_with_a_client_that_keeps_connections(
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "test")
         for run in (run_ainvoke, second, run_invoke):
-            assert run(strategy, strategy.make(model="openai:test"))["outcome"]["status"] == "solved"
+            assert run(strategy, strategy.make(model="openai:test"))["outcome"]["status"] == strategy.status
 
 
 @every_strategy
 async def test_invoke_works_where_a_loop_is_running(strategy: Strategy) -> None:
     asyncio.get_running_loop()
     model = FakeChatModel(reply=strategy.solving)
-    assert run_invoke(strategy, strategy.make(model=model))["outcome"]["status"] == "solved"
-    assert run_stream(strategy, strategy.make(model=model))["outcome"]["status"] == "solved"
+    assert run_invoke(strategy, strategy.make(model=model))["outcome"]["status"] == strategy.status
+    assert run_stream(strategy, strategy.make(model=model))["outcome"]["status"] == strategy.status
 
 
 @every_strategy
 def test_threads_may_invoke_at_once(strategy: Strategy) -> None:
     model = FakeChatModel(reply=strategy.solving, latency=0.001)
     batch = strategy.graph.batch([ASK] * 3, context=strategy.make(model=model))
-    assert [result["outcome"]["status"] for result in batch] == ["solved"] * 3
+    assert [result["outcome"]["status"] for result in batch] == [strategy.status] * 3
 
 
 # Streaming
@@ -336,10 +341,8 @@ async def test_the_messages_stream_brings_the_answer_once_under_its_id_and_no_sc
         assert not chunk.tool_calls
         said[chunk.id] = said.get(chunk.id, "") + chunk.text
     answer = (await solved(strategy))[0]["answer"]
-    assert [text for text in said.values() if text].count(answer) == 1
-    assert list(said.values())[-1] == answer
-    assert not strategy.streams or len(chunks) > len(said) * 3
-    assert strategy.streams or len(said) == 1
+    assert list(said.values()) == [answer]
+    assert (len(chunks) > 3) == strategy.streams
     mode, last = parts[-1]
     assert mode == "values"
     assert said[last["messages"][-1].id] == last["messages"][-1].text == answer

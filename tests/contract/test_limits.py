@@ -13,12 +13,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from tenacity import wait_none
 
-from models.providers import close_models
-from testing.clock import virtually
-from testing.fake import FakeChatModel, FakeChatModelWithoutN
-from testing.faults import Fault
-from testing.openai_server import OpenAIServer
-from testing.script import Reply, Request, Script, ToolUse, ask, first_error, to_choice, usage
+from reflective_agents.models.providers import close_models
+from reflective_agents.testing.clock import virtually
+from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
+from reflective_agents.testing.faults import Fault
+from reflective_agents.testing.openai_server import OpenAIServer
+from reflective_agents.testing.script import Reply, Request, Script, ToolUse, ask, first_error, to_choice, usage
 from tests.strategies import (
     ASK,
     ENDLESS,
@@ -32,6 +32,8 @@ from tests.strategies import (
     name_of,
     thread,
 )
+
+pytestmark = pytest.mark.matrix(over="strategy")
 
 ModelType = type[FakeChatModelWithoutN]
 MODELS: list[ModelType] = [FakeChatModel, FakeChatModelWithoutN]
@@ -53,7 +55,7 @@ LARGE = (60, 110, 20_000, 30_000)
 @pytest.fixture(autouse=True)
 async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Retries that do not wait, and no connection left open."""
-    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     yield
     await close_models()
@@ -189,7 +191,7 @@ async def test_the_reason_quotes_the_tokens(strategy: Strategy, model_type: Mode
     assert_kept(result, model)
     assert result["outcome"]["status"] == "limit_reached"
     quoted = re.search(
-        rf"max_total_tokens={most} .*total_tokens=(\d+), the next call may need (\d+)", result["outcome"]["reason"]
+        rf"max_total_tokens={most} .*total_tokens=(\d+), the next step may need (\d+)", result["outcome"]["reason"]
     )
     assert quoted
     spent_then, needed = map(int, quoted.groups())
@@ -233,7 +235,7 @@ def test_time_that_is_up_ends_the_run_with_the_best_answer(strategy: Strategy, m
     result, seconds = virtually(run(strategy, model, max_seconds=20, **dict.fromkeys(strategy.fan_out, 5)))
     assert_kept(result, model)
     assert result["outcome"]["status"] == ("failed" if strategy.answers_last else "limit_reached")
-    assert re.search(r"max_seconds=20\b.*seconds=20\.0", result["outcome"]["reason"])
+    assert result["outcome"]["limit"] == {"name": "max_seconds", "most": 20, "spent": pytest.approx(20, abs=0.05)}
     assert result["usage"]["seconds"] == pytest.approx(seconds) == pytest.approx(20)
 
 
@@ -335,9 +337,51 @@ async def test_a_run_whose_checkpoint_failed_can_be_taken_up(strategy: Strategy,
     stored = (await graph.aget_state(thread())).values["usage"]["model_calls"]
     before = len(model.calls)
     result = await graph.ainvoke(None, thread(), context=context, durability="sync")
-    assert result["outcome"]["status"] == "solved"
+    assert result["outcome"]["status"] == strategy.status
     assert [message.type for message in result["messages"]] == ["human", "ai"]
     assert result["usage"]["model_calls"] in (stored + len(model.calls) - before, len(model.calls))
+
+
+# Money
+
+
+PRICES = {"Fake*": {"input": 1, "output": 4}}
+"""Dollars for a million tokens."""
+
+
+def dollars(model: FakeChatModelWithoutN) -> float:
+    """What all calls have cost by the provider's rule, as `spent`."""
+    cost = 0
+    for request in model.calls:
+        replies = ask(model.reply, request)
+        error = first_error(replies)
+        choices = [] if error else [to_choice(reply, request, i) for i, reply in enumerate(replies)]
+        asked, answered = usage(request, choices)
+        cost += 0 if isinstance(error, ModelRateLimitError) else asked + 4 * answered
+    return cost / 1_000_000
+
+
+@every_case("limit", [0.001, 0.003, 0.02, 0.06])
+def test_money_stays_within_its_limit_under_faults_and_timeouts(strategy: Strategy, limit: float) -> None:
+    most = limit / 3 if limit > 0.01 and not strategy.fan_out else limit
+    for seed in range(2):
+        model = moody(strategy, seed, FakeChatModelWithoutN)
+        result, _ = virtually(run(strategy, model, max_cost=most, prices=PRICES))
+        assert_kept(result, model)
+        assert dollars(model) <= result["usage"]["cost"] + 1e-9 <= most + 2e-9
+        assert result["usage"]["unpriced_calls"] == 0
+
+
+@every_strategy
+async def test_a_run_that_money_ends_says_so(strategy: Strategy) -> None:
+    model = FakeChatModelWithoutN(reply=strategy.endless)
+    result = await run(strategy, model, max_cost=0.015, prices=PRICES)
+    if strategy.endless_calls:
+        assert result["outcome"]["limit"]["name"] == "max_cost"
+        assert re.search(
+            r"max_cost=0\.015 reached \(cost=0\.\d+, the next step may need 0\.\d+", result["outcome"]["reason"]
+        )
+    assert dollars(model) == pytest.approx(result["usage"]["cost"])
 
 
 # Over the wire

@@ -7,9 +7,11 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
-from state.errors import BadCorpus, EmptyQuestion, MissingKey, Misuse, UnknownModel, WrongThread
-from testing.fake import FakeChatModel
+from reflective_agents.state.errors import BadCorpus, EmptyQuestion, MissingKey, Misuse, UnknownModel, WrongThread
+from reflective_agents.testing.fake import FakeChatModel
 from tests.strategies import ASK, QUESTION, STRATEGIES, Strategy, every_searching, every_strategy, name_of, ring, thread
+
+pytestmark = pytest.mark.matrix(over="strategy")
 
 
 def misuse(strategy: Strategy, kind: type[Misuse], given: dict[str, Any] = ASK, **settings: Any) -> str:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.actions import MAX_ARGUMENT, Action, parse_action
+from reflective_agents.environments.actions import MAX_ARGUMENT, Action, parse_action
 
 
 @pytest.mark.parametrize(

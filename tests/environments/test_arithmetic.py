@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.arithmetic import Arithmetic, read_number
-from environments.base import State, Task, Transition
-from prompts.react import EXAMPLES
-from state.errors import Misuse
-from tools.arithmetic import exact
+from reflective_agents.environments.arithmetic import Arithmetic, read_number
+from reflective_agents.environments.base import Example, State, Task, Transition
+from reflective_agents.state.errors import Misuse
+from reflective_agents.tools.arithmetic import exact
 
 WORLD = Arithmetic()
 TASK: Task = {"id": "a", "question": "A box holds 6 rows of 8 pens. How many are in 2 boxes?", "gold": "96"}
@@ -102,7 +101,10 @@ READ = {
     "none": None,
     "A4": None,
     "1/0": None,
-    "1,5": None,
+    "1,5": "1.5",
+    "1,500": "1500",
+    "\uff14\uff18": "48",
+    "1\u00bd": "1.5",
     "9" * 2_000: None,
 }
 
@@ -137,15 +139,17 @@ def test_a_right_answer_that_is_no_number_is_refused() -> None:
         WORLD.start({**TASK, "gold": "many"})
 
 
-async def test_the_example_of_the_agent_is_what_happens() -> None:
-    lines = EXAMPLES["arithmetic"].strip().split("\n")
-    acted = [line.partition(": ")[2] for line in lines if line.startswith("Action ")]
-    told = [line.partition(": ")[2] for line in lines if line.startswith("Observation ")]
-    task: Task = {"id": "e", "question": lines[1].removeprefix("Question: "), "gold": "43"}
+@pytest.mark.parametrize("example", WORLD.examples[:2])
+async def test_examples_are_what_happens(example: Example) -> None:
+    task: Task = {"id": "e", "question": example.task.removeprefix("Question: "), "gold": read_gold(example)}
     state = WORLD.start(task)
-    assert WORLD.public(state) == lines[1]
-    for action, observation in zip(acted, [*told, "Finished."], strict=True):
+    assert WORLD.public(state) == example.task
+    for _, action, observation in example.acts:
         transition = await WORLD.step(state, action)
-        assert transition.observation == observation
+        assert transition.observation == (observation or "Finished.")
         state = transition.state
     assert transition.reward == 1
+
+
+def read_gold(example: Example) -> str:
+    return WORLD.find_answer(example.reasoning)

@@ -2,25 +2,22 @@
 
 import json
 import textwrap
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import environments.base
-from environments.arithmetic import Arithmetic
-from environments.base import Environment, State, Task
-from environments.blocksworld import Blocksworld
-from environments.crosswords import Crosswords
-from environments.fever import FactChecking
-from environments.game24 import Game24
-from environments.programming import Programming
-from environments.questions import Questions
-from environments.registry import get_environment
-from evals.scoring import KINDS
-from prompts.react import EXAMPLES
-from state.context import EnvironmentName
+from reflective_agents.environments import base
+from reflective_agents.environments.arithmetic import Arithmetic
+from reflective_agents.environments.base import Environment, State, Task
+from reflective_agents.environments.blocksworld import Blocksworld
+from reflective_agents.environments.crosswords import Crosswords
+from reflective_agents.environments.fever import FactChecking
+from reflective_agents.environments.game24 import Game24
+from reflective_agents.environments.programming import Programming
+from reflective_agents.environments.questions import Questions
+from reflective_agents.environments.registry import ENVIRONMENTS, get_environment
 
 SECRET = "zyxwv"
 CONTEXT = [["Paris", ["Paris is a city.", " It lies on the Seine."]], ["Seine", ["The Seine is a river."]]]
@@ -28,7 +25,7 @@ CONTEXT = [["Paris", ["Paris is a city.", " It lies on the Seine."]], ["Seine", 
 
 def example() -> Environment:
     """Run the example of the documentation and return its environment."""
-    code = environments.base.__doc__ or ""
+    code = base.__doc__ or ""
     names: dict[str, Any] = {}
     exec(textwrap.dedent(code[code.index("    from") :]), names)
     made: Environment = names["Guess"]()
@@ -233,11 +230,14 @@ async def test_nothing_goes_on_after_the_end(case: tuple[Environment, Task, list
     assert (after.state, after.reward, after.done, after.valid) == (end.state, None, True, False)
 
 
-@pytest.mark.parametrize("name", get_args(EnvironmentName))
-def test_every_environment_is_registered_measured_and_explained(name: str) -> None:
-    assert get_environment(name).name == name
-    assert "{question}" in KINDS[name].request
-    assert EXAMPLES[name].startswith("\nExample")
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_every_environment_says_what_it_is(name: str) -> None:
+    environment = get_environment(name)
+    assert environment.name == name
+    assert environment.goal.endswith(".")
+    assert {"question": "Why?", "id": "1"}["question"] in environment.request({"question": "Why?", "id": "1"})
+    assert 2 <= len(environment.examples) <= 4
+    assert {example.solved for example in environment.examples} == {True, False}
 
 
 async def test_the_example_of_the_documentation() -> None:

@@ -8,13 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from environments.base import State, Task, Transition
-from environments.blocks import check_facts, parse_move, read_plan
-from environments.blocksworld import Blocksworld, legal_actions, progress, solve
-from environments.blocksworld_rows import read_task, told_by
-from environments.registry import final_action
-from prompts.react import EXAMPLES
-from state.errors import Misuse
+from reflective_agents.environments.base import Example, State, Task, Transition
+from reflective_agents.environments.blocks import check_facts, parse_move, read_plan
+from reflective_agents.environments.blocksworld import Blocksworld, legal_actions, progress, solve
+from reflective_agents.environments.blocksworld_rows import read_task, told_by
+from reflective_agents.state.errors import Misuse
 
 WORLD = Blocksworld()
 INIT = ["on red blue", "ontable blue", "ontable white", "clear red", "clear white", "handempty"]
@@ -134,8 +132,7 @@ def test_equivalent_actions() -> None:
 )
 async def test_a_whole_plan_ends_the_task(plan: list[str], told: str, reward: float) -> None:
     later = (await run(WORLD.start(TOWER), "pick up the white block")).state
-    action = final_action("blocksworld", "\n".join(plan))
-    assert action is not None
+    action = WORLD.final_action("\n".join(plan))
     for state in (WORLD.start(TOWER), later):
         end = await run(state, action)
         assert (end.reward, end.done) == (reward, True)
@@ -223,17 +220,16 @@ def test_no_plan_for_what_cannot_be() -> None:
     assert solve(WORLD.start(task(["on red blue", "on blue red"]))) is None
 
 
-async def test_the_example_of_the_agent_is_what_happens() -> None:
-    lines = EXAMPLES["blocksworld"].strip().split("\n")
+@pytest.mark.parametrize("example", WORLD.examples)
+async def test_examples_are_what_happens(example: Example) -> None:
     state = WORLD.start(task(["on blue red"], ["on red blue", "ontable blue", "clear red", "handempty"]))
-    assert "\n".join(lines[1:3]) == WORLD.public(state)
-    acted = [line.partition(": ")[2] for line in lines if line.startswith("Action ")]
-    told = [line.partition(": ")[2] for line in lines if line.startswith("Observation ")]
-    for action, observation in zip(acted, [*told, "The goal is reached."], strict=True):
+    assert WORLD.public(state) == example.task
+    for _, action, observation in example.acts:
         transition = await WORLD.step(state, action)
-        assert transition.observation == observation
+        assert transition.observation.startswith(observation or "The goal is reached.")
         state = transition.state
-    assert state["done"]
+    assert bool(state["done"]) is example.solved
+    assert WORLD.score(state["task"], WORLD.find_answer(example.reasoning))["solved"] == example.solved
 
 
 async def test_recorded_plans(load: Load, expected: Callable[[str], dict[str, Any]]) -> None:

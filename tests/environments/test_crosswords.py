@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.base import Task, Transition
-from environments.crosswords import CLUES, Crosswords, parse_entry, read_board, words
-from state.errors import Misuse
+from reflective_agents.environments.base import Task, Transition
+from reflective_agents.environments.crosswords import CLUES, Crosswords, parse_entry, read_board, words
+from reflective_agents.state.errors import Misuse
 
 GOLD = "HEARTEMBERABUSERESINTREND"  # the same words across and down
 TASK: Task = {"id": "1", "question": "", "gold": GOLD, "data": {"clues": [f"Clue {name}" for name in CLUES]}}

@@ -5,8 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from environments.docstore import Article, LocalDocstore, folder_docstore, hotpot_docstore, jsonl_docstore
-from state.errors import BadCorpus
+from reflective_agents.environments.docstore import (
+    Article,
+    LocalDocstore,
+    folder_docstore,
+    hotpot_docstore,
+    jsonl_docstore,
+)
+from reflective_agents.state.errors import BadCorpus
 
 PARIS = Article("Paris", "\n Paris is the capital of France.\nIt lies on the Seine.")
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from environments.base import State, Task, Transition
-from environments.game24 import Game24, check_expression, check_step, legal_steps, parse_step, solve
-from state.errors import Misuse
-from tools.arithmetic import evaluate
+from reflective_agents.environments.base import State, Task, Transition
+from reflective_agents.environments.game24 import Game24, check_expression, check_step, legal_steps, parse_step, solve
+from reflective_agents.state.errors import Misuse
+from reflective_agents.tools.arithmetic import evaluate
 
 GAME = Game24()
 NUMBERS = st.lists(st.integers(0, 13), min_size=1, max_size=4)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.metrics import exact_match, f1, normalise_answer
+from reflective_agents.environments.metrics import exact_match, f1, normalise_answer
 
 
 def test_normalisation() -> None:

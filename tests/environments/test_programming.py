@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from environments.base import Task
-from environments.program_text import complete, find_examples, find_program
-from environments.programming import Programming, read_task
-from state.errors import Misuse, SandboxMissing
+from reflective_agents.environments.base import Task
+from reflective_agents.environments.program_text import complete, find_examples, find_program
+from reflective_agents.environments.programming import Programming, read_task
+from reflective_agents.state.errors import Misuse, SandboxMissing
 
 pytestmark = pytest.mark.sandbox
 
@@ -218,7 +218,7 @@ def tasks(load: Load) -> dict[str, Task]:
     return {row["id"]: read_task(row) for name in ("bench_humaneval", "bench_mbpp") for row in load(name)}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 async def test_the_solutions_of_humaneval_pass_what_is_hidden_and_what_is_visible(
     load: Load, tasks: dict[str, Task]
 ) -> None:
@@ -232,7 +232,7 @@ async def test_the_solutions_of_humaneval_pass_what_is_hidden_and_what_is_visibl
     assert [(await env.step(state, text)).reward for state, text in examples] == [1.0] * len(examples)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     [

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from environments.actions import parse_action
-from environments.base import Environment, State, Task, Transition
-from environments.docstore import Article, LocalDocstore
-from environments.fever import LABELS, FactChecking
-from environments.questions import MAX_OBSERVATION, Questions
-from state.errors import SearchFailed
+from reflective_agents.environments.actions import parse_action
+from reflective_agents.environments.base import Environment, State, Task, Transition
+from reflective_agents.environments.docstore import Article, LocalDocstore
+from reflective_agents.environments.fever import LABELS, FactChecking
+from reflective_agents.environments.questions import MAX_OBSERVATION, Questions
+from reflective_agents.state.errors import SearchFailed
 
 TASK: Task = {"id": "1", "question": "Which river flows through Paris?", "gold": "the Seine"}
 ARTICLES = [

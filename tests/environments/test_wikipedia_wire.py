@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from environments.docstore import Article
-from environments.questions import Questions
-from environments.wikipedia import MAX_CACHED, USER_AGENT, Wikipedia
-from state.errors import SearchFailed
-from testing.serve import LocalServer, cut_in_half, reset
+from reflective_agents.environments.docstore import Article
+from reflective_agents.environments.questions import Questions
+from reflective_agents.environments.wikipedia import MAX_CACHED, USER_AGENT, Wikipedia
+from reflective_agents.state.errors import SearchFailed
+from reflective_agents.testing.serve import LocalServer, cut_in_half, reset
 
 pytestmark = pytest.mark.wire
 
@@ -41,7 +41,10 @@ class MediaWiki(LocalServer):
         return f"{self.address}/w/api.php"
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/w/api.php", self._answer)]
+        return [web.get("/w/api.php", self._answer), web.get("/moved", self._move)]
+
+    async def _move(self, http: web.Request) -> web.StreamResponse:
+        raise web.HTTPMovedPermanently(f"/w/api.php?{http.query_string}")
 
     async def _answer(self, http: web.Request) -> web.StreamResponse:
         query = dict(http.query)
@@ -59,6 +62,8 @@ class MediaWiki(LocalServer):
                 return cut_in_half(json.dumps({"batchcomplete": True, "query": {}}))
             case "html":
                 return web.Response(text="<html>", content_type="text/html")
+            case str(address) if "/" in address:
+                raise web.HTTPFound(address)
             case str(status):
                 return web.Response(status=int(status))
         return web.json_response({"batchcomplete": True, "query": self._find(query)})
@@ -134,7 +139,7 @@ async def test_requests_name_themselves() -> None:
 
 
 async def test_articles_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("environments.wikipedia.MAX_CACHED", 2)
+    monkeypatch.setattr("reflective_agents.environments.wikipedia.MAX_CACHED", 2)
     assert MAX_CACHED > 2
     async with MediaWiki() as server:
         wikipedia = Wikipedia(server.url)
@@ -184,3 +189,21 @@ async def test_faults_are_told_as_observations(fault: str, message: str) -> None
 async def test_wrong_addresses(url: str, message: str) -> None:
     with pytest.raises(SearchFailed, match=message):
         await Wikipedia(url).article("Seine")
+
+
+@pytest.mark.hostile
+async def test_redirects_lead_to_no_other_host() -> None:
+    async with MediaWiki() as inner:
+        port = inner.address.rpartition(":")[2]
+        for target in (inner.url, f"http://localhost:{port}/w/api.php"):
+            async with MediaWiki(target) as server:
+                with pytest.raises(SearchFailed, match="Wikipedia redirects to"):
+                    await Wikipedia(server.url).article("Seine")
+                assert len(server.requests) == 1
+    assert inner.requests == []
+
+
+async def test_redirects_on_the_same_host_are_followed() -> None:
+    async with MediaWiki() as server:
+        assert await Wikipedia(f"{server.address}/moved").article("Seine")
+    assert len(server.requests) == 1

@@ -5,10 +5,10 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
-from environments.base import Task
-from evals.datasets import Dataset
-from evals.results import About, Attempt, Result
-from state.run import NOTHING_SPENT, Input, RunState
+from reflective_agents.environments.base import Task
+from reflective_agents.evals.datasets import Dataset
+from reflective_agents.evals.results import About, Attempt, Result
+from reflective_agents.state.run import NOTHING_SPENT, Input, RunState
 
 Answer = Callable[[dict[str, Any]], Any]
 """From the input of a strategy to its answer, or to an update of the state."""

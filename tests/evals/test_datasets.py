@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-import environments
-from environments.arithmetic import read_number
-from environments.base import Task
-from evals.datasets import Dataset, load_dataset
-from state.errors import Misuse
-from tools.arithmetic import evaluate
+from reflective_agents import environments
+from reflective_agents.environments.arithmetic import read_number
+from reflective_agents.environments.base import Task
+from reflective_agents.evals.datasets import Dataset, load_dataset
+from reflective_agents.evals.formats import as_inspect, as_langsmith
+from reflective_agents.state.errors import Misuse
+from reflective_agents.tools.arithmetic import evaluate
 
 MBPP = {
     "task_id": 11,
@@ -76,6 +77,8 @@ FILES = {
     "blocks, rap": (json.dumps([BLOCKS]), "blocksworld", "1"),
     "blocks, with facts": (jsonl(FACTS), "blocksworld", "f1"),
     "gsm8k": (jsonl({"question": "Six times eight?", "answer": "6 * 8 = 48.\n#### 48"}), "arithmetic", "1"),
+    "langsmith": (jsonl({"id": "e1", "inputs": {"question": "Why?"}, "outputs": {"answer": "so"}}), "plain", "e1"),
+    "inspect": (jsonl({"id": 4, "input": "Why?", "target": "so"}), "plain", "4"),
     "csv": ("question,answer\nWhy?,because\n", "plain", "1"),
     "jsonl": (jsonl({"question": "Why?", "answer": "because"}), "plain", "1"),
     "jsonl with numbers": (jsonl({"id": 3, "question": "How many?", "answer": 42}), "plain", "3"),
@@ -98,6 +101,30 @@ def test_published_forms_are_told_apart(file: Path, text: str, environment: str,
     assert (plain.name, plain.environment, plain.tasks[0]["id"]) == ("set", environment, name)
     file.write_bytes(gzip.compress(text.encode()))
     assert load_dataset(file) == plain
+
+
+LANGSMITH = {
+    "one text of another name": {"inputs": {"topic": "Why?"}, "outputs": {"verdict": 42}},
+    "the usual name among others": {"inputs": {"style": "x", "input": "Why?"}, "outputs": {"output": "42", "x": "y"}},
+    "reference_outputs": {"inputs": {"query": "Why?"}, "reference_outputs": {"label": "42"}, "metadata": {"x": "a"}},
+}
+
+
+@pytest.mark.parametrize("row", LANGSMITH.values(), ids=LANGSMITH)
+def test_examples_of_langsmith(file: Path, row: Any) -> None:
+    assert first(file, jsonl(row)) == {"id": "1", "question": "Why?", "gold": "42"}
+
+
+def test_samples_of_inspect_with_messages_and_several_targets(file: Path) -> None:
+    said = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
+    assert first(file, jsonl({"input": said, "target": ["42", "so"]})) == {"id": "1", "question": "Why?", "gold": "42"}
+    assert first(file, jsonl({"input": "Why?", "target": ""})) == {"id": "1", "question": "Why?"}
+
+
+@pytest.mark.parametrize("written", [as_langsmith, as_inspect])
+def test_tasks_that_are_written_are_read_again(file: Path, written: Any) -> None:
+    tasks = [Task(id="a", question="Why?", gold="so"), Task(id="b", question="Who?")]
+    assert loaded(file, jsonl(*map(written, tasks))).tasks == tasks
 
 
 def first(file: Path, text: str) -> Task:
@@ -204,8 +231,8 @@ BAD = {
     "too few cells": ("question,answer\nWhy?,so\nWho?\n", "line 3: expected are 2 columns"),
     "open quotation": ('question,answer\n"Why?,so\n', "no CSV"),
     "no question": (jsonl({"question": "Why?"}, {"question": " "}), "line 2: question: String should have at least 1"),
-    "broken line": (jsonl({"question": "Why?"}) + '{"question": "Wh', "line 2: no JSON"),
-    "broken list": ('[{"question": "Why?"},\n{"question"]', "line 2: no JSON"),
+    "broken line": (jsonl({"question": "Why?"}) + '{"question": "Wh', "line 2: not valid JSON"),
+    "broken list": ('[{"question": "Why?"},\n{"question"]', "line 2: not valid JSON"),
     "list of numbers": ("[1, 2]", "item 1: no known format"),
     "another label": (jsonl({**FEVER, "label": "MAYBE"}), "line 1: label: Input should be 'SUPPORTS', 'REFUTES' or"),
     "no numbers": (GAME24.replace("1 1 11 11", "one two"), "line 3: Puzzles: String should match"),
@@ -220,9 +247,11 @@ BAD = {
     "impossible plan": (json.dumps([[*BLOCKS[:1], "(stack a b)\n(stack a b)", 2]]), "item 1: The plan can be carried"),
     "no plan": (json.dumps([[*BLOCKS[:1], "(fly a)", 1]]), "item 1: The plan holds a line that is none"),
     "reached goal": (jsonl({**FACTS, "goal": ["on blue red"]}), "line 1: Task f1: the goal must be of its blocks"),
-    "no number": (jsonl({"question": "Why?", "answer": "#### so"}), "line 1: answer: 'so' is no number"),
+    "no number": (jsonl({"question": "Why?", "answer": "#### so"}), "line 1: answer: 'so' is not a number"),
     "one id twice": (jsonl({"id": "a", "question": "1?"}, {"id": "a", "question": "2?"}), "line 2: the id a is there"),
-    "deep": ("[" * 100_000, "no JSON"),
+    "two inputs": (jsonl({"inputs": {"a": "1", "b": "2"}}), "line 1: inputs: expected is one text, or"),
+    "no user": (jsonl({"input": [{"role": "system", "content": "x"}], "target": ""}), "line 1: input: the messages"),
+    "deep": ("[" * 100_000, "not valid JSON"),
 }
 
 

@@ -1,21 +1,19 @@
-"""The page: opened in a browser where there is one, whole in itself, and what models wrote is text on it."""
+"""The page of a run: what is listed in it, and the figures in words. tests/viewer opens it in a browser."""
 
 import base64
-import shutil
-import subprocess
-import xml.etree.ElementTree as ElementTree
-from html.parser import HTMLParser
+import json
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evals.charts import charts
-from evals.extras import need
-from evals.report import facts, page
-from evals.results import Result
-from evals.summary import summarise
-from state.errors import Misuse
+from reflective_agents.evals.extras import need
+from reflective_agents.evals.report import curves, facts, page
+from reflective_agents.evals.results import Result, Store, read_run
+from reflective_agents.evals.summary import summarise, wilson
+from reflective_agents.evals.transcripts import Transcript
+from reflective_agents.state.errors import Misuse
 from tests.evals.fakes import attempts, make_about, make_result
 
 EVIL = "</div></td></table><script>document.title = 'owned'</script><img src=x onerror=\"document.title = 'owned'\">"
@@ -32,86 +30,59 @@ def made() -> str:
     return page(summarise(make_about(settings={"model": EVIL}), results()), results())
 
 
-class Reader(HTMLParser):
-    """What is on a page: its text, its tags, and every attribute."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = ""
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str, str]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
+def embedded(html: str) -> Any:
+    """What the page lists."""
+    return json.loads(html.partition('id="results">')[2].partition("</script>")[0])
 
 
-def opened(file: Path, folder: Path) -> str:
-    """The page after a browser has opened it; as it was written where there is none."""
-    browser = shutil.which("chromium")
-    if browser is None:
-        return file.read_text("utf-8")
-    switches = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    command = [browser, *switches, f"--user-data-dir={folder}", "--dump-dom", file.as_uri()]
-    return subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode("utf-8")
+def test_page_lists_what_the_results_say() -> None:
+    listed = embedded(made())
+    assert [task["id"] for task in listed["tasks"]] == ["a", "b", "<i>c</i>", "d"]
+    assert listed["tasks"][0]["question"] == EVIL
+    cells = [task["cells"][0] for task in listed["tasks"]]
+    assert [(cell["correct"], cell["calls"]) for cell in cells] == [(True, 2), (False, 7), (False, None), (None, 2)]
+    assert cells[2]["error"] == f"ValueError: {EVIL}"
+    assert "<" not in made().partition('id="results">')[2].partition("</script>")[0]
 
 
-def test_page_in_a_browser(tmp_path: Path) -> None:
-    file = tmp_path / "page.html"
-    file.write_text(made(), "utf-8", errors="replace")
-    seen = Reader(opened(file, tmp_path / "profile"))
-    assert "script" not in seen.tags
-    assert seen.text.count("document.title = 'owned'</script>") == 5
-    assert "fake on numbers" in seen.text
-    assert "33.3% (1 of 3; 95 % interval 6.1% to 79.2%)" in " ".join(seen.text.split())
-    assert not [name for _, name, _ in seen.attributes if name.startswith("on")]
+def test_curve_of_what_is_solved_for_so_many_calls() -> None:
+    solved = [make_result(str(number), number != 3, calls=number) for number in range(1, 5)]
+    [points] = curves([solved])["model_calls"]
+    assert [point[:2] for point in points] == [(1.0, 0.25), (2.0, 0.5), (4.0, 0.75)]
+    assert points[0][2:] == pytest.approx(wilson(1, 4))
+    assert curves([[make_result("x", None)]]) == {}
+    many = [make_result(str(number), calls=number) for number in range(1, 1000)]
+    [points] = curves([many])["model_calls"]
+    assert (len(points), points[0][0], points[-1][:2]) == (60, 1.0, (999.0, 1.0))
 
 
-def test_page_needs_nothing_else() -> None:
-    seen = Reader(made())
-    addresses = [value for _, name, value in seen.attributes if name in ("src", "href", "action", "data", "srcset")]
-    assert addresses
-    assert all(value.startswith("data:image/svg+xml;base64,") for value in addresses)
-    assert not {"link", "iframe", "object", "base"} & set(seen.tags)
-    policy = [value for tag, name, value in seen.attributes if tag == "meta" and name == "content"]
-    assert any(value.startswith("default-src 'none'") for value in policy)
-
-
-def test_every_picture_has_words() -> None:
-    seen = Reader(made())
-    words = [value for tag, name, value in seen.attributes if (tag, name) == ("img", "alt")]
-    assert len(words) == 5
-    assert words[0].startswith("Accuracy 33.3%, 95 % interval 6.1% to 79.2%.")
-    assert words[1] == "Share of tasks correct: 0.0% after trial 1, 33.3% after trial 2."
-    assert words[2] == "From 2 to 7; most often 2 to 4."
-
-
-def test_pictures_are_whole_and_the_same_each_time() -> None:
-    summary = summarise(make_about(), results())
-    drawn, again = charts(summary, results()), charts(summary, results())
-    assert drawn == again
-    for chart in drawn:
-        svg = ElementTree.fromstring(base64.b64decode(chart.picture.partition(",")[2]))
-        assert svg.tag.endswith("svg")
-        assert not [node for node in svg.iter() if node.tag.endswith("script")]
+def test_transcripts_are_in_the_page_those_of_wrong_answers_first(tmp_path: Path) -> None:
+    right, wrong = make_result("right"), make_result("wrong", False)
+    store = Store(tmp_path, make_about())
+    for result in (right, wrong):
+        left = Transcript(id=result["id"], messages=[], trials=[], reflections=["Look twice."], shown={})
+        store.append(result, left)
+    store.close()
+    _, results = read_run(tmp_path)
+    html = page(summarise(make_about(), results.values()), results.values(), tmp_path)
+    packed = html.partition('id="pack-0">')[2].partition("</script>")[0]
+    transcripts = json.loads(zlib.decompress(base64.b64decode(packed)))
+    assert [transcript["id"] for transcript in transcripts] == ["wrong", "right"]
+    assert [task["cells"][0]["at"] for task in embedded(html)["tasks"]] == [[0, 1], [0, 0]]
 
 
 @pytest.mark.parametrize("answered", [[], [make_result("a", None)], [make_result("a", False, usage=None, error="E")]])
 def test_page_of_little(answered: list[Result]) -> None:
     summary = summarise(make_about(), answered)
-    assert "<main>" in page(summary, answered)
+    assert len(embedded(page(summary, answered))["tasks"]) == len(answered)
     assert dict(facts(summary))["accuracy"].startswith("not measured" if summary["accuracy"] is None else "0.0%")
 
 
 def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     need("json")
-    monkeypatch.setattr("evals.extras.find_spec", lambda name: None)
-    with pytest.raises(Misuse, match=r"jinja2, scipy missing: .*pip install -e '\.\[evals\]'"):
-        need("jinja2", "scipy")
+    monkeypatch.setattr("reflective_agents.evals.extras.find_spec", lambda name: None)
+    with pytest.raises(Misuse, match=r"matplotlib, scipy missing: .*pip install -e '\.\[evals\]'"):
+        need("matplotlib", "scipy")
 
 
 def test_figures_in_words() -> None:

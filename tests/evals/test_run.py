@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 
-from environments.base import Task
-from evals.datasets import Dataset
-from evals.results import RESULTS, RUN, Result, Store, read_run
-from evals.run import attempt, evaluate
-from evals.summary import Summary
-from state.context import Context
-from state.errors import Misuse, SandboxMissing
+from reflective_agents.environments.base import Task
+from reflective_agents.environments.plain import Plain
+from reflective_agents.evals.datasets import Dataset
+from reflective_agents.evals.results import RESULTS, RUN, Result, Store, folder_of, read_run
+from reflective_agents.evals.run import about as make_about
+from reflective_agents.evals.run import attempt, evaluate
+from reflective_agents.evals.summary import Summary
+from reflective_agents.evals.transcripts import Transcript
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import Misuse, SandboxMissing
 from tests.evals.fakes import dataset, strategy
 
 CONTEXT = Context(model="offline")
@@ -83,8 +86,8 @@ async def test_answer_stays_if_it_cannot_be_measured(monkeypatch: pytest.MonkeyP
     def no_sandbox(*_: Any, **__: Any) -> None:
         raise SandboxMissing("there is no sandbox")
 
-    monkeypatch.setattr("evals.run.measure", no_sandbox)
-    result = await attempt(strategy(number), "plain", dataset(1).tasks[0], CONTEXT)
+    monkeypatch.setattr(Plain, "measure", no_sandbox)
+    result, _ = await attempt(strategy(number), "plain", dataset(1).tasks[0], CONTEXT)
     assert (result["answer"], result["correct"]) == ("1", False)
     assert result["error"] == "SandboxMissing: there is no sandbox"
     assert result["usage"]
@@ -188,12 +191,27 @@ async def test_tasks_that_crashed_or_failed_can_be_run_again(out: Path) -> None:
 async def test_other_settings_do_not_get_into_the_same_folder(out: Path) -> None:
     await run(strategy(number), out)
     other = CONTEXT.model_copy(update={"max_model_calls": 7})
-    with pytest.raises(
-        Misuse, match=r"another run \(settings: max_model_calls 150 there, 7 now\): choose another --out"
-    ):
+    with pytest.raises(Misuse, match=r"another run \(max_model_calls: 150 there, 7 now\): choose another --out"):
         await evaluate(strategy(number), dataset(4), context=other, out=out)
     with pytest.raises(Misuse, match=r"another run \(fingerprint: "):
         await evaluate(strategy(number), dataset(5), context=CONTEXT, out=out)
+
+
+async def test_an_evaluation_goes_on_although_a_setting_was_added(out: Path) -> None:
+    await run(strategy(number), out)
+    about = json.loads((out / RUN).read_text())
+    del about["settings"]["max_answer_tokens"]
+    (out / RUN).write_text(json.dumps(about))
+    asked: list[Any] = []
+    assert (await run(strategy(noting(asked, number)), out))["correct"] == 4
+    assert asked == []
+    (out.parent / f"{about['strategy']}-{about['dataset']}-earlier").symlink_to(out)
+    wanted = make_about(about["strategy"], CONTEXT, dataset(4))
+    assert folder_of(wanted, out.parent).name.endswith("-earlier")
+    other = CONTEXT.model_copy(update={"max_answer_tokens": 99})
+    assert not folder_of(make_about(about["strategy"], other, dataset(4)), out.parent).exists()
+    with pytest.raises(Misuse, match=r"another run \(max_answer_tokens: 2048 there, 99 now\)"):
+        await evaluate(strategy(number), dataset(4), context=other, out=out)
 
 
 async def test_folder_that_is_in_use(out: Path) -> None:
@@ -219,7 +237,7 @@ async def test_folder_that_is_in_use(out: Path) -> None:
     [
         (RUN, "{}", "does not say what was run"),
         (RUN, "{", "cannot be read"),
-        (RESULTS, "nonsense\n", "line 1: no JSON"),
+        (RESULTS, "nonsense\n", "line 1: not valid JSON"),
         (RESULTS, "{}\n", "line 1: no result; remove the line"),
     ],
 )
@@ -293,10 +311,10 @@ async def test_strategies_that_know_no_tasks_are_told_what_is_wanted(
 ) -> None:
     seen: list[Any] = []
     graph = strategy(noting(seen, lambda _: answer))
-    result = await attempt(graph, environment, task, CONTEXT)
+    result, _ = await attempt(graph, environment, task, CONTEXT)
     assert (result["error"], result["correct"]) == (None, True)
     assert words in seen[0]["messages"][-1].text
-    assert (await attempt(strategy(lambda _: "no"), environment, task, CONTEXT))["correct"] is False
+    assert (await attempt(strategy(lambda _: "no"), environment, task, CONTEXT)).result["correct"] is False
 
 
 async def test_strategies_that_know_tasks_get_them() -> None:
@@ -316,7 +334,7 @@ async def test_programs_are_measured_by_the_hidden_tests() -> None:
     task = Task(id="1", question="Double a number.", data=data)
     programs = {"def f(x): return 2 * x": True, "def f(x): return 4": False}
     for program, correct in programs.items():
-        result = await attempt(strategy(partial(answered, program)), "programming", task, CONTEXT)
+        result, _ = await attempt(strategy(partial(answered, program)), "programming", task, CONTEXT)
         assert result["correct"] is correct
 
 
@@ -325,10 +343,10 @@ async def test_result_that_is_being_written_when_all_is_cancelled_counts(
 ) -> None:
     loop, writing, go_on, append = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), Store.append
 
-    def slow(self: Store, result: Result) -> None:
+    def slow(self: Store, result: Result, transcript: Transcript | None) -> None:
         loop.call_soon_threadsafe(writing.set)
         assert go_on.wait(30)
-        append(self, result)
+        append(self, result, transcript)
 
     monkeypatch.setattr(Store, "append", slow)
     told: list[str] = []

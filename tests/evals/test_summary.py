@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from evals.compare import Comparison, compare, mcnemar
-from evals.results import Result
-from evals.summary import curve, summarise, wilson
-from state.errors import Misuse
+from reflective_agents.evals.compare import Comparison, compare, mcnemar
+from reflective_agents.evals.results import Result
+from reflective_agents.evals.summary import curve, summarise, wilson
+from reflective_agents.state.errors import Misuse
 from tests.evals.fakes import attempts, make_about, make_result
 
 
@@ -37,6 +37,15 @@ def test_summary_of_a_run() -> None:
     assert summary["cost"]["model_calls"] == {"total": 6, "mean": 2, "median": 1}
     assert summary["cost"]["total_tokens"] == {"total": 60, "mean": 20, "median": 10}
     assert json.loads(json.dumps(summary))["accuracy"] == summary["accuracy"]
+
+
+def test_summary_of_a_run_that_costs_money() -> None:
+    results = [make_result("a"), make_result("b")]
+    assert "cost" not in summarise(make_about(), results)["cost"]
+    for result, dollars in zip(results, (0.25, 0.75), strict=True):
+        assert result["usage"] is not None
+        result["usage"]["cost"] = dollars
+    assert summarise(make_about(), results)["cost"]["cost"] == {"total": 1.0, "mean": 0.5, "median": 0.5}
 
 
 @pytest.mark.parametrize("results", [[], [make_result("a", None)]])

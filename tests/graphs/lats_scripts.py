@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphs.lats import graph
-from search.base import ROOT, children, upwards
-from state.searching import LatsContext
-from testing.fake import FakeChatModel, FakeChatModelWithoutN
-from testing.script import Reply, Request
+from reflective_agents.graphs.lats import graph
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
+from reflective_agents.testing.script import Reply, Request
+from reflective_agents.tree_search.places import ROOT, children, upwards
 
 QUESTION: dict[str, Any] = {"messages": [("user", "What do tides do?")]}
 _KINDS = {
@@ -71,7 +71,7 @@ class Timeline:
 async def run(model: FakeChatModelWithoutN | Callable[[Request], Any], given: Any = QUESTION, **settings: Any) -> Any:
     """Run LATS with a model, or with one that behaves like a script."""
     made = model if isinstance(model, FakeChatModelWithoutN) else FakeChatModel(reply=model)
-    context = LatsContext.model_validate({"search": "none", **settings, "model": made})
+    context = LatsContext.model_validate({"search": "none", "grading": "each", **settings, "model": made})
     return await graph.ainvoke(given, context=context)
 
 

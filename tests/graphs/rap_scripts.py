@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from environments.base import State
-from environments.blocks import apply_move, check_move, parse_move
-from environments.blocksworld import Blocksworld, legal_actions, progress, solve
-from testing.script import Reply, Request, Script, likely
+from reflective_agents.environments.base import State
+from reflective_agents.environments.blocks import apply_move, check_move, parse_move
+from reflective_agents.environments.blocksworld import Blocksworld, legal_actions, progress, solve
+from reflective_agents.testing.script import Reply, Request, Script, likely
 
 _FACTS = {
     r"the (\w+) block is on top of the (\w+) block": "on {} {}",

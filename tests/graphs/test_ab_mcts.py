@@ -11,16 +11,17 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 from tenacity import wait_none
 
-from graphs.ab_mcts import arms, builder, graph
-from models.providers import close_models
-from search.ab_mcts import DEEPER, WIDER
-from search.base import ROOT, depth_of, upwards
-from state.errors import UnknownModel
-from state.searching import AbMctsContext
-from testing.clock import virtually
-from testing.fake import FakeChatModel, FakeChatModelWithoutN
-from testing.openai_server import OpenAIServer
-from testing.script import Reply, Request, Script, ToolUse
+from reflective_agents.graphs.ab_mcts import arms, builder, graph
+from reflective_agents.models.providers import close_models
+from reflective_agents.state.errors import UnknownModel
+from reflective_agents.state.outcome import limited
+from reflective_agents.state.settings.ab_mcts import AbMctsContext
+from reflective_agents.testing.clock import virtually
+from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
+from reflective_agents.testing.openai_server import OpenAIServer
+from reflective_agents.testing.script import Reply, Request, Script, ToolUse
+from reflective_agents.tree_search.algorithms.ab_mcts import DEEPER, WIDER
+from reflective_agents.tree_search.places import ROOT, depth_of, upwards
 from tests.graphs.lats_scripts import QUESTION, judged, kind
 from tests.strategies import thread
 
@@ -28,7 +29,7 @@ from tests.strategies import thread
 @pytest.fixture(autouse=True)
 async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Retries that do not wait, and no connection left open."""
-    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
     yield
     await close_models()
 
@@ -70,7 +71,11 @@ def assert_consistent(state: Any, merged: bool = False) -> None:
         wide = [score for key, score in below.items() if depth_of(key) == depth_of(place) + 1]
         deep = [score for key, score in below.items() if depth_of(key) > depth_of(place) + 1]
         ways = {way: [len(found), sum(found)] for way, found in ((WIDER, wide), (DEEPER, deep)) if found}
-        assert (stat["visits"], stat["total"], stat.get("arms", {})) == (len(below), sum(below.values()), ways)
+        assert (stat["visits"], stat["total"], stat.get("own", {}).get("arms", {})) == (
+            len(below),
+            sum(below.values()),
+            ways,
+        )
 
 
 # The search
@@ -80,7 +85,9 @@ async def test_a_question_that_is_never_solved_costs_two_calls_an_answer() -> No
     model = FakeChatModel(reply=writing(lambda _: 0.5))
     state = await graph.ainvoke(QUESTION, context=AbMctsContext(model=model, search="none"))
     assert state["usage"]["model_calls"] == len(model.calls) == 40
-    assert state["outcome"] == {"status": "limit_reached", "reason": "max_expansions=20 reached"}
+    assert state["outcome"] == limited(
+        {"name": "max_expansions", "most": 20, "spent": 20}, "the best answer is node 0.0 with a score of 0.50"
+    )
     assert len(state["tree"]) == 21
     assert {depth_of(key) for key in state["tree"]} >= {0, 1, 2, 3}, "it goes wider and deeper"
     assert_consistent(state)
@@ -88,7 +95,7 @@ async def test_a_question_that_is_never_solved_costs_two_calls_an_answer() -> No
 
 async def test_where_critiques_help_it_deepens_and_where_first_answers_vary_it_widens() -> None:
     def depth(request: Request) -> int:
-        return request.last.count("<answer>")
+        return request.last.count("<answer")
 
     def helped(request: Request) -> Reply:
         return judged(min(depth(request) * 0.3, 0.95)) if request.schema else f"answer {request.key}"
@@ -109,7 +116,7 @@ async def test_a_refinement_is_asked_for_with_the_critique_of_each_answer_on_the
         answers = [message.text for message in request.messages if message.type == "ai"]
         criticised = re.findall(r"<critique>\n(.*?)\n</critique>", request.text)
         assert criticised == [f"Of {answer}: more." for answer in answers]
-        assert request.last.endswith("Take the next step.") == bool(answers)
+        assert request.last.endswith("Give the whole answer anew, and nothing else.") == bool(answers)
     refined = {key: one for key, one in state["tree"].items() if depth_of(key) > 1}
     for key, one in refined.items():
         path = [state["tree"][place]["messages"][0].text for place in list(upwards(key))[1:-1]][::-1]
@@ -179,7 +186,7 @@ async def test_an_answer_that_comes_up_again_is_neither_judged_nor_a_node_again(
     assert sum(told.get("merged", 0) for told in state["log"]) == 30 - len(texts)
     root = state["stats"][ROOT]
     assert root["visits"] == 30
-    assert root["arms"][WIDER][0] + root["arms"][DEEPER][0] == 30
+    assert root["own"]["arms"][WIDER][0] + root["own"]["arms"][DEEPER][0] == 30
 
 
 # In flight
@@ -231,7 +238,7 @@ async def test_a_single_fault_of_the_judge_costs_one_answer_only() -> None:
         return judged(0.5) if request.schema else f"answer {len(request.messages)} {request.attempt}"
 
     state = await run(reply, max_depth=1)
-    assert state["outcome"]["reason"] == "max_expansions=20 reached"
+    assert state["outcome"]["reason"].startswith("max_expansions=20 reached (expansions=20)")
 
 
 def broken(request: Request) -> Reply:
@@ -241,13 +248,13 @@ def broken(request: Request) -> Reply:
 async def test_a_model_that_always_fails_is_asked_less_and_less_and_costs_no_run() -> None:
     good, dead = FakeChatModel(reply=writing(lambda _: 0.6)), FakeChatModel(reply=broken)
     state = await run(good, arms=[dead, good], max_expansions=30)
-    assert state["outcome"]["reason"] == "max_expansions=30 reached"
+    assert state["outcome"]["reason"].startswith("max_expansions=30 reached (expansions=30)")
     made = [one["model"] for one in state["tree"].values() if "model" in one]
     failed = [told["arm"] for told in state["log"] if "failed" in told]
     assert set(made) == {"1"}
     assert set(failed) == {"0"}
     assert len(failed) < 10
-    assert state["stats"][ROOT]["models"]["0"] == [len(failed), 0]
+    assert state["stats"][ROOT]["own"]["models"]["0"] == [len(failed), 0]
 
 
 async def test_where_all_models_fail_the_run_fails_with_the_cause() -> None:
@@ -371,7 +378,7 @@ PROGRAM: dict[str, Any] = {
 @pytest.mark.sandbox
 async def test_a_program_is_refined_by_the_tests_that_it_has_failed() -> None:
     def reply(request: Request) -> Reply:
-        body = "2 * x" if "# output: " in request.text else f"x + 2 + 0 * {request.attempt}"
+        body = "2 * x" if "# output: " in request.last else f"x + 2 + 0 * {request.attempt}"
         return f"Thought: so\nAction: ```python\ndef double(x):\n    return {body}\n```"
 
     model = FakeChatModel(reply=reply)

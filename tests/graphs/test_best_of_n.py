@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from tenacity import wait_none
 
-from graphs.best_of_n import graph
-from models.providers import close_models
-from search.base import ROOT, depth_of
-from state.searching import BestOfNContext
-from testing.clock import virtually
-from testing.fake import FakeChatModel, FakeChatModelWithoutN
-from testing.script import Reply, Request, ToolUse
+from reflective_agents.graphs.best_of_n import graph
+from reflective_agents.models.providers import close_models
+from reflective_agents.state.settings.best_of_n import BestOfNContext
+from reflective_agents.testing.clock import virtually
+from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
+from reflective_agents.testing.script import Reply, Request, ToolUse
+from reflective_agents.tree_search.places import ROOT, depth_of
 from tests.graphs.lats_scripts import QUESTION, judged, kind
 
 GAME: dict[str, Any] = {"messages": [("user", "1 2 3 4")]}
@@ -23,7 +23,7 @@ GAME: dict[str, Any] = {"messages": [("user", "1 2 3 4")]}
 @pytest.fixture(autouse=True)
 async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Retries that do not wait, and no connection left open."""
-    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
     yield
     await close_models()
 
@@ -72,7 +72,10 @@ async def test_a_question_that_is_never_solved_costs_a_call_a_step_and_one_an_an
     state = await graph.ainvoke(QUESTION, context=BestOfNContext(model=model))
     assert state["usage"]["model_calls"] == len(model.calls) == calls
     assert kinds(model)["judge"] == 5
-    assert state["outcome"] == {"status": "exhausted", "reason": "all trajectories have ended"}
+    assert state["outcome"] == {
+        "status": "exhausted",
+        "reason": "all trajectories have ended; the best answer is node 0.0.0.0.0.0 with a score of 0.50",
+    }
     assert Counter(depth_of(key) for key in state["tree"]) == {0: 1, **dict.fromkeys(range(1, 6), 5)}
     assert {one["kind"] for key, one in state["tree"].items() if depth_of(key) == 5} == {"answer"}
 
@@ -179,7 +182,7 @@ async def test_an_environment_rewards_and_no_judge_is_asked() -> None:
 async def test_what_is_wrong_with_the_steps_is_told_where_no_trajectory_has_come_to_an_answer() -> None:
     state = await run(player(winner=-1), GAME, environment="game24")
     reason = state["outcome"]["reason"]
-    assert reason.startswith("all trajectories have ended; steps refused: 5, the last one because ")
+    assert reason.startswith("all trajectories have ended; steps refused: 10, the last one because ")
     assert "Legal actions" in reason
     assert "\n" not in reason
 
@@ -209,7 +212,7 @@ async def test_a_call_that_always_fails_is_tried_three_times_and_is_the_reason()
     assert state["usage"]["tool_errors"] == 3
     assert state["outcome"]["reason"] == (
         "all trajectories have ended; steps refused: 5, the last one because this step was taken on the way here, and "
-        "failed: The tool search was not run: its arguments are no valid JSON object. Call it again with valid JSON."
+        "failed: The tool search was not run: its arguments are not a valid JSON object. Call it again with valid JSON."
     )
     assert (state["outcome"]["status"], state["answer"]) == ("exhausted", "as well as I can")
 

@@ -5,12 +5,16 @@ from typing import Any
 import pytest
 from tenacity import wait_none
 
-from graphs.chain_of_thought import graph
-from prompts.chain_of_thought import EXAMPLES
-from state.context import ChainOfThoughtContext
-from testing.clock import virtually
-from testing.fake import FakeChatModel, FakeChatModelWithoutN
-from testing.script import Reply, Request, Script, ToolUse
+from reflective_agents.environments.plain import PLAIN
+from reflective_agents.environments.registry import get_environment
+from reflective_agents.graphs.chain_of_thought import graph
+from reflective_agents.nodes.sampling import majority
+from reflective_agents.state.limits import Limit
+from reflective_agents.state.outcome import limited
+from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
+from reflective_agents.testing.clock import virtually
+from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
+from reflective_agents.testing.script import Reply, Request, Script, ToolUse
 
 ASK = {"messages": [("user", "What do tides do?")]}
 both_models = pytest.mark.parametrize("model_type", [FakeChatModel, FakeChatModelWithoutN])
@@ -40,6 +44,40 @@ def at(question: str, **task: Any) -> dict[str, Any]:
 # Samples and votes
 
 
+async def test_no_more_are_sampled_than_the_vote_needs() -> None:
+    out, model = await run(saying("4"), samples=100, confidence=0.9, batch=3)
+    assert [request.n for request in model.calls] == [3]  # 15/16 that 4 is the more frequent one
+    assert out["outcome"]["reason"] == "3 of 3 samples agree"
+    out, model = await run(saying("4", "4", "5"), samples=100, confidence=0.9, batch=3)
+    assert sum(request.n for request in model.calls) == 18  # 12 to 6; 10 to 5 has a chance of 0.895
+    assert out["answer"] == "4"
+
+
+async def test_a_vote_that_is_never_safe_takes_all_samples() -> None:
+    out, model = await run(saying("4", "5"), samples=12, confidence=0.9)
+    assert [request.n for request in model.calls] == [5, 5, 2]
+    assert len(out["samples"]) == 12
+
+
+async def test_samples_that_cannot_be_read_do_not_make_a_vote_safe() -> None:
+    out, _ = await run(lambda request: "I wonder.\nAnswer:", samples=7, confidence=0.9)
+    assert len(out["samples"]) == 7
+
+
+def test_pending_samples_are_cancelled_as_soon_as_the_vote_is_safe() -> None:
+    model = FakeChatModelWithoutN(reply=saying("4"), latency=lambda request: 1.0 + request.attempt)
+    context = ChainOfThoughtContext(model=model, search="none", samples=10, confidence=0.9, batch=10)
+    out, seconds = virtually(graph.ainvoke(ASK, context=context))
+    assert len(out["samples"]) == 3
+    assert seconds == pytest.approx(3.0)
+    assert out["usage"]["model_calls"] == len(model.calls) == 10  # those in flight are paid for
+
+
+@pytest.mark.parametrize(("most", "second", "chance"), [(0, 0, 1 / 2), (1, 0, 3 / 4), (4, 0, 31 / 32), (2, 1, 11 / 16)])
+def test_the_chance_that_the_leader_stays_ahead(most: int, second: int, chance: float) -> None:
+    assert majority(most, second) == pytest.approx(chance)
+
+
 async def test_k_samples_are_one_request_where_the_provider_has_n() -> None:
     out, model = await run(saying("4", "5"), samples=10)
     assert ([request.n for request in model.calls], len(out["samples"])) == ([10], 10)
@@ -58,8 +96,15 @@ async def test_the_most_frequent_answer_wins_whatever_its_form(model_type: type[
     out, _ = await run(saying("Lyon", "The Paris.", "paris", "Lyon", "PARIS"), model_type=model_type, samples=5)
     assert out["answer"] == out["messages"][-1].text
     assert out["answer"].strip("The .").casefold() == "paris"
-    assert out["outcome"] == {"status": "solved", "reason": "3 of 5 samples agree"}
+    assert out["outcome"] == {"status": "answered", "reason": "3 of 5 samples agree"}
     assert sorted(sample["normal"] for sample in out["samples"]) == ["lyon"] * 2 + ["paris"] * 3
+
+
+async def test_answers_are_equal_in_whatever_words_they_say_what_was_asked() -> None:
+    given = {"messages": [("user", "Tom has 3 boxes with 12 pencils each. How many pencils has he now?")]}
+    said = saying("36", "36 pencils", "He has 36 pencils now.", "48", "48")
+    out, _ = await run(said, given, samples=5)
+    assert (out["answer"], out["outcome"]["reason"]) == ("36", "3 of 5 samples agree")
 
 
 async def test_of_equally_frequent_answers_the_first_sample_wins() -> None:
@@ -102,7 +147,7 @@ async def test_a_model_that_only_calls_tools_fails_the_run(model_type: type[Fake
 
 
 async def test_samples_that_fail_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
 
     def fails(request: Request) -> Reply:
         return ValueError("out of order") if request.attempt < 8 else "Answer: 4"
@@ -116,8 +161,8 @@ async def test_samples_that_fail_are_missing(monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_limit_that_leaves_samples_out_is_named(calls: int) -> None:
     out, model = await run(saying("4"), model_type=FakeChatModelWithoutN, samples=3, max_model_calls=calls)
     assert (len(model.calls), len(out["samples"]), out["answer"]) == (calls, calls, "4")
-    reason = f"max_model_calls={calls} reached (model_calls={calls}); {calls} of {calls} samples agree"
-    assert out["outcome"] == {"status": "limit_reached", "reason": reason}
+    limit: Limit = {"name": "max_model_calls", "most": calls, "spent": calls}
+    assert out["outcome"] == limited(limit, f"{calls} of {calls} samples agree")
 
 
 async def test_seeds_follow_each_other() -> None:
@@ -135,11 +180,12 @@ async def test_seeds_follow_each_other() -> None:
 
 @pytest.mark.parametrize("name", ["", "questions", "fever", "game24"])
 async def test_examples_are_shown_or_not(name: str) -> None:
-    given = at("2 3 4 12")
+    given = at("1 2 3 4")
     settings: dict[str, Any] = {"environment": name} if name else {}
     _, few_shot = await run(saying("4"), given, **settings)
     _, zero_shot = await run(saying("4"), given, examples=False, **settings)
-    assert EXAMPLES[name] in few_shot.calls[0].text
+    world = get_environment(name) if name else PLAIN
+    assert f"Example:\n{world.examples[0].task}\n" in few_shot.calls[0].text
     assert "Example" not in zero_shot.calls[0].text
     assert "step by step" in zero_shot.calls[0].text
 
@@ -159,7 +205,7 @@ REWARDS = [
     ("questions", at("Who?", gold=GOLD), f"Answer: {GOLD}", 1.0, "solved"),
     ("questions", at("Who?", gold=GOLD), f"So Finish[{GOLD}]", 1.0, "solved"),
     ("questions", at("Who?", gold=GOLD), "Answer: nobody", 0.0, "exhausted"),
-    ("questions", at("Who?"), "Answer: nobody", None, "solved"),
+    ("questions", at("Who?"), "Answer: nobody", None, "answered"),
     ("fever", at("It rains.", gold="NOT ENOUGH INFO"), "Answer: NOT ENOUGH INFO", 1.0, "solved"),
     ("fever", at("It rains.", gold="REFUTES"), "Answer: SUPPORTS", 0.0, "exhausted"),
     ("game24", at("2 3 4 12"), "Answer: (4 - 3) * 2 * 12 = 24", 1.0, "solved"),

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from environments.base import Task
-from evals.datasets import load_dataset
-from graphs import chain_of_thought, trials
-from memory.stream import MemoryStream
-from nodes.experience import experience_of
-from state.context import ChainOfThoughtContext, TrialsContext
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request
-from tests.graphs.learners import answering, playing
+from bench.learners import answering, playing
+from reflective_agents.environments.base import Task
+from reflective_agents.evals.datasets import load_dataset
+from reflective_agents.graphs import chain_of_thought, trials
+from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.nodes.experience import experience_of
+from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
+from reflective_agents.state.settings.trials import TrialsContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request
 
 SIZES = (1, 3, 10)
 PAGE = Path(__file__).parent.parent.parent / "docs" / "memory.md"
@@ -58,6 +59,7 @@ async def figures(script: Callable[[Request], Reply], tasks: Sequence[Task], env
     return [len(new), lessons, *counts]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("name", "file", "environment"),
     [

@@ -10,11 +10,12 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graphs.lats import builder, graph
-from state.searching import LatsContext
-from testing.clock import virtually
-from testing.fake import FakeChatModel, FakeChatModelWithoutN
-from testing.script import Reply, Request, ToolUse
+from reflective_agents.graphs.lats import builder, graph
+from reflective_agents.state.outcome import limited
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.testing.clock import virtually
+from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
+from reflective_agents.testing.script import Reply, Request, ToolUse
 
 QUESTION = {"messages": [("user", "What do tides do?")]}
 
@@ -54,14 +55,16 @@ def numbered(scores: dict[str, float], solved: float = 2.0) -> Any:
 
 
 async def run(script: Any, **context: Any) -> Any:
-    settings = {"model": FakeChatModel(reply=script), "search": "none", **context}
+    settings = {"model": FakeChatModel(reply=script), "search": "none", "grading": "each", **context}
     return await graph.ainvoke(QUESTION, context=LatsContext.model_validate(settings))
 
 
 async def test_an_unsolvable_question_stops_at_its_limits() -> None:
     model = FakeChatModel(reply=unsolvable)
-    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none"))
-    assert out["outcome"] == {"status": "limit_reached", "reason": "max_expansions=10 reached"}
+    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", grading="each"))
+    assert out["outcome"] == limited(
+        {"name": "max_expansions", "most": 10, "spent": 10}, "the best answer is node 0 with a score of 0.50"
+    )
     assert len(model.calls) == out["usage"]["model_calls"] == 62
     assert len(out["tree"]) == 51
 
@@ -72,10 +75,18 @@ async def test_siblings_may_be_judged_in_one_call() -> None:
     assert (len(model.calls), len(out["tree"])) == (22, 51)
 
 
+async def test_a_candidate_without_siblings_is_not_compared() -> None:
+    model = FakeChatModel(reply=lambda r: unsolvable(r) if r.schema else "the same answer")
+    await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_expansions=1))
+    [judged] = [request for request in model.calls if request.schema]
+    assert judged.schema == "Judgement"
+    assert "compare them" not in judged.text
+
+
 async def test_without_n_the_samples_are_requests_of_their_own() -> None:
     number = itertools.count()
     model = FakeChatModelWithoutN(reply=lambda r: unsolvable(r) if r.schema else f"answer {next(number)}")
-    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none"))
+    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", grading="each"))
     assert (len(model.calls), len(out["tree"])) == (102, 51)
 
 
@@ -120,14 +131,16 @@ async def test_a_judge_that_calls_a_search_solved_is_not_believed(corpus: str) -
 
 async def test_identical_candidates_are_dropped_before_they_cost_a_judgement() -> None:
     model = FakeChatModel(reply=lambda r: judged(0.5) if r.schema else f"same  text{' ' * r.index} {depth(r)}")
-    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_expansions=3))
+    out = await graph.ainvoke(
+        QUESTION, context=LatsContext(model=model, search="none", grading="each", max_expansions=3)
+    )
     assert len(out["tree"]) == 4
     assert len(model.calls) == 2 + 3 * 2
 
 
 async def test_a_step_that_repeats_its_ancestors_is_dropped_and_the_search_is_exhausted() -> None:
     model = FakeChatModel(reply=lambda request: judged(0.5) if request.schema else "always the same")
-    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none"))
+    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", grading="each"))
     assert out["outcome"]["status"] == "exhausted"
     assert out["answer"] == "always the same"
     assert len(model.calls) == 3
@@ -152,7 +165,7 @@ async def test_the_judge_sees_the_whole_trajectory_with_its_evidence(corpus: str
         return f"answer {request.index}" if depth(request) else ToolUse("search", {"query": "moon"})
 
     model = FakeChatModel(reply=reply)
-    context = LatsContext(model=model, search="local", corpus=corpus, max_expansions=1, n=2)
+    context = LatsContext(model=model, search="local", corpus=corpus, grading="each", max_expansions=1, n=2)
     out = await graph.ainvoke(QUESTION, context=context)
     last = [request for request in model.calls if request.schema][-1]
     for part in ("<request>\nWhat do tides do?", 'search({"query": "moon"})', "corpus:moon.md", "<answer>\nanswer"):
@@ -174,7 +187,7 @@ async def test_siblings_run_their_tools_and_judges_at_once(corpus: str) -> None:
         return 60 if "moon 4 1" in request.text or len(model.calls) > 3 else 0
 
     model: FakeChatModel = FakeChatModel(reply=reply, latency=latency)
-    context = LatsContext(model=model, search="local", corpus=corpus, max_expansions=1)
+    context = LatsContext(model=model, search="local", corpus=corpus, grading="each", max_expansions=1)
     task = asyncio.create_task(graph.ainvoke(QUESTION, context=context))
     async with asyncio.timeout(30):
         await full.wait()
@@ -186,7 +199,7 @@ async def test_siblings_run_their_tools_and_judges_at_once(corpus: str) -> None:
 
 async def test_a_judge_that_never_judges_leaves_the_answers() -> None:
     model = FakeChatModel(reply=lambda request: AIMessage("I like it.") if request.schema else "an answer")
-    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none"))
+    out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", grading="each"))
     assert (out["answer"], out["outcome"]["status"]) == ("an answer", "exhausted")
     assert "no valid Judgement in 3 attempts" in out["outcome"]["reason"]
 
@@ -267,7 +280,9 @@ def test_the_order_of_arrival_does_not_matter() -> None:
     trees = []
     for latency in (0.0, late):
         model = FakeChatModel(reply=reply, latency=latency)
-        out, _ = virtually(graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_expansions=4)))
+        out, _ = virtually(
+            graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", grading="each", max_expansions=4))
+        )
         trees.append([out["stats"], {key: node["messages"][0].text for key, node in out["tree"].items()}])
     assert trees[0] == trees[1]
 
@@ -275,7 +290,7 @@ def test_the_order_of_arrival_does_not_matter() -> None:
 async def test_a_second_question_grows_a_tree_of_its_own() -> None:
     thread = builder.compile(checkpointer=InMemorySaver())
     config: RunnableConfig = {"configurable": {"thread_id": "t"}}
-    context = LatsContext(model=FakeChatModel(reply=unsolvable), search="none", max_expansions=2)
+    context = LatsContext(model=FakeChatModel(reply=unsolvable), search="none", grading="each", max_expansions=2)
     await thread.ainvoke(QUESTION, config, context=context)
     context.max_expansions = 1
     out = await thread.ainvoke({"messages": [("user", "And why?")]}, config, context=context)
@@ -292,7 +307,7 @@ async def test_cancellation_leaves_no_call_running() -> None:
         return 30 if request.schema else 0
 
     model = FakeChatModel(reply=unsolvable, latency=latency)
-    task = asyncio.create_task(graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none")))
+    task = asyncio.create_task(graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", grading="each")))
     await judging.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -303,7 +318,9 @@ async def test_cancellation_leaves_no_call_running() -> None:
 @pytest.mark.usefixtures("virtual_seconds")
 def test_the_time_limit_keeps_what_was_found() -> None:
     model = FakeChatModel(reply=unsolvable, latency=lambda request: 30 if depth(request) > 1 else 0)
-    out, seconds = virtually(graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_seconds=20)))
+    out, seconds = virtually(
+        graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", grading="each", max_seconds=20))
+    )
     assert seconds == pytest.approx(20)
     assert out["outcome"]["status"] == "limit_reached"
     assert "max_seconds=20 " in out["outcome"]["reason"]

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graphs.lats import builder
-from state.searching import LatsContext
-from state.tree import first_figures
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request
+from reflective_agents.graphs.lats import builder
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.state.tree import first_figures
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request
 from tests.graphs.lats_scripts import judged, kind
 from tests.strategies import thread
 
@@ -106,7 +106,7 @@ async def test_events_stay_small_whatever_the_model_says() -> None:
             return {**judged(0.5), "reasoning": "why " * 5_000}
         return f"{request.index} " + "word " * 5_000
 
-    context = LatsContext(model=FakeChatModel(reply=verbose), search="none", max_expansions=2)
+    context = LatsContext(model=FakeChatModel(reply=verbose), search="none", grading="each", max_expansions=2)
     graph = builder.compile()
     async for event in graph.astream({"messages": [("user", "Which?")]}, context=context, stream_mode="custom"):
         assert len(str(event)) < 1_000

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from environments.game24 import Game24
-from graphs.lats import builder
-from state.searching import LatsContext
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request
+from reflective_agents.environments.blocksworld import Blocksworld
+from reflective_agents.environments.game24 import Game24
+from reflective_agents.graphs.lats import builder
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request
 from tests.graphs.lats_scripts import judged, kind
 from tests.strategies import thread
 
@@ -21,6 +22,7 @@ PAPER = {
     "max_rollouts": 50,
     "simulate": True,
     "max_lessons": 4,
+    "grading": "each",
 }
 OPEN = {
     "n": 5,
@@ -31,6 +33,7 @@ OPEN = {
     "max_rollouts": None,
     "simulate": False,
     "max_lessons": 0,
+    "grading": "together",
     "proposals": "samples",
     "grades": "judge",
 }
@@ -55,13 +58,17 @@ def test_open_questions_are_searched_as_before() -> None:
     assert shown(LatsContext(), OPEN) == OPEN
 
 
-class Mine(Game24):
+class Mine(Blocksworld):
     name = "mine"
+
+
+class Variant(Game24):
+    name = "variant"
 
 
 def test_an_environment_of_ones_own_has_the_papers_settings_too() -> None:
     assert shown(LatsContext(environment=Mine()), PAPER) == PAPER
-    assert LatsContext(environment=Game24()).proposals == "list"
+    assert LatsContext(environment=Game24()).proposals == LatsContext(environment=Variant()).proposals == "list"
 
 
 @pytest.mark.parametrize("environment", ["questions", "game24"])

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from environments.base import State, Transition
-from environments.game24 import Game24
-from graphs.lats import builder, graph
-from state.searching import LatsContext
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request
+from reflective_agents.environments.base import State, Transition
+from reflective_agents.environments.game24 import Game24
+from reflective_agents.graphs.lats import builder, graph
+from reflective_agents.state.outcome import limited
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request
 from tests.graphs.lats_scripts import assert_consistent, judged, kind, run
 from tests.strategies import thread
 
@@ -115,7 +116,7 @@ async def test_labels_are_counted_and_a_list_has_equal_shares() -> None:
         if kind(request) == "list":
             return "1 + 2 = 3 (left: 3 3 4)\n 1 * 2 = 2 (left: 2 3 4)\n2 - 1 = 1 (left: 1 3 4)\n3 + 4 = 7\n4 / 2 = 2"
         left = request.text.rpartition("Left: ")[2].split("\n")[0]
-        return {"3 3 4": ["It is sure", "sure", "impossible"], "2 3 4": "so it goes: likely"}.get(left, "impossible")
+        return {"3 3 4": ["**sure**", "sure", "impossible"], "2 3 4": "So it goes.\nlikely."}.get(left, "impossible")
 
     state = await run(FakeChatModel(reply=reply), GAME, environment="game24", max_expansions=1)
     shares = 0.5 / 5
@@ -164,10 +165,10 @@ async def test_a_rollout_goes_down_to_the_end_of_the_task_and_its_nodes_stay_in_
     ]
     assert list(state["tree"]) == ["0", "0.0", "0.1", "0.1.0", "0.1.1", "0.1.0.0", "0.1.0.1"]
     assert state["answer"] == "peak 1"
-    assert state["outcome"]["reason"] == "max_rollouts=1 reached"
+    assert state["outcome"]["reason"].startswith("max_rollouts=1 reached (rollouts=1)")
     # The best answer's 0.75 is passed up from where it was found; every node has its own score besides.
     seen = {key: (stat["visits"], stat["total"]) for key, stat in state["stats"].items()}
-    assert seen["0"] == (1, 0.75)
+    assert seen["0"] == (2, 0.75), "once for itself"
     assert seen["0.1"] == (2, 1.75)
     assert seen["0.1.0"] == (2, 1.25)
     assert seen["0.1.0.1"] == (1, 0.75)
@@ -179,7 +180,7 @@ async def test_the_reward_of_the_environment_is_what_is_passed_up() -> None:
     state, model = await research(route, {"Finish[peak 1]": 1.0}, n=2, max_rollouts=1, gold_reward=True, judge_weight=1)
     answers = [node for node in state["tree"].values() if node["kind"] == "answer"]
     assert [(node["reward"], node["score"], node["terms"]) for node in answers] == [(0, 0, {"reward": 0})] * 2
-    assert (state["stats"]["0"]["visits"], state["stats"]["0"]["total"]) == (1, 0)
+    assert (state["stats"]["0"]["visits"], state["stats"]["0"]["total"]) == (2, 0)
     assert not any("Finish" in last_action(request) for request in of(model, "judge"))
     assert state["reward"] == 0
 
@@ -293,7 +294,11 @@ async def test_what_needs_no_right_answer_says_nothing_of_it() -> None:
         return {"list": "Answer: 1 * 2 * 3 * 4 = 24"}.get(kind(request), "sure")
 
     state = await run(FakeChatModel(reply=reply), GAME, environment="game24", gold_reward=True)
-    assert state["outcome"] == {"status": "solved", "reason": "node 0.0 has a reward of 1"}
+    assert state["outcome"] == {
+        "status": "solved",
+        "reason": "node 0.0 has a reward of 1",
+        "verified_by": "environment",
+    }
 
 
 # Fewer calls
@@ -390,7 +395,37 @@ async def told(model: FakeChatModel, given: Any, **settings: Any) -> Any:
 async def test_a_search_in_which_every_action_is_refused_is_exhausted_and_still_answers() -> None:
     state, model = await research(each("Fly[away]"), n=2)
     assert (state["outcome"]["status"], state["answer"]) == ("exhausted", "nothing")
-    assert len(model.calls) == 2
+    assert [kind(request) for request in model.calls] == ["sample", "sample", "conclude"]
+
+
+async def test_where_all_steps_are_refused_the_model_is_told_why_once() -> None:
+    def steps(request: Request) -> str:
+        return "Search[Alpha]" if "can be taken" in request.last else "Fly[away]"
+
+    state, model = await research(steps, n=2, max_expansions=1)
+    first, second = [request for request in model.calls if kind(request) == "sample"]
+    assert "can be taken" not in first.last
+    assert "None of the steps that you proposed can be taken" in second.last
+    assert second.last.count("Legal actions: Search[entity]") == 1
+    assert [node.get("action") for node in state["tree"].values()] == [None, "Search[Alpha]"]
+
+
+WON = "Answer: 1 * 2 * 3 * 4 = 24"
+
+
+async def test_a_proposal_that_solves_the_task_is_never_cut_and_its_siblings_are_not_graded() -> None:
+    said = ["1 + 2 = 3 (left: 3 3 4)", "1 + 3 = 4 (left: 2 4 4)", "2 * 3 = 6 (left: 1 4 6)", WON]
+    for reply in ("\n".join(said), "\n".join(reversed(said))):
+        model = FakeChatModel(reply=game({"1 2 3 4": reply}))
+        state = await run(model, GAME, environment="game24", n=2)
+        assert (state["outcome"]["status"], state["tree"]["0.0"]["action"]) == ("solved", WON)
+        assert len(model.calls) == 1
+
+
+async def test_nothing_is_graded_beside_a_candidate_that_solves_the_task() -> None:
+    state, model = await research(each("Search[Alpha]", "Search[Beta]", f"Finish[{GOLD}]"), n=3, gold_reward=True)
+    assert (state["outcome"]["status"], len(state["tree"])) == ("solved", 4)
+    assert [kind(request) for request in model.calls] == ["sample"]
 
 
 async def test_an_answer_that_was_asked_for_at_the_end_is_rewarded_as_well() -> None:
@@ -400,7 +435,7 @@ async def test_an_answer_that_was_asked_for_at_the_end_is_rewarded_as_well() -> 
         return agent(each("Search[Alpha]"), {})(request)
 
     state = await run(FakeChatModel(reply=reply), ASKED, environment="questions", max_expansions=1, gold_reward=True)
-    assert (state["answer"], state["reward"], state["outcome"]["status"]) == (GOLD, 1, "limit_reached")
+    assert (state["answer"], state["reward"], state["outcome"]["status"]) == (GOLD, 1, "solved")
 
 
 @pytest.mark.parametrize(("least", "expansions"), [(None, 6), (0.0, 3), (0.1, 1)])
@@ -425,7 +460,9 @@ async def test_limits_of_depth_and_of_rollouts() -> None:
     assert max(node["depth"] for node in deep["tree"].values()) == 3
     assert deep["outcome"]["status"] == "exhausted"
     few, _ = await research(route, n=2, max_rollouts=2, judge_weight=1)
-    assert few["outcome"] == {"status": "limit_reached", "reason": "max_rollouts=2 reached"}
+    assert few["outcome"] == limited(
+        {"name": "max_rollouts", "most": 2, "spent": 2}, "the best answer is node 0.0.0.0 with a score of 0.10"
+    )
     assert [told["kind"] for told in few["log"]].count("expand") == 2
 
 

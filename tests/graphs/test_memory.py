@@ -9,14 +9,22 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from tenacity import wait_none
 
-from graphs.memory import builder, graph
-from memory.stream import MemoryStream
-from nodes.recall import LONGEST, MOST_PARTS, cited, observations, only_cited, owner_of, uncited
-from state.errors import Misuse, WrongThread
-from state.memories import Memory, new_memory
-from state.remembering import MemoryContext
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request, Script
+from reflective_agents.graphs._memory.recall import (
+    LONGEST,
+    MOST_PARTS,
+    cited,
+    only_cited,
+    owner_of,
+    parts,
+    uncited,
+)
+from reflective_agents.graphs.memory import builder, graph
+from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.state.errors import Misuse, WrongThread
+from reflective_agents.state.memories import Memory, new_memory
+from reflective_agents.state.settings.memory import MemoryContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request, Script
 
 Answer = str | Callable[[Request], str]
 
@@ -24,16 +32,19 @@ Answer = str | Callable[[Request], str]
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries do not wait."""
-    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
 
 
 def talking(answer: Answer = "I see.", rating: int = 4) -> Script:
-    """An agent that answers so, rates everything alike, and draws insights from the first memories it is shown."""
+    """An agent that answers so, keeps what is said and is no question as a fact, and draws insights from the first
+    memories it is shown."""
 
     def reply(request: Request) -> Reply:
-        shown = request.text.count("<memory ")
-        if request.schema == "Ratings":
-            return {"ratings": [rating] * shown}
+        if request.schema == "Facts":
+            said = [one for one in re.findall(r"<said [^>]*>\n(.*?)\n</said>", request.last, re.S) if "?" not in one]
+            return {
+                "facts": [{"about": "the user", "statement": fact(one[:80]), "importance": rating} for one in said[:20]]
+            }
         if request.schema == "Questions":
             return {"questions": ["Who?", "Where?", "What?"]}
         if request.schema == "Insights":
@@ -43,6 +54,11 @@ def talking(answer: Answer = "I see.", rating: int = 4) -> Script:
         return answer if isinstance(answer, str) else answer(request)
 
     return reply
+
+
+def fact(said: str) -> str:
+    """What is kept of what was said."""
+    return f"It is so that {said}"
 
 
 class Talk:
@@ -91,13 +107,17 @@ async def told(answer: Answer = "I see.", **settings: Any) -> Talk:
 # Remembering
 
 
-async def test_what_both_have_said_is_remembered_in_its_order_with_its_rating() -> None:
+async def test_what_both_have_said_is_remembered_in_its_order_and_the_facts_in_it() -> None:
     talk = Talk(talking("How nice!", rating=7))
     out = await talk.say(SAID[0])
-    assert out["outcome"] == {"status": "solved", "reason": "answered from 0 memories, 0 of them cited"}
-    kept = await talk.all()
-    assert [one["text"] for one in kept] == [f"The user said: {SAID[0]}", "The assistant answered: How nice!"]
-    assert {(one["kind"], one["importance"], one["archived"]) for one in kept} == {("observation", 7.0, False)}
+    assert out["outcome"]["status"] == "answered"
+    assert out["outcome"]["reason"] == "answered from 0 memories, 0 of them cited"
+    user, assistant, kept = await talk.all()
+    assert (user["text"], user["speaker"], user["kind"], user["importance"]) == (SAID[0], "user", "observation", 7)
+    assert (assistant["text"], assistant["speaker"], assistant["importance"]) == ("How nice!", "assistant", 1)
+    assert (kept["text"], kept["kind"], kept["about"], kept["importance"]) == (fact(SAID[0]), "fact", "the user", 7)
+    assert kept["evidence"] == [user["id"]], "the answer of the assistant is no evidence"
+    assert len({one["conversation"] for one in (user, assistant, kept)}) == 1
     assert out["usage"]["model_calls"] == len(talk.model.calls) == 2
 
 
@@ -105,17 +125,16 @@ async def test_another_thread_answers_from_what_was_said_before_and_cites_it() -
     talk = await told(lambda request: "In Turin [m1]." if WHERE in request.last else "I see.")
     out = await talk.say(WHERE)
     first = out["memories"][0]
-    assert (first["text"], first["cited"]) == (f"The user said: {SAID[0]}", True)
-    assert [one["cited"] for one in out["memories"][1:]] == [False] * 5
-    assert [one["number"] for one in out["memories"]] == [1, 2, 3, 4, 5, 6]
+    assert (first["text"], first["because"], first["cited"]) == (fact(SAID[0]), [f"user: {SAID[0]}"], True)
+    assert [one["cited"] for one in out["memories"][1:]] == [False] * 3
+    assert [one["number"] for one in out["memories"]] == [1, 2, 3, 4]
     for one in out["memories"]:
         terms = {name: one[name] for name in ("recency", "importance", "relevance")}
         assert all(0 <= term <= 1 for term in terms.values())
-        weighted = 0.5 * terms["recency"] + 2 * terms["importance"] + 3 * terms["relevance"]
-        assert one["score"] == pytest.approx(weighted / 5.5)
-    assert [one["score"] for one in out["memories"]] == sorted((one["score"] for one in out["memories"]), reverse=True)
+        weighted = 0.3 * terms["recency"] + 0.6 * terms["importance"] + 3 * terms["relevance"]
+        assert one["score"] == pytest.approx(weighted / 3.9)
     assert (out["answer"], len(out["messages"])) == ("In Turin [m1].", 2)
-    assert out["outcome"]["reason"] == "answered from 6 memories, 1 of them cited"
+    assert out["outcome"]["reason"] == "answered from 4 memories, 1 of them cited"
 
 
 async def test_what_is_said_now_is_no_memory_yet_and_what_was_retrieved_counts_as_accessed() -> None:
@@ -133,7 +152,7 @@ async def test_weights_are_settings() -> None:
     stream = await talk.stream()
     await stream.add([new_memory("A fire destroyed the house.", created=0.0, importance=10)])
     by_relevance = await talk.say(WHERE, recency=0, importance=0, retrieved=1)
-    assert by_relevance["memories"][0]["text"] == f"The user said: {SAID[0]}"
+    assert by_relevance["memories"][0]["text"] == fact(SAID[0])
     by_importance = await talk.say(WHERE, recency=0, importance=100, relevance=0.01, retrieved=1)
     assert by_importance["memories"][0]["text"] == "A fire destroyed the house."
 
@@ -143,17 +162,17 @@ async def test_memories_are_told_as_events_and_so_is_where_they_lie() -> None:
     await talk.say(WHERE, retrieved=2)
     names = [event["event"] for event in talk.events]
     assert names == ["begin", "memory", "retrieved", "retrieved", "cited", "remembered", "end"]
-    assert (talk.events[1]["memories"], talk.events[1]["kept_in"]) == (6, "the store of the graph")
+    assert (talk.events[1]["memories"], talk.events[1]["kept_in"]) == (9, "the store of the graph")
     assert talk.events[2].keys() >= {"number", "text", "score", "recency", "importance", "relevance"}
 
 
 async def test_long_messages_become_several_memories_and_nothing_is_cut() -> None:
     words = [f"word{number}" for number in range(400)]
-    parts = observations("The user said: {text}", " ".join(words))
-    assert len(parts) > 1
-    assert max(map(len, parts)) <= LONGEST + 20
-    assert " ".join(part.removeprefix("The user said: ") for part in parts).split() == words
-    assert len(observations("{text}", "word " * 100_000)) == MOST_PARTS
+    texts = parts(" ".join(words))
+    assert len(texts) > 1
+    assert max(map(len, texts)) <= LONGEST
+    assert " ".join(texts).split() == words
+    assert len(parts("word " * 100_000)) == MOST_PARTS
 
 
 async def test_the_number_of_memories_is_bounded() -> None:
@@ -162,7 +181,7 @@ async def test_the_number_of_memories_is_bounded() -> None:
         await talk.say(f"Fact number {number}.")
     kept = await talk.all()
     assert len(kept) == 10
-    assert kept[-1]["text"] == "The assistant answered: I see."
+    assert kept[-1]["text"] == fact("Fact number 7.")
 
 
 # Users
@@ -174,7 +193,7 @@ async def test_users_never_see_each_others_memories() -> None:
         out = await talk.say(WHERE, user=user)
         assert (user, out["memories"]) == (user, [])
         assert "Turin" not in talk.answered()[-1].text
-    assert len(await talk.all("ada")) == 6
+    assert len(await talk.all("ada")) == 9
     assert len(await talk.all("bob")) == 2
 
 
@@ -183,7 +202,7 @@ async def test_a_thread_belongs_to_one_user() -> None:
     await talk.say(SAID[0], thread="t")
     with pytest.raises(WrongThread, match=r"belongs to user 'ada', not to 'bob'"):
         await talk.say(WHERE, thread="t", user="bob")
-    assert (await talk.say(WHERE, thread="t"))["outcome"]["status"] == "solved"
+    assert (await talk.say(WHERE, thread="t"))["outcome"]["status"] == "answered"
 
 
 async def test_without_a_store_a_memory_lasts_as_long_as_the_process() -> None:
@@ -193,8 +212,8 @@ async def test_without_a_store_a_memory_lasts_as_long_as_the_process() -> None:
         event async for event in graph.astream({"messages": [("user", WHERE)]}, context=context, stream_mode="custom")
     ]
     [about] = [event for event in events if event["event"] == "memory"]
-    assert (about["memories"], about["kept_in"]) == (2, "this process, until it ends")
-    assert len(graph.invoke({"messages": [("user", WHERE)]}, context=context)["memories"]) == 4
+    assert (about["memories"], about["kept_in"]) == (3, "this process, until it ends")
+    assert len(graph.invoke({"messages": [("user", WHERE)]}, context=context)["memories"]) == 2
 
 
 async def test_a_memory_made_with_other_embeddings_is_misuse_before_any_call() -> None:
@@ -234,12 +253,12 @@ def test_citations_are_read_and_checked(text: str, numbers: set[int], shown: str
 
 async def test_a_citation_of_nothing_is_taken_out_and_counted() -> None:
     talk = await told(lambda request: "In Turin [m1], I think [m77]." if WHERE in request.last else "I see [m5].")
-    assert (await talk.all())[1]["text"] == "The assistant answered: I see."
+    assert (await talk.all())[1]["text"] == "I see."
     out = await talk.say(WHERE)
     assert out["answer"] == out["messages"][-1].text == "In Turin [m1], I think."
     assert out["usage"]["parse_failures"] == 1
     assert "refused_citation" in [event["event"] for event in talk.events]
-    assert (await talk.all())[-1]["text"] == "The assistant answered: In Turin, I think."
+    assert (await talk.all())[-1]["text"] == "In Turin, I think."
 
 
 async def test_citations_of_earlier_turns_are_not_shown_again() -> None:
@@ -255,7 +274,7 @@ async def test_citations_of_earlier_turns_are_not_shown_again() -> None:
 
 
 async def test_it_reflects_when_enough_has_happened_and_answers_from_insights_with_what_they_rest_on() -> None:
-    talk = Talk(talking(rating=4), reflect_at=20)
+    talk = Talk(talking(rating=4), reflect_at=12)
     for text in (*SAID, "It rains."):
         await talk.say(text)
         kinds = [one["kind"] for one in await talk.all()]
@@ -269,7 +288,7 @@ async def test_it_reflects_when_enough_has_happened_and_answers_from_insights_wi
     reflected = next(one for one in out["memories"] if one["kind"] == "reflection")
     texts = {one["id"]: one["text"] for one in await talk.all()}
     evidence = next(one["evidence"] for one in insights if one["id"] == reflected["id"])
-    assert reflected["because"] == [texts[one] for one in evidence]
+    assert [line.partition(": ")[2] for line in reflected["because"]] == [texts[one] for one in evidence]
     assert f"- because: {reflected['because'][0]}" in talk.answered()[-1].text
 
 
@@ -277,8 +296,8 @@ async def test_at_0_it_reflects_after_every_turn_and_within_the_bound() -> None:
     talk = Talk(talking(), reflect_at=0, max_memories=10)
     for text in SAID:
         out = await talk.say(text)
-        assert out["outcome"]["status"] == "solved"
-        assert [event["insights"] for event in talk.events if event["event"] == "reflected"] == [15]
+        assert out["outcome"]["status"] == "answered"
+        assert "reflected" in [event["event"] for event in talk.events]
         assert len(await talk.all()) <= 10
 
 
@@ -290,7 +309,7 @@ async def test_a_reflection_that_fails_leaves_the_answer_and_the_memories() -> N
     out = await talk.say(SAID[0])
     assert (out["answer"], out["outcome"]["status"]) == ("I see.", "exhausted")
     assert "no route" in out["outcome"]["reason"]
-    assert len(await talk.all()) == 2
+    assert len(await talk.all()) == 3
 
 
 # Limits and faults
@@ -305,16 +324,16 @@ async def test_what_cannot_be_rated_is_remembered_all_the_same(fault: str) -> No
     out = await talk.say(SAID[0])
     assert out["answer"] == "I see."
     assert out["outcome"]["status"] == ("limit_reached" if fault == "limit" else "exhausted")
-    assert {one["importance"] for one in await talk.all()} == {5.0}
+    assert [one["importance"] for one in await talk.all()] == [5.0, 1.0]
 
 
-async def test_at_the_defaults_a_turn_takes_at_most_7_calls() -> None:
+async def test_at_the_defaults_a_turn_takes_at_most_6_calls() -> None:
     script = talking("word " * 1_600, rating=8)
     talk = Talk(script)
     out = await talk.say("word " * 10_000)
     kinds = [request.schema for request in talk.model.calls]
-    assert kinds == [None, "Ratings", "Ratings", "Questions", "Insights", "Insights", "Insights"]
-    assert out["usage"]["model_calls"] == 7
+    assert kinds == [None, "Facts", "Questions", "Insights", "Insights", "Insights"]
+    assert out["usage"]["model_calls"] == 6
 
 
 async def test_a_run_without_an_answer_is_not_remembered() -> None:
@@ -353,7 +372,7 @@ async def test_a_run_that_is_repeated_from_any_step_remembers_each_thing_once(pa
     assert history[paused + 1].next != ("begin",)
     await talk.graph.ainvoke(None, history[paused + 1].config, context=context)
     after = await talk.all()
-    assert len(before) == 17
+    assert len(before) == 18
     assert [{**one, "accessed": 0} for one in after] == [{**one, "accessed": 0} for one in before]
 
 
@@ -377,8 +396,8 @@ async def test_instructions_planted_in_a_memory_stay_quoted_data() -> None:
     assert remembered.count("</memory>") == len(re.findall(r'^<memory number="m\d+" kind=', remembered, re.MULTILINE))
     assert question == "What did I note?"
     assert [one["cited"] for one in out["memories"]] == [False, False]
-    rating = next(request for request in talk.model.calls if request.schema == "Ratings")
-    assert rating.last.count("\n</memory>") == 2
+    keeping = next(request for request in talk.model.calls if request.schema == "Facts")
+    assert (keeping.last.count("\n</said>"), keeping.last.count("\n</answer>")) == (1, 1)
 
 
 async def test_the_offline_model_answers_from_memories_and_cites_them() -> None:
@@ -389,6 +408,6 @@ async def test_the_offline_model_answers_from_memories_and_cites_them() -> None:
         await compiled.ainvoke({"messages": [("user", text)]}, context=context)
     out = await compiled.ainvoke({"messages": [("user", "Where does my sister live?")]}, context=context)
     [cited_one] = [one for one in out["memories"] if one["cited"]]
-    assert cited_one["text"] == "The user said: My sister Ada lives in Turin and plays the cello."
+    assert cited_one["text"] == "My sister Ada lives in Turin and plays the cello."
     assert f"lives in Turin and plays the cello [m{cited_one['number']}]." in out["answer"]
     assert "References" not in out["answer"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from graphs import lats, reflection, reflexion
+from reflective_agents.graphs import lats, reflection, reflexion
 
 
 @pytest.mark.parametrize("graph", [lats.graph, reflection.graph, reflexion.graph], ids=lambda graph: graph.name)

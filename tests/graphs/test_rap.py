@@ -10,21 +10,23 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
-from environments.base import Task
-from environments.blocksworld import Blocksworld
-from environments.blocksworld_rows import read_task
-from graphs.rap import builder, graph
-from models.providers import close_models
-from state.searching import RapContext
-from testing.clock import virtually
-from testing.fake import FakeChatModel, FakeChatModelWithoutN
-from testing.openai_server import OpenAIServer
-from testing.script import Reply, Request, likely
+from bench.replays.records import load
+from reflective_agents.environments.base import Task
+from reflective_agents.environments.blocksworld import Blocksworld
+from reflective_agents.environments.blocksworld_rows import read_task
+from reflective_agents.graphs.rap import builder, graph
+from reflective_agents.models.providers import close_models
+from reflective_agents.state.settings.rap import RapContext
+from reflective_agents.testing.clock import virtually
+from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
+from reflective_agents.testing.openai_server import OpenAIServer
+from reflective_agents.testing.script import Reply, Request, likely
 from tests.graphs.rap_scripts import blocks_of, foreseen, planner, proposed, scored, tagged
-from tests.replays.records import load
 
 QUESTION = {"messages": [("user", "How many eggs does Ann sell?")]}
 FINAL = "Now we can answer the question: How many eggs does Ann sell?"
+KNOWING = ("predict", "phrase")
+"""What is asked together with what the search finds."""
 Asked = dict[str, Any]
 
 
@@ -35,21 +37,28 @@ async def run(reply: Any, given: Any = QUESTION, **settings: Any) -> tuple[Any, 
 
 
 def kinds(model: FakeChatModelWithoutN) -> Counter[str]:
-    """How often the model was asked to propose, to predict, to rate, and for the answer."""
+    """How often the model was asked to propose, to predict, to rate, to phrase the answer, and to give one at all."""
     return Counter(map(kind, model.calls))
 
 
 def kind(request: Request) -> str:
     if request.schema:
         return "rate"
-    words = {"Write": "propose", "List": "propose", "Answer": "predict", "Predict": "predict"}
+    words = {"Write": "propose", "List": "propose", "Answer": "predict", "Predict": "predict", "Phrase": "phrase"}
     return next((words[line.split(" ")[0]] for line in request.last.splitlines() if line.split(" ")[0] in words), "end")
+
+
+def phrased(request: Request) -> str:
+    """The answer that was found, as it stands."""
+    return tagged("answer", request.last)[-1]
 
 
 def eggs(request: Request) -> Reply:
     """Two ways to ask, `a` and `b`, which lead to 12 and 13; `a` is the more useful one, and the surer."""
     if request.schema:
         return scored(request, {"way a": 0.64, "way b": 0.36, "Now": 0.81})
+    if kind(request) == "phrase":
+        return phrased(request)
     if kind(request) == "propose":
         return FINAL if tagged("asked", request.last) else f"Sub-question 1: Which way {'ab'[request.index % 2]}?"
     if "whole question" in request.last:
@@ -72,8 +81,11 @@ async def test_a_question_is_answered_by_way_of_sub_questions() -> None:
     assert tree["0.0"]["terms"] == {"r0": 0.64, "r1": 1.0}
     assert tree["0.1"]["terms"] == {"r0": 0.36, "r1": 0.5}
     assert [tree[key]["score"] for key in ("0.0", "0.1", "0.0.0")] == pytest.approx([0.8, 0.18**0.5, 0.9])
-    assert out["outcome"] == {"status": "exhausted", "reason": "no leaf is left that could be expanded"}
-    assert kinds(model) == {"propose": 3, "rate": 3, "predict": 4}
+    assert out["outcome"] == {
+        "status": "exhausted",
+        "reason": "no leaf is left that could be expanded; the best answer is node 0.0.0 with a score of 0.90",
+    }
+    assert kinds(model) == {"propose": 3, "rate": 3, "predict": 4, "phrase": 1}
 
 
 async def test_the_answers_of_all_paths_are_weighed() -> None:
@@ -98,7 +110,7 @@ async def test_the_answers_of_all_paths_are_weighed() -> None:
     ]
     assert out["answer"] == "12 eggs"
     assert out["stats"]["0"]["total"] == pytest.approx(one + other)
-    assert out["stats"]["0"]["best"] == pytest.approx(one)
+    assert out["stats"]["0"]["own"]["best"] == pytest.approx(one)
 
 
 async def test_many_light_paths_outweigh_a_heavy_one() -> None:
@@ -109,7 +121,7 @@ async def test_many_light_paths_outweigh_a_heavy_one() -> None:
             return FINAL if tagged("asked", request.last) else f"Which {request.index}?"
         if "whole question" in request.last:
             return "Answer: The wrong one." if "Which 0" in request.last else "So. Answer:\nthe right one"
-        return "Answer: yes"
+        return phrased(request) if kind(request) == "phrase" else "Answer: yes"
 
     out, _ = await run(reply, n=3, min_paths=9)
     assert out["answer"] == "the right one"
@@ -141,7 +153,10 @@ async def test_paths_that_agree_end_the_search() -> None:
         return "Answer: 12 eggs." if "whole question" in request.last else eggs(request)
 
     out, _ = await run(reply, n=2, min_paths=2)
-    assert out["outcome"] == {"status": "solved", "reason": "2 of 2 paths agree on the answer, with 100% of the weight"}
+    assert out["outcome"] == {
+        "status": "answered",
+        "reason": "2 of 2 paths agree on the answer, with 100% of the weight",
+    }
     assert (out["answer"], [each["paths"] for each in out["weights"]]) == ("12 eggs.", [2])
     assert (await run(reply, n=2, min_paths=3))[0]["outcome"]["status"] == "exhausted"
 
@@ -149,8 +164,8 @@ async def test_paths_that_agree_end_the_search() -> None:
 async def test_nothing_is_foreseen_before_a_rollout_comes_by() -> None:
     out, model = await run(eggs, n=2, max_rollouts=1)
     assert [key for key, step in out["tree"].items() if step["score"] is None] == ["0", "0.1"]
-    assert kinds(model) == {"propose": 2, "rate": 2, "predict": 2}
-    assert out["usage"]["model_calls"] == 6
+    assert kinds(model) == {"propose": 2, "rate": 2, "predict": 2, "phrase": 1}
+    assert out["usage"]["model_calls"] == 7
 
 
 @pytest.mark.parametrize(("alpha", "score"), [(0.0, 0.5), (1.0, 0.36), (0.25, 0.36**0.25 * 0.5**0.75)])
@@ -169,7 +184,9 @@ async def test_the_last_step_before_the_greatest_depth_is_the_question_itself() 
     out, model = await run(endless, max_depth=3, n=1, max_rollouts=1)
     assert [step.get("action") for step in out["tree"].values()] == [None, "What about 0?", "What about 1?", FINAL]
     assert (out["answer"], out["tree"]["0.0.0.0"]["terms"]["r0"]) == ("so", 1.0)
-    assert kinds(model) == {"propose": 2, "rate": 2, "predict": 3}, "where there is no choice, nobody is asked"
+    assert kinds(model) == {"propose": 2, "rate": 2, "predict": 3, "phrase": 1}, (
+        "where there is no choice, nobody is asked"
+    )
 
 
 async def test_a_sub_question_is_not_asked_twice_on_a_path() -> None:
@@ -194,10 +211,11 @@ async def test_what_is_the_same_in_prompts_stands_first_byte_for_byte() -> None:
 async def test_what_is_found_for_a_sub_question_is_shown_where_it_is_answered(tmp_path: Path) -> None:
     (tmp_path / "hens.md").write_text("# Hens\n\nA hen that goes her own way a day lays eggs which Ann sells.\n")
     out, model = await run(eggs, n=2, search="local", corpus=str(tmp_path))
-    shown = [tagged("observation", request.last) for request in model.calls if kind(request) == "predict"]
-    assert all(len(each) == 1 and "corpus:hens.md" in each[0] for each in shown)
-    assert not any("corpus:" in request.text for request in model.calls if kind(request) != "predict")
-    assert out["usage"]["tool_calls"] == len(shown)
+    shown = [tagged("observation", request.last) for request in model.calls if kind(request) in KNOWING]
+    assert all(len(each) == 1 and '"number": 1' in each[0] and "corpus:hens.md" in each[0] for each in shown)
+    assert not any("corpus:" in request.text for request in model.calls if kind(request) not in KNOWING)
+    asked = len(tagged("asked", model.calls[-1].last))
+    assert out["usage"]["tool_calls"] == len(shown) + asked, "the answer is phrased from all that was found on its path"
 
 
 # The likelihood of actions
@@ -223,7 +241,7 @@ async def test_log_probabilities_of_the_provider_are_the_likelihood(monkeypatch:
         "0.1": pytest.approx(0.25),
         "0.0.0": pytest.approx(0.5),
     }
-    assert asked.keys() == {"propose", "predict"}, "no judge is asked"
+    assert asked.keys() == {"propose", "predict", "phrase"}, "no judge is asked"
     assert asked["propose"]["logprobs"] is True
     assert "logprobs" not in asked["predict"]
 
@@ -255,13 +273,13 @@ async def test_without_n_each_sample_is_a_request_of_its_own() -> None:
 
     model = FakeChatModelWithoutN(reply=reply)
     out, _ = await run(None, model=model, n=2, max_rollouts=1)
-    assert kinds(model) == {"propose": 4, "rate": 2, "predict": 6}
-    assert out["usage"]["model_calls"] == 12
+    assert kinds(model) == {"propose": 4, "rate": 2, "predict": 6, "phrase": 1}
+    assert out["usage"]["model_calls"] == 13
 
 
 async def test_a_judge_that_rates_too_few_is_told_so() -> None:
     def reply(request: Request) -> Reply:
-        return {"scores": [0.5]} if request.schema else eggs(request)
+        return {"scores": [0.4]} if request.schema else eggs(request)
 
     out, _ = await run(reply, n=2)
     assert out["outcome"]["status"] == "exhausted"
@@ -277,7 +295,9 @@ def task(question: str = "3 hens lay 16 eggs each. How many?", **more: Any) -> d
     return {"messages": [("user", question)], "task": made}
 
 
-@pytest.mark.parametrize(("given", "status", "reward"), [({}, "solved", None), ({"gold_reward": True}, "solved", 1.0)])
+@pytest.mark.parametrize(
+    ("given", "status", "reward"), [({}, "answered", None), ({"gold_reward": True}, "solved", 1.0)]
+)
 async def test_arithmetic_is_answered_with_a_number(given: Asked, status: str, reward: float | None) -> None:
     def reply(request: Request) -> Reply:
         if "whole question" in request.last:
@@ -288,6 +308,7 @@ async def test_arithmetic_is_answered_with_a_number(given: Asked, status: str, r
     out, model = await run(reply, task(gold="48"), **settings)
     assert (out["outcome"]["status"], out["reward"], out["answer"]) == (status, reward, "48")
     assert out["tree"]["0.0.0"]["terms"]["r1"] == 0.75
+    assert "phrase" not in kinds(model), "the number is the answer"
     assert not any("gold" in str(request.messages) for request in model.calls)
     assert ("right answer" in out["outcome"]["reason"]) == (reward is not None)
 
@@ -377,7 +398,7 @@ async def test_a_model_that_knows_no_world_is_survived() -> None:
         return f"{Blocksworld().public(blocks_of(request))}\nThere are {len(request.last)} signs.\nDone: no"
 
     out, _ = await solved(TOWER, planner(1.0, lost), max_depth=3, max_rollouts=4)
-    assert out["outcome"]["reason"] == "max_rollouts=4 reached"
+    assert out["outcome"]["reason"].startswith("max_rollouts=4 reached (rollouts=4)")
     assert (out["reward"], out["answer"]) == (0.0, "pick up the red block")
     assert {end["reward"] for end in out["tree"].values() if end.get("done")} == {0.0}
     assert any("Not possible" in end["observation"] for end in out["tree"].values() if end.get("done"))
@@ -398,7 +419,8 @@ async def test_steps_that_are_impossible_or_lead_back_end_a_path() -> None:
         "put down the white block": (0.0, "It leads back to where the path has been."),
         "pick up the blue block": (0.0, "By its own prediction this step is not possible."),
     }
-    assert out["outcome"] == {"status": "exhausted", "reason": "no leaf is left that could be expanded"}
+    assert out["outcome"]["status"] == "exhausted"
+    assert out["outcome"]["reason"].startswith("no leaf is left that could be expanded")
 
 
 async def test_equal_actions_are_merged_and_keep_the_higher_likelihood() -> None:
@@ -449,7 +471,7 @@ async def test_events_tell_each_node_once_and_then_what_became_of_it() -> None:
         ("0.1", "action"),
         ("0.1.0", "answer"),
     ]
-    assert sum(event["calls"] for event in events if event["event"] == "visited") == len(model.calls)
+    assert sum(event["calls"] for event in events if event["event"] == "visited") == len(model.calls) - 1
 
 
 def test_the_same_seed_gives_the_same_tree_whenever_replies_arrive() -> None:
@@ -478,7 +500,7 @@ def test_rollouts_in_parallel_leave_nothing_in_flight(parallel: int) -> None:
 
     model = FakeChatModel(reply=reply, latency=1.0)
     (out, _), _ = virtually(run(None, model=model, parallel=parallel, max_rollouts=12, n=6, max_depth=3))
-    assert out["outcome"]["reason"] == "max_rollouts=12 reached"
+    assert out["outcome"]["reason"].startswith("max_rollouts=12 reached (rollouts=12)")
     assert not any("virtual" in stat or "flight" in stat for stat in out["stats"].values())
     assert out["stats"]["0"]["visits"] == 12 == sum(each["paths"] for each in out["weights"])
     assert (model.max_in_flight > 3) == (parallel == 8)
@@ -502,7 +524,7 @@ async def test_the_offline_model_asks_and_answers() -> None:
     out, _ = await run(
         None, {"messages": [("user", "Why is reflection useful in AI?")]}, model="offline", search="local"
     )
-    assert out["outcome"]["status"] == "solved"
+    assert out["outcome"]["status"] == "answered"
     assert "What is reflection?" in {step.get("action") for step in out["tree"].values()}
     assert "corpus:reflection.md" in out["answer"]
 

@@ -15,11 +15,12 @@ from langchain_mcp_adapters.client import MultiServerMCPClient
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
-from graphs.react import builder, graph
-from state.context import ReactContext
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request, Script, ToolUse
-from tools.arithmetic import arithmetic_tools
+from reflective_agents.graphs.react import builder, graph
+from reflective_agents.state.outcome import limited
+from reflective_agents.state.settings.react import ReactContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request, Script, ToolUse
+from reflective_agents.tools.arithmetic import arithmetic_tools
 
 ASK: dict[str, Any] = {"messages": [("user", "What do tides do?")]}
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
@@ -72,7 +73,7 @@ async def test_both_published_forms_are_read(first: str, last: str, corpus: str)
     [step] = out["steps"]
     assert (step["thought"], step["valid"]) == ("Look.", True)
     assert "corpus:moon.md" in step["observation"]
-    assert (out["answer"], out["outcome"]["status"]) == ("They move.", "solved")
+    assert (out["answer"], out["outcome"]["status"]) == ("They move.", "answered")
 
 
 async def test_the_scratchpad_is_numbered_and_the_model_is_stopped_before_it_observes() -> None:
@@ -103,7 +104,7 @@ async def test_tools_are_declared_by_their_schema_in_both_modes() -> None:
         return "7"
 
     _, text = await run(steps("Final Answer: 7"), mode="text", tools=[weigh])
-    assert "weigh[thing, unit]: Weigh a thing.\n" in text.calls[0].text
+    assert 'weigh[thing: string, unit: string = "kg"]: Weigh a thing.\n' in text.calls[0].text
     _, native = await run(steps("7"), tools=[weigh])
     assert native.calls[0].tools == ("calculator", "weigh")
     assert native.calls[0].schemas["weigh"]["properties"]["thing"] == {"type": "string"}
@@ -188,7 +189,7 @@ async def test_what_goes_wrong_is_told_and_counted_and_the_run_goes_on(
     assert told in step["observation"]
     assert step["observation"] in model.calls[1].text
     assert (out["usage"]["tool_calls"], out["usage"]["tool_errors"]) == (1, 1)
-    assert (out["answer"], out["outcome"]["status"]) == ("done", "solved")
+    assert (out["answer"], out["outcome"]["status"]) == ("done", "answered")
 
 
 @pytest.mark.parametrize("said", ["I wonder.", "Action:", "Thought: Well.\nFinal Answer:", ToolUse("search", {})])
@@ -197,7 +198,7 @@ async def test_what_cannot_be_read_is_told_and_counted(said: Reply) -> None:
     assert (out["steps"][0]["action"], out["steps"][0]["valid"]) == ("", False)
     assert "No action could be read." in model.calls[1].last
     assert out["usage"]["parse_failures"] == 1
-    assert (out["answer"], out["outcome"]["status"]) == ("done", "solved")
+    assert (out["answer"], out["outcome"]["status"]) == ("done", "answered")
 
 
 async def test_several_native_calls_run_at_once_and_each_is_answered() -> None:
@@ -231,7 +232,7 @@ def never(request: Request) -> Reply:
 @both_modes
 async def test_max_actions_ends_with_the_best_answer_that_was_asked_for(mode: str) -> None:
     out, model = await run(never, mode=mode, max_actions=3)
-    assert out["outcome"] == {"status": "limit_reached", "reason": "max_actions=3 reached (actions=3)"}
+    assert out["outcome"] == limited({"name": "max_actions", "most": 3, "spent": 3})
     assert out["answer"] == out["messages"][-1].text == "about 42"
     assert [step["observation"] for step in out["steps"]] == ["1", "2", "3"]
     assert len(model.calls) == 4
@@ -242,7 +243,7 @@ async def test_max_actions_ends_with_the_best_answer_that_was_asked_for(mode: st
 async def test_without_an_answer_at_the_limit_the_run_fails_and_says_why(mode: str) -> None:
     out, model = await run(never, mode=mode, max_actions=3, answer_at_limit=False)
     assert (out["answer"], len(model.calls)) == (None, 3)
-    assert out["outcome"] == {"status": "failed", "reason": "max_actions=3 reached (actions=3)"}
+    assert out["outcome"] == {**limited({"name": "max_actions", "most": 3, "spent": 3}), "status": "failed"}
     assert [message.type for message in out["messages"]] == ["human"]
 
 
@@ -261,8 +262,24 @@ async def test_an_agent_that_goes_round_in_circles_is_stopped(mode: str) -> None
 
     out, _ = await run(again, mode=mode, max_repeats=2, max_actions=50)
     assert len(out["steps"]) == 3
-    assert out["outcome"]["reason"].startswith("max_repeats=2 reached: ")
+    assert out["outcome"]["reason"].startswith("max_repeats=2 reached (repeats=2); ")
     assert (out["outcome"]["status"], out["answer"]) == ("limit_reached", "2")
+
+
+@both_modes
+async def test_an_agent_that_goes_round_in_a_wider_circle_is_stopped(mode: str) -> None:
+    """Two actions in turn, each with the same observation every time: A, B, A, B, A, B."""
+
+    def in_turn(request: Request) -> Reply:
+        if "No further action is allowed" in request.text:
+            return "Final Answer: 2"
+        asked = sum(message.type == "tool" for message in request.messages) + request.last.count("Observation ")
+        sum_of = f"1 + {asked % 2}"
+        return ToolUse("calculator", {"expression": sum_of}) if request.tools else f"Action: calculator[{sum_of}]"
+
+    out, _ = await run(in_turn, mode=mode, max_repeats=2, max_actions=50)
+    assert len(out["steps"]) == 6
+    assert out["outcome"]["reason"].startswith("max_repeats=2 reached (repeats=2); ")
 
 
 @both_modes
@@ -364,7 +381,7 @@ async def test_gear_reducers_with_the_calculator(mode: str) -> None:
     text = steps(f"Thought: All at once.\nAction: calculator\nAction Input: {sum_}", "Final Answer: 9336")
     out, _ = await run(text if mode == "text" else native, asking(REDUCERS), mode=mode)
     assert [step["observation"] for step in out["steps"]] == ["9336"]
-    assert (out["answer"], out["outcome"]["status"]) == ("9336", "solved")
+    assert (out["answer"], out["outcome"]["status"]) == ("9336", "answered")
 
 
 @both_modes
@@ -488,7 +505,10 @@ async def test_a_wrong_answer_is_no_success(mode: str) -> None:
     task, _ = TASKS["questions"]
     out, _ = await run(acting(["Finish[the sun]"]), at(task), environment="questions", mode=mode)
     assert (out["answer"], out["reward"]) == ("the sun", 0.0)
-    assert out["outcome"] == {"status": "exhausted", "reason": "finished after 1 actions with a reward of 0"}
+    assert out["outcome"] == {
+        "status": "exhausted",
+        "reason": "the agent answered after 1 action; the answer has a reward of 0",
+    }
 
 
 @both_modes
@@ -501,7 +521,7 @@ async def test_a_best_answer_is_rewarded_too(mode: str) -> None:
         return acting(["Search[Moon]"])(request)
 
     out, _ = await run(late, at(task), environment="questions", mode=mode, max_actions=2)
-    assert (out["answer"], out["reward"], out["outcome"]["status"]) == (GOLD, 1.0, "limit_reached")
+    assert (out["answer"], out["reward"], out["outcome"]["status"]) == (GOLD, 1.0, "solved")
 
 
 async def test_the_reward_of_an_answer_outlives_further_calls_in_the_same_message() -> None:

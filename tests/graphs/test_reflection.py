@@ -4,15 +4,16 @@ import re
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from graphs.reflection import builder, graph
-from state.context import ReflectionContext
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request, Script
+from reflective_agents.graphs.reflection import builder, graph
+from reflective_agents.state.outcome import limited
+from reflective_agents.state.settings.reflection import ReflectionContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request, Script
 
 ESSAY = {"messages": [("user", "Write about the sea.")]}
 
@@ -38,7 +39,9 @@ async def run(script: Script, **context: Any) -> Any:
 async def test_the_best_draft_wins_not_the_last() -> None:
     out = await run(critic([0.2, 0.8, 0.5]))
     assert out["answer"] == "draft 2"
-    assert out["outcome"] == {"status": "limit_reached", "reason": "max_rounds=3 reached (rounds=3)"}
+    assert out["outcome"] == limited(
+        {"name": "max_rounds", "most": 3, "spent": 3}, "the best draft, of round 2, has a score of 0.80"
+    )
     assert [draft["score"] for draft in out["drafts"]] == [0.2, 0.8, 0.5]
 
 
@@ -46,6 +49,17 @@ async def test_acceptance_ends_the_run_at_once() -> None:
     model = FakeChatModel(reply=critic([0.2, 0.9, 1.0], accepts=0.9))
     out = await graph.ainvoke(ESSAY, context=ReflectionContext(model=model, max_rounds=9))
     assert (out["answer"], out["outcome"]["status"], len(model.calls)) == ("draft 2", "solved", 4)
+
+
+async def test_an_accepted_draft_is_the_answer_whatever_the_scores_before() -> None:
+    def reply(request: Request) -> Reply:
+        second = "draft 2" in request.last
+        if request.schema:
+            return {"critique": "So.", "score": 0.7 if second else 0.8, "accept": second}
+        return f"draft {1 + sum(message.type == 'ai' for message in request.messages)}"
+
+    out = await run(reply)
+    assert (out["answer"], out["outcome"]["verified_by"]) == ("draft 2", "judge")
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 5])
@@ -95,6 +109,40 @@ async def test_roles_stay_straight() -> None:
     assert "<draft>\ndraft 1\n</draft>" in judged.text
     assert [message.type for message in second.messages] == ["system", "human", "ai", "human"]
     assert "<critique>\nflaw 1\n</critique>" in second.last
+
+
+async def test_the_writer_is_neutral_and_gives_the_whole_text_and_nothing_else() -> None:
+    model = FakeChatModel(reply=critic([0.1, 0.2]))
+    await graph.ainvoke(ESSAY, context=ReflectionContext(model=model, max_rounds=2))
+    first, _, second, _ = model.calls
+    assert "essay" not in first.text
+    assert "the form, the length and the language that the request calls for" in first.text
+    assert "Write the whole text anew, and nothing else." in second.last
+
+
+async def test_the_critic_has_criteria_and_knows_the_length_the_last_score_and_what_checks_found() -> None:
+    model = FakeChatModel(reply=critic([0.25, 0.5]))
+    checks = [lambda request, draft: "no fish"]
+    await graph.ainvoke(ESSAY, context=ReflectionContext(model=model, max_rounds=2, checks=checks))
+    first, second = (request for request in model.calls if request.schema)
+    assert "A blank in square brackets" in first.messages[0].text
+    for criterion in ("1. Request", "2. Truth", "3. Text", "quote the passage", "never ask for details"):
+        assert criterion in first.messages[0].text
+    assert "<checked>\nThe draft has 2 words, 7 characters.\nno fish\n</checked>" in first.last
+    assert "<critique" not in first.last
+    assert '<critique of="the draft before" score="0.00">' in second.last  # the check has failed
+
+
+async def test_the_critique_is_told_as_it_comes() -> None:
+    told = [
+        event
+        async for event in graph.astream(
+            ESSAY,
+            context=ReflectionContext(model=FakeChatModel(reply=critic([0.1, 0.2])), max_rounds=1),
+            stream_mode="custom",
+        )
+    ]
+    assert [event["critique"] for event in told if event["event"] == "critique"] == ["flaw 1"]
 
 
 async def test_a_draft_cannot_leave_its_quotation() -> None:
@@ -193,6 +241,15 @@ class TestPerson:
         assert out["drafts"][0]["critique"] == "More fish."
         out = await thread.ainvoke(Command(resume="accept"), config, context=context)
         assert (out["answer"], out["outcome"]["status"]) == ("draft 2", "solved")
+        assert out["outcome"]["verified_by"] == "person"
+
+    async def test_an_accepted_draft_that_declares_to_have_found_nothing_is_solved(self) -> None:
+        thread = builder.compile(checkpointer=InMemorySaver())
+        config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+        context = ReflectionContext(model=FakeChatModel(reply=lambda _: "I found nothing on this."), critic="human")
+        await thread.ainvoke(ESSAY, config, context=context)
+        out = await thread.ainvoke(Command(resume="accept"), config, context=context)
+        assert (out["outcome"]["status"], out["outcome"]["verified_by"]) == ("solved", "person")
 
     @pytest.mark.parametrize(
         "reply", [True, "ok", {"accept": True}, {"accept": True, "score": 0.9, "critique": "fine"}]
@@ -230,11 +287,9 @@ class TestPerson:
         assert thread.invoke(Command(resume=True), config, context=context)["answer"] == "draft 1"
 
 
-async def test_tokens_stream_while_it_writes_and_only_then() -> None:
-    model = FakeChatModel(reply=critic([0.1, 0.2]))
-    stream = graph.astream(ESSAY, context=ReflectionContext(model=model, max_rounds=2), stream_mode="messages")
-    parts = [message async for message, _ in stream]
-    texts = [part.text for part in parts if isinstance(part, AIMessageChunk)]
-    assert "".join(texts).replace(" ", "") == "draft1draft2"
-    assert len(texts) > 4
-    assert not any(isinstance(part, AIMessage) and not isinstance(part, AIMessageChunk) for part in parts)
+@pytest.mark.parametrize(("rounds", "pieces"), [(1, ["draft", " 1"]), (2, ["draft 2"])])
+async def test_only_a_draft_that_has_to_be_the_answer_streams(rounds: int, pieces: list[str]) -> None:
+    context = ReflectionContext(model=FakeChatModel(reply=critic([0.1, 0.2])), max_rounds=rounds)
+    parts: list[Any] = [message async for message, _ in graph.astream(ESSAY, context=context, stream_mode="messages")]
+    assert [part.text for part in parts] == pieces
+    assert len({part.id for part in parts}) == 1

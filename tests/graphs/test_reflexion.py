@@ -10,10 +10,10 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
-from graphs.reflexion import builder, graph
-from state.context import ReflexionContext
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request
+from reflective_agents.graphs.reflexion import builder, graph
+from reflective_agents.state.settings.reflexion import ReflexionContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request
 
 QUESTION = {"messages": [("user", "What do tides do?")]}
 Revise = Callable[[Request, int], dict[str, Any]]
@@ -29,9 +29,8 @@ def corpus(tmp_path: Path) -> str:
 def revision(round: int, **changes: Any) -> dict[str, Any]:
     value = {
         "answer": f"Revision {round} [1].",
-        "reflection": {"missing": "more", "superfluous": ""},
+        "reflection": {"missing": "more", "superfluous": "", "complete": False},
         "search_queries": [f"moon {round}"],
-        "references": ["corpus:moon.md"],
     }
     return {**value, **changes}
 
@@ -41,9 +40,11 @@ def model(revise: Revise = lambda _, round: revision(round), **draft: Any) -> Fa
 
     def reply(request: Request) -> Reply:
         if request.schema == "AnswerQuestion":
-            critique = {"missing": "evidence", "superfluous": ""}
+            critique = {"missing": "evidence", "superfluous": "", "complete": False}
             return {"answer": "Draft.", "reflection": critique, "search_queries": ["moon"], **draft}
-        return revise(request, sum(message.type == "tool" for message in request.messages))
+        return revise(
+            request, sum(message.type == "tool" and "does not fit" not in message.text for message in request.messages)
+        )
 
     return FakeChatModel(reply=reply)
 
@@ -54,7 +55,7 @@ async def run(fake: FakeChatModel, corpus: str, **context: Any) -> Any:
 
 
 async def test_the_final_message_is_the_answer_with_its_references(corpus: str) -> None:
-    fake = model(lambda _, round: revision(round, reflection={"missing": "", "superfluous": ""}))
+    fake = model(lambda _, round: revision(round, reflection={"missing": "", "superfluous": "", "complete": True}))
     out = await run(fake, corpus)
     final = out["messages"][-1]
     assert isinstance(final, AIMessage)
@@ -74,9 +75,9 @@ async def test_rounds_are_counted_not_messages(rounds: int, corpus: str) -> None
     assert len(fake.calls) == rounds + 1
 
 
-@pytest.mark.parametrize("missing", ["", "None", "nothing.", "N/A"])
-async def test_it_stops_when_nothing_is_missing(missing: str, corpus: str) -> None:
-    fake = model(lambda _, round: revision(round, reflection={"missing": missing, "superfluous": ""}))
+@pytest.mark.parametrize("missing", ["", "None", "Nothing significant is missing.", "没有遗漏。"])
+async def test_it_stops_when_the_answer_is_complete(missing: str, corpus: str) -> None:
+    fake = model(lambda _, round: revision(round, reflection={"missing": missing, "superfluous": "", "complete": True}))
     out = await run(fake, corpus, max_rounds=5)
     assert (out["outcome"]["status"], len(fake.calls)) == ("solved", 2)
 
@@ -102,12 +103,12 @@ class TestResponder:
 
     async def test_the_validation_error_is_told_and_the_corrected_answer_taken(self, corpus: str) -> None:
         def revise(request: Request, round: int) -> dict[str, Any]:
-            return revision(round) if "That does not fit" in request.last else {"answer": "incomplete"}
+            return revision(round) if "That does not fit" in request.last else {"reflection": {}}
 
         fake = model(revise)
         out = await run(fake, corpus, max_rounds=1)
         assert out["answer"].startswith("Revision 1")
-        assert "references: Field required" in fake.calls[-1].last
+        assert "answer: Field required" in fake.calls[-1].last
         assert out["usage"]["parse_failures"] == 1
 
     async def test_plain_text_is_no_answer(self, corpus: str) -> None:
@@ -133,35 +134,53 @@ class TestResponder:
 
 
 class TestCitations:
-    """Every [n] has its reference, every reference was returned by a search of this run."""
+    """The responder cites the numbers of results; the list of references is built of them."""
 
     @pytest.mark.parametrize(
-        ("changes", "told"),
+        ("answer", "told"),
         [
-            ({"references": ["https://made.up/page"]}, "https://made.up/page"),
-            ({"answer": "See [1] and [2]."}, "citations without a reference: [2]"),
-            ({"answer": "See [1, 3].", "references": []}, "[1], [3]"),
-            ({"answer": "See [0]."}, "[0]"),
+            ("See [1] and [7].", "no search has found: [7]"),
+            ("See [1, 3, 9].", "[9]"),
+            ("See [1].\n\nReferences:\n[1] https://made.up/page", "[1] https://made.up/page"),
+            ("See [1] and https://made.up/page.", "https://made.up/page"),
         ],
     )
-    async def test_what_fails_is_sent_back(self, changes: dict[str, Any], told: str, corpus: str) -> None:
+    async def test_what_was_never_found_is_told_once(self, answer: str, told: str, corpus: str) -> None:
         def revise(request: Request, round: int) -> dict[str, Any]:
-            return revision(round, **({} if "That does not fit" in request.last else changes))
+            return revision(round, **({} if "That does not fit" in request.last else {"answer": answer}))
 
         fake = model(revise)
         out = await run(fake, corpus, max_rounds=1)
         assert told in fake.calls[-1].last
         assert out["answer"] == "Revision 1 [1].\n\nReferences:\n[1] corpus:moon.md"
+        assert out["answers"][1]["references"] == ["corpus:moon.md"]
 
-    async def test_what_stays_wrong_is_no_answer(self, corpus: str) -> None:
-        out = await run(model(lambda _, round: revision(round, references=["https://made.up/"])), corpus)
-        assert out["answer"] == "Draft."
-        assert "that no search has returned" in out["outcome"]["reason"]
+    async def test_a_revision_is_kept_without_a_citation_that_stays_wrong_and_is_not_solved(self, corpus: str) -> None:
+        good = {"complete": True, "missing": "", "superfluous": ""}
+        fake = model(lambda _, round: revision(round, answer="Tides [1], winds [7].", reflection=good))
+        out = await run(fake, corpus, max_rounds=1)
+        assert out["answer"] == "Tides [1], winds.\n\nReferences:\n[1] corpus:moon.md"
+        assert len(fake.calls) == 3
+        assert out["outcome"]["status"] != "solved"
+        assert "what no search has found; that was removed: [7]" in out["outcome"]["reason"]
 
-    async def test_numbered_references_and_a_list_inside_the_answer_are_tidied(self, corpus: str) -> None:
-        text = "It is so [1].\n\n## References\n- [1] corpus:moon.md"
-        changes = {"answer": text, "references": ["[1] corpus:moon.md"]}
-        out = await run(model(lambda _, round: revision(round, **changes)), corpus, max_rounds=1)
+    async def test_the_next_round_is_told_what_was_removed(self, corpus: str) -> None:
+        fake = model(lambda _, round: revision(round, answer="Winds [7]."))
+        await run(fake, corpus, max_rounds=2)
+        results = fake.calls[-1].messages[-4 if "fit" in fake.calls[-1].last else -2]
+        assert "that was removed: [7]" in results.text
+
+    async def test_results_are_numbered_once_for_the_run_and_found_once(self, corpus: str) -> None:
+        fake = model(lambda _, round: revision(round, search_queries=["tides", "sand"]))
+        out = await run(fake, corpus, max_rounds=2)
+        first, second = [json.loads(one.text)["results"] for one in fake.calls[-1].messages if one.type == "tool"]
+        urls = [source["url"] for source in out["sources"]]
+        assert [found["number"] for found in [*first, *second]] == [1 + urls.index(u) for u in dict.fromkeys(urls)]
+        assert "references" not in str(fake.calls[-1].schemas["ReviseAnswer"])
+
+    async def test_a_list_of_its_own_counts_by_its_addresses_and_is_replaced(self, corpus: str) -> None:
+        text = "It is so [4].\n\n## References\n- [4] corpus:moon.md"
+        out = await run(model(lambda _, round: revision(round, answer=text)), corpus, max_rounds=1)
         assert out["answer"] == "It is so [1].\n\nReferences:\n[1] corpus:moon.md"
 
     async def test_a_draft_that_cites_without_references_loses_its_citations(self, corpus: str) -> None:
@@ -193,12 +212,12 @@ class TestSearch:
         assert instruction.type == "human"
 
     async def test_a_search_that_finds_nothing_kills_nothing(self, corpus: str) -> None:
-        fake = model(lambda _, round: revision(round, references=[], answer="None."), search_queries=["xyzzy"])
+        fake = model(lambda _, round: revision(round, answer="None."), search_queries=["xyzzy"])
         out = await run(fake, corpus, max_rounds=1)
         assert out["answer"] == "None."
         assert out["usage"]["tool_errors"] == 1
 
     async def test_without_a_search_engine_it_revises_once_and_ends(self, corpus: str) -> None:
-        fake = model(lambda _, round: revision(round, references=[], answer="Better."))
+        fake = model(lambda _, round: revision(round, answer="Better."))
         out = await run(fake, corpus, search="none")
         assert (out["answer"], out["outcome"]["status"], len(fake.calls)) == ("Better.", "exhausted", 2)

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -13,12 +13,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 from tenacity import wait_none
 
-from graphs.team import GRAPHS, TEAMS, builder, graph
-from state.cooperation import SETTINGS, Member, Role, TeamContext
-from state.errors import UnknownModel
-from testing.clock import virtually
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request, Script, ToolUse
+from reflective_agents.graphs.team import GRAPHS, builder, default_team, graph
+from reflective_agents.state.errors import UnknownModel
+from reflective_agents.state.outcome import limited
+from reflective_agents.state.settings import strategy_names
+from reflective_agents.state.settings.team import Role, TeamContext
+from reflective_agents.testing.clock import virtually
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request, Script, ToolUse
 
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
 QUESTION = "How deep is the Baltic?"
@@ -37,7 +39,7 @@ THREE = [role("ada"), role("bob"), role("cyd")]
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries do not wait."""
-    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
 
 
 def decision(**changes: Any) -> dict[str, Any]:
@@ -111,6 +113,54 @@ async def test_the_supervisor_sees_the_team_and_all_that_stands() -> None:
     assert "10 m" not in last.text
 
 
+FOUND = [{"title": "Sea", "url": "https://sea.example/", "content": "It is 459 m deep."}]
+
+
+def searching(request: Request) -> Reply:
+    """A member that searches, and one that writes from its report."""
+    if who(request) == "writer":
+        return "The sea is 459 m deep [s1], and salty [s9].\n\nReferences:\n[1] https://made.up/"
+    return "It is 459 m deep [1]." if "459 m" in request.text else ToolUse("search", {"query": "depth"})
+
+
+async def searched(*decisions: Mapping[str, Any]) -> tuple[dict[str, Any], FakeChatModel]:
+    roles = [role("diver"), role("writer", strategy="reflection", settings={"max_rounds": 1})]
+    return await run(leading(*decisions, report=searching), roles=roles, search=lambda query: FOUND)
+
+
+async def test_sources_travel_from_the_report_of_one_member_to_that_of_another() -> None:
+    done = {"best": 2, "score": 0.9, "done": True}
+    out, model = await searched(to("diver"), {"best": 1} | to("writer"), done)
+    [told] = asked(model, "writer")
+    assert "It is 459 m deep [s1].\n\nReferences:\n[s1] https://sea.example/" in told.text
+    assert "cites its source by the mark" in told.text
+    assert out["answer"] == "The sea is 459 m deep [1], and salty.\n\nReferences:\n[1] https://sea.example/"
+
+
+async def test_a_report_that_cites_what_nobody_has_found_is_not_solved() -> None:
+    done = {"best": 2, "score": 0.9, "done": True}
+    out, model = await searched(to("diver"), {"best": 1} | to("writer"), done)
+    assert "<checked>\nLength: 9 words. Not found by any search: [1] https://made.up/, [s9]." in asked(model)[-1].last
+    assert (out["outcome"]["status"], "made.up" in out["outcome"]["reason"]) == ("exhausted", True)
+
+
+async def test_writing_waits_for_reports_and_the_last_decision_delegates_nothing() -> None:
+    _, model = await run(leading(to("diver"), to("writer")), max_rounds=1)
+    first, last = asked(model)[0], asked(model)[-1]
+    assert "who writes or criticises has to wait for a later round" in first.text
+    assert "Rounds of work left: 1." in first.last
+    assert "No round of work is left: delegate nothing" in last.last
+    assert "Rounds of work left" not in last.last
+
+
+async def test_a_critic_inside_is_not_shown_the_instructions_of_the_member() -> None:
+    roles = [role("writer", "Write it up.", "reflection", settings={"max_rounds": 1})]
+    _, model = await run(leading(to("writer"), {"best": 1, "done": True}), roles=roles)
+    critic, *_ = [request for request in model.calls if request.schema == "Critique"]
+    assert "A task for writer." in critic.text
+    assert "a member of a team" not in critic.text
+
+
 def test_tasks_of_one_round_are_worked_on_at_once() -> None:
     script = leading(to("diver", "writer"), {"done": True, "best": 2, "score": 0.8})
     model = FakeChatModel(reply=script, latency=lambda request: bool(who(request)))
@@ -118,7 +168,11 @@ def test_tasks_of_one_round_are_worked_on_at_once() -> None:
     out, _ = virtually(graph.ainvoke(ASK, context=context))
     assert model.max_in_flight == 2
     assert [report["name"] for report in out["rounds"][0]["reports"]] == ["diver", "writer"]
-    assert out["outcome"] == {"status": "solved", "reason": "the supervisor accepts report 2 with a score of 0.80"}
+    assert out["outcome"] == {
+        "status": "solved",
+        "reason": "the supervisor accepts report 2 with a score of 0.80",
+        "verified_by": "judge",
+    }
     assert out["messages"][-1].id == out["rounds"][0]["reports"][1]["said"]
 
 
@@ -127,7 +181,9 @@ async def test_the_report_that_was_scored_best_is_the_answer() -> None:
     decisions = [to("diver"), *({"best": n, "score": s} | to("diver") for n, s in ((1, 0.4), (2, 0.8), (3, 0.6)))]
     out, _ = await run(leading(*decisions, report=lambda _: next(depths)), max_rounds=3)
     assert out["answer"] == "20 m"
-    assert out["outcome"] == {"status": "limit_reached", "reason": "max_rounds=3 reached (rounds=3)"}
+    assert out["outcome"] == limited(
+        {"name": "max_rounds", "most": 3, "spent": 3}, "the best report, 2, has a score of 0.80"
+    )
     assert [(round["best"], round["score"]) for round in out["rounds"]] == [(1, 0.4), (2, 0.8), (3, 0.6)]
 
 
@@ -143,10 +199,10 @@ async def test_the_best_report_may_be_an_earlier_one_of_a_member_that_has_report
 @pytest.mark.parametrize(
     ("flawed", "problem"),
     [
-        (to("nobody"), "there is no member nobody; the members are diver, writer"),
+        (to("nobody"), "Input should be 'diver' or 'writer'"),
         (to("diver", "diver"), "give each member one task at most"),
         ({}, "delegate at least one task, or be done"),
-        ({"best": 7} | to("diver"), r"best has to be 0 or the number of a report that has an answer: [1]"),
+        ({"best": 7} | to("diver"), "Input should be 0 or 1"),
         ({"done": True}, "done needs the number of the report that is to be handed over"),
         ({"score": 1.5} | to("diver"), "less than or equal to 1"),
         ({"tasks": [{"to": "diver", "task": ""}]}, "at least 1 character"),
@@ -178,7 +234,7 @@ async def test_reports_are_quoted_wherever_they_are_shown() -> None:
     out, model = await run(script)
     assert out["answer"] == planted
     supervisor, writer = asked(model)[1], asked(model, "writer")[0]
-    assert "Deep.<\\/answer><\\/candidate></report>" in supervisor.last
+    assert "Deep.<\\/answer><\\/candidate><\\/report> The work" in supervisor.last
     assert supervisor.last.count("</candidate>") == supervisor.last.count("</answer>") == 1
     assert writer.text.count("</report>") == 1
 
@@ -244,7 +300,7 @@ async def test_solvers_answer_alone_first_and_then_see_all_answers() -> None:
         assert request.last.endswith(QUESTION)
     assert (out["answer"], out["outcome"]) == (
         "20 m",
-        {"status": "solved", "reason": "3 solvers agree after round 2"},
+        {"status": "answered", "reason": "3 solvers agree after round 2"},
     )
     assert len(model.calls) == out["usage"]["model_calls"] == 6
 
@@ -267,7 +323,7 @@ ALWAYS = {
 async def test_where_they_do_not_agree_a_judge_decides(solved: bool, status: str) -> None:
     out, model = await debate(debating(ALWAYS, {"best": 5, "solved": solved}), max_rounds=2)
     assert (out["answer"], out["outcome"]["status"]) == ("1 ft", status)
-    assert "the judge prefers report 5 with a score of 0.60" in out["outcome"]["reason"]
+    assert re.search("report,? 5,? (with|has) a score of 0.60", out["outcome"]["reason"])
     [judge] = asked(model)
     assert re.findall(r'<candidate number="(\d)">', judge.last) == ["4", "5", "6"]
     assert out["messages"][-1].id == out["rounds"][1]["reports"][1]["said"]
@@ -277,12 +333,12 @@ async def test_a_debate_ends_when_nobody_changes_their_mind() -> None:
     out, _ = await debate(debating({"ada": ["10 m"], "bob": ["20 m"], "cyd": ["30 m", "10 m"]}, {"best": 7}))
     assert len(out["rounds"]) == 3
     assert (out["answer"], out["outcome"]["status"]) == ("10 m", "exhausted")
-    assert out["outcome"]["reason"].startswith("nobody changes their mind any more; the judge prefers report 7")
+    assert out["outcome"]["reason"].startswith("nobody changes their mind any more; the best report, 7,")
 
 
 async def test_a_verdict_on_no_answer_is_refused() -> None:
     out, model = await debate(debating(ALWAYS, {"best": 9}), max_rounds=1)
-    assert "best has to be one of [1, 2, 3]" in asked(model)[1].last
+    assert "best: Input should be 1, 2 or 3" in asked(model)[1].last
     assert out["outcome"]["status"] == "exhausted"
 
 
@@ -360,7 +416,11 @@ async def test_at_the_defaults_a_run_makes_at_most_49_calls() -> None:
             return {"critique": "No.", "score": 0.1, "accept": False}
         if request.schema in ("AnswerQuestion", "ReviseAnswer"):
             queries = [f"reflection {len(request.messages)}"]
-            made = {"answer": "So.", "reflection": {"missing": "All.", "superfluous": ""}, "search_queries": queries}
+            made = {
+                "answer": "So.",
+                "reflection": {"missing": "All.", "superfluous": "", "complete": False},
+                "search_queries": queries,
+            }
             return made if request.schema == "AnswerQuestion" else {**made, "references": []}
         if request.tools and request.tool_choice != "none":
             return ToolUse("calculator", {"expression": f"1 + {len(request.messages)}"})
@@ -376,19 +436,19 @@ async def test_at_the_defaults_a_run_makes_at_most_49_calls() -> None:
 
 
 def test_every_member_that_can_be_named_is_there() -> None:
-    assert set(GRAPHS) == set(get_args(Member)) == set(SETTINGS)
+    assert set(GRAPHS) == set(strategy_names()) - {"team", "town", "memory"}
 
 
-@pytest.mark.parametrize("shape", TEAMS)
-async def test_the_default_teams_work_offline(shape: str) -> None:
+@pytest.mark.parametrize(("shape", "status"), [("supervisor", "solved"), ("debate", "answered")])
+async def test_the_default_teams_work_offline(shape: str, status: str) -> None:
     context = TeamContext.model_validate({"model": "offline", "shape": shape})
     question = {"messages": [("user", "Why is reflection useful in AI?")]}
     out = await graph.ainvoke(question, context=context)
-    assert out["outcome"]["status"] == "solved"
+    assert out["outcome"]["status"] == status
     assert "Reflection" in out["answer"]
     assert "References:" in out["answer"]
     assert {report["name"] for round in out["rounds"] for report in round["reports"]} == {
-        role["name"] for role in TEAMS[shape]
+        role["name"] for role in default_team(shape)
     }
 
 
@@ -418,14 +478,14 @@ async def test_roles_come_from_the_environment_as_json(monkeypatch: pytest.Monke
     ("roles", "problem"),
     [
         ([], "at least 1 item"),
-        ("{", "no JSON"),
+        ("{", "not valid JSON"),
         ([role("a"), role("a")], "a name of its own"),
         ([role("a b")], "match pattern"),
         ([role("a", "")], "at least 1 character"),
         ([role("a", strategy="team")], "Input should be"),
         ([role("a", colour="red")], "Extra inputs"),
         ([role("a", settings={"max_actions": 0})], "react does not take that: max_actions"),
-        ([role("a", strategy="lats", tools=[print])], "lats takes no tools"),
+        ([role("a", strategy="rap", tools=[print])], "rap takes no tools"),
     ],
 )
 def test_roles_that_make_no_team_are_refused(roles: Any, problem: str) -> None:

@@ -15,14 +15,17 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from pydantic import ValidationError
 
-from environments.towns import load_town
-from graphs.town import graph
-from nodes.remember import store_of_process
-from state.errors import Misuse
-from state.town import Town, TownContext
-from testing.clock import virtually
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request
+from reflective_agents.environments.towns import load_town
+from reflective_agents.graphs.town import graph
+from reflective_agents.nodes.remember import store_of_process
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.outcome import limited
+from reflective_agents.state.settings.town import TownContext
+from reflective_agents.state.town import Town
+from reflective_agents.state.town_forms import Stroke
+from reflective_agents.testing.clock import virtually
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request
 from tests.graphs.town_scripts import NEWS, PARTY, memories_in, name_in, play, settings, stored, told, town_of
 from tests.strategies import thread
 
@@ -98,7 +101,7 @@ async def test_nothing_leaks_between_agents_that_never_met() -> None:
     model = FakeChatModel(reply=play)
     result = await live(model)
     alone = [request for request in model.calls if name_in(request) == "Emil"]
-    assert len(alone) > 3
+    assert len(alone) == 2
     assert [request for request in alone if re.search("Anna|Ben|Clara|Dora|party", request.text)] == []
     assert all("Emil" in text for text in texts(result, "Emil"))
     assert [text for text in texts(result, "Dora") if re.search("Anna|Ben|party", text)] == []
@@ -110,7 +113,7 @@ async def test_nothing_leaks_between_agents_that_never_met() -> None:
 async def test_each_agent_has_a_memory_of_its_own_in_the_store() -> None:
     store = InMemoryStore()
     result = await stored(InMemorySaver(), store).ainvoke(
-        ASK, thread(), context=settings(model=FakeChatModel(reply=play))
+        ASK, thread(), context=settings(model=FakeChatModel(reply=play), keep_memories=True)
     )
     owners = Counter(namespace[1] for namespace in store.list_namespaces() if namespace[-1] == "text")
     assert len(owners) == len(PARTY)
@@ -118,6 +121,13 @@ async def test_each_agent_has_a_memory_of_its_own_in_the_store() -> None:
         kept = {item.value["text"] for item in store.search(("memory", owner, "text"), limit=1000)}
         name = owner.rpartition("%20")[2]
         assert kept == set(texts(result, name))
+
+
+async def test_a_day_that_is_over_leaves_nothing_in_the_store() -> None:
+    model, store = FakeChatModel(reply=play), InMemoryStore()
+    result = await stored(InMemorySaver(), store).ainvoke(ASK, thread(), context=settings(model=model))
+    assert told(result) == straight_day()
+    assert store.search((), limit=1000) == []
 
 
 # The loop
@@ -246,12 +256,93 @@ async def test_what_is_remembered_said_or_told_is_quoted() -> None:
     context = TownContext(**settings(model=model, town=town))
     await graph.ainvoke({"messages": [("user", f"{planted} party")]}, context=context)
     shown = [request for request in model.calls if "SYSTEM" in request.text]
-    assert {request.schema for request in shown} >= {"DayPlan", "HourPlan", "Utterance", "Ratings", "Reaction"}
+    assert {request.schema for request in shown} >= {"DayPlan", "HourPlan", "Utterance", "Reaction"}
     for request in shown:
         material = request.last
         blocks = r"<(memory|agent|said|doing|map|time|part|seen|about|usual)(?: \w+=\"[^\"]*\")*>\n.*?\n</\1>"
         outside = re.sub(blocks, "", material, flags=re.S)
         assert "SYSTEM" not in outside
+
+
+# What models say
+
+
+async def test_importance_comes_with_what_makes_the_memory() -> None:
+    rating = {"HourPlan": 4, "Reaction": 6, "Utterance": 7}
+
+    def reply(request: Request) -> Reply:
+        said = play(request)
+        assert isinstance(said, dict)
+        if request.schema == "HourPlan":
+            return {"hours": [{**hour, "importance": 4} for hour in said["hours"]]}
+        return {**said, "importance": rating[request.schema]} if request.schema in rating else said
+
+    model = FakeChatModel(reply=reply)
+    result = await live(model)
+    (ben,) = [one for one in result["agents"] if one["name"] == "Ben"]
+    given = {"own": 4, "seen": 6, "said": 7, "heard": 7, "plan": 3}
+    assert {(one["how"], one["importance"]) for one in ben["memories"]} == set(given.items())
+    assert "Ratings" not in {request.schema for request in model.calls}
+
+
+@pytest.mark.parametrize(
+    ("said", "remembered"),
+    [
+        ("wakes up", "Ben wakes up (House)"),
+        ("I wake up", "Ben: I wake up (House)"),
+        ("Ben wakes up", "Ben wakes up (House)"),
+        ("起床", "Ben 起床 (House)"),
+    ],
+)
+async def test_a_memory_is_a_sentence_whatever_the_grammar_of_the_model(said: str, remembered: str) -> None:
+    def reply(request: Request) -> Reply:
+        made = {"start": "7:00", "what": said, "place": "house"}
+        return {"hours": [made]} if request.schema == "HourPlan" else play(request, {"Ben": ["House"]})
+
+    result = await live(FakeChatModel(reply=reply), town=town_of({"Ben": ["House"]}))
+    assert remembered in texts(result, "Ben")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("7:00", "07:00"),
+        ("7", "07:00"),
+        ("7.30", "07:30"),
+        ("7:30 pm", "19:30"),
+        ("12 am", "00:00"),
+        ("19 Uhr", "19:00"),
+    ],
+)
+def test_times_are_read_as_people_write_them(said: str, meant: str) -> None:
+    assert Stroke.model_validate({"start": said, "what": "eats"}).start == meant
+
+
+@pytest.mark.parametrize("said", ["25:00", "noonish", "7:75", ""])
+def test_what_is_no_time_is_refused(said: str) -> None:
+    with pytest.raises(ValidationError):
+        Stroke.model_validate({"start": said, "what": "eats"})
+
+
+@pytest.mark.parametrize("form", ["DayPlan", "HourPlan", "Actions", "Reaction", "Utterance", "Questions"])
+async def test_one_agent_that_is_at_a_loss_does_not_end_the_day(form: str) -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema == "Actions" and name_in(request) != "Ben":
+            return {"actions": [{"minutes": 60, "what": "is busy", "place": PARTY[name_in(request)][0]}]}
+        lost = request.schema == form and "Ben lives here" in request.text
+        return {"nonsense": True} if lost else play(request)
+
+    minutes = {"minutes": 30, "max_steps": 4} if form == "Actions" else {}
+    result = await live(FakeChatModel(reply=reply), reflect_at=1, **minutes)
+    assert result["outcome"]["status"] in ("answered", "limit_reached")
+    assert result["usage"]["parse_failures"] >= 3
+    assert {one["agent"] for one in result["day"]} == set(PARTY)
+
+
+async def test_a_town_in_which_nobody_can_plan_has_no_day() -> None:
+    result = await live(FakeChatModel(reply=lambda _: {"nonsense": True}))
+    assert (result["answer"], result["outcome"]["status"]) == (None, "failed")
+    assert "nobody has a plan for the day" in result["outcome"]["reason"]
 
 
 # At once
@@ -262,8 +353,8 @@ def test_agents_that_do_not_meet_cost_one_wave_a_stage(count: int) -> None:
     days = {f"A{number}": [f"P{number}", f"P{number}"] for number in range(count)}
     model = FakeChatModel(reply=lambda request: play(request, days), latency=1.0)
     virtually(live(model, town=town_of(days)))
-    # plans of the day, plans of the hours, ratings; in the second step only ratings
-    assert (model.waves, model.max_in_flight, len(model.calls)) == (4, count, 4 * count)
+    # plans of the day, plans of the hours; nothing more in the second step
+    assert (model.waves, model.max_in_flight, len(model.calls)) == (2, count, 2 * count)
 
 
 def test_two_conversations_run_at_once() -> None:
@@ -271,8 +362,8 @@ def test_two_conversations_run_at_once() -> None:
     model = FakeChatModel(reply=lambda request: play(request, days), latency=1.0)
     result, _ = virtually(live(model, town=town_of(days), max_turns=3))
     assert [talk["agents"] for talk in result["conversations"]] == [["Anna", "Ben"], ["Clara", "Dora"]]
-    # day, hours, reactions, three turns, ratings
-    assert model.waves == 1 + 1 + 1 + 3 + 1
+    # day, hours, reactions, three turns
+    assert model.waves == 1 + 1 + 1 + 3
 
 
 def test_timing_changes_nothing() -> None:
@@ -290,7 +381,7 @@ async def test_a_limit_at_any_call_leaves_the_day_so_far() -> None:
     model = FakeChatModel(reply=play)
     straight = await live(model)
     lengths = []
-    for limit in range(1, len(model.calls), 5):
+    for limit in range(1, len(model.calls), 3):
         result = await live(max_model_calls=limit)
         assert result["usage"]["model_calls"] <= limit
         assert re.search(rf"max_model_calls={limit}\b", result["outcome"]["reason"])
@@ -299,12 +390,12 @@ async def test_a_limit_at_any_call_leaves_the_day_so_far() -> None:
         assert result["conversations"] == straight["conversations"][: len(result["conversations"])]
         lengths.append(len(result["day"]))
     assert lengths == sorted(lengths)
-    assert set(lengths) == {0, 5, 10, 15}
+    assert set(lengths) == {0, 5, 15}, "nobody meets in the third step: it takes no call"
 
 
 async def test_steps_are_bounded() -> None:
     result = await live(max_steps=2)
-    assert result["outcome"] == {"status": "limit_reached", "reason": "max_steps=2 reached (steps=2)"}
+    assert result["outcome"] == limited({"name": "max_steps", "most": 2, "spent": 2})
     assert {row["step"] for row in result["day"]} == {1, 2}
     assert result["answer"]
 
@@ -312,7 +403,7 @@ async def test_steps_are_bounded() -> None:
 async def test_memory_is_bounded() -> None:
     result = await live(max_memories=10)
     assert all(len(portrait["memories"]) <= 10 for portrait in result["agents"])
-    assert result["outcome"]["status"] == "solved"
+    assert result["outcome"]["status"] == "answered"
 
 
 # Going on
@@ -349,7 +440,7 @@ class Crash(RuntimeError):
     """What no graph catches."""
 
 
-@pytest.mark.parametrize("call", [3, 9, 18, 24, 33, 41])
+@pytest.mark.parametrize("call", [3, 8, 12, 14, 18, 21])
 async def test_a_step_that_crashed_leaves_no_trace_in_the_store(call: int) -> None:
     def reply(request: Request) -> Any:
         answered.append(request)
@@ -375,7 +466,7 @@ async def test_the_shipped_day_offline() -> None:
     assert len(result["conversations"]) >= 3
     assert all(one["how"] != "reflection" or one["evidence"] for p in result["agents"] for one in p["memories"])
     assert any(one["how"] == "reflection" for p in result["agents"] for one in p["memories"])
-    assert result["outcome"]["status"] == "solved"
+    assert result["outcome"]["status"] == "answered"
     assert result["usage"]["model_calls"] < 150
     again = await graph.ainvoke(ask, context=TownContext(model="offline", embeddings="lexical"))
     assert again["answer"] == result["answer"]

@@ -10,13 +10,14 @@ import pytest
 from langchain_core.messages import AIMessage
 from pydantic import ValidationError
 
-from environments.game24 import Game24, legal_steps, solve
-from graphs.tree_of_thoughts import graph
-from state.searching import TreeOfThoughtsContext
-from testing.clock import virtually
-from testing.fake import FakeChatModel, FakeChatModelWithoutN
-from testing.meter import Latency
-from testing.script import Reply, Request, Script, ToolUse
+from reflective_agents.environments.game24 import Game24, legal_steps, solve
+from reflective_agents.graphs.tree_of_thoughts import graph
+from reflective_agents.state.outcome import limited
+from reflective_agents.state.settings.tree_of_thoughts import TreeOfThoughtsContext
+from reflective_agents.testing.clock import virtually
+from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
+from reflective_agents.testing.meter import Latency
+from reflective_agents.testing.script import Reply, Request, Script, ToolUse
 
 QUESTION = {"messages": [("user", "What do tides do?")]}
 Result = dict[str, Any]
@@ -66,7 +67,9 @@ async def run(
 def kept(result: Result, level: int) -> list[str]:
     """The nodes of a level that were not pruned."""
     stats = result["stats"]
-    return [node for node in result["tree"] if node.count(".") == level and not stats[node].get("pruned")]
+    return [
+        node for node in result["tree"] if node.count(".") == level and not stats[node].get("own", {}).get("pruned")
+    ]
 
 
 # Open questions
@@ -78,7 +81,11 @@ async def test_plans_then_answers_each_level_judged_in_one_call() -> None:
     assert [request.n for request in model.calls] == [5, 1, 5, 1]
     assert (kept(result, 1), kept(result, 2)) == (["0.3"], ["0.3.1"])
     assert result["answer"] == "thought 1.1"
-    assert result["outcome"] == {"status": "solved", "reason": "the judge accepts node 0.3.1 with a score of 0.90"}
+    assert result["outcome"] == {
+        "status": "solved",
+        "reason": "the judge accepts node 0.3.1 with a score of 0.90",
+        "verified_by": "judge",
+    }
     assert result["tree"]["0.3"]["thought"] == "thought 0.3"
     assert [result["tree"][node]["kind"] for node in ("0", "0.3", "0.3.1")] == ["root", "action", "answer"]
 
@@ -87,7 +94,8 @@ async def test_the_judge_reads_plans_as_thoughts_and_answers_with_their_plan() -
     _, model = await run(by_number({"0.3": 0.8}))
     assert candidates(model.calls[1])[3] == "<thought>\nthought 0.3\n</thought>"
     assert "<trajectory>\n<thought>\nthought 0.3\n</thought>\n</trajectory>" in model.calls[3].last
-    assert candidates(model.calls[3])[1] == "<answer>\nthought 1.1\n</answer>"
+    checked = "<checked>\nLength: 2 words.\n</checked>"
+    assert candidates(model.calls[3])[1] == f"<answer>\nthought 1.1\n</answer>\n{checked}"
 
 
 async def test_the_answer_is_asked_for_with_the_plan_and_its_critique() -> None:
@@ -205,7 +213,7 @@ async def test_a_judge_that_never_judges_leaves_an_answer() -> None:
     assert result["answer"] == "thought 0.0"
     assert result["outcome"]["status"] == "exhausted"
     assert "no valid Judgements in 3 attempts" in result["outcome"]["reason"]
-    assert not any(stat.get("pruned") for stat in result["stats"].values())
+    assert not any(stat.get("own", {}).get("pruned") for stat in result["stats"].values())
 
 
 @pytest.mark.parametrize("calls", range(1, 6))
@@ -219,7 +227,7 @@ async def test_few_calls_still_give_an_answer(calls: int) -> None:
 
 async def test_the_last_expansion_is_judged() -> None:
     result, model = await run(by_number({"1.4": 0.6}), max_expansions=2, max_depth=9)
-    assert result["outcome"]["reason"] == "max_expansions=2 reached"
+    assert result["outcome"]["reason"].startswith("max_expansions=2 reached (expansions=2)")
     assert (result["expansions"], model.calls[-1].schema, result["answer"]) == (2, "Judgements", "thought 1.4")
 
 
@@ -267,7 +275,11 @@ async def test_the_thought_with_the_most_votes_goes_on() -> None:
 async def test_an_answer_with_enough_votes_is_solved() -> None:
     choices = ["The best choice is 2"] * 4 + ["The best choice is 1"]
     result, _ = await run(voting(lambda request: choices[request.index]), grades="vote")
-    assert result["outcome"] == {"status": "solved", "reason": "the judge accepts node 0.1.1 with a score of 0.80"}
+    assert result["outcome"] == {
+        "status": "solved",
+        "reason": "the judge accepts node 0.1.1 with a score of 0.80",
+        "verified_by": "judge",
+    }
 
 
 async def test_votes_that_name_nobody_are_counted_and_left_out() -> None:
@@ -288,13 +300,23 @@ async def test_a_vote_is_held_again_if_nobody_was_elected() -> None:
 async def test_a_model_that_never_votes_leaves_an_answer() -> None:
     result, _ = await run(voting(lambda request: "All are fine."), grades="vote", max_depth=1)
     assert result["answer"] == "thought 0.0"
-    assert result["outcome"] == {"status": "exhausted", "reason": "no valid vote in 3 attempts"}
+    assert result["outcome"] == {
+        "status": "exhausted",
+        "reason": "no valid vote in 3 attempts; the best answer is node 0.0 with no score",
+    }
 
 
-@pytest.mark.parametrize(("n", "status"), [(1, "exhausted"), (5, "solved")])
-async def test_a_thought_without_a_rival_is_elected_without_a_vote(n: int, status: str) -> None:
-    result, model = await run(lambda request: f"always {len(request.messages)}", grades="vote", n=n)
-    assert (len(model.calls), result["outcome"]["status"], result["answer"]) == (2, status, "always 4")
+@pytest.mark.parametrize(("score", "status"), [(0.9, "solved"), (0.0, "exhausted")])
+@pytest.mark.parametrize("n", [1, 5])
+async def test_a_thought_without_a_rival_is_elected_without_a_vote_and_accepted_by_a_judge(
+    n: int, score: float, status: str
+) -> None:
+    def reply(request: Request) -> Reply:
+        return judged([score], solved=score) if request.schema else f"always {len(request.messages)}"
+
+    result, model = await run(reply, grades="vote", n=n)
+    assert (len(model.calls), result["outcome"]["status"], result["answer"]) == (3, status, "always 4")
+    assert [request.schema for request in model.calls] == [None, None, "Judgements"]
 
 
 # Tasks
@@ -336,7 +358,7 @@ def test_a_state_that_is_reached_in_two_ways_is_valued_once_and_stands_once_in_t
         ["2", "7"],
     ]
     assert sum(request.n == 3 for request in model.calls) == 4
-    assert result["stats"]["0"]["frontier"] == ["0.0.0", "0.1.1"]
+    assert result["stats"]["0"]["own"]["frontier"] == ["0.0.0", "0.1.1"]
 
 
 CLUES = {"id": "p", "question": "Fill in.", "gold": "A" * 25, "data": {"clues": [f"clue {i}" for i in range(10)]}}
@@ -371,9 +393,12 @@ async def test_depth_first_the_surest_comes_first_and_what_is_impossible_is_prun
     result, model = await solve_crosswords(max_depth=3)
     assert visits(result)[:4] == ["GRAPE", "APPLE", "APPLE BERRY", "APPLE BERRY CIDER"]
     assert [node["terms"]["confidence"] for node in result["tree"].values() if node["depth"] == 1] == [1.0, 0.7, 0.5]
-    assert [key for key, stat in result["stats"].items() if stat.get("pruned")] == ["0.0", "0.2.0"]
+    assert [key for key, stat in result["stats"].items() if stat.get("own", {}).get("pruned")] == ["0.0", "0.2.0"]
     assert result["answer"].startswith("A P P L E\nB E R R Y\nC I D E R")
-    assert result["outcome"] == {"status": "exhausted", "reason": "no leaf is left that could be expanded"}
+    assert result["outcome"] == {
+        "status": "exhausted",
+        "reason": "no leaf is left that could be expanded; the best answer is node 0.1.0.0 with a score of 1.00",
+    }
     assert not any("A" * 25 in request.text for request in model.calls)
 
 
@@ -386,7 +411,9 @@ async def test_depth_first_no_state_is_visited_twice() -> None:
 async def test_depth_first_the_number_of_states_is_bounded() -> None:
     result, _ = await solve_crosswords(max_states=2)
     assert visits(result) == ["GRAPE", "APPLE"]
-    assert result["outcome"] == {"status": "limit_reached", "reason": "max_states=2 reached"}
+    assert result["outcome"] == limited(
+        {"name": "max_states", "most": 2, "spent": 2}, "the best answer is node 0.1 with a score of 1.00"
+    )
     assert result["answer"].startswith("A P P L E")
 
 
@@ -401,7 +428,7 @@ async def test_depth_first_an_open_question_is_planned_and_answered() -> None:
     assert [request.schema for request in model.calls] == [None, "Judgement", "Judgement", None, "Judgement"]
     assert (result["answer"], result["outcome"]["status"]) == ("thought 1.0", "solved")
     assert "<thought>\nthought 0.1\n</thought>\n<answer>\nthought 1.0\n</answer>" in model.calls[-1].last
-    assert result["stats"]["0.0"]["pruned"]
+    assert result["stats"]["0.0"]["own"]["pruned"]
 
 
 def test_settings_that_do_not_fit_together_are_refused() -> None:

@@ -12,14 +12,15 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
 from tenacity import wait_none
 
-from graphs.trials import builder, graph
-from memory.stream import MemoryStream
-from nodes.experience import experience_of
-from state.context import TrialsContext
-from state.errors import Misuse
-from testing.clock import virtually
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request, Script, ToolUse
+from reflective_agents.graphs.trials import builder, graph
+from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.nodes.experience import experience_of
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.outcome import limited
+from reflective_agents.state.settings.trials import TrialsContext
+from reflective_agents.testing.clock import virtually
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request, Script, ToolUse
 
 GOLD = "gold7f3a91c2e45d"
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
@@ -58,7 +59,7 @@ def playing(answers: Sequence[str], accepted: str = "", lesson: str = "Lesson {}
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries do not wait, and experience needs no weights."""
-    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
     monkeypatch.setenv("REFLECT_EMBEDDINGS", "lexical")
 
 
@@ -84,7 +85,10 @@ def acts(model: FakeChatModel) -> list[str]:
 async def test_trials_end_when_the_task_is_solved() -> None:
     script, calls = playing(["sun", GOLD, "moon"])
     out, _ = await run(script, max_trials=5)
-    assert (out["answer"], out["outcome"]) == (GOLD, {"status": "solved", "reason": "solved in trial 2"})
+    assert (out["answer"], out["outcome"]) == (
+        GOLD,
+        {"status": "solved", "reason": "solved in trial 2", "verified_by": "environment"},
+    )
     assert calls == ["act", "reflect", "act"]
     assert [(trial["reward"], trial["solved"]) for trial in out["trials"]] == [(0.0, False), (1.0, True)]
 
@@ -98,7 +102,9 @@ async def test_the_first_trial_may_solve_the_task() -> None:
 async def test_unsolved_trials_end_at_their_number_and_the_last_one_is_not_reflected_on() -> None:
     script, calls = playing(["sun", "moon"])
     out, _ = await run(script, max_trials=3)
-    assert out["outcome"] == {"status": "limit_reached", "reason": "max_trials=3 reached (trials=3)"}
+    assert out["outcome"] == limited(
+        {"name": "max_trials", "most": 3, "spent": 3}, "the best trial, 3, has a reward of 0"
+    )
     assert calls == ["act", "reflect", "act", "reflect", "act"]
     assert out["answer"] == "moon"
     assert [trial["reflection"] for trial in out["trials"]] == ["Lesson 1.", "Lesson 2.", ""]
@@ -154,7 +160,7 @@ async def test_a_judges_word_needs_the_minimum_score() -> None:
 # What the next trial is told
 
 
-LESSONS = "What was learned from them:\n"
+LESSONS = "The lessons drawn from them are plans to follow now:\n"
 LAST = "The last attempt at this task, which failed:\n"
 TOLD: dict[str, list[tuple[str, ...]]] = {
     "none": [(), (), ()],
@@ -200,7 +206,12 @@ async def test_a_reflection_sees_the_task_the_attempt_and_why_it_failed() -> Non
     script, _ = playing(["sun"])
     _, model = await run(script, max_trials=2)
     [reflecting] = [request for request in model.calls if kind(request) == "reflect"]
-    for part in (f"<request>\nQuestion: {QUESTION}", "<action>\nFinish[sun]", "<answer>\nsun", "with a reward of 0"):
+    for part in (
+        f"<request>\nQuestion: {QUESTION}",
+        "<action>\nFinish[sun]",
+        "<answer>\nsun",
+        "Its reward is 0, where 1 is the best.",
+    ):
         assert part in reflecting.last
 
 
@@ -287,6 +298,21 @@ def programming(tests: Reply) -> Script:
 
 
 @pytest.mark.sandbox
+async def test_the_judge_has_criteria_and_is_told_the_length() -> None:
+    def reply(request: Request) -> Reply:
+        return (
+            {"reasoning": "So.", "score": 0.9, "solved": True} if request.schema else "Thought: so\nFinal Answer: a b c"
+        )
+
+    model = FakeChatModel(reply=reply)
+    context = TrialsContext.model_validate({"model": model, "search": "none", "mode": "text"})
+    await graph.ainvoke({"messages": [("user", "Say three letters.")]}, context=context)
+    [judged] = [request for request in model.calls if request.schema]
+    assert "what it states was found on the way" in judged.messages[0].text
+    assert judged.last.startswith("<request>")
+    assert "<checked>\nLength: 3 words.\n</checked>" in judged.last
+
+
 async def test_programs_are_tried_on_tests_that_the_model_wrote() -> None:
     settings = {"environment": "programming", "actor": "chain_of_thought"}
     out, model = await run(programming(WRITTEN), PROGRAMMING, **settings)
@@ -318,8 +344,9 @@ async def test_tests_that_cannot_be_had_leave_a_run_that_ends_well(limits: dict[
 
 
 async def learn(store: InMemoryStore, answers: Sequence[str], **settings: Any) -> FakeChatModel:
-    model = FakeChatModel(reply=playing(answers, lesson="Lesson {} on " + "-".join(answers) + ".")[0])
-    context = TrialsContext.model_validate({**QUESTIONS, "model": model, "max_trials": 2, **settings})
+    """Solve the task in the trial after these answers."""
+    model = FakeChatModel(reply=playing([*answers, GOLD], lesson="Lesson {} on " + "-".join(answers) + ".")[0])
+    context = TrialsContext.model_validate({**QUESTIONS, "model": model, **settings})
     await builder.compile(store=store).ainvoke(TASK, context=context)
     return model
 
@@ -361,6 +388,51 @@ async def test_the_same_lesson_is_kept_once_and_recall_is_bounded() -> None:
     assert len(await lessons(store, "seas")) == 4
     last = await learn(store, ["moon"], experience="seas", memory_size=2)
     assert [prompt.count("Lesson 1 on") for prompt in acts(last)] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("answers", "settings", "kept"),
+    [
+        (["sun", GOLD], {}, ["Lesson 1."]),
+        (["sun", "wind", GOLD], {}, ["Lesson 1.", "Lesson 2."]),
+        (["sun", "wind", GOLD], {"memory_size": 1}, ["Lesson 2."]),
+        (["sun", "wind", "rain"], {}, []),
+        (["sun"], {"max_model_calls": 2}, ["Lesson 1. (untested"]),
+    ],
+    ids=["helped", "both helped", "refuted at once", "refuted", "untested"],
+)
+async def test_a_lesson_is_kept_if_it_helped_or_is_marked_as_untested(
+    answers: list[str], settings: dict[str, Any], kept: list[str]
+) -> None:
+    store = InMemoryStore()
+    context = {**QUESTIONS, "model": FakeChatModel(reply=playing(answers)[0]), "experience": "seas", **settings}
+    await builder.compile(store=store).ainvoke(TASK, context=TrialsContext.model_validate(context))
+    told = sorted(await lessons(store, "seas"))
+    assert [text.partition("; " if "untested" in text else " (")[0] for text in told] == kept
+
+
+async def test_a_lesson_loses_its_mark_once_it_has_helped() -> None:
+    store = InMemoryStore()
+    for answers, settings in ((["sun"], {"max_model_calls": 2}), (["sun", GOLD], {})):
+        context = {**QUESTIONS, "model": FakeChatModel(reply=playing(answers)[0]), "experience": "seas", **settings}
+        await builder.compile(store=store).ainvoke(TASK, context=TrialsContext.model_validate(context))
+    assert await lessons(store, "seas") == [f"Lesson 1. (from the task: {QUESTION})"]
+
+
+async def test_the_judges_reasons_reach_the_reflection_and_no_jargon() -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return {"reasoning": "It names the sun, which is too far away.", "score": 0.2, "solved": False}
+        return "Think of the moon." if kind(request) == "reflect" else "Final Answer: the sun"
+
+    out, model = await run(reply, ASK, environment=None, evaluator="judge", max_trials=2)
+    [reflecting] = [request for request in model.calls if kind(request) == "reflect"]
+    assert (
+        "<verdict>\nThis did not solve the task. A judge gave it a score of 0.20, where 1 is the best.\n"
+        "It names the sun, which is too far away.\n</verdict>" in reflecting.last
+    )
+    assert "actions" not in reflecting.last
+    assert out["trials"][0]["critique"] == "It names the sun, which is too far away."
 
 
 @pytest.mark.parametrize("name", ["programming", "crosswords"])
@@ -414,7 +486,7 @@ async def test_the_limit_of_tokens_holds_inside_the_actor_and_is_quoted_as_given
         assert out["usage"]["total_tokens"] <= most
         assert (out["answer"] is None) == (out["outcome"]["status"] == "failed")
         quoted = re.match(
-            rf"max_total_tokens={most} .*total_tokens=(\d+), the next call may need (\d+)", out["outcome"]["reason"]
+            rf"max_total_tokens={most} .*total_tokens=(\d+), the next step may need (\d+)", out["outcome"]["reason"]
         )
         assert quoted
         assert int(quoted[1]) <= out["usage"]["total_tokens"]
@@ -428,7 +500,7 @@ def test_the_limit_of_time_holds_inside_the_actor_and_is_quoted_as_given() -> No
     context = TrialsContext.model_validate({**QUESTIONS, "model": model, "max_seconds": 5})
     out, _ = virtually(graph.ainvoke(TASK, context=context))
     assert (out["answer"], out["outcome"]["status"]) == ("sun", "limit_reached")
-    assert re.match(r"max_seconds=5 reached \(seconds=5\.0", out["outcome"]["reason"])
+    assert out["outcome"]["limit"] == {"name": "max_seconds", "most": 5, "spent": 5}
 
 
 async def test_a_model_that_fails_fails_the_run_at_once() -> None:
@@ -464,7 +536,7 @@ async def test_finished_trials_and_steps_are_not_repeated_after_a_crash(crashes:
         with pytest.raises(Crash):
             await resumed.ainvoke(TASK, CONFIG, context=context)
     out = await resumed.ainvoke(None if crashes <= 8 else TASK, CONFIG, context=context)
-    assert out["outcome"]["reason"] == "max_trials=3 reached (trials=3)"
+    assert out["outcome"]["reason"].startswith("max_trials=3 reached (trials=3)")
     assert len(model.calls) == (9 if crashes <= 8 else 8)
     assert [trial["trial"] for trial in out["trials"]] == [1, 2, 3]
     assert out["usage"]["model_calls"] == 8  # the call that crashed is not known of

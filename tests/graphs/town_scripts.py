@@ -6,8 +6,8 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
-from graphs.town import builder
-from testing.script import Reply, Request
+from reflective_agents.graphs.town import builder
+from reflective_agents.testing.script import Reply, Request
 
 Days = dict[str, list[str]]
 """Where each agent is in each hour of the day, which begins at 07:00."""
@@ -56,15 +56,18 @@ def play(request: Request, days: Days = PARTY) -> Reply:
             return {"strokes": [{"start": "07:00", "what": "lives"}]}
         case "HourPlan":
             day = enumerate(days[name_in(request)], 7)
-            return {"hours": [{"start": f"{hour:02}:00", "what": f"is busy {hour}", "place": at} for hour, at in day]}
+            return {
+                "hours": [
+                    {"start": f"{hour:02}:00", "what": f"is busy {hour}", "place": at, "importance": 3}
+                    for hour, at in day
+                ]
+            }
         case "Reaction":
             fresh = re.findall(r'<seen name="(\w+)" talked="not yet today">', request.text)
-            return {"choice": "talk" if fresh else "continue", "to": (fresh or [""])[0], "what": ""}
+            return {"choice": "talk" if fresh else "continue", "to": (fresh or [""])[0], "what": "", "importance": 3}
         case "Utterance":
             known = any("party" in memory for memory in memories_in(request))
-            return {"say": NEWS if known else "Nice weather.", "ends": False}
-        case "Ratings":
-            return {"ratings": [3] * request.schemas["Ratings"]["properties"]["ratings"]["minItems"]}
+            return {"say": NEWS if known else "Nice weather.", "ends": False, "importance": 3}
         case "Questions":
             return {"questions": ["What about the day?", "Who was there?", "What is new?"]}
         case "Insights":

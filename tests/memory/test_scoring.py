@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from memory.scoring import FLAT, PAPER, PUBLISHED, Weights, best, normalise, recency, relevance, score
-from state.errors import Misuse
+from reflective_agents.memory.scoring import FLAT, PAPER, PUBLISHED, Ranking, best, normalise, recency, relevance, score
+from reflective_agents.state.errors import Misuse
 
 HOUR = 3600.0
 finite = st.floats(-1e6, 1e6, allow_subnormal=False)
@@ -35,23 +35,23 @@ def test_the_lowest_becomes_0_and_the_highest_1(values: list[float], expected: l
     [
         (PAPER, [(0 + 1 + 0.5) / 3, (1 + 0 + 0.25) / 3]),
         (PUBLISHED, [(0.5 * 0 + 2 * 1 + 3 * 0.5) / 5.5, (0.5 * 1 + 2 * 0 + 3 * 0.25) / 5.5]),
-        (Weights(0, 0, 2), [0.5, 0.25]),
+        (Ranking(0, 0, 2), [0.5, 0.25]),
     ],
 )
-def test_the_score_is_the_weighted_mean_of_the_terms(weights: Weights, expected: list[float]) -> None:
+def test_the_score_is_the_weighted_mean_of_the_terms(weights: Ranking, expected: list[float]) -> None:
     terms = np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.array([0.5, 0.25])
     assert score(terms, weights).tolist() == pytest.approx(expected)
 
 
 def test_the_published_code_weighs_relevance_most_and_recency_least() -> None:
-    assert PUBLISHED == (0.5, 2.0, 3.0)
-    assert PAPER == (1.0, 1.0, 1.0)
+    assert PUBLISHED.weights == (0.5, 2.0, 3.0)
+    assert PAPER.weights == (1.0, 1.0, 1.0)
 
 
 @pytest.mark.parametrize("weights", [(0, 0, 0), (-1, 1, 1), (math.nan, 1, 1), (1, math.inf, 1)])
 def test_impossible_weights_are_refused(weights: tuple[float, float, float]) -> None:
     with pytest.raises(Misuse, match="weights are numbers of 0 or more"):
-        Weights(*weights).check()
+        Ranking(*weights).check()
 
 
 async def test_relevance_is_the_cosine_and_the_same_wherever_a_vector_stands() -> None:
@@ -78,7 +78,7 @@ def test_scores_lie_in_0_to_1(rows: list[tuple[float, float, float]], weights: t
     if not any(weights):
         return
     first, second, third = (normalise(np.array(column)) for column in zip(*rows, strict=True))
-    scores = score((first, second, third), Weights(*weights))
+    scores = score((first, second, third), Ranking(*weights))
     assert ((scores >= 0) & (scores <= 1 + 1e-12)).all()
 
 

@@ -5,9 +5,9 @@ import json
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from memory.transfer import export_jsonl, import_jsonl
-from state.errors import Misuse
-from state.memories import new_memory
+from reflective_agents.memory.transfer import export_jsonl, import_jsonl
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.memories import new_memory
 from tests.memory.windows import items, open_window
 
 GOOD = new_memory("aaa", created=1, importance=4, key="a")

@@ -7,7 +7,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, Op, PutOp, Result, SearchOp
 from langgraph.store.memory import InMemoryStore
 
-from memory.stream import MemoryStream
+from reflective_agents.memory.stream import MemoryStream
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 

@@ -10,15 +10,15 @@ from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from models.calls import estimate_tokens, request, takes_n, takes_seed, takes_stop
-from models.meter import Meter
-from models.offline import OfflineChatModel
-from state.context import Context
-from state.errors import LimitReached, ModelFailed, UnknownModel
-from state.run import NOTHING_SPENT
-from testing.clock import virtually
-from testing.fake import FakeChatModel, FakeChatModelWithoutN
-from testing.script import Reply, Request
+from reflective_agents.models.calls import estimate_tokens, request, takes_n, takes_seed, takes_stop
+from reflective_agents.models.meter import Meter
+from reflective_agents.offline.model import OfflineChatModel
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import LimitReached, ModelFailed, UnknownModel
+from reflective_agents.state.run import NOTHING_SPENT
+from reflective_agents.testing.clock import virtually
+from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
+from reflective_agents.testing.script import Reply, Request
 
 PROMPT = [HumanMessage("How are you?")]
 

@@ -13,15 +13,15 @@ from aiohttp import web
 from langchain_core.embeddings import Embeddings
 from langchain_openai import OpenAIEmbeddings
 
-from models import faults
-from models.embeddings import choose_embeddings, describe_embeddings, embed, get_embeddings, name_of
-from models.lexical import LexicalEmbeddings
-from models.meter import Meter
-from models.minilm import MiniLmEmbeddings
-from models.providers import close_models
-from state.context import Context
-from state.errors import MissingKey, ModelFailed, UnknownModel
-from state.run import NOTHING_SPENT
+from reflective_agents.models import faults
+from reflective_agents.models.embeddings import choose_embeddings, describe_embeddings, embed, get_embeddings, name_of
+from reflective_agents.models.lexical import LexicalEmbeddings
+from reflective_agents.models.meter import Meter
+from reflective_agents.models.minilm import MiniLmEmbeddings
+from reflective_agents.models.providers import close_models
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import MissingKey, ModelFailed, UnknownModel
+from reflective_agents.state.run import NOTHING_SPENT
 
 EMBEDDED = ["minilm", "lexical"]
 TEXTS = [
@@ -129,6 +129,7 @@ async def test_minilm_compares_meanings() -> None:
     assert car @ automobile > car @ banana + 0.3
 
 
+@pytest.mark.thorough
 async def test_minilm_reads_the_first_256_tokens() -> None:
     long, longer = await embed(MiniLmEmbeddings(), ["word " * 300, "word " * 400 + "banana"])
     assert long @ longer == pytest.approx(1)

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.meter import Meter
-from state.context import Context
-from state.errors import LimitReached
-from state.run import NOTHING_SPENT
+from reflective_agents.models.meter import Meter
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.limits import NANO
+from reflective_agents.state.run import NOTHING_SPENT
 
 
 def meter(calls: int = 100, tokens: int = 1000, seconds: float = 60, spent_calls: int = 0) -> Meter:
@@ -39,7 +40,7 @@ async def test_the_refusal_quotes_the_numbers() -> None:
     async with limits.reserve(90) as reservation:
         reservation.settle(90, 0)
     with pytest.raises(
-        LimitReached, match=r"max_total_tokens=100 reached \(total_tokens=90, the next call may need 11\)"
+        LimitReached, match=r"max_total_tokens=100 reached \(total_tokens=90, the next step may need 11\)"
     ):
         async with limits.reserve(11):
             pass
@@ -79,21 +80,47 @@ async def test_time_that_was_spent_before_counts() -> None:
         limits.check()
 
 
+async def test_a_call_that_costs_more_than_is_left_is_refused_and_one_in_flight_is_waited_for() -> None:
+    limits, order = Meter(Context(max_cost=0.001), NOTHING_SPENT), []
+
+    async def call(name: str, nano: int) -> None:
+        async with limits.reserve(1, nano) as reservation:
+            order.append(name)
+            await asyncio.sleep(0)
+            reservation.settle(1, 0, 300_000)
+
+    with pytest.raises(LimitReached, match=r"max_cost=0\.001 reached \(cost=0, the next step may need 0\.001001\)"):
+        await call("dear", 1_001_000)
+    await asyncio.gather(call("a", 600_000), call("b", 600_000))
+    assert order == ["a", "b"]
+    assert (limits.usage["cost"], limits.nano_left) == (0.0006, 400_000)
+
+
+async def test_a_call_of_unknown_price_is_counted_and_costs_nothing() -> None:
+    limits = meter()
+    async with limits.reserve(5, None) as reservation:
+        reservation.settle(3, 1)
+    assert (limits.usage["cost"], limits.usage["unpriced_calls"]) == (0, 1)
+
+
 CALLS = st.lists(
     st.tuples(st.integers(1, 60), st.floats(0, 1), st.sampled_from(["settle", "fail", "cancel"])), max_size=50
 )
 
 
-@given(CALLS, st.integers(1, 40), st.integers(1, 400))
-def test_no_mixture_of_ends_exceeds_a_limit(calls: list[tuple[int, float, str]], most: int, tokens: int) -> None:
-    limits = meter(calls=most, tokens=tokens)
+@given(CALLS, st.integers(1, 40), st.integers(1, 400), st.integers(1, 4000))
+def test_no_mixture_of_ends_exceeds_a_limit(
+    calls: list[tuple[int, float, str]], most: int, tokens: int, nano: int
+) -> None:
+    context = Context(max_model_calls=most, max_total_tokens=tokens, max_seconds=60, max_cost=nano / NANO)
+    limits = Meter(context, NOTHING_SPENT)
 
     async def call(reserved: int, share: float, end: str) -> None:
-        async with limits.reserve(reserved) as reservation:
+        async with limits.reserve(reserved, 7 * reserved) as reservation:
             await asyncio.sleep(0)
             assert limits.usage["model_calls"] <= most
             if end == "settle":
-                reservation.settle(int(reserved * share), 0)
+                reservation.settle(int(reserved * share), 0, int(7 * reserved * share))
             elif end == "fail":
                 raise ConnectionError
             else:
@@ -105,3 +132,4 @@ def test_no_mixture_of_ends_exceeds_a_limit(calls: list[tuple[int, float, str]],
     asyncio.run(all_at_once())
     assert limits.usage["model_calls"] <= most
     assert limits.usage["total_tokens"] <= tokens
+    assert round(limits.usage["cost"] * NANO) <= nano

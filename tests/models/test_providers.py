@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from langchain_openai import ChatOpenAI
 
-from models.offline import OfflineChatModel
-from models.providers import choose_model, close_models, get_model
-from state.errors import MissingKey, UnknownModel
-from testing.fake import FakeChatModel
+from reflective_agents.models.providers import choose_model, close_models, get_model
+from reflective_agents.offline.model import OfflineChatModel
+from reflective_agents.state.errors import MissingKey, UnknownModel
+from reflective_agents.testing.fake import FakeChatModel
 
 
 def test_with_nothing_configured_it_is_the_offline_model_and_says_why() -> None:

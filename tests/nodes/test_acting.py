@@ -1,12 +1,15 @@
 """Reading a step that was written as text, and tools as actions in text."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.tools import tool
 
-from environments.game24 import Game24
-from nodes.acting import act_tool, describe, read_move
+from reflective_agents.environments.game24 import Game24
+from reflective_agents.nodes.acting import act_tool
+from reflective_agents.nodes.written import as_call, describe, read_move
 
 
 @pytest.mark.parametrize(
@@ -23,13 +26,30 @@ from nodes.acting import act_tool, describe, read_move
         ("Action: a[1]\nObservation: 2\nAction: b[2]", "", "a[1]", None),
         ("Observation 1: 2\nFinal Answer: 2", "", "", None),
         ("Action: ```python\nx = 1\n```", "", "```python\nx = 1\n```", None),
+        ("**Thought:** Look.\n**Action 5:** calculator[2]", "Look.", "calculator[2]", None),
+        ("1. Action: `search[x]`", "", "search[x]", None),
+        ("### Thought\nLook.\n### Action\nsearch[x]", "Look.", "search[x]", None),
+        ("思考：找。\n行动：search［北京］", "找。", "search[北京]", None),
+        ("思考：好。\n最终答案：北京", "好。", "", "北京"),
+        ("Gedanke: Gut.\nAntwort: Berlin", "Gut.", "", "Berlin"),
+        ("I look it up. Action: search[x]", "I look it up.", "search[x]", None),
+        ("I look it up.\nsearch[x]", "I look it up.", "search[x]", None),
+        (
+            '{"name": "search", "arguments": {"query": "x"}}',
+            "",
+            '{"name": "search", "arguments": {"query": "x"}}',
+            None,
+        ),
+        ("Action: a[1]\nThought: more\nAction: b[2]", "", "a[1]", None),
+        ("**Final Answer: 413**", "", "", "413"),
+        ("I read fly[x] once.", "I read fly[x] once.", "", None),
         ("The Action: was taken.", "The Action: was taken.", "", None),
         ("Final Answer:  ", "", "", None),
         ("", "", "", None),
     ],
 )
 def test_forms_of_a_step(text: str, thought: str, action: str, answer: str | None) -> None:
-    move = read_move(text)
+    move = read_move(text, ["search"])
     assert (move["thought"], move["action"], move["answer"]) == (thought, action, answer)
 
 
@@ -44,7 +64,7 @@ def test_nothing_after_an_observation_is_read(text: str) -> None:
     assert read_move(f"So.\nAction: a[1]\nObservation: {text}") == read_move("So.\nAction: a[1]")
 
 
-def test_tools_are_described_by_their_first_line_and_arguments() -> None:
+def test_tools_are_described_by_their_first_line_and_signature() -> None:
     @tool
     def weigh(thing: str, unit: str = "kg") -> str:
         """Weigh a thing.
@@ -53,7 +73,7 @@ def test_tools_are_described_by_their_first_line_and_arguments() -> None:
         """
         return thing + unit
 
-    assert describe([weigh]).startswith("weigh[thing, unit]: Weigh a thing.\n")
+    assert describe([weigh]).startswith('weigh[thing: string, unit: string = "kg"]: Weigh a thing.\n')
     assert "Final Answer" in describe([])
 
 
@@ -62,3 +82,47 @@ def test_an_environment_is_declared_with_its_actions() -> None:
     assert declared.name == "act"
     assert Game24.actions in declared.description
     assert set(declared.args) == {"action"}
+
+
+@tool
+def multiply(a: int, b: int) -> int:
+    """Multiply two numbers."""
+    return a * b
+
+
+@tool
+def look(query: str, pages: int = 1) -> str:
+    """Look something up."""
+    return query * pages
+
+
+@pytest.mark.parametrize(
+    ("action", "name", "args"),
+    [
+        ("multiply[12, 750]", "multiply", {"a": 12, "b": 750}),
+        ("multiply(12, 750)", "multiply", {"a": 12, "b": 750}),
+        ("Multiply(a=12, b=750)", "multiply", {"a": 12, "b": 750}),
+        ("multiply[a: 12, b: 750]", "multiply", {"a": 12, "b": 750}),
+        ("multiply［12，750］", "multiply", {"a": 12, "b": 750}),
+        ('multiply[{"a": 12, "b": 750}]', "multiply", {"a": 12, "b": 750}),
+        ('{"name": "multiply", "arguments": {"a": 12, "b": 750}}', "multiply", {"a": 12, "b": 750}),
+        ("multiply[12, 750, 3]", "multiply", {"a": 12, "b": 750, "argument 3": 3}),
+        ("multiply[12]", "multiply", {"a": 12}),
+        ("multiply", "multiply", {}),
+        ("look[Paris, the city]", "look", {"query": "Paris, the city"}),
+        ('look("Paris, the city")', "look", {"query": "Paris, the city"}),
+        ("look[query=Paris, pages=2]", "look", {"query": "Paris", "pages": 2}),
+        ("look[a [b] c] and then more]", "look", {"query": "a [b] c"}),
+        ("look[x = 1]", "look", {"query": "x = 1"}),
+        ('{"action": "look", "action_input": "Paris"}', "look", {"query": "Paris"}),
+        ("fly[x]", "fly", {"input": "x"}),
+    ],
+)
+def test_forms_of_a_call(action: str, name: str, args: dict[str, Any]) -> None:
+    call = as_call(action, [multiply, look]).tool_calls[0]
+    assert (call["name"], call["args"]) == (name, args)
+
+
+@given(st.text(alphabet="look[](){}\"',=:1 \n"))
+def test_any_action_becomes_one_call(action: str) -> None:
+    assert len(as_call(action, [multiply, look]).tool_calls) == 1

@@ -1,51 +1,115 @@
 """Citations: what is checked, what is tidied."""
 
+import json
+
 import pytest
 
-from nodes.citations import check_citations, cited, nothing, plain_urls, render, uncited
+from reflective_agents.nodes.citations import Sourced, nothing, settle, split_list, uncited
+from reflective_agents.nodes.sources import addresses
 
-KNOWN = {"https://a.example/", "corpus:b.md"}
+FOUND = [
+    json.dumps([{"url": "https://a.example/", "content": "A."}, {"url": "corpus:b.md", "content": "B."}]),
+    "Nothing was found.",
+    json.dumps([{"url": "https://a.example/", "content": "More."}, {"url": "corpus:c.md", "content": "C."}]),
+]
+"""Three sources: the second one was found twice."""
 
 
 @pytest.mark.parametrize(
-    ("answer", "references"),
-    [("No claim.", []), ("So [1].", ["corpus:b.md"]), ("So [1, 2] and [2].", ["corpus:b.md", "https://a.example/"])],
+    ("answer", "listed"),
+    [
+        ("So [2].", "[2] corpus:b.md"),
+        ("So [1, 3] and [1].", "[1] https://a.example/\n[3] corpus:c.md"),
+        ("So [3][1]", "[1] https://a.example/\n[3] corpus:c.md"),
+        ("因此【2】", "[2] corpus:b.md"),
+    ],
 )
-def test_what_is_right_passes(answer: str, references: list[str]) -> None:
-    assert check_citations(answer, references, KNOWN) is None
+def test_the_list_is_built_of_the_numbers_that_are_cited(answer: str, listed: str) -> None:
+    settled = settle(answer, FOUND)
+    assert settled.text == f"{answer}\n\nReferences:\n{listed}"
+    assert settled.wrong == []
+    assert settle(settled.text, FOUND) == settled, "what is settled stays"
 
 
-def test_what_is_wrong_is_named() -> None:
-    problem = check_citations("So [1] and [3].", ["https://b.example/"], KNOWN)
-    assert problem is not None
-    assert "https://b.example/" in problem
-    assert "[3]" in problem
-    assert "[1]" not in problem
+@pytest.mark.parametrize(
+    ("answer", "body", "wrong"),
+    [
+        ("So [1], and so [4].", "So [1], and so.", ["[4]"]),
+        ("So [2, 9].", "So [2].", ["[9]"]),
+        ("So [1].\n\nReferences:\n[1] https://made.up/", "So.", ["[1] https://made.up/"]),
+        ("See https://made.up/page.", "See https://made.up/page.", ["https://made.up/page"]),
+    ],
+)
+def test_what_was_never_found_is_removed_and_named(answer: str, body: str, wrong: list[str]) -> None:
+    settled = settle(answer, FOUND)
+    assert (settled.body, settled.wrong) == (body, wrong)
+    assert all(name in settled.facts for name in wrong)
 
 
-def test_numbers_in_brackets_are_citations_and_nothing_else_is() -> None:
-    assert cited("a [1], b [2,3], c [x], d[4] (5) [1999-2000]") == {1, 2, 3, 4}
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Scores lie in [0, 1].",
+        "The edition of [2024].",
+        "Take `items[7]`, or\n```python\nprint(items[8])\n```\nas it is.",
+        "See https://a.example/ and (https://asked.example).",
+        "No claim.",
+        "The steps:\n1. Search\n2. Answer",
+    ],
+)
+def test_what_is_no_citation_stays(text: str) -> None:
+    settled = settle(text, FOUND, given="What of https://asked.example?")
+    assert (settled.text, settled.wrong) == (text, [])
+
+
+@pytest.mark.parametrize("heading", ["References:", "## References", "Quellen:", "**参考文献：**", ""])
+def test_a_list_of_its_own_counts_by_its_addresses_whatever_its_heading(heading: str) -> None:
+    listed = f"{heading}\n1. C, a page: corpus:c.md\n- [2] <https://a.example/>"
+    assert settle(f"So [1], so [2].\n\n{listed}", FOUND).text == (
+        "So [3], so [1].\n\nReferences:\n[1] https://a.example/\n[3] corpus:c.md"
+    )
+
+
+def test_links_that_are_the_answer_are_no_list_of_references() -> None:
+    answer = "Two pages help:\n1. https://a.example/\n2. corpus:b.md"
+    assert split_list(answer) == (answer, {})
+
+
+def test_sources_that_are_only_listed_are_kept() -> None:
+    assert settle("So.\n\nReferences:\n[7] corpus:b.md", FOUND).text == "So.\n\nReferences:\n[2] corpus:b.md"
+
+
+def test_what_code_says_of_an_answer() -> None:
+    assert (
+        settle("So [1].", FOUND).facts
+        == "Each citation names a result that was found; the list of references was added by code."
+    )
+    assert settle("So.", FOUND).facts == "It cites none of the 3 results that were found."
+    assert settle("So.", []).facts == ""
+
+
+def test_a_draft_loses_its_citations() -> None:
     assert uncited("So it is [1], and so [2, 3].") == "So it is, and so."
-
-
-def test_numbering_before_references_is_dropped() -> None:
-    assert plain_urls(["[1] https://a.example/", "2. corpus:b.md", " 3) x:y ", "https://1.example/2"]) == [
-        "https://a.example/",
-        "corpus:b.md",
-        "x:y",
-        "https://1.example/2",
-    ]
-
-
-@pytest.mark.parametrize("heading", ["References:", "## References", "**References:**", "Reference:"])
-def test_a_list_of_the_models_own_is_replaced(heading: str) -> None:
-    assert render(f"So [1].\n\n{heading}\n[1] made up", ["corpus:b.md"]) == "So [1].\n\nReferences:\n[1] corpus:b.md"
-
-
-def test_an_answer_without_references_has_no_list() -> None:
-    assert render(" So. ", []) == "So."
 
 
 @pytest.mark.parametrize(("text", "expected"), [("", True), (" None. ", True), ("n/a", True), ("no dates", False)])
 def test_when_a_critique_says_nothing(text: str, expected: bool) -> None:
     assert nothing(text) is expected
+
+
+CITING = [
+    "Two things [1, 2] are so, and one [4] is not [2024].\nReferences are below.\n\nReferences:\n[1] https://a.example/",
+    "1. One [1]\n2. Two [2]\n\nRead this [1]",
+    "No sources at all, but an array[0] and a [link].",
+    "Everything [9] is made up【8】.",
+]
+
+
+@pytest.mark.parametrize("answer", CITING)
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_what_is_read_of_an_answer_that_comes_is_how_its_settled_form_begins(answer: str, size: int) -> None:
+    reader = Sourced(addresses(FOUND))
+    said = "".join(reader.feed(answer[start : start + size]) for start in range(0, len(answer), size))
+    settled = settle(answer, FOUND).text
+    assert settled.startswith(said.rstrip())
+    assert len(said) > 0.6 * len(settle(answer, FOUND).body) - 10

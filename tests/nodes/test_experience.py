@@ -8,17 +8,19 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import Op, Result
 from langgraph.store.memory import InMemoryStore
 
-from graphs import lats, plan, reflection, reflexion, trials
-from memory.stream import MemoryStream
-from nodes import experience
-from nodes.experience import experience_of, lesson_id
-from state.context import ReflectionContext, ReflexionContext, TrialsContext
-from state.cooperation import PlanContext
-from state.errors import MissingKey, ModelFailed
-from state.memories import Memory, new_memory
-from state.searching import LatsContext
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request
+from reflective_agents.graphs import lats, plan, reflection, reflexion, trials
+from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.nodes import experience
+from reflective_agents.nodes.experience import experience_of, lesson_id
+from reflective_agents.state.errors import MissingKey, ModelFailed
+from reflective_agents.state.memories import Memory, new_memory
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.state.settings.plan import PlanContext
+from reflective_agents.state.settings.reflection import ReflectionContext
+from reflective_agents.state.settings.reflexion import ReflexionContext
+from reflective_agents.state.settings.trials import TrialsContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request
 from tests.strategies import ASK, QUESTION, STRATEGIES, Strategy, name_of, thread
 
 LEARNING = [strategy for strategy in STRATEGIES if strategy.name != "town"]
@@ -77,10 +79,10 @@ async def test_without_it_no_store_is_touched_and_nothing_is_embedded(
     def refuse(*_: object) -> NoReturn:
         raise AssertionError("embeddings were made")
 
-    monkeypatch.setattr("memory.stream.get_embeddings", refuse)
+    monkeypatch.setattr("reflective_agents.memory.stream.get_embeddings", refuse)
     context = strategy.make(model=FakeChatModel(reply=strategy.solving))
     result, _ = await run(strategy.graph, context, Untouchable())
-    assert result["outcome"]["status"] == "solved"
+    assert result["outcome"]["status"] == strategy.status
 
 
 @pytest.mark.parametrize("strategy", LEARNING, ids=name_of)
@@ -157,7 +159,7 @@ async def test_embeddings_that_fail_cost_no_answer(monkeypatch: pytest.MonkeyPat
     async def failing(*_: object) -> NoReturn:
         raise ModelFailed("the embeddings are away")
 
-    monkeypatch.setattr("memory.stream.embed", failing)
+    monkeypatch.setattr("reflective_agents.memory.stream.embed", failing)
     context = ReflectionContext(model=FakeChatModel(reply=writing({1: ("Short.", False), 2: ("So.", True)})))
     result, events = await run(reflection, context.model_copy(update={"experience": "e"}), InMemoryStore())
     assert result["outcome"]["status"] == "solved"
@@ -247,12 +249,15 @@ async def test_reflexion_keeps_what_its_revisions_lacked() -> None:
     def reply(request: Request) -> Reply:
         rounds = sum(bool(getattr(message, "tool_calls", None)) for message in request.messages)
         missing = ["All of it.", "The year.", ""][rounds]
-        common = {"reflection": {"missing": missing, "superfluous": "The praise."}, "search_queries": [f"q{rounds}"]}
+        common = {
+            "reflection": {"missing": missing, "superfluous": "The praise.", "complete": rounds == 2},
+            "search_queries": [f"q{rounds}"],
+        }
         return {"answer": f"Answer {rounds}.", "references": [], **common}
 
     context = ReflexionContext(model=FakeChatModel(reply=reply), search="local", experience="e")
     result, _ = await run(reflexion, context, store)
-    assert result["outcome"]["status"] == "solved"
+    assert result["outcome"]["status"] == "answered"
     [lesson] = await lessons_in(store)
     assert lesson["text"].startswith(
         "An answer to such a question lacked this: The year. It could do without this: The"
@@ -284,7 +289,7 @@ async def test_a_tree_search_keeps_its_lessons_with_the_trajectory() -> None:
     result, _ = await run(lats, context, store, PUZZLE)
     assert [lesson["text"] for lesson in result["lessons"]] == ["Leave a pair whose product is 24."]
     [lesson] = await lessons_in(store)
-    assert lesson["text"] == "Leave a pair whose product is 24. (from the task: 4 9 10 13)"
+    assert lesson["text"] == "Leave a pair whose product is 24. (untested; from the task: 4 9 10 13)"
     [evidence] = await (await memory_of(store)).evidence(lesson["id"])
     assert "<action>\nAnswer: 4 + 9 + 10 + 13 = 24\n</action>" in evidence["text"]
     again = context.model_copy(update={"model": FakeChatModel(reply=reply)})
@@ -323,7 +328,9 @@ async def test_a_run_that_ends_at_a_limit_keeps_what_it_has_learned() -> None:
     context = TrialsContext(model=FakeChatModel(reply=reply), search="none", experience="e", max_model_calls=4)
     result, _ = await run(trials, context, store)
     assert result["outcome"]["reason"].startswith("max_model_calls=4 reached")
-    assert [one["text"] for one in await lessons_in(store)] == [f"Ask the fisherman. (from the task: {QUESTION})"]
+    assert [one["text"] for one in await lessons_in(store)] == [
+        f"Ask the fisherman. (untested; from the task: {QUESTION})"
+    ]
 
 
 async def test_a_last_step_that_is_run_again_keeps_each_lesson_once() -> None:

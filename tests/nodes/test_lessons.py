@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from nodes.lessons import advice, with_lessons
-from state.context import TrialsContext
-from state.trial import Trial
+from reflective_agents.nodes.lessons import advice, with_lessons
+from reflective_agents.state.settings.trials import TrialsContext
+from reflective_agents.state.trial import Trial
 
 
 def trial(number: int, reflection: str = "") -> Trial:

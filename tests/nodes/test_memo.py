@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from nodes.memo import Memo, at_once, each_to_its_end, memo_of
-from state.errors import LimitReached, ModelFailed
+from reflective_agents.nodes.memo import Memo, at_once, each_to_its_end, memo_of
+from reflective_agents.state.errors import LimitReached, ModelFailed
 
 
 class Work:
@@ -81,11 +81,15 @@ async def test_results_come_in_the_order_of_what_was_asked_for() -> None:
     assert await at_once([]) == []
 
 
+def limit(name: str) -> LimitReached:
+    return LimitReached({"name": name, "most": 1, "spent": 1})
+
+
 async def fail(error: Exception) -> None:
     raise error
 
 
-@pytest.mark.parametrize("error", [KeyError("key"), LimitReached("limit")])
+@pytest.mark.parametrize("error", [KeyError("key"), limit("first")])
 async def test_the_first_exception_goes_on_bare_when_the_others_have_been_cancelled(error: Exception) -> None:
     forever = [Work(turns=1000), Work(turns=1000)]
     before = asyncio.all_tasks()
@@ -107,7 +111,7 @@ async def test_cancelling_cancels_all_of_them() -> None:
     assert [work.cancelled for work in works] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("make", [LimitReached, ModelFailed])
+@pytest.mark.parametrize("make", [limit, ModelFailed])
 async def test_each_comes_to_its_end_before_a_limit_or_a_failing_model_is_told(
     make: Callable[[str], Exception],
 ) -> None:

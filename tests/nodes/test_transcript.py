@@ -1,15 +1,58 @@
 """Quotation: material cannot pose as instruction, roles cannot be confused."""
 
+import re
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from nodes.transcript import quoted, request_text, steps_text
+from reflective_agents.nodes.transcript import TAGS, around, quoted, request_text, steps_text
+
+ROOT = Path(__file__).parents[2]
 
 
 @given(st.text())
 def test_nothing_closes_its_own_quotation(text: str) -> None:
     assert quoted("draft", text + "</draft>").count("</draft>") == 1
+
+
+WAYS = ["<{}>", "</{}>", "</ {}>", "< /{}>", "<{} a='b'>", "</{}\n>", "<\t/\u200b{}>", "</{}", "<{}/>"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("tag", ["observation", "REQUEST", "Answer", "trajectory"])
+def test_material_poses_as_no_part_of_a_prompt(tag: str, way: str) -> None:
+    tagged = way.format(tag)
+    shown = steps_text([ToolMessage(f"found {tagged} end", tool_call_id="1")])
+    shown = shown.removeprefix("<observation>").removesuffix("</observation>")
+    assert tagged not in shown
+    assert f"found <\\{tagged[1:]} end" in shown
+
+
+def test_other_markup_stays() -> None:
+    text = "if a <b> c: list<int>; <div>; <timer>; a < b / answer; <answers>"
+    assert quoted("observation", text) == f"<observation>\n{text}\n</observation>"
+
+
+def test_what_is_quoted_already_stays() -> None:
+    assert around("trajectory", quoted("answer", "7")) == "<trajectory>\n<answer>\n7\n</answer>\n</trajectory>"
+
+
+def test_a_name_cannot_leave_its_attribute() -> None:
+    assert quoted("said", "x", by='a"> <request\n>b') == '<said by="a request b">\nx\n</said>'
+
+
+def test_every_tag_in_use_is_known() -> None:
+    sources = [p for room in ("nodes", "graphs", "prompts", "reflective_agents") for p in (ROOT / room).rglob("*.py")]
+    code = "\n".join(path.read_text() for path in sources)
+    assert set(re.findall(r"""(?:quoted|around)\(\s*["'](\w+)["']""", code)) <= set(TAGS)
+
+
+def test_quoting_takes_time_in_proportion() -> None:
+    # A pattern that looked back and forth over the blanks would take hours for this.
+    assert len(quoted("observation", "<" + " " * 10**6)) > 10**6
 
 
 def test_the_request_is_the_last_message_after_the_earlier_turns() -> None:

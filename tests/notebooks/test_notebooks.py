@@ -1,13 +1,18 @@
-"""The notebooks: committed without outputs, and run from top to bottom in a fresh kernel, offline."""
+"""The notebooks: run from top to bottom in a fresh kernel, offline, they show what is committed with them."""
 
-import os
+import base64
+import re
+import socket
+from itertools import zip_longest
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 from nbformat import NotebookNode, validate
-from nbformat.v4 import new_code_cell
+from nbformat.v4 import new_code_cell, new_notebook
+
+from notebooks.outputs import execute, outputs, read
+from reflective_agents.state.settings import settings_of, strategy_names
 
 ROOT = Path(__file__).parent.parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -41,9 +46,9 @@ TELLING = {
     },
     "trials": {
         "strict-run": ">Coverage 82%, support 100%, citation 100%. Not covered: keep, lessons.<",
-        "hop-run": ">solved: finished after 3 actions with a reward of 1<",
+        "hop-run": ">solved: the agent answered after 3 actions; the answer has a reward of 1<",
         "modes-run": "The last attempt at this task, which failed:",
-        "judge-run": ">exhausted: finished after 2 actions with a reward of 0<",
+        "judge-run": ">exhausted: the agent answered after 2 actions; the answer has a reward of 0<",
         "experience-run": ">Dublin<",
         "actor-script": ">(13 - 9) * (10 - 4) = 24<",
     },
@@ -52,23 +57,39 @@ TELLING = {
         "beam-run": ">74.7<",
         "depth-visits": ">h3. abuse, h2. ashes<",
         "settings-run": ">12<",
-        "limits-run": ">max_model_calls=3 leaves no room for another expansion<",
+        "limits-run": "; no room for another expansion",
     },
     "ab_mcts": {
         "hand-figures": ">3 scores, sum 2.2<",
         "arms-run": ">strong<",
-        "limits-run": ">max_model_calls=8 leaves no room for another expansion<",
+        "limits-run": "; no room for another expansion",
+    },
+    "auto": {
+        "turns-table": ">look_up<",
+        "budget-run": ">sample, search, conclude<",
+        "limits-run": ">max_model_calls=1 reached (model_calls=1); no call is left",
     },
     "best_of_n": {
         "alike-run": ">5<",
         "chance-run": ">0.684<",
-        "limits-run": ">max_model_calls=3 leaves no room for another expansion<",
+        "limits-run": "; no room for another expansion",
     },
     "chain_of_thought": {"samples-table": ">3<", "reading-table": ">9336 yuan<", "vote-run": ">9,336 yuan<"},
+    "little_prince": {"drafts": ">0.85<"},
+    "lithium": {"nothing": ">limit_reached<"},
+    "wallace_and_gromit": {"once": "born in Twickenham", "again": ">Preston<"},
+    "gear_reducers": {"agent": "observation 9336", "vote": ">9,336 yuan<"},
+    "town_on_ollama": {"talks": "garden party"},
+    "chinese": {"gears": ">9336<"},
+    "search_engines": {
+        "retriever-run": ">The Eddystone lighthouse was first lit in 1698 [1].",
+        "function-run": ">shelf:lights<",
+        "searxng-run": ">Eddystone lighthouse first lit<",
+    },
     "plan": {
         "needs-run": ">[&#x27;1&#x27;, &#x27;2&#x27;]<",
         "journey-script": ">dropped<",
-        "replans-run": ">max_replans=0 reached; sub-goal boat has failed: IMPOSSIBLE: no boat sails in winter<",
+        "replans-run": ">max_replans=0 reached (replans=0); sub-goal boat has failed: IMPOSSIBLE: no boat sails",
         "waves-run": "10</td><td",
         "limits-run": ">1, 2<",
     },
@@ -78,7 +99,7 @@ TELLING = {
         "debate-agree": ">right<",
         "rounds-run": ">8<",
         "default-run": ">thinker<",
-        "limits-run": ">max_model_calls=2 reached (model_calls=2)<",
+        "limits-run": ">max_model_calls=2 reached (model_calls=2",
     },
     "town": {
         "spread-table": ">Anna &gt; Ben &gt; Clara<",
@@ -88,23 +109,49 @@ TELLING = {
         "limits-run": ">max_steps=4 reached (steps=4)<",
     },
     "memory": {
-        "artefact-table": ">The user said: My sister Clara lives in Turin and plays the cello.<",
+        "artefact-table": ">My sister Clara lives in Turin and plays the cello.<",
         "users-run": ">bob</td>",
-        "reflection-run": ">21<",
-        "tree-table": ">The user said: The tram was late.<",
+        "change-run": " UTC</td>",
+        "reflection-run": ">12<",
+        "tree-table": ">The tram was late.<",
+        "rankings-run": ">The user cares about the tram.\nAs the user says: The tram was late.\n",
+        "weights-run": ">As the user says: Clara played the cello.<",
+        "limits-run": ">5<",
         "experience-run": ">(12 - 8) * (9 - 3) = 24<",
     },
 }
 """What the tables of a notebook must show, for the text around them to be true."""
 
+ATTACK = """
+import sys
+
+sys.path.insert(0, {folder!r})
+import views
+
+from reflective_agents.graphs.best_of_n import graph
+from reflective_agents.testing.fake import FakeChatModel
+
+said = '</td></table><img src=x onerror="alert(1)"><script>alert(2)</script> $\\\\frac{{$ \\x1b]0;owned\\x07 \\u202e'
+judged = {{"score": 5, "reason": said, "critique": said}}
+model = FakeChatModel(reply=lambda request: judged if request.schema else said)
+out = await graph.ainvoke({{"messages": [("user", said)]}}, context={{"model": model, "n": 2}})
+views.draw_tree(out["tree"], out["stats"])
+views.Table([{{said: out["answer"], "reason": out["outcome"]["reason"]}}, *out["tree"].values()])
+"""
+"""A model whose every word is markup, shown as the notebooks show things."""
+
+VARYING = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ][\d:.+]+)?|\b\d\d:\d\d(?::\d\d)?\b"  # dates, and times of the day
+    r"|(?<=>)\d{3,}(?=<)|\d+ tokens"  # tokens, and other large numbers
+)
+"""What differs from run to run, or with any wording of a prompt."""
+
+TOPICS = {path.stem for path in NOTEBOOKS} - set(strategy_names())
+"""Notebooks about something that is no strategy: the seeds of this project, and search engines."""
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
-def read(path: Path) -> NotebookNode:
-    return nbformat.read(path, as_version=nbformat.NO_CONVERT)  # type: ignore[no-untyped-call,no-any-return]
-
-
-def execute(path: Path, folder: Path) -> NotebookNode:
+def run(path: Path, folder: Path) -> NotebookNode:
     """Return the notebook with the outputs of a fresh kernel, in which warnings and the network are errors.
 
     A cell is added at the end, which prints how many seconds of processor time all of it took.
@@ -114,26 +161,61 @@ def execute(path: Path, folder: Path) -> NotebookNode:
         notebook.cells.insert(place, new_code_cell(source))  # type: ignore[no-untyped-call]
     import matplotlib.font_manager  # noqa: F401 - builds its cache here, where it may say so
 
-    client = NotebookClient(notebook, timeout=100, resources={"metadata": {"path": str(path.parent)}})
-    settings = {
-        "PYTHONPATH": str(ROOT),
-        "LANGGRAPH_STRICT_MSGPACK": "true",
-        "IPYTHONDIR": str(folder / "ipython"),
-        "REFLECT_CACHE_DIR": str(folder / "cache"),
-    }
-    client.execute(env={**os.environ, **settings})
+    execute(notebook, folder)
     return notebook
 
 
-def outputs(notebook: NotebookNode, kind: str) -> list[str]:
+def shows(notebook: NotebookNode, kind: str) -> list[str]:
     """Return the notebook's outputs of one MIME type, in order."""
-    found = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])]
+    found = [output.get("data", {}) for output in outputs(notebook)]
     return [data[kind] for data in found if kind in data]
 
 
+def constant(text: str) -> list[str]:
+    """Return the lines of an output without times, in one order: what happens at once has none."""
+    return sorted(VARYING.sub("", line) for line in text.replace("</tr>", "\n").splitlines())
+
+
+def picture_size(picture: str) -> tuple[int, int]:
+    """Return width and height, as a PNG begins with them."""
+    begin = base64.b64decode(picture[:64])
+    return int.from_bytes(begin[16:20]), int.from_bytes(begin[20:24])
+
+
+def differences(committed: NotebookNode, fresh: NotebookNode) -> list[str]:
+    """Name the cells that show something else than what is committed, with the first line of each that differs.
+
+    Of a cell with the tag `varies`, whose figures depend on the clock, only what kinds of outputs it has counts.
+    """
+    shown = {cell.id: cell for cell in fresh.cells}
+    found = []
+    for cell in committed.cells:
+        of = _kinds if "varies" in cell.metadata.get("tags", []) else _constants
+        before, after = (of(each.get("outputs", [])) for each in (cell, shown[cell.id]))
+        found += [f"{cell.id}: {one} | {two}" for one, two in zip_longest(before, after) if one != two][:1]
+    return found
+
+
+def _kinds(shown: list[NotebookNode]) -> list[str]:
+    return [" ".join([output["output_type"], *sorted(output.get("data", {}))]) for output in shown]
+
+
+def _constants(shown: list[NotebookNode]) -> list[str]:
+    """Everything that one cell shows, as lines to compare. Of pictures it is the size: what is in them, tables show."""
+    lines: list[str] = []
+    for output in shown:
+        data = output.get("data", {})
+        if picture := data.get("image/png"):
+            width, height = picture_size(picture)
+            lines.append(f"picture {round(width, -2)} x {round(height, -2)}")
+        else:
+            lines += constant(output.get("text") or data.get("text/html") or data.get("text/plain", ""))
+    return lines
+
+
 def printed(notebook: NotebookNode, stream: str) -> str:
-    parts = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    return "".join(part["text"] for part in parts if part["output_type"] == "stream" and part["name"] == stream)
+    parts = [part for part in outputs(notebook) if part["output_type"] == "stream" and part["name"] == stream]
+    return "".join(part["text"] for part in parts)
 
 
 def shown(notebook: NotebookNode, cell_id: str) -> str:
@@ -143,16 +225,38 @@ def shown(notebook: NotebookNode, cell_id: str) -> str:
 
 
 def test_every_strategy_has_a_notebook() -> None:
-    assert {path.stem for path in NOTEBOOKS} == {path.stem for path in (ROOT / "graphs").glob("[!_]*.py")}
+    assert set(strategy_names()) - {path.stem for path in NOTEBOOKS} == set()
 
 
 @each_notebook
 class TestCommitted:
-    """What is in the repository is what a person wrote."""
+    """What is in the repository is what a person wrote, and what came of it: GitHub shows both."""
 
-    def test_without_outputs(self, path: Path) -> None:
+    def test_with_outputs_of_one_run_from_top_to_bottom(self, path: Path) -> None:
         code = [cell for cell in read(path).cells if cell.cell_type == "code"]
-        assert [cell.id for cell in code if cell.outputs or cell.execution_count] == []
+        assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1)), "make outputs"
+        assert any(cell.outputs for cell in code)
+
+    def test_without_a_trace_of_the_machine(self, path: Path) -> None:
+        text = re.sub(r'"image/png": "[^"]*"', "", path.read_text())
+        traces = (str(ROOT), str(Path.home()), "/tmp/", r"\\u001b", rf"\b{re.escape(socket.gethostname())}\b")
+        assert [trace for trace in traces if re.search(trace, text)] == []
+        assert path.stat().st_size < 500_000
+
+    def test_begins_with_the_figure_and_the_file_and_ends_with_three_things_to_try(self, path: Path) -> None:
+        first, *_, last = (cell.source for cell in read(path).cells)
+        assert path.stem in TOPICS or re.search(r"^\*\*The (paper's )?figure\b.*in words:\*\* ", first, re.MULTILINE)
+        links = re.findall(r"\]\((\.\./[^)]+)\)", first)
+        assert links
+        assert [link for link in links if not (path.parent / link).exists()] == []
+        assert last.startswith("## Three things to try\n")
+        assert re.findall(r"^(\d)\. ", last, re.MULTILINE) == ["1", "2", "3"]
+
+    def test_names_settings_that_exist(self, path: Path) -> None:
+        known = set(settings_of(path.stem).model_fields) if path.stem not in TOPICS else None
+        text = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+        named = {name for span in re.findall(r"`([^`\n]+)`", text) for name in re.findall(r"^([a-z_]+)=", span)}
+        assert known is None or named - known == set()
 
     def test_valid_with_ids_that_say_something(self, path: Path) -> None:
         notebook = read(path)
@@ -166,25 +270,49 @@ class TestCommitted:
         assert [cell.id for cell in cells if cell.source.count("\n") > 30] == []
         assert sum(cell.cell_type == "markdown" for cell in cells) >= len(cells) / 3
         assert cells[0].source.startswith("# ")
-        assert "arxiv.org/abs/" in cells[0].source
+        assert "arxiv.org/abs/" in cells[0].source or path.stem in TOPICS
 
 
 @pytest.mark.notebook
+@pytest.mark.hostile
+def test_what_a_model_says_is_never_read_as_markup(tmp_path: Path) -> None:
+    written = tmp_path / "attack.ipynb"
+    cell = new_code_cell(ATTACK.format(folder=str(ROOT / "notebooks")))  # type: ignore[no-untyped-call]
+    nbformat.write(new_notebook(cells=[cell]), written)  # type: ignore[no-untyped-call]
+    notebook = run(written, tmp_path)
+    (table,) = shows(notebook, "text/html")
+    assert "&lt;script&gt;" in table
+    assert "<img" not in table
+    assert "<script" not in table
+    assert table.count("</table>") == 1
+    assert len(shows(notebook, "image/png")) == 1
+
+
+def assert_shows_a_strategy(notebook: NotebookNode) -> None:
+    """Check that a notebook draws a graph, and shows the events of a run."""
+    kinds = {output["output_type"] for output in outputs(notebook)}
+    assert kinds == {"stream", "display_data", "execute_result"}
+    assert "graph TD;" in printed(notebook, "stdout")
+    assert len(shows(notebook, "image/png")) >= 3
+    assert len(shows(notebook, "text/html")) >= 4
+    events = shown(notebook, "events-table")
+    assert "model offline" in events
+    assert "status " in events
+
+
+@pytest.mark.notebook
+@pytest.mark.matrix
+@pytest.mark.timeout(900)
 @each_notebook
 def test_runs_from_top_to_bottom_with_nothing_configured(path: Path, tmp_path: Path) -> None:
-    notebook = execute(path, tmp_path)
+    notebook = run(path, tmp_path)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
-    kinds = {output["output_type"] for cell in code for output in cell.outputs}
-    assert kinds == {"stream", "display_data", "execute_result"}
     assert printed(notebook, "stderr") == ""
-    assert "graph TD;" in printed(notebook, "stdout")
     assert "'failed'" not in printed(notebook, "stdout")
-    assert len(outputs(notebook, "image/png")) >= 3
-    assert len(outputs(notebook, "text/html")) >= 4
-    events = shown(notebook, "events-table")
-    assert ">offline<" in events
-    assert ">solved<" in events
+    if path.stem not in TOPICS:
+        assert_shows_a_strategy(notebook)
+    assert differences(read(path), notebook) == [], "make outputs"
     told = TELLING.get(path.stem, {})
     assert [cell_id for cell_id, text in told.items() if text not in shown(notebook, cell_id)] == []
     assert float(code[-1].outputs[0]["text"]) < 60, "too many seconds of processor time"

@@ -11,8 +11,8 @@ from langgraph.store.base import BaseStore
 from langgraph.store.postgres.aio import AsyncPostgresStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-from memory.stream import MemoryStream
-from state.memories import Memory, new_memory
+from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.state.memories import Memory, new_memory
 from tests.persistence.victim import processes
 
 OWNER = "anna.of.the.café"

@@ -13,9 +13,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.memory import InMemoryStore
 
-from graphs import (
+from reflective_agents.graphs import (
     ab_mcts,
+    auto,
     best_of_n,
     chain_of_thought,
     lats,
@@ -30,7 +32,7 @@ from graphs import (
     tree_of_thoughts,
     trials,
 )
-from testing.script import Reply, Request, ToolUse
+from reflective_agents.testing.script import Reply, Request, ToolUse
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Saver = BaseCheckpointSaver[Any]
@@ -38,13 +40,14 @@ Saver = BaseCheckpointSaver[Any]
 GRAPHS: dict[str, Graph] = {
     module.graph.name: module.graph
     for module in (
-        *(ab_mcts, best_of_n, chain_of_thought, lats, memory, plan, rap, react, reflection, reflexion),
+        *(ab_mcts, auto, best_of_n, chain_of_thought, lats, memory, plan, rap, react, reflection, reflexion),
         *(team, town, tree_of_thoughts, trials),
     )
 }
 QUESTION: dict[str, Any] = {"messages": [("user", "Why does reflection help?")]}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "lats": {"search": "local", "n": 3, "max_expansions": 4, "max_depth": 20},
+    "auto": {"search": "local", "n": 3, "max_expansions": 2, "max_depth": 20, "max_trials": 1, "max_model_calls": 20},
+    "lats": {"search": "local", "n": 3, "grading": "each", "max_expansions": 4, "max_depth": 20},
     "tree_of_thoughts": {"search": "local", "n": 3, "beam": 2, "parallel": 1, "max_depth": 3},
     "rap": {"search": "local", "n": 2, "confidence_samples": 2, "max_depth": 3, "max_rollouts": 2},
     "ab_mcts": {"search": "local", "max_expansions": 6, "max_depth": 20},
@@ -92,15 +95,15 @@ async def open_saver(
 
 
 def stored(strategy: str, saver: Saver) -> Graph:
-    """The strategy's graph with a checkpointer."""
-    return GRAPHS[strategy].builder.compile(checkpointer=saver)
+    """The strategy's graph with a checkpointer, and a store that knows nothing of other runs."""
+    return GRAPHS[strategy].builder.compile(checkpointer=saver, store=InMemoryStore())
 
 
 def script(request: Request) -> Reply:
     """Never satisfied, and the same for the same text: two candidates differ only by their index."""
     chance = random.Random(hashlib.sha256(f"{request.text}{request.index}".encode()).digest())
     score, number = chance.random(), chance.randrange(10**6)
-    reflection = {"missing": f"Proof {number}.", "superfluous": ""}
+    reflection = {"missing": f"Proof {number}.", "superfluous": "", "complete": False}
     if request.schema == "Judgement":
         return {"reasoning": f"Judgement {number}.", "score": score, "solved": False}
     if request.schema == "Judgements":
@@ -128,15 +131,16 @@ def script(request: Request) -> Reply:
         return {"hours": [{"start": "07:00", "what": f"thinks {number}", "place": "House"}]}
     if request.schema == "Actions":
         return {"actions": [{"minutes": 30, "what": f"thinks {number + n}", "place": "House"} for n in range(2)]}
-    if request.schema == "Ratings":
-        return {"ratings": [1 + number % 10] * request.text.count("<memory ")}
+    if request.schema == "Facts":
+        return {"facts": [{"about": "the user", "statement": f"Fact {number}.", "importance": 1 + number % 10}]}
     if request.tools and request.tool_choice != "none":
         return ToolUse("search", {"query": f"reflection {number}"})
     return f"Answer {number}."
 
 
 def content(value: Any) -> Any:
-    """A state without what differs from run to run: the ids of messages and calls, the run's id and its seconds."""
+    """A state without what differs from run to run: the ids of messages and calls, the ids of the run and
+    of the conversation, and the seconds."""
     if isinstance(value, BaseMessage):
         calls = [(call["name"], call["args"]) for call in getattr(value, "tool_calls", [])]
         return value.type, value.text, calls
@@ -144,6 +148,6 @@ def content(value: Any) -> Any:
         return {
             key: content(item)
             for key, item in value.items()
-            if key not in ("run_id", "seconds", "said") and not (key == "id" and "text" in value)
+            if key not in ("run_id", "conversation", "seconds", "said") and not (key == "id" and "text" in value)
         }
     return [content(item) for item in value] if isinstance(value, list) else value

@@ -14,10 +14,10 @@ from langgraph.store.base import Op, PutOp, Result
 from langgraph.store.postgres.aio import AsyncPostgresStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-from graphs.memory import builder
-from state.remembering import MemoryContext
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request
+from reflective_agents.graphs.memory import builder
+from reflective_agents.state.settings.memory import MemoryContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request
 from tests.persistence import victim
 from tests.persistence.runs import Graph, open_saver
 
@@ -32,9 +32,10 @@ class Death(NamedTuple):
 
 
 def reply(request: Request) -> Reply:
-    """Rate everything alike, and draw insights from the first memories shown."""
-    if request.schema == "Ratings":
-        return {"ratings": [6] * request.text.count("<memory ")}
+    """Keep what is said as a fact, and draw insights from the first memories shown."""
+    if request.schema == "Facts":
+        fact = {"about": "the user", "statement": FIRST, "importance": 6}
+        return {"facts": [fact] if f"\n{FIRST}\n" in request.last.partition("<said")[2] else []}
     if request.schema == "Questions":
         return {"questions": ["Who?", "Where?", "When?"]}
     if request.schema == "Insights":

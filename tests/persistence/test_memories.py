@@ -3,10 +3,10 @@
 import asyncio
 import signal
 
-from memory.layout import search
-from memory.stream import MemoryStream
-from memory.transfer import export_jsonl
-from state.memories import new_memory
+from reflective_agents.memory.layout import search
+from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.memory.transfer import export_jsonl
+from reflective_agents.state.memories import new_memory
 from tests.persistence.rememberers import OWN, OWNER, SHARED, live, observation, open_store, start
 
 NAMES = ("first", "second")

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from memory.layout import search
-from memory.stream import MemoryStream
-from nodes.recall import owner_of
+from reflective_agents.graphs._memory.recall import owner_of
+from reflective_agents.memory.layout import search
+from reflective_agents.memory.stream import MemoryStream
 from tests.persistence.talkers import FIRST, SECOND, Death, open_graph, settings, talk_until, thread
 
 STEPS, WRITES = range(-1, 8), range(1, 5)
@@ -36,7 +36,7 @@ async def test_nothing_is_lost_or_doubled_whenever_a_conversation_is_killed(data
         out = await graph.ainvoke({"messages": [("user", SECOND)]}, thread("u"), context=settings("undisturbed"))
         assert (out["answer"], out["memories"][0]["cited"]) == ("In Turin [m1].", True)
         expected = await remembered(store, "undisturbed")
-        assert len(expected) == 2 + 2 + 15
+        assert len(expected) == 2 + 1 + 2 + 15
     for user, death in DEATHS.items():
         talk_until(death, user, database)
     async with open_graph(database) as (graph, store):

@@ -8,7 +8,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import StateSnapshot
 
-from testing.fake import FakeChatModel
+from reflective_agents.testing.fake import FakeChatModel
 from tests.persistence.runs import QUESTION, SETTINGS, THREAD, Graph, content, open_saver, script, stored
 
 CONTEXT = {name: {**settings, "model": FakeChatModel(reply=script)} for name, settings in SETTINGS.items()}

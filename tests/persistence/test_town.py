@@ -12,8 +12,8 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request
 from tests.graphs.town_scripts import play, settings, stored, told
 from tests.persistence.rememberers import open_store
 from tests.persistence.runs import THREAD, open_saver
@@ -49,7 +49,7 @@ async def _live(folder: str, with_store: bool, call: int) -> None:
 
 
 @pytest.mark.parametrize("with_store", [True, False], ids=["stored", "not stored"])
-@pytest.mark.parametrize("call", [27, 36], ids=["talking", "rating"])
+@pytest.mark.parametrize("call", [17, 20], ids=["talking", "reacting"])
 async def test_a_day_that_was_killed_goes_on_as_if_nothing_had_been(
     call: int, with_store: bool, tmp_path: Path
 ) -> None:

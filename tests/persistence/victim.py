@@ -10,7 +10,7 @@ from typing import Any
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from testing.script import Request
+from reflective_agents.testing.script import Request
 from tests.persistence.runs import QUESTION, SETTINGS, THREAD, open_saver, stored
 
 # A process forked from one that has imported everything starts at once; clients are imported when used.

@@ -3,12 +3,12 @@
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from environments.base import Task
-from environments.questions import Questions
-from prompts import react as prompts
-from testing.script import Request
-from tests.replays.keyed import Key, Model, Recorded, RecordedWorld, Seen, asked, listed
-from tests.replays.records import Record, attempts, evaluated, gold_paragraphs
+from bench.replays.keyed import Key, Model, Recorded, RecordedWorld, Seen, asked, listed
+from bench.replays.records import Record, attempts, evaluated, gold_paragraphs
+from reflective_agents.environments.base import Task
+from reflective_agents.environments.questions import Questions
+from reflective_agents.prompts import react as prompts
+from reflective_agents.testing.script import Request
 
 TASK: Task = {"id": "q", "question": "Who?", "gold": "Ada"}
 
@@ -17,18 +17,25 @@ def request(system: str, human: str) -> Request:
     return Request((SystemMessage(system), HumanMessage(human)))
 
 
-def test_an_act_is_known_by_task_lessons_and_actions() -> None:
+def test_an_act_is_known_by_task_lessons_and_steps() -> None:
     system = "Solve the task." + prompts.LESSONS.format(lessons=listed(["Look twice.", "Be\nshort."]))
     steps = "Thought 1: hm\nAction 1: Search[Ada]\nObservation 1: She was.\nAction 9: none\nThought 2:"
-    expected = Key("act", "Question: Who?", "- Look twice.\n- Be\nshort.", ("Search[Ada]",))
+    told = ("hm", "Search[Ada]", "She was.\nAction 9: none")
+    expected = Key("act", "Question: Who?", "- Look twice.\n- Be\nshort.", told)
     assert asked(request(system, f"Question: Who?\n{steps}")) == expected
     assert asked(request("Solve.", "Question: Who?\nThought 1:")) == Key("act", "Question: Who?")
 
 
-def test_a_reflection_is_known_by_task_and_attempt() -> None:
-    done = "<thought>\nhm\n</thought>\n<action>\nSearch[Ada]\n</action>\n<action>\nFinish[x]\n</action>"
-    human = f"<request>\nQuestion: Who?\n</request>\n\n<trajectory>\n{done}\n</trajectory>"
-    assert asked(request("Reflect.", human)) == Key("reflect", "Question: Who?", acts=("Search[Ada]", "Finish[x]"))
+@pytest.mark.parametrize(("verdict", "said"), [("It is wrong.", True), (" ", False)])
+def test_a_reflection_is_known_by_task_attempt_and_whether_it_is_told_a_verdict(verdict: str, said: bool) -> None:
+    seen = "<observation>\nShe was.\n</observation>"
+    done = f"<thought>\nhm\n</thought>\n<action>\nSearch[Ada]\n</action>\n{seen}\n<action>\nFinish[x]\n</action>\n"
+    human = (
+        f"<request>\nQuestion: Who?\n</request>\n\n<trajectory>\n{done}<observation>\nWrong.\n</observation>\n"
+        f"</trajectory>\n\n<verdict>\n{verdict}\n</verdict>"
+    )
+    steps = ("hm", "Search[Ada]", "She was.", "Finish[x]")
+    assert asked(request("Reflect.", human)) == Key("reflect", "Question: Who?", steps=steps, verdict=said)
 
 
 def test_answers_of_one_key_come_in_order_and_a_miss_is_an_error() -> None:

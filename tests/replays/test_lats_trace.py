@@ -1,6 +1,6 @@
 """The recorded LATS search in WebShop, replayed through `graphs.lats`: the same nodes, observations and values.
 
-What the search here does otherwise, and why, stands in docs/search.md. Up to the end of the first rollout none of it
+docs/search-results.md says what the search here does otherwise, and why. Up to the end of the first rollout none of it
 changes which nodes there are: from the second on the published program selects by another formula.
 """
 
@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from graphs.lats import graph
-from state.searching import LatsContext
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request
-from tests.replays.records import load, manifest
-from tests.replays.tree_world import Path as Acts
-from tests.replays.tree_world import canonical
-from tests.replays.webshop import Expansion, proposals_of, read_search, task_of, votes_of, world_of
+from bench.replays.records import load, manifest
+from bench.replays.tree_world import Path as Acts
+from bench.replays.tree_world import canonical
+from bench.replays.webshop import Expansion, proposals_of, read_search, task_of, votes_of, world_of
+from reflective_agents.graphs.lats import graph
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request
 
 _ACTED = re.compile(r"^Action \d+: (.*?)\nObservation \d+: ", re.MULTILINE | re.DOTALL)
 _JUDGED = re.compile(r"<action>\n(.*?)\n</action>", re.DOTALL)

@@ -4,15 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.replays.catalogue import HEAD, PAGE, REPLAYS, SANDBOXED, TAIL, row, section
-from tests.replays.measured import UNEXPLAINED
-from tests.replays.records import manifest
+from bench.replays.beams import bfs
+from bench.replays.catalogue import HEAD, PAGE, REPLAYS, SANDBOXED, TAIL, row, section
+from bench.replays.measured import UNEXPLAINED
+from bench.replays.puzzles import dfs
+from bench.replays.records import manifest
 
-SLOW = ("react", "tot_game24_bfs", "tot_crosswords")
-EVERY = [
-    *(pytest.param(name, marks=pytest.mark.slow if any(slow in name for slow in SLOW) else ()) for name in REPLAYS),
-    *(pytest.param(name, marks=[pytest.mark.slow, pytest.mark.sandbox]) for name in SANDBOXED),
-]
+FIRST = {replay: name for name, replay in reversed((REPLAYS | SANDBOXED).items()) if replay not in (bfs, dfs)}.values()
+"""The first data set of each way to replay; the others take the same way, and are left to `make test-all`. So are whole
+searches: `test_thoughts` follows made-up ones."""
+
+
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    return [*([pytest.mark.sandbox] if name in SANDBOXED else []), *([] if name in FIRST else [pytest.mark.thorough])]
+
+
+EVERY = [pytest.param(name, marks=marks(name)) for name in REPLAYS | SANDBOXED]
 
 
 @pytest.mark.timeout(300)
@@ -36,3 +43,8 @@ def test_the_page_tells_nothing_else() -> None:
     assert TAIL in page
     lines = page.removeprefix(HEAD).partition(TAIL)[0].splitlines()
     assert [line.split(" | ")[0].removeprefix("| ") for line in lines] == [*REPLAYS, *SANDBOXED]
+
+
+def test_the_page_names_every_recorded_file(recorded: Path) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert [name for name in manifest(recorded) if not name.startswith("bench_") and name not in page] == []

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from environments.crosswords import CLUES, words
-from tests.replays import ballots, beams, puzzles
-from tests.replays.records import Record
-from tests.replays.thoughts import Key, Model, marked, unmarked
+from bench.replays import ballots, beams, puzzles
+from bench.replays.records import Record
+from bench.replays.thoughts import Key, Model, marked, unmarked
+from reflective_agents.environments.crosswords import CLUES, words
 
 LABELS = {"impossible": 0.001, "likely": 1, "sure": 20}
 

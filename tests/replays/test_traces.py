@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.replays import tot_hotpot, webshop
-from tests.replays.records import Record, load, manifest
-from tests.replays.tree_world import TreeWorld
+from bench.replays import tot_hotpot, webshop
+from bench.replays.records import Record, load, manifest
+from bench.replays.tree_world import TreeWorld
 
 WEBSHOP = "lats_webshop_traces"
 TOT = "lats_tot_hotpot_trace"

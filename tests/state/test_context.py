@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from state.context import Context, ReflectionContext, ReflexionContext
-from state.searching import LatsContext
-from testing.fake import FakeChatModel
+from reflective_agents.state.context import Context
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.state.settings.reflection import ReflectionContext
+from reflective_agents.state.settings.reflexion import ReflexionContext
+from reflective_agents.testing.fake import FakeChatModel
 
 ALL: tuple[type[Context], ...] = (ReflectionContext, ReflexionContext, LatsContext)
 
@@ -34,7 +36,12 @@ def test_the_environment_fills_in_what_is_not_given(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("REFLECT_N", "7")
     monkeypatch.setenv("REFLECT_GRADING", "")
     context = LatsContext()
-    assert (context.model, context.judge_model, context.n, context.grading) == ("offline", "openai:judge", 7, "each")
+    assert (context.model, context.judge_model, context.n, context.grading) == (
+        "offline",
+        "openai:judge",
+        7,
+        "together",
+    )
     given = LatsContext(model="openai:x", n=2)
     assert (given.model, given.n) == ("openai:x", 2)
 

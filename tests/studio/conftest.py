@@ -5,6 +5,7 @@ It runs in a folder of links to the checkout, where it finds no `.env` and leave
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,10 +21,10 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import Assistant
 
-from testing.openai_server import OpenAIServer
-from testing.responder import respond
-from testing.script import Reply, Request
-from testing.tavily_server import TavilyServer
+from reflective_agents.testing.openai_server import OpenAIServer
+from reflective_agents.testing.responder import respond
+from reflective_agents.testing.script import Reply, Request, ToolUse
+from reflective_agents.testing.tavily_server import TavilyServer
 
 ROOT = Path(__file__).parents[2]
 KEYS = {"OPENAI_API_KEY": "sk-planted-in-the-environment", "TAVILY_API_KEY": "tvly-planted-in-the-environment"}
@@ -31,7 +32,7 @@ JOBS = 20
 PROBE = """
 import time
 from langgraph.graph import START, StateGraph
-from state.run import Input
+from reflective_agents.state.run import Input
 
 async def block(state: Input) -> None:
     time.sleep(0.01)
@@ -44,8 +45,17 @@ def script(request: Request) -> Reply:
     """Accept and solve everything, but no request that calls itself unsolvable; its answers are never the same."""
     if "unsolvable" in request.text and not request.schema:
         return f"Answer {request.index} after {len(request.messages)} messages"
-    if "unsolvable" in request.text and request.schema == "Judgement":
-        return {"reasoning": "It does not answer.", "score": 0.3, "solved": False}
+    if "unsolvable" in request.text and request.schema in ("Judgement", "Judgements"):
+        judgement = {"reasoning": "It does not answer.", "score": 0.3, "solved": False}
+        each = [judgement] * request.last.count("<candidate ")
+        return judgement if request.schema == "Judgement" else {"judgements": each}
+    if "unsolvable" in request.text and request.schema == "AnswerQuestion":
+        lacking = {"missing": "What LATS is.", "superfluous": "", "complete": False}
+        return {"answer": "Not yet.", "reflection": lacking, "search_queries": ["LATS"]}
+    if "weather" in request.tools:
+        found = [str(message.text) for message in request.messages if message.type == "tool"]
+        cities = ("Oslo", "Rome") if "weather for two" in request.text else ("Oslo",)
+        return " and ".join(found) or [ToolUse("weather", {"city": city}) for city in cities]
     return respond(request) if request.schema else f"Answer to: {request.last[:200]}"
 
 
@@ -83,8 +93,17 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder that the operator lets the server search: the shipped articles, and what a test adds."""
+    folder = tmp_path_factory.mktemp("corpus")
+    shutil.copytree(ROOT / "reflective_agents/web_search/corpus_articles", folder, dirs_exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def address(
     checkout: Path,
+    corpus: Path,
     log: Path,
     openai_server: OpenAIServer,
     tavily_server: TavilyServer,
@@ -95,6 +114,7 @@ def address(
         "MODEL": "openai:test",
         "OPENAI_BASE_URL": openai_server.base_url,
         "TAVILY_BASE_URL": tavily_server.url,
+        "REFLECT_CORPUS": str(corpus),
         "REFLECT_CACHE_DIR": str(tmp_path_factory.mktemp("cache")),
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
         "LANGGRAPH_NO_VERSION_CHECK": "true",

@@ -9,22 +9,27 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import Assistant
 
-from state.context import (
-    ChainOfThoughtContext,
-    Context,
-    ReactContext,
-    ReflectionContext,
-    ReflexionContext,
-    TrialsContext,
-)
-from state.cooperation import PlanContext, TeamContext
-from state.remembering import MemoryContext
-from state.searching import AbMctsContext, BestOfNContext, LatsContext, RapContext, TreeOfThoughtsContext
-from state.town import TownContext
+from reflective_agents.state.context import Context
+from reflective_agents.state.settings.ab_mcts import AbMctsContext
+from reflective_agents.state.settings.auto import AutoContext
+from reflective_agents.state.settings.best_of_n import BestOfNContext
+from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.state.settings.memory import MemoryContext
+from reflective_agents.state.settings.plan import PlanContext
+from reflective_agents.state.settings.rap import RapContext
+from reflective_agents.state.settings.react import ReactContext
+from reflective_agents.state.settings.reflection import ReflectionContext
+from reflective_agents.state.settings.reflexion import ReflexionContext
+from reflective_agents.state.settings.team import TeamContext
+from reflective_agents.state.settings.town import TownContext
+from reflective_agents.state.settings.tree_of_thoughts import TreeOfThoughtsContext
+from reflective_agents.state.settings.trials import TrialsContext
 
-pytestmark = [pytest.mark.studio, pytest.mark.xdist_group("studio")]
+pytestmark = [pytest.mark.studio, pytest.mark.matrix, pytest.mark.xdist_group("studio")]
 
 CONTEXTS: dict[str, type[Context]] = {
+    "auto": AutoContext,
     "reflection": ReflectionContext,
     "reflexion": ReflexionContext,
     "lats": LatsContext,
@@ -40,8 +45,9 @@ CONTEXTS: dict[str, type[Context]] = {
     "town": TownContext,
     "memory": MemoryContext,
 }
-ACTING = ("lats", "tree_of_thoughts", "rap", "ab_mcts", "best_of_n", "chain_of_thought", "react", "trials")
+ACTING = ("auto", "lats", "tree_of_thoughts", "rap", "ab_mcts", "best_of_n", "chain_of_thought", "react", "trials")
 ARTEFACTS = {
+    "auto": {"tree", "stats", "log", "lessons", "expansions", "reward", "samples", "evidence", "turns"},
     "reflection": {"drafts"},
     "reflexion": {"answers", "sources"},
     "lats": {"tree", "stats", "log", "lessons", "expansions", "reward"},
@@ -58,6 +64,27 @@ ARTEFACTS = {
     "memory": {"memories"},
 }
 EDGES = {
+    "auto": {
+        "__start__ begin",
+        "begin choose",
+        "choose sample",
+        "sample choose",
+        "sample finish",
+        "choose look_up",
+        "look_up choose",
+        "look_up finish",
+        "choose search",
+        "search choose",
+        "search finish",
+        "choose conclude",
+        "conclude choose",
+        "conclude finish",
+        "choose trial",
+        "trial choose",
+        "trial finish",
+        "choose finish",
+        "finish __end__",
+    },
     "reflection": {
         "__start__ begin",
         "begin generate",
@@ -227,7 +254,7 @@ async def test_form_shows_every_setting(
 ) -> None:
     schemas = await client.assistants.get_schemas(assistants[strategy]["assistant_id"])
     form = (schemas["context_schema"] or {})["properties"]
-    fields = {name: field for name, field in CONTEXTS[strategy].model_fields.items() if name not in ("checks", "tools")}
+    fields = {name: field for name, field in CONTEXTS[strategy].model_fields.items() if not field.exclude}
     assert form.keys() == fields.keys()
     assert {name: form[name]["description"] for name in form} == {name: f.description for name, f in fields.items()}
     assert {name: form[name]["default"] for name in form} == {name: field.default for name, field in fields.items()}
@@ -242,7 +269,8 @@ async def test_form_bounds_every_number(
     numbers = {name: kind for name in form for kind in kinds(form[name]) if kind["type"] in ("integer", "number")}
     numbers.pop("seed", None)  # any integer is one
     assert numbers["max_model_calls"]["minimum"] == 1
-    assert all("maximum" in kind and kind.keys() & {"minimum", "exclusiveMinimum"} for kind in numbers.values())
+    for ends in ({"maximum", "exclusiveMaximum"}, {"minimum", "exclusiveMinimum"}):
+        assert [name for name, kind in numbers.items() if not kind.keys() & ends] == []
 
 
 async def test_form_bounds_are_those_of_the_settings(client: LangGraphClient, assistants: dict[str, Assistant]) -> None:
@@ -251,7 +279,7 @@ async def test_form_bounds_are_those_of_the_settings(client: LangGraphClient, as
     assert lats["properties"]["min_score"].items() >= {"minimum": 0, "maximum": 1, "type": "number"}.items()
     assert lats["properties"]["max_seconds"].items() >= {"exclusiveMinimum": 0, "maximum": 604_800}.items()
     assert lats["properties"]["grading"]["enum"] == ["each", "together"]
-    assert kinds(lats["properties"]["search"])[0]["enum"] == ["tavily", "local", "none"]
+    assert kinds(lats["properties"]["search"])[0]["enum"][:3] == ["tavily", "local", "none"]
     reflection = await client.assistants.get_schemas(assistants["reflection"]["assistant_id"])
     form = (reflection["context_schema"] or {})["properties"]
     assert form["critic"]["enum"] == ["model", "human", "checks"]
@@ -271,7 +299,8 @@ async def test_chat_mode_and_results(client: LangGraphClient, assistants: dict[s
     assert asked["required"] == ["messages"]
     assert asked["properties"]["messages"]["type"] == "array"
     assert "HumanMessage" in json.dumps(asked["properties"]["messages"]["items"])
-    assert answered["properties"].keys() == {"messages", "answer", "outcome", "usage"} | ARTEFACTS[strategy]
+    contract = {"messages", "answer", "outcome", "usage", "structured_response"}
+    assert answered["properties"].keys() == contract | ARTEFACTS[strategy]
 
 
 @strategies

@@ -1,16 +1,19 @@
 """Runs without a thread: stream modes, context, and what is told to whoever asks for the impossible."""
 
 import asyncio
+from collections import defaultdict
 from typing import Any
 
+import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import StreamMode, StreamPart
 
-from testing.openai_server import OpenAIServer
-from testing.tavily_server import TavilyServer
+from reflective_agents.state.settings import strategy_names
+from reflective_agents.testing.openai_server import OpenAIServer
+from reflective_agents.testing.tavily_server import TavilyServer
 
-pytestmark = [pytest.mark.studio, pytest.mark.xdist_group("studio")]
+pytestmark = [pytest.mark.studio, pytest.mark.matrix, pytest.mark.xdist_group("studio")]
 
 STRATEGIES = ["reflection", "reflexion", "lats"]
 
@@ -23,9 +26,16 @@ async def run(client: LangGraphClient, strategy: str, text: str, context: dict[s
     return await client.runs.wait(None, strategy, input=asking(text), context=context)
 
 
-async def stream(client: LangGraphClient, strategy: str, mode: StreamMode, text: str) -> list[StreamPart]:
+async def stream(
+    client: LangGraphClient,
+    strategy: str,
+    mode: StreamMode | list[StreamMode],
+    text: str,
+    context: dict[str, Any] | None = None,
+) -> list[StreamPart]:
     """What a stream brings after the part that names the run."""
-    first, *parts = [part async for part in client.runs.stream(None, strategy, input=asking(text), stream_mode=mode)]
+    run = client.runs.stream(None, strategy, input=asking(text), stream_mode=mode, context=context)
+    first, *parts = [part async for part in run]
     assert first.event == "metadata"
     return parts
 
@@ -35,10 +45,10 @@ async def test_missing_context_means_the_defaults(
 ) -> None:
     asked, searched = len(openai_server.requests), len(tavily_server.requests)
     results = await asyncio.gather(*(run(client, strategy, "Why is reflection useful?") for strategy in STRATEGIES))
-    assert [result["outcome"]["status"] for result in results] == ["solved", "exhausted", "solved"]
+    assert [result["outcome"]["status"] for result in results] == ["solved", "answered", "solved"]
     assert [result["answer"] for result in results] == [result["messages"][-1]["content"] for result in results]
     assert len(openai_server.requests) - asked == sum(result["usage"]["model_calls"] for result in results)
-    assert len(tavily_server.requests) - searched == sum(result["usage"]["tool_calls"] for result in results) == 1
+    assert len(tavily_server.requests) - searched == sum(result["usage"]["tool_calls"] for result in results)
 
 
 async def test_context_is_obeyed(client: LangGraphClient, openai_server: OpenAIServer) -> None:
@@ -65,25 +75,38 @@ async def test_updates(client: LangGraphClient) -> None:
     assert parts[-1].data["finish"]["answer"] == "Answer to: Why?"
 
 
+ONE_DRAFT = {"max_rounds": 1}
+
+
 async def test_messages_are_the_words_of_the_answer(client: LangGraphClient) -> None:
-    parts = await stream(client, "reflection", "messages-tuple", "Why?")
+    parts = await stream(client, "reflection", "messages-tuple", "Why?", ONE_DRAFT)
     chunks = [part.data[0] for part in parts if part.event == "messages"]
-    assert [chunk["content"] for chunk in chunks if chunk["content"]] == ["Answer ", "to: ", "Why?"]
+    assert [chunk["content"] for chunk in chunks] == ["Answer", " to:", " Why?"]
     assert {part.data[1]["langgraph_node"] for part in parts} == {"generate"}
 
 
 async def test_messages_grow_until_they_are_the_answer(client: LangGraphClient) -> None:
-    parts = await stream(client, "reflection", "messages", "Why?")
+    parts = await stream(client, "reflection", "messages", "Why?", ONE_DRAFT)
     texts = [part.data[0]["content"] for part in parts if part.event == "messages/partial"]
     assert texts == sorted(texts, key=len)
     assert texts[-1] == "Answer to: Why?"
 
 
-@pytest.mark.parametrize("strategy", ["reflexion", "lats"])
-async def test_messages_hold_no_scratch_work(client: LangGraphClient, strategy: str) -> None:
-    parts = await stream(client, strategy, "messages-tuple", "Why?")
-    assert len(parts) == 1
-    assert parts[0].data[1]["langgraph_node"] == "finish"
+@pytest.mark.parametrize("strategy", strategy_names())
+async def test_messages_are_the_answer_and_no_scratch_work(client: LangGraphClient, strategy: str) -> None:
+    modes: list[StreamMode] = ["messages-tuple", "values"]
+    given: dict[str, dict[str, Any]] = {"plan": OFFLINE, "team": OFFLINE, "town": {"model": "offline", "max_steps": 2}}
+    parts = await stream(
+        client, strategy, modes, "Why is reflection useful?", {"max_model_calls": 30, **given.get(strategy, {})}
+    )
+    said = [part.data[0] for part in parts if part.event == "messages"]
+    [answer] = {part.data["answer"] for part in parts if part.event == "values" and part.data.get("answer")}
+    texts: defaultdict[str, str] = defaultdict(str)
+    for chunk in said:
+        texts[chunk["id"]] += chunk["content"]
+    *changed, last = texts.values()
+    assert last == answer
+    assert len(changed) == (strategy == "plan")  # the offline model numbers its sources anew, which code sets right
 
 
 async def test_custom_events_are_numbered(client: LangGraphClient) -> None:
@@ -98,7 +121,11 @@ async def test_custom_events_are_numbered(client: LangGraphClient) -> None:
 async def test_events(client: LangGraphClient) -> None:
     events = [part.data for part in await stream(client, "reflection", "events", "Why?")]
     names = {(event["event"], event["name"]) for event in events}
-    assert {("on_chain_start", "reflection"), ("on_chain_end", "finish"), ("on_chat_model_end", "ChatOpenAI")} <= names
+    assert {
+        ("on_chain_start", "reflection"),
+        ("on_chain_end", "finish"),
+        ("on_chat_model_end", "CompatibleChatOpenAI"),
+    } <= names
 
 
 OFFLINE = {"model": "offline", "search": "local"}
@@ -127,23 +154,18 @@ async def test_an_agent_acts_in_an_environment_on_the_task_it_is_given(client: L
 
 async def test_samples_are_voted_on(client: LangGraphClient) -> None:
     result = await run(client, "chain_of_thought", "What is reflexion?", {"model": "offline", "samples": 3})
-    assert (len(result["samples"]), result["outcome"]["status"]) == (3, "solved")
+    assert result["outcome"]["reason"].startswith("3 of 3 samples agree")
+    assert len(result["samples"]) == 3
 
 
-async def test_trials_learn_from_each_other_and_from_earlier_runs_by_the_servers_store(client: LangGraphClient) -> None:
-    context: dict[str, Any] = {
-        "model": "offline",
-        "environment": "questions",
-        "mode": "text",
-        "max_trials": 2,
-        "max_actions": 2,
-    }
-    given = asking("What pulls the sea?") | {"task": TASK | {"gold": "nobody can guess this"}}
+async def test_runs_learn_from_earlier_ones_by_the_servers_store(client: LangGraphClient) -> None:
+    context: dict[str, Any] = {"model": "offline", "max_rounds": 2}
+    given = asking("Write about what pulls the sea.")
 
     async def experienced(name: str) -> tuple[Any, list[int]]:
         events, result = [], None
         parts = client.runs.stream(
-            None, "trials", input=given, context=context | {"experience": name}, stream_mode=["custom", "values"]
+            None, "reflection", input=given, context=context | {"experience": name}, stream_mode=["custom", "values"]
         )
         async for part in parts:
             if part.event == "custom":
@@ -153,33 +175,48 @@ async def test_trials_learn_from_each_other_and_from_earlier_runs_by_the_servers
         return result, [event["lessons"] for event in events if event["event"] == "recalled"]
 
     first, recalled_first = await experienced("seas")
-    second, recalled_second = await experienced("seas")
+    _, recalled_second = await experienced("seas")
     _, recalled_elsewhere = await experienced("mountains")
-    assert [len(result["trials"]) for result in (first, second)] == [2, 2]
-    assert first["outcome"]["reason"] == "max_trials=2 reached (trials=2)"
-    assert first["trials"][0]["reflection"].strip()
-    assert [recalled_first, recalled_second, recalled_elsewhere] == [[0], [1], [0]]
+    learned = {draft["critique"] for draft in first["drafts"]}
+    assert [recalled_first, recalled_second, recalled_elsewhere] == [[0], [len(learned)], [0]]
     kept = (await client.store.search_items(("memory", "experience%2Fseas", "text"), limit=10))["items"]
-    lessons = [item["value"]["text"] for item in kept if item["value"]["kind"] == "reflection"]
-    assert [lesson for lesson in lessons if lesson.startswith(first["trials"][0]["reflection"])]
+    lessons = [item["value"]["text"] for item in kept]
+    assert all(any(lesson.startswith(one) for lesson in lessons) for one in learned)
+
+
+async def test_trials_learn_from_each_other(client: LangGraphClient) -> None:
+    context: dict[str, Any] = {
+        "model": "offline",
+        "environment": "questions",
+        "mode": "text",
+        "max_trials": 2,
+        "max_actions": 2,
+    }
+    given: Any = asking("What pulls the sea?") | {"task": TASK | {"gold": "nobody can guess this"}}
+    result: Any = await client.runs.wait(None, "trials", input=given, context=context)
+    assert result["outcome"]["reason"].startswith("max_trials=2 reached (trials=2)")
+    assert [bool(trial["reflection"].strip()) for trial in result["trials"]] == [True, False]
 
 
 IMPOSSIBLE: list[tuple[str, dict[str, Any], list[str]]] = [
-    ("lats", {"n": 0}, ["ValidationError", "\nn\n", "greater than or equal to 1"]),
-    ("reflexion", {"max_rounds": "many"}, ["ValidationError", "\nmax_rounds\n", "valid integer"]),
-    ("reflection", {"critic": "nobody"}, ["ValidationError", "\ncritic\n", "'model', 'human' or 'checks'"]),
+    ("lats", {"n": 0}, ["settings.n", "greater than or equal to 1"]),
+    ("reflexion", {"max_rounds": "many"}, ["settings.max_rounds", "valid integer"]),
+    ("reflection", {"critic": "nobody"}, ["settings.critic", "'model', 'human' or 'checks'"]),
     ("lats", {"model": "nonsense:x"}, ["UnknownModel", "nonsense:x", "offline"]),
-    ("react", {"mode": "both"}, ["ValidationError", "\nmode\n", "'tools' or 'text'"]),
-    ("chain_of_thought", {"samples": 0}, ["ValidationError", "\nsamples\n", "greater than or equal to 1"]),
-    ("trials", {"actor": "lats"}, ["ValidationError", "\nactor\n", "'react' or 'chain_of_thought'"]),
-    ("lats", {"search": "local", "corpus": "no/such/folder"}, ["BadCorpus", "There is no folder no/such/folder"]),
+    ("react", {"mode": "both"}, ["settings.mode", "'tools' or 'text'"]),
+    ("chain_of_thought", {"samples": 0}, ["settings.samples", "greater than or equal to 1"]),
+    ("trials", {"actor": "lats"}, ["settings.actor", "'react' or 'chain_of_thought'"]),
+    ("lats", {"search": "local", "corpus": "no/such/folder"}, ["corpus", "REFLECT_CORPUS"]),
 ]
 
 
 async def test_impossible_settings_are_named(client: LangGraphClient) -> None:
     async def untold(strategy: str, context: dict[str, Any], told: list[str]) -> list[str]:
-        result: Any = await client.runs.wait(None, strategy, input=asking("Why?"), context=context, raise_error=False)
-        text = "{error}: {message}".format(**result["__error__"])
+        try:
+            result: Any = await client.runs.wait(None, strategy, input=asking("?"), context=context, raise_error=False)
+            text = "{error}: {message}".format(**result["__error__"])
+        except httpx.HTTPStatusError as refused:  # at the door, before a run begins
+            text = "\n".join(refused.__notes__)
         return [part for part in told if part not in text]
 
     assert await asyncio.gather(*(untold(*case) for case in IMPOSSIBLE)) == [[]] * len(IMPOSSIBLE)

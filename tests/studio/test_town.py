@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
-pytestmark = [pytest.mark.studio, pytest.mark.xdist_group("studio")]
+from reflective_agents.state.outcome import limited
+
+pytestmark = [pytest.mark.studio, pytest.mark.matrix, pytest.mark.xdist_group("studio")]
 
 
 @pytest.mark.parametrize("embeddings", ["lexical", None])
@@ -15,5 +17,5 @@ async def test_a_morning(client: LangGraphClient, embeddings: str | None) -> Non
     given: dict[str, Any] = {"messages": [{"role": "user", "content": news}]}
     result = await client.runs.wait(None, "town", input=given, context=context)
     assert isinstance(result, dict)
-    assert result["outcome"] == {"status": "limit_reached", "reason": "max_steps=4 reached (steps=4)"}
+    assert result["outcome"] == limited({"name": "max_steps", "most": 4, "spent": 4})
     assert [one["way"] for one in result["spread"]] == [["Anna"], ["Anna", "Ben"], []]

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-import telemetry
+from reflective_agents import telemetry
 
 Line = dict[str, Any]
 Lines = Callable[[], list[Line]]

@@ -17,14 +17,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tenacity import wait_none
 
-import telemetry
-from models.providers import close_models
-from testing.completions import Json
-from testing.faults import STATUS_ERRORS, Fault
-from testing.openai_server import OpenAIServer
-from testing.script import Reply, Request, Script, ToolUse
-from testing.serve import LocalServer
-from testing.tavily_server import TavilyServer
+from reflective_agents import telemetry
+from reflective_agents.models.providers import close_models
+from reflective_agents.testing.completions import Json
+from reflective_agents.testing.faults import STATUS_ERRORS, Fault
+from reflective_agents.testing.openai_server import OpenAIServer
+from reflective_agents.testing.script import Reply, Request, Script, ToolUse
+from reflective_agents.testing.serve import LocalServer
+from reflective_agents.testing.tavily_server import TavilyServer
 from tests.strategies import ASK, Strategy, every_strategy
 from tests.telemetry.conftest import Lines
 
@@ -130,7 +130,7 @@ async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
         monkeypatch.setenv(name, value)
     refusal = ("invalid_request_error", f"Incorrect API key provided: {IN_A_FAULT}")
     monkeypatch.setitem(STATUS_ERRORS, "401", refusal)
-    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
     yield
     await close_models()
 
@@ -171,7 +171,18 @@ def run_command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.Com
     """Run a strategy by the command, offline, with variables of the environment."""
 
     def run(**variables: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "cli", "run", "trials", QUESTION, "--thread", "mine", "--max-trials", "1"]
+        command = [
+            sys.executable,
+            "-m",
+            "reflective_agents.cli",
+            "run",
+            "trials",
+            QUESTION,
+            "--thread",
+            "mine",
+            "--max-trials",
+            "1",
+        ]
         environment = {**os.environ, **KEYS, "MODEL": "offline", "REFLECT_SEARCH": "local", **variables}
         return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
 
@@ -179,6 +190,7 @@ def run_command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.Com
 
 
 @pytest.mark.wire
+@pytest.mark.process
 def test_log_spans_and_runs_are_complete_when_the_command_ends(
     run_command: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
@@ -227,11 +239,13 @@ def check_runs(langsmith: LangSmith, calls: list[Any]) -> None:
     assert b"planted" not in b"".join(langsmith.bodies)
 
 
+@pytest.mark.thorough
+@pytest.mark.process
 def test_without_the_variables_no_exporter_is_loaded_and_nobody_is_called() -> None:
     script = f"""
 import socket, sys, threading
 socket.socket.connect = socket.create_connection = lambda *_: sys.exit("a connection")
-from graphs.trials import graph
+from reflective_agents.graphs.trials import graph
 graph.invoke({{"messages": [("user", "{QUESTION}")]}})
 exporters = ("opentelemetry.exporter", "opentelemetry.sdk.trace.export")
 print([name for name in sys.modules if name.startswith(exporters)])

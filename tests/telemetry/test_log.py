@@ -19,15 +19,15 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 from tenacity import wait_none
 
-import telemetry
-from nodes.step import Step, Update, node
-from state.context import Context
-from state.errors import Misuse
-from state.run import RunState
-from telemetry.log import LOGGERS, Kind
-from telemetry.operations import Operation
-from testing.fake import FakeChatModel
-from testing.script import Request
+from reflective_agents import telemetry
+from reflective_agents.nodes.step import Step, Update, node
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.run import RunState
+from reflective_agents.telemetry.log import LOGGERS, Kind
+from reflective_agents.telemetry.operations import Operation
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Request
 from tests.strategies import ASK, STRATEGIES, Strategy, every_strategy, thread
 from tests.telemetry.conftest import Line, Lines, Spans
 
@@ -69,8 +69,10 @@ async def test_nothing_is_made_while_nobody_asks_for_it(
     strategy: Strategy, records: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Operation, "__init__", lambda *_: pytest.fail("an operation was watched"))
-    monkeypatch.setattr("telemetry.spans.Runs.on_chain_start", lambda *_, **__: pytest.fail("a run was watched"))
-    monkeypatch.setattr("telemetry.operations._event", lambda *_: pytest.fail("an event was made"))
+    monkeypatch.setattr(
+        "reflective_agents.telemetry.spans.Runs.on_chain_start", lambda *_, **__: pytest.fail("a run was watched")
+    )
+    monkeypatch.setattr("reflective_agents.telemetry.operations._event", lambda *_: pytest.fail("an event was made"))
     result = await run(strategy)
     assert result["usage"]["model_calls"] > 0
     assert [name for name in records if name.startswith("reflect")] == []
@@ -163,7 +165,7 @@ def test_a_second_question_on_a_thread_is_a_new_run_and_invoke_is_told_too(lines
 async def test_a_failing_call_is_told_with_its_class_and_without_its_text(
     lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
     model = FakeChatModel(reply=lambda request: ModelRateLimitError("busy: sk-planted"))
     await run(BY_NAME["reflection"], model)
     got = lines()
@@ -173,7 +175,7 @@ async def test_a_failing_call_is_told_with_its_class_and_without_its_text(
 
 async def test_a_call_that_takes_too_long_is_told(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
     strategy = BY_NAME["reflection"]
-    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
     slow = FakeChatModel(reply=strategy.solving, latency=lambda request: 30 if request.attempt == 0 else 0)
     await run(strategy, slow, call_timeout=0.5)
     first, second, *_ = told(lines(), "model")
@@ -316,9 +318,10 @@ def test_what_is_no_longer_asked_for_leaves_nothing(lines: Lines) -> None:
     assert threading.active_count() == threads - 1
 
 
+@pytest.mark.process
 def test_lines_are_complete_when_the_process_ends(tmp_path: Path) -> None:
     script = """
-import telemetry
+from reflective_agents import telemetry
 telemetry.configure()
 for number in range(2000):
     with telemetry.memory_operation("store", number=number): pass

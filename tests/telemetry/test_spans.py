@@ -14,14 +14,14 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from tenacity import wait_none
 
-import telemetry
-from nodes.step import Step, Update, node
-from state.context import Context
-from state.errors import EmptyQuestion
-from state.run import RunState
-from telemetry.spans import RUNS, tracer
-from testing.fake import FakeChatModel
-from testing.script import Request
+from reflective_agents import telemetry
+from reflective_agents.nodes.step import Step, Update, node
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import EmptyQuestion
+from reflective_agents.state.run import RunState
+from reflective_agents.telemetry.spans import RUNS, tracer
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Request
 from tests.strategies import ASK, STRATEGIES, Strategy, every_strategy, thread
 from tests.telemetry.conftest import Spans
 
@@ -140,7 +140,7 @@ def status(spans: list[ReadableSpan], name: str) -> list[tuple[str, str | None]]
 async def test_a_failure_is_marked_with_its_class_and_without_its_text(
     spans: Spans, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.faults.WAIT", wait_none())
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
     model = FakeChatModel(reply=lambda request: ModelRateLimitError("busy: sk-planted"))
     await BY_NAME["reflection"].graph.ainvoke(ASK, context=make(BY_NAME["reflection"], model=model))
     assert status(spans(), "chat FakeChatModel") == [("ERROR", "ModelRateLimitError")] * 3

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from testing.clock import virtually
+from reflective_agents.testing.clock import virtually
 
 
 def test_an_hour_passes_at_once_and_things_happen_in_their_order() -> None:

@@ -16,10 +16,10 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from pydantic import ValidationError
 
-from state.schemas import Critique, Judgement
-from testing.clock import virtually
-from testing.fake import FakeChatModel, FakeChatModelWithoutN
-from testing.script import Reply, Request, ToolUse
+from reflective_agents.state.schemas import Critique, Judgement
+from reflective_agents.testing.clock import virtually
+from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
+from reflective_agents.testing.script import Reply, Request, ToolUse
 
 JUDGEMENT = {"reasoning": "Supported.", "score": 0.5, "solved": False}
 

@@ -21,10 +21,10 @@ from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
 from pydantic import ValidationError
 
-from state.schemas import Judgement
-from testing.faults import Fault
-from testing.openai_server import OpenAIServer
-from testing.script import Reply, Request
+from reflective_agents.state.schemas import Judgement
+from reflective_agents.testing.faults import Fault
+from reflective_agents.testing.openai_server import OpenAIServer
+from reflective_agents.testing.script import Reply, Request
 
 pytestmark = pytest.mark.wire
 

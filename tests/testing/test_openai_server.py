@@ -17,11 +17,11 @@ from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 
-from state.schemas import AnswerQuestion, Judgement, Judgements
-from testing.fake import FakeChatModel
-from testing.openai_server import OpenAIServer
-from testing.responder import respond
-from testing.script import Reply, Request, ToolUse, likely
+from reflective_agents.state.schemas import AnswerQuestion, Judgement, Judgements
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.openai_server import OpenAIServer
+from reflective_agents.testing.responder import respond
+from reflective_agents.testing.script import Reply, Request, ToolUse, likely
 
 pytestmark = pytest.mark.wire
 
@@ -223,8 +223,9 @@ async def test_the_responder_fills_forms_and_answers_plainly() -> None:
         assert message.tool_calls[0]["name"] == "search"
 
 
+@pytest.mark.process
 def test_the_command_prints_where_it_serves() -> None:
-    command = [sys.executable, "-m", "testing.openai_server", "--latency", "0.01"]
+    command = [sys.executable, "-m", "reflective_agents.testing.openai_server", "--latency", "0.01"]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

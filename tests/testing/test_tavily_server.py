@@ -8,7 +8,7 @@ import pytest
 from tavily import AsyncTavilyClient, TavilyClient
 from tavily.errors import ForbiddenError, InvalidAPIKeyError, TimeoutError, UsageLimitExceededError
 
-from testing.tavily_server import DEFAULT_RESULTS, SearchFault, TavilyServer
+from reflective_agents.testing.tavily_server import DEFAULT_RESULTS, SearchFault, TavilyServer
 
 pytestmark = pytest.mark.wire
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
 
-from tools.arithmetic import arithmetic_tools, evaluate, exact, show
+from reflective_agents.tools.arithmetic import arithmetic_tools, evaluate, exact, show
 
 TOOLS = {tool.name: tool for tool in arithmetic_tools()}
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
@@ -17,11 +18,11 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
-from state.errors import SearchFailed
-from state.sources import SearchResult
-from testing.clock import virtually
-from tools.run import run_tool_calls, with_call_ids
-from tools.search import search_tool
+from reflective_agents.state.errors import SearchFailed
+from reflective_agents.state.sources import SearchResult
+from reflective_agents.testing.clock import virtually
+from reflective_agents.tools.run import run_tool_calls, with_call_ids
+from reflective_agents.web_search.engines import search_tool
 
 
 class State(TypedDict):
@@ -59,11 +60,47 @@ async def steer(number: int) -> Command[Any]:
     return Command(goto="elsewhere")
 
 
+ENDS: list[BaseException] = [
+    BaseException("boo"),
+    SystemExit(3),
+    asyncio.CancelledError("mine"),
+    ValueError("x\ud800\0y"),
+]
+
+
+@tool
+def wild(number: int) -> str:
+    """Raise what is no plain error, in a thread."""
+    raise ENDS[number]
+
+
+@tool
+async def cancelling(number: int) -> str:
+    """Cancel itself."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+    return "no"
+
+
+@tool
+async def leaving(number: int) -> str:
+    """End the process, from a coroutine."""
+    sys.exit(number)
+
+
+@tool
+def unfit(number: int) -> str:
+    """Return what can neither be stored nor sent."""
+    return "a\ud800b\0c"
+
+
 async def nothing(query: str) -> list[SearchResult]:
     raise SearchFailed(f"Nothing about {query}.")
 
 
-TOOLS: list[BaseTool] = [double, broken, endless, ask, steer, search_tool(nothing)]
+TOOLS: list[BaseTool] = [double, broken, endless, ask, steer, wild, cancelling, leaving, unfit, search_tool(nothing)]
 
 
 def call(name: str, id: str | None = "1", **args: Any) -> ToolCall:
@@ -71,7 +108,7 @@ def call(name: str, id: str | None = "1", **args: Any) -> ToolCall:
 
 
 def garbled(name: str | None, id: str | None) -> InvalidToolCall:
-    return InvalidToolCall(name=name, args='{"number": ', id=id, error="no JSON", type="invalid_tool_call")
+    return InvalidToolCall(name=name, args='{"number": ', id=id, error="not valid JSON", type="invalid_tool_call")
 
 
 def build(timeout: float | None, sync: Callable[[State], State] | None = None) -> Any:
@@ -116,7 +153,7 @@ async def test_every_call_is_answered_in_order() -> None:
         "number: Field required",
         "^Nothing about zebras.$",
         "The tool steer wanted to steer the graph",
-        "The tool double was not run: its arguments are no valid JSON object",
+        "The tool double was not run: its arguments are not a valid JSON object",
         r"The tool \? was not run",
     ]
     assert [pattern for reply, pattern in zip(replies, said, strict=True) if not re.search(pattern, reply.text)] == []
@@ -223,3 +260,53 @@ def test_synchronous_run_in_a_background_loop(background: asyncio.AbstractEventL
     replies = graph.invoke(Command(resume="yes"), config)["messages"][1:]
     assert [reply.status for reply in replies] == ["success", "error"]
     assert replies[0].content == "The person says yes."
+
+
+async def test_too_many_calls_are_refused_and_a_result_that_is_too_long_is_cut() -> None:
+    @tool
+    def flood(number: int) -> str:
+        """Say too much."""
+        return "x" * 1_000_000
+
+    async def act(state: State) -> State:
+        message = with_call_ids(AIMessage("", tool_calls=[call("flood", str(i), number=i) for i in range(10_000)]))
+        return {"messages": [*await run_tool_calls(message, [flood], timeout=None)]}
+
+    graph = StateGraph(State).add_node("act", act).add_edge(START, "act").compile()
+    answers = (await graph.ainvoke({"messages": []}))["messages"]
+    assert len(answers) == 65
+    assert "at most 64 calls" in answers[-1].text
+    assert all(len(answer.text) < 101_000 for answer in answers)
+    assert "1000000 characters are too many" in answers[0].text
+
+
+@pytest.mark.hostile
+async def test_a_tool_that_ends_the_process_or_its_task_does_not_end_the_run() -> None:
+    wild_calls = [call("wild", str(number), number=number) for number in range(len(ENDS))]
+    more = [call("cancelling", "c", number=1), call("leaving", "l", number=7), call("double", "d", number=4)]
+    replies = await answers(*wild_calls, *more)
+    assert [reply.status for reply in replies] == [*["error"] * 6, "success"]
+    told = ["BaseException: boo", "SystemExit: 3", "was cancelled", "ValueError: x�y", "was cancelled"]
+    told += ["SystemExit: 7", "8"]
+    assert all(text in reply.text for text, reply in zip(told, replies, strict=True))
+
+
+@pytest.mark.hostile
+async def test_a_cancelled_run_ends_although_its_tool_runs() -> None:
+    running = asyncio.create_task(answers(call("endless", number=1)))
+    await asyncio.sleep(0.05)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_arguments_that_a_tool_does_not_take_are_refused() -> None:
+    refused, taken = await answers(call("double", "1", number=4, times=3, by=2), call("double", "2", number=4))
+    assert (refused.status, taken.text) == ("error", "8")
+    assert "was not run: it takes number, not by, times. Call it again with what it takes." in refused.text
+
+
+@pytest.mark.hostile
+async def test_results_are_made_fit_to_be_stored() -> None:
+    (reply,) = await answers(call("unfit", number=1))
+    assert reply.content == "a�bc"

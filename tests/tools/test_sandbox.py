@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from state.errors import SandboxMissing
-from tools.sandbox import MAX_OUTPUT_BYTES, MAX_PROCESSES, NOBODY, run_program, sandbox_available
+from reflective_agents.state.errors import SandboxMissing
+from reflective_agents.tools.sandbox import MAX_OUTPUT_BYTES, MAX_PROCESSES, NOBODY, run_program, sandbox_available
 
 pytestmark = pytest.mark.sandbox
 
@@ -79,6 +79,7 @@ ENDLESS = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("code", ENDLESS.values(), ids=list(ENDLESS))
 async def test_a_program_that_never_ends_is_killed(code: str) -> None:
     result = await run_program(f"print('begun', flush=True)\n{code}", timeout=3, memory_mb=211)
@@ -116,15 +117,15 @@ for path in glob.glob("/proc/*/environ"):
         seen += open(path).read()
     except OSError:
         pass
-print("sk-not" in seen, "OPENAI" in seen, sorted(os.environ))
+print("sk-not" in seen, "OPENAI" in seen, sorted(os.environ.keys() - {"LC_CTYPE"}))  # which Python may set itself
 """
-    assert await output(code) == "False False ['LC_CTYPE', 'PWD']"
+    assert await output(code) == "False False ['PWD']"
 
 
 async def test_there_is_no_network() -> None:
     code = """
 import socket
-print([name for _, name in socket.if_nameindex()])
+print([line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line])
 for address in ("127.0.0.1", 9), ("192.0.2.1", 80):
     try:
         socket.create_connection(address, timeout=5)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tools.verdict import Case, run_tests
+from reflective_agents.tools.verdict import Case, run_tests
 
 pytestmark = pytest.mark.sandbox
 
@@ -70,6 +70,7 @@ def f(x):
 }
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("program", FORGERIES.values(), ids=list(FORGERIES))
 async def test_no_program_forges_a_verdict(program: str) -> None:
     report = await run_tests(program, [WRONG], "f", timeout=2, memory_mb=256)
@@ -210,6 +211,7 @@ BREAKING = [
 ]
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("test", BREAKING)
 async def test_a_test_that_breaks_fails_alone(test: str) -> None:
     report = await run_tests("def f(): return 1", [test, "assert f() == 1"], "f", timeout=3)
@@ -220,6 +222,7 @@ async def test_no_test_is_no_success() -> None:
     assert (await run_tests("def f(): return 1", [], "f")).fraction == 0
 
 
+@pytest.mark.thorough
 async def test_many_run_at_once() -> None:
     program = "def f(x): return x"
     reports = await asyncio.gather(

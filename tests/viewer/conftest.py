@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
-from viewer.page import page as html_of
-from viewer.picture import Picture
+from reflective_agents.viewer.page import page as html_of
+from reflective_agents.viewer.picture import Picture
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 NAMES = ("chromium", "chromium-browser", "google-chrome")

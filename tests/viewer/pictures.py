@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from viewer.picture import Picture, complete
+from reflective_agents.viewer.picture import Picture, complete
 
 THOUGHTS = [
     "Two of the claims need a source: look for the date of the first tide tables.",

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from reflective_agents.viewer.page import page
+from reflective_agents.viewer.town import town_page
+from tests.evals.test_report import made
 from tests.viewer.pictures import said
 from tests.viewer.town_days import day
-from viewer.page import page
-from viewer.town import town_page
 
-VIEWER = Path(__file__).parents[2] / "viewer"
+VIEWER = Path(__file__).parents[2] / "reflective_agents" / "viewer"
 OWN = sorted((VIEWER / "assets").iterdir())
 # d3-hierarchy 3.1.3, dist/d3-hierarchy.min.js and LICENSE of the package with the integrity
 # sha512-GRajN5ZcnEwYFWqqdzhG1qJ3+fDg6WWzk47TJg7ePY7yvYAgRfD2r1mUx+wviBOWuCwamCUzjwMSdato43jbGA==
@@ -41,7 +42,7 @@ def test_scripts_never_parse_markup() -> None:
 
 
 def test_every_own_file_is_in_the_page() -> None:
-    html = page(said("x")) + town_page(day())
+    html = page(said("x")) + town_page(day()) + made()
     assert [file.name for file in OWN if file.read_text().strip() not in html] == []
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from reflective_agents.viewer.mermaid import escaped, mermaid, short
 from tests.viewer.pictures import said, small
-from viewer.mermaid import escaped, mermaid, short
 
 
 def test_tree_as_a_flowchart() -> None:

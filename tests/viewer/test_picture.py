@@ -6,22 +6,23 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from graphs import rap
-from graphs.lats import graph
-from state.searching import LatsContext, RapContext
-from testing.fake import FakeChatModel
-from testing.script import Reply, Request, ToolUse
+from reflective_agents.graphs import rap
+from reflective_agents.graphs.lats import graph
+from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.state.settings.rap import RapContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request, ToolUse
+from reflective_agents.viewer.figures import figures as known
+from reflective_agents.viewer.figures import marks, pruned, says, uct, value
+from reflective_agents.viewer.frames import Figures
+from reflective_agents.viewer.picture import complete, picture
 from tests.viewer.pictures import figures, grown, node, small
-from viewer.figures import figures as known
-from viewer.figures import marks, pruned, says, uct, value
-from viewer.frames import Figures
-from viewer.picture import complete, picture
 
 
 def kept(out: dict[str, Any]) -> dict[str, Any]:
     """What a search itself has kept, of the figures that a picture tells."""
-    names = Figures.__annotations__
-    return {key: {name: own[name] for name in names if name in own} for key, own in out["stats"].items()}
+    figures = {key: {**stat, **stat.get("own", {})} for key, stat in out["stats"].items()}
+    return {key: {name: own[name] for name in Figures.__annotations__ if name in own} for key, own in figures.items()}
 
 
 def mixed(request: Request) -> Reply:
@@ -35,7 +36,7 @@ def mixed(request: Request) -> Reply:
 
 
 async def test_figures_retold_are_those_of_the_search() -> None:
-    context = LatsContext(model=FakeChatModel(reply=mixed), n=4, max_expansions=8)
+    context = LatsContext(model=FakeChatModel(reply=mixed), n=4, grading="each", max_expansions=8)
     out = await graph.ainvoke({"messages": [("user", "What do tides do?")]}, context=context)
     drawn = picture(out, "lats", context.exploration_weight)
     assert known(drawn) == kept(out)
@@ -58,7 +59,7 @@ async def test_planned_steps_are_worth_what_the_search_goes_by(aggregate: Any) -
     assert known(picture({**out, "log": []}, "rap")) == told
     search = rap.algorithm(context)
     assert {key: value(own, aggregate) for key, own in told.items()} == {
-        key: search.worth(own) for key, own in out["stats"].items()
+        key: search.q_value(own) for key, own in out["stats"].items()
     }
     for key, above in ((key, drawn["nodes"][key]["parent_id"]) for key in told):
         if above:
@@ -132,12 +133,12 @@ def test_what_is_missing_is_filled_in() -> None:
 
 @pytest.mark.parametrize("ids", [["0", "1"], ["0", "0.1.2"], []], ids=["two roots", "no parent", "empty"])
 def test_what_is_no_tree_is_refused(ids: list[str]) -> None:
-    with pytest.raises(ValueError, match="no tree"):
+    with pytest.raises(ValueError, match="do not form a tree"):
         complete({"nodes": {key: node(key) for key in ids}})
 
 
 def test_uct_is_that_of_the_search() -> None:
-    search: Any = importlib.import_module("search.mcts")
+    search: Any = importlib.import_module("reflective_agents.tree_search.algorithms.mcts")
     drawn = grown(40)
     for key, told in drawn["nodes"].items():
         if told["parent_id"]:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from playwright.async_api import Page
 
+from reflective_agents.viewer.town import TownPicture, town_page
 from tests.viewer.conftest import Shown
 from tests.viewer.test_page import MARKUP, UNSEEN
 from tests.viewer.town_days import day
-from viewer.town import TownPicture, town_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 ShowDay = Callable[..., Awaitable[Shown]]
@@ -43,7 +43,7 @@ async def texts(shown: Shown, selector: str) -> list[str]:
 
 async def test_the_day_stands_in_rows_with_words_for_every_colour(show_day: ShowDay) -> None:
     shown = await show_day(day())
-    assert await texts(shown, ".day thead th") == ["agent", "07:00", "07:30", "08:00"]
+    assert await texts(shown, ".day thead th") == ["agent", "07:00", "08:00"]
     assert await texts(shown, ".day tbody tr:nth-child(1) td") == ["Café drinks coffee talk 1 ◆ knows"]
     assert await texts(shown, ".day tbody tr:nth-child(2) td") == [
         "House drinks coffee",

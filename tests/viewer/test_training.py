@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from reflective_agents.viewer.picture import Picture, complete
+from reflective_agents.viewer.training import examples, preferences
 from tests.viewer.pictures import node, small
-from viewer.picture import Picture, complete
-from viewer.training import examples, preferences
 
 QUESTION = {"role": "user", "content": "Why?"}
 

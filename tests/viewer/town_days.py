@@ -2,8 +2,8 @@
 
 from typing import Any, cast
 
-from state.town import Portrait
-from viewer.town import TownPicture
+from reflective_agents.state.town import Portrait
+from reflective_agents.viewer.town import TownPicture
 
 USAGE: dict[str, Any] = {"model_calls": 12, "total_tokens": 3400, "seconds": 1.5}
 
@@ -74,6 +74,6 @@ def day(said: str = "There is a party.") -> TownPicture:
                 {"agent": "Ben", "knows": True, "memory": "m3", "text": told, "time": "07:30", "way": ["Anna", "Ben"]},
             ],
         ),
-        outcome={"status": "solved", "reason": "the day is over (steps=3)"},
+        outcome={"status": "answered", "reason": "the day is over (steps=3)"},
         usage=cast(Any, USAGE),
     )

@@ -25,5 +25,5 @@ class Search:
         self._user.initiate_chat(self._agent, message=question, max_turns=1, silent=True)
 
     def root(self) -> Any:
-        """The question."""
+        """Return the root: the question."""
         return self._agent._root

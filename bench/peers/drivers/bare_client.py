@@ -17,7 +17,7 @@ class Search:
         self._runner.run(self._send(question))
 
     def root(self) -> None:
-        """There is no tree."""
+        """Return None: there is no tree."""
 
     async def _send(self, question: str) -> None:
         for step in range(10):

@@ -31,7 +31,7 @@ def report(search: Any, question: str, out: TextIO) -> None:
 
 
 def size(root: Any) -> tuple[int, int]:
-    """How many nodes lie below the root, and how many nodes, with the root, have children."""
+    """Count the nodes below the root, and the nodes, including the root, that have children."""
     if root is None or not root.children:
         return 0, 0
     below = [size(child) for child in root.children]

@@ -22,7 +22,7 @@ class Search:
         self._runner.run(self._search(question))
 
     def root(self) -> Any:
-        """The question."""
+        """Return the root: the question."""
         tasks = self._agent.list_tasks()
         return tasks[0].extra_state.get("root_node") if tasks else None
 

@@ -19,7 +19,7 @@ class World:
         self._question = example
 
     def init_state(self) -> Thoughts:
-        """No thought yet."""
+        """Start without a thought."""
         return [self._question]
 
     def step(self, state: Thoughts, action: str) -> tuple[Thoughts, dict[str, Any]]:
@@ -27,7 +27,7 @@ class World:
         return [*state, action], {}
 
     def is_terminal(self, state: Thoughts) -> bool:
-        """Whether the depth is reached."""
+        """Tell whether the depth is reached."""
         return len(state) > DEPTH
 
 
@@ -55,7 +55,7 @@ class Policy:
         return score, {"score": score}
 
     def reward(self, state: Thoughts, action: str, score: float) -> tuple[float, dict[str, Any]]:
-        """The same score again."""
+        """Return the same score again."""
         return score, {}
 
     def _ask(self, lines: list[str], n: int) -> list[str]:
@@ -90,7 +90,7 @@ class Search:
         self._result = self._reasoner(question)
 
     def root(self) -> Any:
-        """The question. MCTS holds its tree while it searches; beam search only hands it over at the end."""
+        """Return the root: the question. MCTS holds its tree while it runs, beam search returns it at the end."""
         return getattr(self._algorithm, "root", None) or getattr(self._result, "tree", None)
 
 

@@ -20,7 +20,7 @@ class Search:
         self._search(question)
 
     def root(self) -> Any:
-        """The question; best of n has no tree."""
+        """Return the root: the question; best of n has no tree."""
         return self._mcts_of_run and self._mcts_of_run.root
 
     def _mcts(self, question: str) -> None:

@@ -5,7 +5,7 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-from graphs.lats import graph
+from reflective_agents.graphs.lats import graph
 
 LATS: dict[str, Any] = {"model": "openai:bench", "search": "none", "n": 5, "max_expansions": 10}
 
@@ -23,7 +23,7 @@ class Search:
         self.calls = self._state["usage"]["model_calls"]
 
     def root(self) -> SimpleNamespace | None:
-        """The first answer, below which all others lie."""
+        """Return the root: the first answer, below which all others lie."""
         roots = self._below(None)
         return roots[0] if roots else None
 

@@ -28,7 +28,7 @@ class Search:
                 self._grow(pool)
 
     def root(self) -> Any:
-        """The root, which is empty."""
+        """Return the root, which is empty."""
         return self._state.tree.root
 
     def _grow(self, pool: ThreadPoolExecutor) -> None:

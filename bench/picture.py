@@ -1,0 +1,53 @@
+"""Draws docs/run.svg, what `make run` looks like in a terminal: `python -m bench.picture`."""
+
+import asyncio
+import re
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from reflective_agents.cli.progress import Progress
+from reflective_agents.cli.report import cost_line
+from reflective_agents.graphs.lats import graph
+from reflective_agents.state.settings.lats import LatsContext
+
+ROOT = Path(__file__).parent.parent
+PICTURE = ROOT / "docs" / "run.svg"
+SETTINGS = {"model": "offline", "search": "local", "n": 3, "min_score": 0.95}
+
+
+def question() -> str:
+    """Return the question of `make run`."""
+    found = re.search(r"^QUESTION := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+async def draw() -> None:
+    """Run LATS offline, and write what the terminal shows in the end."""
+    progress = Progress(LatsContext.model_validate(SETTINGS))
+    asked = {"messages": [("user", question())]}
+    result: dict[str, Any] = {}
+    told: Any
+    async for mode, told in graph.astream(asked, context=SETTINGS, stream_mode=["custom", "values"]):
+        if mode == "custom":
+            progress.add(told)
+        else:
+            result = told
+    console = Console(record=True, width=110, height=40, highlight=False, force_terminal=True, file=StringIO())
+    console.print(Text("$ make run", style="bold"))
+    console.print(progress)
+    console.print(Text(f"\n{result['answer']}\n"))
+    console.print(Text(f"{result['outcome']['status']}: {result['outcome']['reason']}", style="green"))
+    console.print(Text(f"cost: {cost_line(result['usage'])}", style="dim"))
+    drawn = re.sub(
+        r"@font-face \{.*?\}", "", console.export_svg(title="reflect"), flags=re.DOTALL
+    )  # nothing is fetched
+    PICTURE.write_text(drawn, "utf-8")
+
+
+if __name__ == "__main__":
+    asyncio.run(draw())

@@ -1,0 +1,1 @@
+"""Recorded runs through the graphs of this project: `python -m bench.replays` writes docs/replays.md."""

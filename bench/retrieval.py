@@ -1,0 +1,255 @@
+"""How much of what was said is found again: the memory on LoCoMo, local search in several languages.
+
+    python -m bench.retrieval [FOLDER] [--cache FOLDER] [--only locomo,search] [--longmemeval FILE]
+
+No language model is asked, nothing is fetched. The folder holds `locomo*.jsonl.gz`, `locomo_corrections*.jsonl.gz` and
+`{xquad_en,xquad_de,xquad_zh,xquad_th,cmrc2018,drcd}*.jsonl.gz`; what is missing is left out. Recall is the share of the
+turns with a question's evidence that are among the first k retrieved; intervals are 95 %, by drawing conversations, and
+questions within them, with replacement.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from langgraph.store.memory import InMemoryStore
+from numpy.typing import NDArray
+
+from bench.locomo import Conversation, read_locomo, read_longmemeval
+from bench.searching import measure_search
+from reflective_agents.memory.scoring import HYBRID, PUBLISHED, Ranking, normalise
+from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.models.embeddings import get_embeddings
+from reflective_agents.models.lexical import LexicalEmbeddings
+from reflective_agents.models.minilm import is_installed
+from reflective_agents.text.stems import TOKENIZER
+from reflective_agents.text.words import content_words, count_words
+
+KS = (5, 10, 20)
+DRAWS = 2000
+RECORDED = Path(__file__).parents[2] / "shared" / "recorded"
+Ranked = list[list[str]]
+"""For each question of a conversation the ids found, the best first."""
+
+
+class Cached(Embeddings):
+    """Embeddings whose vectors are kept in a folder from one run to the next."""
+
+    def __init__(self, inner: Embeddings, folder: Path | None) -> None:
+        self.model = inner.model  # type: ignore[attr-defined]  # both of those measured have one
+        self._inner, self._folder = inner, folder
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of texts."""
+        if self._folder is None:
+            return self._inner.embed_documents(texts)
+        file = self._folder / f"{hashlib.sha256(repr((self.model, texts)).encode()).hexdigest()[:24]}.npy"
+        if not file.exists():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            np.save(file, np.array(self._inner.embed_documents(texts), np.float32))
+        vectors: list[list[float]] = np.load(file).tolist()
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a query."""
+        return self.embed_documents([text])[0]
+
+
+# What is compared
+
+
+async def remembered(conversation: Conversation, embeddings: Embeddings, ranking: Ranking) -> Ranked:
+    """Retrieve as the strategy does: one question a minute, renewing the memories that are found."""
+    stream = await MemoryStream.open(InMemoryStore(), conversation.id, embeddings)
+    await stream.add(conversation.turns)
+    found = []
+    for place, question in enumerate(conversation.questions):
+        now = (question.asked or conversation.now) + 60.0 * place
+        scored = await stream.retrieve(question.text, k=max(KS), now=now, ranking=ranking, renew=False)
+        await stream.renew({one.memory["id"]: now for one in scored[:10]})
+        found.append([one.memory["id"] for one in scored])
+    return found
+
+
+def ranked(conversation: Conversation, scores: Iterable[NDArray[np.float64]]) -> Ranked:
+    """Rank the turns by their scores; among equals the later one comes first."""
+    ids, times = [one["id"] for one in conversation.turns], np.array([one["created"] for one in conversation.turns])
+    return [[ids[place] for place in np.lexsort((-times, -one))[: max(KS)]] for one in scores]
+
+
+def said(conversation: Conversation) -> list[str]:
+    """Return the turns with their speakers, as a plain text search has them."""
+    return [f"{one.get('speaker')}: {one['text']}" for one in conversation.turns]
+
+
+def bm25(conversation: Conversation) -> list[NDArray[np.float64]]:
+    """Calculate SQLite's BM25 for each question."""
+    table = sqlite3.connect(":memory:")
+    table.execute(f'CREATE VIRTUAL TABLE turns USING fts5(text, tokenize = "{TOKENIZER}")')
+    table.executemany("INSERT INTO turns (rowid, text) VALUES (?, ?)", enumerate(said(conversation)))
+    made = []
+    for question in conversation.questions:
+        scores = np.zeros(len(conversation.turns))
+        match = " OR ".join(f'"{word}"' for word in dict.fromkeys(content_words(question.text)))
+        for place, score in table.execute("SELECT rowid, -bm25(turns) FROM turns WHERE turns MATCH ?", (match,)):
+            scores[place] = score
+        made.append(scores)
+    return made
+
+
+def cosines(conversation: Conversation, embeddings: Embeddings) -> list[NDArray[np.float64]]:
+    """Calculate the cosine of each turn for each question."""
+    turns = np.array(embeddings.embed_documents(said(conversation)))
+    asked = np.array(embeddings.embed_documents([question.text for question in conversation.questions]))
+    return [turns @ one for one in asked]
+
+
+def hybrid(conversation: Conversation, embeddings: Embeddings) -> list[NDArray[np.float64]]:
+    """Calculate the plain hybrid: the sum of both scores, each scaled to 0..1."""
+    both = zip(bm25(conversation), cosines(conversation, embeddings), strict=True)
+    return [np.asarray(normalise(words) + normalise(meaning)) for words, meaning in both]
+
+
+# Figures
+
+
+class Hit(NamedTuple):
+    """What a system found for one question: its conversation and category, and for each k the share of the evidence."""
+
+    conversation: str
+    category: str
+    recall: tuple[float, ...]
+
+
+def hits(conversations: Sequence[Conversation], found: Sequence[Ranked], audited: bool) -> list[Hit]:
+    """Calculate the recall of every question."""
+    made = []
+    for conversation, ranks in zip(conversations, found, strict=True):
+        for question, ids in zip(conversation.questions, ranks, strict=True):
+            wanted = question.audited if audited else question.evidence
+            recall = tuple(len(wanted & set(ids[:k])) / len(wanted) for k in KS)
+            made.append(Hit(conversation.id, question.category, recall))
+    return made
+
+
+def interval(groups: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+    """Estimate a 95 % interval of the mean by resampling conversations, and within each its questions."""
+    chance, means = np.random.default_rng(1), []
+    for _ in range(DRAWS):
+        drawn = [groups[place] for place in chance.integers(len(groups), size=len(groups))]
+        means.append(np.concatenate([chance.choice(one, len(one)) for one in drawn]).mean())
+    low, high = np.percentile(means, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def line(name: str, made: Sequence[Hit]) -> str:
+    """Format a row of a table: mean recall at each k, the interval at 10, any and all of the evidence at 10."""
+    counted = [one for one in made if one.category != "adversarial"] or list(made)
+    at = np.array([one.recall for one in counted])
+    groups: dict[str, list[float]] = {}
+    for one in counted:
+        groups.setdefault(one.conversation, []).append(one.recall[1])
+    low, high = interval([np.array(values) for values in groups.values()])
+    ten = at[:, 1]
+    means = " | ".join(f"{100 * value:.1f}" for value in at.mean(axis=0))
+    spread = f"{100 * low:.1f} to {100 * high:.1f}"
+    return f"| {name} | {means} | {spread} | {100 * (ten > 0).mean():.1f} | {100 * (ten == 1).mean():.1f} | {len(at)} |"
+
+
+HEAD = "| | @5 | @10 | @20 | 95 % of @10 | any @10 | all @10 | questions |\n|---|---:|---:|---:|---:|---:|---:|---:|"
+
+
+def by_category(systems: dict[str, list[Hit]]) -> list[str]:
+    """Format a table of recall@10 by category, one system per row."""
+    names = list(dict.fromkeys(one.category for one in next(iter(systems.values()))))
+    count = {name: sum(one.category == name for one in next(iter(systems.values()))) for name in names}
+    table = ["| recall@10 | " + " | ".join(f"{name} ({count[name]})" for name in names) + " |"]
+    table.append("|---|" + "---:|" * len(names))
+    for system, made in systems.items():
+        cells = []
+        for name in names:
+            values = np.array([one.recall[1] for one in made if one.category == name])
+            low, high = interval([values])
+            cells.append(f"{100 * values.mean():.1f} ({100 * low:.0f} to {100 * high:.0f})")
+        table.append(f"| {system} | {' | '.join(cells)} |")
+    return table
+
+
+def least_gain(ours: Sequence[Hit], theirs: Sequence[Hit]) -> tuple[float, str]:
+    """Return our least gain in recall@10 over all but one conversation, and which one was left out."""
+    gains = {}
+    for left_out in dict.fromkeys(one.conversation for one in ours):
+        kept = [one.conversation != left_out and one.category != "adversarial" for one in ours]
+        both = [[one.recall[1] for one, keep in zip(made, kept, strict=True) if keep] for made in (ours, theirs)]
+        gains[left_out] = float(np.mean(both[0]) - np.mean(both[1])) if both[0] else 0.0
+    worst = min(gains, key=gains.__getitem__)
+    return 100 * gains[worst], worst
+
+
+async def measure(conversations: Sequence[Conversation], cache: Path | None) -> dict[str, list[Ranked]]:
+    """Collect what every system finds, conversation by conversation."""
+    lexical = LexicalEmbeddings()
+    plain: dict[str, Callable[[Conversation], Ranked]] = {"BM25 (FTS5, Porter)": lambda one: ranked(one, bm25(one))}
+    ours: dict[str, tuple[Embeddings, Ranking]] = {
+        "memory, lexical": (lexical, HYBRID),
+        "memory as in the paper's code, lexical": (lexical, PUBLISHED),
+    }
+    if is_installed():
+        minilm = Cached(get_embeddings("minilm"), cache)
+        plain["all-MiniLM"] = lambda one: ranked(one, cosines(one, minilm))
+        plain["plain hybrid: BM25 + all-MiniLM"] = lambda one: ranked(one, hybrid(one, minilm))
+        ours["memory, all-MiniLM"] = (minilm, HYBRID)
+        ours["memory as in the paper's code, all-MiniLM"] = (minilm, PUBLISHED)
+    found = {name: [search(one) for one in conversations] for name, search in plain.items()}
+    for name, (embeddings, ranking) in ours.items():
+        found[name] = [await remembered(one, embeddings, ranking) for one in conversations]
+    return found
+
+
+def report(title: str, conversations: Sequence[Conversation], cache: Path | None) -> None:
+    """Print the tables of one set of conversations."""
+    found = asyncio.run(measure(conversations, cache))
+    audits = {"published": False, "audited": True}
+    if all(one.evidence == one.audited for conversation in conversations for one in conversation.questions):
+        del audits["audited"]
+    for name, audited in audits.items():
+        systems = {system: hits(conversations, ranks, audited) for system, ranks in found.items()}
+        print(f"\n### {title}, {name} evidence\n\n{HEAD}")
+        for system, made in systems.items():
+            print(line(system, made))
+        words = [sum(count_words(one) for one in said(each)) for each in conversations]
+        print(f"| the whole conversation: {np.mean(words):,.0f} words | 100 | 100 | 100 | | 100 | 100 | |")
+        print("\n" + "\n".join(by_category(systems)))
+        for system, made in systems.items():
+            if system.startswith("memory, ") and len(conversations) > 1:
+                gain, left_out = least_gain(made, systems["BM25 (FTS5, Porter)"])
+                print(f"\n{system}: at least {gain:.1f} points above BM25, leaving out one conversation ({left_out})")
+
+
+def main() -> None:
+    """Measure what the folder holds."""
+    ask = argparse.ArgumentParser(prog="bench.retrieval", description="How much of what was said is found again.")
+    ask.add_argument("folder", type=Path, nargs="?", default=RECORDED)
+    ask.add_argument("--cache", type=Path, help="a folder that keeps the vectors from one run to the next")
+    ask.add_argument("--only", default="locomo,search", help="locomo, search, or both")
+    ask.add_argument("--longmemeval", type=Path, help="a file of LongMemEval, such as longmemeval_s.json")
+    given = ask.parse_args()
+    corrections = sorted(given.folder.glob("locomo_corrections*.jsonl.gz"))
+    locomo = [path for path in sorted(given.folder.glob("locomo*.jsonl.gz")) if path not in corrections]
+    if "locomo" in given.only:
+        for path in locomo:
+            report(f"LoCoMo ({path.name})", read_locomo(path, corrections), given.cache)
+    if given.longmemeval:
+        report(f"LongMemEval ({given.longmemeval.name})", read_longmemeval(given.longmemeval), given.cache)
+    if "search" in given.only:
+        measure_search(given.folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,0 @@
-"""Makes `python -m cli` the same as `reflect`."""
-
-import sys
-
-from cli.main import main
-
-sys.exit(main())

@@ -1,0 +1,1 @@
+"""Auto: what serves this strategy alone."""

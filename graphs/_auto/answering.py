@@ -1,0 +1,105 @@
+"""Whole answers in `graphs.auto`: drawing them, checking them, electing one, and learning from a failure."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from reflective_agents.environments.plain import PLAIN
+from reflective_agents.graphs._auto.state import Attempt, AutoState
+from reflective_agents.graphs.chain_of_thought import read, voting
+from reflective_agents.nodes import sampling
+from reflective_agents.nodes.agent import answered, environment_of
+from reflective_agents.nodes.answers import material
+from reflective_agents.nodes.briefing import briefing, short_briefing
+from reflective_agents.nodes.chat import complete, model_of
+from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.transcript import around, quoted
+from reflective_agents.prompts import chain_of_thought as prompts
+from reflective_agents.prompts import lats as reflecting
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.settings.auto import AutoContext
+from reflective_agents.state.tree import Lesson
+from reflective_agents.tree_search.candidates import trajectory_text
+from reflective_agents.tree_search.places import best_step, path
+
+
+async def draw(
+    state: AutoState, step: Step[AutoContext], count: int, lessons: Sequence[Lesson]
+) -> tuple[list[Attempt], LimitReached | ModelFailed | None]:
+    """Sample whole answers at once, and have the environment check them.
+
+    Args:
+        state: The state of the run.
+        step: The node that samples.
+        count: How many at most; none beyond a safe vote.
+        lessons: What was learned so far.
+
+    Returns:
+        The samples, and what has stopped some of them.
+
+    Raises:
+        LimitReached, ModelFailed: if there is none.
+    """
+    environment = await environment_of(step.context)
+    world = environment or PLAIN
+    learned = "\n".join(quoted("lesson", lesson["text"]) for lesson in lessons)
+    prompt = prompts.SOLVE.format_messages(
+        task=short_briefing(world, examples=step.context.few_shot),
+        form=world.answer_form,
+        lessons=reflecting.LESSONS.format(lessons=learned) if learned else "",
+        conversation=state["messages"][:-1],
+        material=material(state["world"]),
+        request=environment.public(state["world"]) if environment else f"Question: {state['messages'][-1].text}",
+    )
+    options: dict[str, Any] = {"first": len(state["samples"])}
+    model = model_of(step, step.context.model)
+    replies, stopped = await sampling.sample_texts(step, model, prompt, count, **options)
+    attempts: list[Attempt] = []
+    for drawn in (read(reply, world, state["messages"][-1].text) for reply in replies):
+        said = await answered(environment, state["world"], drawn["answer"]) if drawn["answer"] else None
+        reward, observation = (said.reward, said.observation) if said else (None, "")
+        attempts.append(Attempt(**drawn, reward=reward, observation=observation))
+        step.emit("sample", answer=drawn["answer"], reward=reward)
+    return attempts, stopped
+
+
+def elected(samples: Sequence[Attempt]) -> Attempt | None:
+    """Return the sample whose answer counts: that of the highest reward, of equals the most frequent, the first."""
+    votes = Counter(drawn["normal"] for drawn in voting(samples))
+    able = [drawn for drawn in samples if drawn["answer"] and (drawn["reward"] is not None or votes[drawn["normal"]])]
+    return max(
+        able, key=lambda one: (-1.0 if one["reward"] is None else one["reward"], votes[one["normal"]]), default=None
+    )
+
+
+def distinct(samples: Sequence[Attempt]) -> list[str]:
+    """Return the answers of samples, each once; those that ask for no more than an answer in a text, as that text."""
+    return [*{one["normal"] or one["answer"]: one["answer"] for one in reversed(samples) if one["answer"]}.values()][
+        ::-1
+    ]
+
+
+async def reflect(state: AutoState, step: Step[AutoContext]) -> Lesson:
+    """Draw a lesson from the best that has failed: the best trajectory of the tree, else the best sample.
+
+    Raises:
+        LimitReached, ModelFailed: if it is not to be had.
+    """
+    environment = await environment_of(step.context)
+    best, sample = best_step(state["tree"]), elected(state["samples"])
+    if best is not None and best["depth"]:
+        answer, trajectory = best["id"], trajectory_text(path(state["tree"], best["id"]))
+        verdict = f"It has a score of {best['score'] or 0:.2f}, where 1 is the best.\n{best['critique']}".strip()
+    else:
+        shown = sample or Attempt(text="(none)", answer="", normal="", reward=None, observation="")
+        answer, trajectory = shown["answer"], quoted("thought", shown["text"])
+        verdict = shown["observation"] or "This answer was not accepted."
+    prompt = reflecting.REFLECT.format_messages(
+        task=briefing(environment, examples=step.context.few_shot) if environment else "",
+        request=state["request"],
+        trajectory=around("trajectory", trajectory),
+        verdict=quoted("verdict", verdict),
+    )
+    text = (await complete(step, step.context.model, prompt)).strip()
+    step.emit("reflection", trial=state["trials"] + 1, reflection=text)
+    return Lesson(node="", answer=answer, text=text)

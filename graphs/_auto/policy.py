@@ -1,0 +1,117 @@
+"""Which stage of `graphs.auto` comes next: the cheapest that may still pay, or none."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from reflective_agents.graphs._auto.state import Stage
+from reflective_agents.state.settings.auto import AutoContext
+
+
+class Standing(NamedTuple):
+    """What a run has found and what it may still spend; all that a decision rests on.
+
+    Attributes:
+        calls: Calls that may still be sent.
+        search_calls: The same for calls of the tree search, whose prompts are longer.
+        rollout: Calls that one rollout of the tree search takes.
+        samples: Whole answers that were sampled.
+        certainty: How safe their vote is, 0..1.
+        checked: Whether something other than a model says what an answer is worth.
+        may_look_up: Whether there is something to look things up with that was not used yet.
+        searched: Whether the tree search has begun: its judge then decides, and no vote.
+        search_over: Whether nothing is left to search for, or the search has begun and the calls do not suffice.
+        fruitless: Rollouts since the last that has found a better answer.
+        promise: The score of the best trajectory of a search that is over without an answer; 0 where there is none.
+        trials: Reflections so far.
+        may_try: Whether another trial is allowed, and something has failed to reflect on.
+    """
+
+    calls: int
+    search_calls: int
+    rollout: int
+    samples: int = 0
+    certainty: float = 0.0
+    checked: bool = False
+    may_look_up: bool = False
+    searched: bool = False
+    search_over: bool = False
+    fruitless: int = 0
+    promise: float = 0.0
+    trials: int = 0
+    may_try: bool = False
+
+
+class Option(NamedTuple):
+    """A stage that could come next: what it takes, and the chance that it finds a better answer."""
+
+    stage: Stage
+    calls: int
+    chance: float
+
+    @property
+    def gain(self) -> float:
+        """What each of its calls is expected to gain."""
+        return self.chance / self.calls
+
+
+class Choice(NamedTuple):
+    """What comes next, and why; no stage if the run is over."""
+
+    stage: Stage | None
+    why: str
+
+
+LOOKING_UP = 3
+"""Calls of a draft, a revision, and one to spare."""
+
+
+def options(at: Standing) -> list[Option]:
+    """List the stages that are possible, each with its cost and its chance.
+
+    The chance is Laplace's rule of succession, 1 / (failures + 2): where a stage has failed k times in this run, it
+    succeeds next time with that chance. Where only votes tell what is right, another sample changes the answer with
+    the chance that the vote is not safe, and the more seldom, the more samples there are.
+    """
+    again = 1 / (at.samples + 2) if at.checked or not at.samples else (1 - at.certainty) * 2 / (at.samples + 2)
+    found = [Option("sample", 1, again)] if at.checked or not at.searched else []
+    found += [Option("look_up", LOOKING_UP, 1 / 2)] if at.may_look_up else []
+    found += [] if at.search_over else [Option("search", at.rollout, 1 / (at.fruitless + 2))]
+    found += [Option("conclude", 1, at.promise)] if at.promise else []
+    return found + ([Option("trial", 2, 1 / (at.trials + 2))] if at.may_try else [])
+
+
+def choose(at: Standing, context: AutoContext) -> Choice:
+    """Choose the next stage: the cheapest that has not had its turn, if its calls are worth their price.
+
+    Args:
+        at: Where the run stands.
+        context: The settings: how many samples come first, and what a call costs.
+    """
+    if at.calls < 1:
+        return Choice(None, "no call is left")
+    if at.samples and not at.checked and at.certainty >= context.confidence:
+        return Choice(None, f"the vote is safe: {at.certainty:.2f} after {at.samples} samples")
+    room = {"sample": at.calls, "look_up": at.calls, "search": at.search_calls, "conclude": at.calls, "trial": at.calls}
+    possible = [option for option in options(at) if option.calls <= room[option.stage]]
+    worth = {option.stage: option for option in possible if option.gain >= context.call_cost}
+    if not worth:
+        best = max((option.gain for option in possible), default=0.0)
+        return Choice(None, f"another call is expected to gain {best:.3f} at most, which is less than it costs")
+    return _up_the_ladder(at, worth, context.samples)
+
+
+def _up_the_ladder(at: Standing, worth: Mapping[Stage, Option], few: int) -> Choice:
+    """Choose the cheapest stage that has not had its turn."""
+    if "conclude" in worth:
+        return Choice("conclude", f"the search is over, and its best trajectory has a score of {at.promise:.2f}")
+    dear = worth.get("look_up") or worth.get("search")
+    if "sample" in worth and at.samples < few and (dear is None or at.calls - dear.calls >= 1):
+        return Choice("sample", f"sample {at.samples + 1} of the first {few}, which are cheap")
+    if "look_up" in worth:
+        return Choice("look_up", "the samples do not agree, and there is something to look things up with")
+    if "search" in worth:
+        left = f"a rollout takes {at.rollout} of {at.search_calls} calls"
+        return Choice("search", f"{left}; rollouts without a better answer: {at.fruitless}")
+    if "trial" in worth:
+        return Choice("trial", f"nothing else is left but to reflect on what has failed; reflections: {at.trials}")
+    return Choice("sample", f"sample {at.samples + 1}: its chance is {worth['sample'].chance:.3f}")

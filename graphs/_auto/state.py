@@ -1,0 +1,60 @@
+"""The state of a run of `graphs.auto`: that of a tree search, and what the other stages have found."""
+
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from reflective_agents.graphs.chain_of_thought import Sample
+from reflective_agents.state.limits import Limit
+from reflective_agents.state.sources import SearchResult
+from reflective_agents.state.tree import SearchOutput, SearchState
+
+Stage = Literal["sample", "look_up", "search", "conclude", "trial"]
+STAGES: tuple[Stage, ...] = ("sample", "look_up", "search", "conclude", "trial")
+"""The stages, from cheap to dear."""
+
+
+class Attempt(Sample):
+    """A sampled answer with what the environment says of it: a reward of 0..1, None where there is none."""
+
+    reward: float | None
+    observation: str
+
+
+class Turn(TypedDict):
+    """One decision: what comes next (empty at the end), why, and the calls that were spent before it."""
+
+    stage: str
+    why: str
+    model_calls: int
+
+
+class LookedUp(TypedDict):
+    """The evidence: an answer with citations, the id of its message, and the results that were found."""
+
+    answer: str
+    said: str | None
+    sources: list[SearchResult]
+
+
+class AutoOutput(SearchOutput):
+    """What a run returns: beside the tree the sampled answers, the evidence, and the decisions."""
+
+    samples: list[Attempt]
+    evidence: LookedUp | None
+    turns: list[Turn]
+
+
+class AutoState(SearchState, AutoOutput):
+    """State of a run of `graphs.auto`.
+
+    `search_over` says why the tree search has ended, empty before; `limit` is the limit that has ended a stage,
+    `concluded` tells whether the tree's best trajectory was asked for its answer, `trials` counts the reflections, and
+    `better` the rollouts when the best answer was found.
+    """
+
+    search_over: str
+    limit: Limit | None
+    concluded: bool
+    trials: int
+    better: int

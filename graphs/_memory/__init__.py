@@ -1,0 +1,1 @@
+"""Memory: what serves this strategy alone."""

@@ -1,0 +1,1 @@
+"""Plan: what serves this strategy alone."""

@@ -1,0 +1,103 @@
+"""The sub-goals of a plan: whether they fit together, which are ready, what came of them, how others are shown them."""
+
+from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
+
+from reflective_agents.nodes.references import MARK, together
+from reflective_agents.nodes.transcript import around, instructions, quoted, request_text
+from reflective_agents.nodes.workers import Task, failure
+from reflective_agents.prompts import plan as prompts
+from reflective_agents.prompts import search as search_prompts
+from reflective_agents.state.cooperation import Report, Subgoal
+from reflective_agents.state.decisions import Plan, PlannedGoal
+from reflective_agents.text.declining import declines
+
+
+def flaw(made: Plan, earlier: Sequence[Subgoal]) -> str | None:
+    """Say what is wrong with a plan, in words for the model: a repeated id, an unknown need, or a cycle.
+
+    Args:
+        made: The plan.
+        earlier: The sub-goals of earlier plans.
+    """
+    ids = [goal.id for goal in made.subgoals]
+    used = {goal["id"] for goal in earlier}
+    done = {goal["id"] for goal in earlier if goal["status"] == "done"}
+    if twice := [name for place, name in enumerate(ids) if name in ids[:place] or name in used]:
+        return f"each sub-goal needs an id of its own that was not used yet; used twice: {', '.join(twice)}"
+    if unknown := sorted({need for goal in made.subgoals for need in goal.needs} - {*ids, *done}):
+        return f"needs may only name other sub-goals of the plan, or such as are done; there is no {', '.join(unknown)}"
+    try:
+        TopologicalSorter({goal.id: goal.needs for goal in made.subgoals}).prepare()
+    except CycleError as circle:
+        return f"sub-goals must not need each other in a circle: {' -> '.join(circle.args[1])}"
+    return None
+
+
+def planned(goal: PlannedGoal, number: int, plan: int, worker: str) -> Subgoal:
+    """Create a sub-goal of a new plan, before any work on it."""
+    return Subgoal(
+        number=number,
+        id=goal.id,
+        goal=goal.goal,
+        needs=list(dict.fromkeys(goal.needs)),
+        plan=plan,
+        wave=0,
+        worker=worker,
+        status="open",
+        answer=None,
+        said=None,
+        reason="",
+        usage=None,
+    )
+
+
+def ready(goals: Sequence[Subgoal]) -> list[Subgoal]:
+    """Return the sub-goals that can be worked on now: open ones whose needs are all done."""
+    done = {goal["id"] for goal in goals if goal["status"] == "done"}
+    return [goal for goal in goals if goal["status"] == "open" and done >= set(goal["needs"])]
+
+
+def settled(goal: Subgoal, report: Report, wave: int) -> Subgoal:
+    """Update a sub-goal with its worker's report. A worker fails if it gives no answer, or says that there is none."""
+    after: Subgoal = {**goal, "wave": wave, "usage": report["usage"]}
+    answer = report["answer"]
+    if answer is None:
+        return {**after, "status": "failed", "reason": failure(report)}
+    if answer.lstrip(" *_#").upper().startswith(prompts.IMPOSSIBLE) or declines(answer):
+        return {**after, "status": "failed", "reason": " ".join(answer.split())}
+    return {**after, "status": "done", "reason": report["reason"], "answer": answer, "said": report["said"]}
+
+
+def as_task(goal: Subgoal, goals: Sequence[Subgoal], conversation: Sequence[BaseMessage]) -> Task:
+    """Turn a sub-goal into its worker's task: the aim and the results it needs first, the goal last."""
+    needed, sources = numbered([other for other in goals if other["id"] in goal["needs"]], MARK)
+    material = prompts.MATERIAL.format(
+        impossible=prompts.IMPOSSIBLE,
+        aim=around("aim", request_text(conversation), failure=prompts.IMPOSSIBLE),
+        reports=prompts.KNOWN.format(reports=progress_text(needed)) if needed else "",
+    )
+    material += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
+    messages: list[AnyMessage] = [instructions(prompts.WORK), HumanMessage(material), HumanMessage(goal["goal"])]
+    return Task(number=goal["number"], name=goal["id"], task=goal["goal"], messages=messages, sources=sources)
+
+
+def numbered(goals: Sequence[Subgoal], mark: str = "") -> tuple[list[Subgoal], list[str]]:
+    """Return sub-goals whose answers cite under one numbering, and the addresses in its order."""
+    texts, urls = together([goal["answer"] or "" for goal in goals], mark)
+    shown: list[Subgoal] = [
+        {**goal, "answer": text if goal["answer"] else None} for goal, text in zip(goals, texts, strict=True)
+    ]
+    return shown, urls
+
+
+def progress_text(goals: Sequence[Subgoal]) -> str:
+    """Show sub-goals and their results as material for the planner and for other workers."""
+    parts = []
+    for goal in goals:
+        parts.append(quoted("subgoal", goal["goal"], id=goal["id"], status=goal["status"]))
+        parts += [quoted("report", goal["answer"], id=goal["id"])] if goal["answer"] else []
+        parts += [quoted("failure", goal["reason"], id=goal["id"])] if goal["status"] == "failed" else []
+    return "\n".join(parts)

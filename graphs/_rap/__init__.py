@@ -1,0 +1,1 @@
+"""RAP: what serves this strategy alone."""

@@ -1,0 +1,143 @@
+"""Carrying out one visit of a tree search that plans: the state that a step leads to is predicted, and then the steps
+that may follow are proposed, but not yet where those lead to."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from reflective_agents.graphs._rap.world_model import IMPOSSIBLE, WorldModel, digest
+from reflective_agents.state.tree import TreeNode
+from reflective_agents.tree_search.base import Child
+from reflective_agents.tree_search.candidates import Branch, Candidate, Grade
+from reflective_agents.tree_search.job import ExpansionJob, FirstIn, JobResult, TreeSearch
+
+
+class PlanningJob(ExpansionJob):
+    """One visit. The node itself comes back completed, and its children with nothing but their actions and what those
+    promise.
+
+    Args:
+        world: Where the steps lead to.
+        search, branch, first_in: As `ExpansionJob`.
+    """
+
+    def __init__(self, world: WorldModel, search: TreeSearch, branch: Branch, first_in: FirstIn) -> None:
+        super().__init__(search, branch, first_in)
+        self.world: WorldModel = world
+
+    async def run(self) -> JobResult:
+        """Predict, and go on from there unless the path ends.
+
+        Returns:
+            The node, unless it could not be predicted (`stops` says why), and its children; those without a promise are
+            not expandable.
+        """
+        *before, node = self.branch.path
+        if node["kind"] == "root":
+            await self._look_ahead([node])
+            return self.result
+        await self.unless_stopped(self._arrive, node, before)
+        self.result.fruitless = not self.result.children
+        if self.result.children and self.result.children[0].expandable:
+            await self._look_ahead([*before, self.result.children[0].node])
+        return self.result
+
+    async def _arrive(self, node: TreeNode, before: Sequence[TreeNode]) -> None:
+        """Predict where a step leads to, and reward it: r = r0 ** alpha * r1 ** (1 - alpha)."""
+        candidate = Candidate(0, action=node.get("action", ""), samples=node.get("samples", 1))
+        candidate.terms |= node.get("terms", {})
+        same = digest(f"{self.world.place(before)} {self.world.same(candidate)}")
+        earlier = self.first_in(same)
+        why = self._taken_over(candidate, earlier) if earlier else await self.world.act(candidate, before)
+        ended = why is not None or candidate.final or node["depth"] >= self.step.context.max_depth
+        if not ended:
+            path = [*before, candidate.as_node(node["id"], node["parent_id"])]
+            ended = self.world.turns_back(path)
+            why = "It leads back to where the path has been." if ended else None
+            self.result.keys.update({} if ended else {self.world.place(path): node["id"]})
+        if ended:
+            why = why or await self.world.close(candidate, before)
+        if candidate.state is None:
+            self.result.keys[same] = node["id"]
+        candidate.done = ended
+        candidate.grade = self._graded(candidate, why)
+        key = self._first_with(self.world.key(candidate), node) if candidate.reward is None else ""
+        self.result.children.append(Child(candidate.as_node(node["id"], node["parent_id"]), not ended, key))
+
+    def _first_with(self, answer: str, node: TreeNode) -> str:
+        """Return the node that was the first to give an answer."""
+        if answer and not self.first_in(answer):
+            self.result.keys[answer] = node["id"]
+        return (self.first_in(answer) or node)["id"] if answer else ""
+
+    def _graded(self, candidate: Candidate, why: str | None) -> Grade:
+        """Grade a step: 0 if it leads nowhere, and by the reward of the environment if there is one."""
+        if candidate.reward is not None:
+            return Grade(candidate.reward, why or "", candidate.reward >= 1, {"reward": candidate.reward})
+        alpha, terms = self.world.step.context.alpha, candidate.terms
+        return Grade(0.0 if why else terms["r0"] ** alpha * terms["r1"] ** (1 - alpha), why or "")
+
+    def _taken_over(self, candidate: Candidate, earlier: TreeNode) -> str | None:
+        """Take over what was predicted, and why the step is not possible, if it is not."""
+        candidate.observation = earlier.get("observation", "")
+        candidate.terms["r1"] = earlier.get("terms", {})["r1"]
+        candidate.final = earlier["kind"] == "answer"
+        self.step.emit("shared", with_node=earlier["id"])
+        return IMPOSSIBLE if earlier["critique"] == IMPOSSIBLE else None
+
+    def _below(self, path: Sequence[TreeNode]) -> list[TreeNode]:
+        """Return the steps that were proposed where another path has come to the same state first."""
+        first = self.first_in(self.world.place(path))
+        if first is None or first["id"] == path[-1]["id"]:
+            return []
+        tree, count = self.branch.tree, 0
+        while f"{first['id']}.{count}" in tree:
+            count += 1
+        return [tree[f"{first['id']}.{place}"] for place in range(count)]
+
+    async def _look_ahead(self, path: Sequence[TreeNode]) -> None:
+        """Propose the steps that may follow: where only one may, that one; where another path has been, the same."""
+        if path[-1]["kind"] == "root" and (place := self.world.place(path)):
+            self.result.keys[place] = path[-1]["id"]
+        branch = replace(self.branch, path=path)
+        last = [Candidate(0, action=self.world.last, terms={"r0": 1.0})] if self.world.last else []
+        steps = last if len(path) >= self.step.context.max_depth else self._proposed_before(path)
+        if not steps:
+            await self.unless_stopped(self.search.policy.sample, branch, branch.job["width"], self._follow)
+            steps = self._best(branch.job["width"])
+            await self.unless_stopped(self.value.compare, branch, steps)
+        if not steps and not self.result.stops:
+            steps = last
+        self.result.children += [self._step(path[-1], i, step) for i, step in enumerate(steps)]
+        self.result.fruitless = not any("r0" in step.terms for step in steps)
+
+    def _proposed_before(self, path: Sequence[TreeNode]) -> list[Candidate]:
+        twins = [node for node in self._below(path) if "r0" in node.get("terms", {})]
+        if any(node["depth"] >= self.step.context.max_depth for node in twins):
+            return []
+        if twins:
+            self.step.emit("shared", with_node=twins[0]["parent_id"])
+        proposed = ((node.get("action", ""), node.get("terms", {})["r0"]) for node in twins)
+        return [Candidate(i, action=action, terms={"r0": r0}) for i, (action, r0) in enumerate(proposed)]
+
+    async def _follow(self, candidates: Sequence[Candidate]) -> None:
+        """Take the steps in; what comes to the same is merged, and what was done on the way is left out."""
+        for candidate in candidates:
+            candidate.action = self.world.clean(candidate.action)
+            if not candidate.action or self.world.repeats(candidate, self.branch.path):
+                why = "this step was taken on the way here" if candidate.action else "there is no step in it"
+                self.step.emit("refused", action=candidate.action, why=why)
+                self.result.refused += [why] * candidate.samples
+                continue
+            key = self.world.same(candidate)
+            if self.merged(key, candidate) and "r0" in candidate.terms:
+                terms = self._candidates[key].terms
+                terms["r0"] = max(candidate.terms["r0"], terms.get("r0", 0.0))
+
+    def _best(self, width: int) -> list[Candidate]:
+        """Return those that were proposed most often, the likeliest first; in the order in which they were proposed."""
+        steps = list(self._candidates.values())
+        steps.sort(key=lambda step: (-step.samples, -step.terms.get("r0", 0.0), step.index))
+        return sorted(steps[:width], key=lambda step: step.index)
+
+    def _step(self, parent: TreeNode, i: int, candidate: Candidate) -> Child:
+        return Child(candidate.as_node(f"{parent['id']}.{i}", parent["id"]), "r0" in candidate.terms)

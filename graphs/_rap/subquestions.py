@@ -1,0 +1,208 @@
+"""A question as a world: its states are the sub-questions that were asked and answered, its actions ask one more
+(RAP, section 4.2)."""
+
+import json
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from langchain_core.messages import BaseMessage
+
+from reflective_agents.environments.base import Environment
+from reflective_agents.environments.plain import PLAIN
+from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, digest, kept
+from reflective_agents.models.calls import request
+from reflective_agents.nodes.acting import take
+from reflective_agents.nodes.briefing import short_briefing
+from reflective_agents.nodes.citations import settle
+from reflective_agents.nodes.research import find, today
+from reflective_agents.nodes.sampling import was_cut_off
+from reflective_agents.nodes.sources import numbered
+from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.transcript import quoted
+from reflective_agents.prompts import rap as prompts
+from reflective_agents.prompts.search import TODAY
+from reflective_agents.state.purpose import Purpose
+from reflective_agents.state.settings.rap import RapContext
+from reflective_agents.state.tree import SearchState, TreeNode
+from reflective_agents.text.labels import answer_in, bare, sections, without_label
+from reflective_agents.text.normal import numbers, read_number
+from reflective_agents.tree_search.candidates import Candidate, hints_text
+
+_LAST = re.compile(
+    r"\W*(?:now we can answer\b|现在(?:我们)?(?:可以|能)回答|jetzt können wir\b|ตอนนี้เรา(?:สามารถ)?ตอบ)", re.IGNORECASE
+)
+_ARTICLES = frozenset({"a", "an", "the"})
+_EDGES = ".,;:!?\"'()[]*_`"
+LONGEST = 400
+"""Characters up to which the question is repeated in the last sub-question, and searched for."""
+
+
+class SubQuestions(WorldModel):
+    """An open question, answered with what is found for each of its sub-questions; or one of an environment, which is
+    given the answer at the end of a path.
+
+    Args:
+        step: The node that asks.
+        state: The state of the run.
+        environment: Where the question comes from; None for an open one.
+    """
+
+    def __init__(self, step: Step[RapContext], state: SearchState, environment: Environment | None) -> None:
+        super().__init__(step, state)
+        self.environment, self.world = environment, state["world"]
+        self.task = short_briefing(environment, examples=False) if environment else ""
+        self.request, self.messages = state["request"], list(state["messages"])
+        question = self.world["task"]["question"] if environment else state["messages"][-1].text
+        self.question = " ".join(question.split())
+        self.last = prompts.LAST.format(question=self.question if len(self.question) <= LONGEST else "as it was put")
+
+    def propose(self, path: Sequence[TreeNode], width: int) -> list[BaseMessage]:
+        """Show the question and what is known, then ask for the next sub-question."""
+        words = prompts.ASK if width == 1 else prompts.ASK_SEVERAL
+        return self._prompt(path, words.format(number=len(path), width=width))
+
+    def purpose(self, width: int) -> Purpose:
+        """Ask for up to so many possibilities for the next sub-question."""
+        return {"request": self.messages[-1].text, "wanted": "sub-questions", "last": self.last, "most": width}
+
+    async def foresee(self, path: Sequence[TreeNode], action: str) -> list[BaseMessage]:
+        """Show the question, what is known and what the web search finds, then the sub-question."""
+        if not self._ends(action):
+            asked = quoted("subquestion", action)
+            return self._prompt(path, prompts.ANSWER.format(found=_shown(await self._found(action)), question=asked))
+        found = _shown(await self._found(self.question))
+        asked = quoted("subquestion", self.question)
+        form = prompts.NUMBER_FORM if self.environment else prompts.SHORT_FORM
+        return self._prompt(path, prompts.ANSWER_ALL.format(found=found, question=asked, form=form))
+
+    async def _found(self, *queries: str) -> list[str]:
+        """Return what the web search finds for queries, with numbers, and what went wrong."""
+        if self.environment is not None:
+            return []
+        results, problems = await find(self.step, self.run_id, [query[:LONGEST] for query in queries])
+        material = [numbered(json.dumps(results, ensure_ascii=False), ())] if results else []
+        return [*material, *problems]
+
+    def conclude(self, path: Sequence[TreeNode]) -> list[BaseMessage]:
+        """Show the question and what is known, then ask for the answer."""
+        asked = quoted("subquestion", self.question)
+        form = prompts.NUMBER_FORM if self.environment else prompts.WHOLE_FORM
+        return self._prompt(path, prompts.CONCLUDE.format(found="", question=asked, form=form))
+
+    async def phrase(self, path: Sequence[TreeNode]) -> str:
+        """Ask for the complete answer to an open question, whose paths give theirs in short. A text that was cut off,
+        or has another number, is not taken."""
+        if self.environment is not None:
+            return ""
+        *before, end = path
+        asked = [action for node in before if (action := node.get("action"))]
+        found, answer = await self._found(*asked, self.question), self.answer(end)
+        todo = prompts.PHRASE.format(
+            found=_shown(found),
+            question=quoted("subquestion", self.question),
+            answer=quoted("answer", answer),
+            form=prompts.CITED_FORM if found else prompts.WHOLE_FORM,
+        )
+        purpose: Purpose = {"request": self.messages[-1].text}
+        reply = (await request(self.model, self._prompt(before, todo), self.step.meter, purpose=purpose))[0]
+        text = without_label(reply.text.strip(), "final", "answer")
+        text = settle(text, found, self.messages[-1].text).text if found else text
+        number = read_number(self.form(answer))
+        return "" if was_cut_off(reply) or (number is not None and number not in numbers(text)) else text
+
+    def situation(self, path: Sequence[TreeNode]) -> str:
+        """Return the question and what is known."""
+        return f"{self.request}\n{_steps(path)}"
+
+    def _prompt(self, path: Sequence[TreeNode], todo: str) -> list[BaseMessage]:
+        examples = prompts.QUESTIONS_EXAMPLE if self.step.context.examples else ""
+        return prompts.QUESTIONS.format_messages(
+            task=self.task,
+            today="" if self.environment else f"{TODAY.format(today=today())} ",
+            examples=examples,
+            conversation=self.messages[:-1] if self.environment else self.messages,
+            request=f"{self.request}\n" if self.environment else "",
+            advice=self.advice + hints_text(path),
+            steps=_steps(path),
+            todo=todo,
+        )
+
+    def read(self, text: str, action: str) -> Foreseen:
+        """Read the answer: after the last label for a sub-question, after the first for the whole question."""
+        labels = [part.begin for part in sections(text, ("final", "answer")) if part.name]
+        ended = self._ends(action)
+        named = text[labels[0 if ended else -1] :] if labels else answer_in(text)
+        answer = bare(named or "") or text.strip()
+        return Foreseen(answer, self._form(answer, self.question if ended else action), ended)
+
+    def _ends(self, action: str) -> bool:
+        return action == self.last or bool(_LAST.match(action)) or _words(action) == _words(self.question)
+
+    def clean(self, action: str) -> str:
+        """Remove the label from a sub-question; the last sub-question always gets the same words."""
+        asked = without_label(action.strip(), "question")
+        return self.last if self._ends(asked) else asked
+
+    def same(self, candidate: Candidate) -> str:
+        """Return the words of a sub-question."""
+        return _words(candidate.action)
+
+    def repeats(self, candidate: Candidate, path: Sequence[TreeNode]) -> bool:
+        """Tell whether a sub-question was asked before."""
+        return self.same(candidate) in {_words(node.get("action", "")) for node in path}
+
+    def form(self, answer: str) -> str:
+        """Return the number of an answer, or its words; to an open question, without what the question says already."""
+        return self._form(answer, self.question)
+
+    def _form(self, answer: str, question: str) -> str:
+        return (self.environment or PLAIN).vote(answer, question) or _words(answer)
+
+    def place(self, path: Sequence[TreeNode]) -> str:
+        """Identify the path by what was asked and answered, in any order."""
+        known = (f"{_words(node.get('action', ''))} = {self.form(node.get('observation', ''))}" for node in path[1:])
+        return digest("\n".join(sorted(known)))
+
+    async def close(self, candidate: Candidate, path: Sequence[TreeNode]) -> str | None:
+        """Take the answer to the whole question; in an environment by its rules."""
+        if not self._ends(candidate.action):
+            return "The path has ended without an answer."
+        candidate.answers = True
+        action = self.environment.final_action(candidate.observation) if self.environment else None
+        if self.environment is None or action is None:
+            return None
+        done = await take(self.environment, self.world, action)
+        self.step.meter.count(tool_calls=1, tool_errors=int(not done.valid))
+        candidate.answers = bool(self.environment.answer(done.state))
+        candidate.reward, candidate.state = done.reward, kept(done.state)
+        return None if done.valid else done.observation
+
+    def answer(self, node: TreeNode) -> str:
+        """Return the answer at the end of the path."""
+        if self.environment is not None and "state" in node:
+            return self.environment.answer({**node["state"], "task": self.world["task"]})
+        return node.get("observation", "")
+
+    async def reward(self, path: Sequence[TreeNode], text: str) -> Candidate | None:
+        """Read the answer in a text as a candidate."""
+        candidate = Candidate(0, action=self.last, observation=self.read(text, self.last).text)
+        return candidate if await self.close(candidate, ()) is None and candidate.answers else None
+
+
+def _shown(found: Sequence[str]) -> str:
+    return "".join(f"{quoted('observation', text)}\n" for text in found)
+
+
+def _steps(path: Sequence[TreeNode]) -> str:
+    known = [(action, node.get("observation", "")) for node in path if (action := node.get("action"))]
+    texts = [
+        f"{quoted('asked', asked, number=i)}\n{quoted('answer', said)}\n" for i, (asked, said) in enumerate(known, 1)
+    ]
+    return "".join(texts)
+
+
+@lru_cache(maxsize=1024)
+def _words(text: str) -> str:
+    words = (word.strip(_EDGES) for word in text.casefold().split())
+    return " ".join(word for word in words if word and word not in _ARTICLES)

@@ -1,0 +1,1 @@
+"""Reflection: what serves this strategy alone."""

@@ -1,0 +1,134 @@
+"""Critics of a draft: a model, a person, plain functions, each giving the same critique."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+from langgraph.types import interrupt
+from pydantic import ValidationError
+
+from reflective_agents.nodes.chat import ask
+from reflective_agents.nodes.citations import split_list
+from reflective_agents.nodes.research import today
+from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.transcript import quoted, request_text
+from reflective_agents.prompts import reflection as prompts
+from reflective_agents.prompts.search import TODAY
+from reflective_agents.state.context import Check
+from reflective_agents.state.schemas import Critique
+from reflective_agents.state.settings.reflection import ReflectionContext
+
+ACCEPTING = {"", "accept", "accepted", "ok", "yes", "y"}
+
+
+class Judged(NamedTuple):
+    """What was said of an earlier draft."""
+
+    critique: str
+    score: float
+
+
+def said_of(draft: Mapping[str, Any] | None) -> Judged | None:
+    """Return what was said of a draft; None if there is none, or nobody has judged it."""
+    return None if draft is None or draft["score"] is None else Judged(draft["critique"], draft["score"])
+
+
+async def criticise(
+    step: Step[ReflectionContext], conversation: Sequence[BaseMessage], draft: str, before: Judged | None = None
+) -> Critique:
+    """Let the critic that the settings name judge a draft; problems found by checks lower the score and forbid
+    acceptance.
+
+    Args:
+        step: The node that asks.
+        conversation: What the draft is for.
+        draft: The text.
+        before: What was said of the draft before it; None if there is none.
+    """
+    context = step.context
+    checks = [*_word_checks(context), *context.checks]
+    problems = [problem for check in checks if (problem := await _run(check, conversation[-1].text, draft))]
+    passed = 1 - len(problems) / len(checks) if checks else 1.0
+    if context.critic == "checks":
+        return Critique(critique="\n".join(problems) or "All checks pass.", score=passed, accept=not problems)
+    opinion = (
+        _ask_person(conversation, draft, problems)
+        if context.critic == "human"
+        else await _ask_model(step, conversation, draft, [_measured(draft), *problems], before)
+    )
+    return Critique(
+        critique="\n".join([opinion.critique, *problems]).strip(),
+        score=min(opinion.score, passed),
+        accept=opinion.accept and not problems,
+    )
+
+
+def _measured(draft: str) -> str:
+    """Return what is known of a draft without an opinion."""
+    text, _ = split_list(draft)
+    return prompts.LENGTH.format(words=len(text.split()), characters=len(text))
+
+
+async def _ask_model(
+    step: Step[ReflectionContext],
+    conversation: Sequence[BaseMessage],
+    draft: str,
+    facts: Sequence[str],
+    before: Judged | None,
+) -> Critique:
+    earlier = quoted("critique", before.critique, of="the draft before", score=f"{before.score:.2f}") if before else ""
+    prompt = prompts.CRITICISE.format_messages(
+        instructions=step.context.reflect_prompt or f"{TODAY.format(today=today())} {prompts.REFLECT}",
+        request=request_text(conversation),
+        draft=quoted("draft", draft),
+        checked="\n".join(filter(None, [quoted("checked", "\n".join(facts)), earlier])),
+    )
+    return await ask(step, step.context.critic_model or step.context.model, prompt, Critique, judging=True)
+
+
+def _ask_person(conversation: Sequence[BaseMessage], draft: str, problems: list[str]) -> Critique:
+    """Pause the run until a person answers; what they answer is asked again if it cannot be understood."""
+    question: dict[str, Any] = {
+        "request": conversation[-1].text,
+        "draft": draft,
+        "problems": problems,
+        "answer_with": "'accept', a critique as text, or {critique, score (0..1), accept}",
+    }
+    while True:
+        try:
+            return _understood(interrupt(question))
+        except ValidationError as error:
+            question = {**question, "error": str(error.errors()[0]["msg"])}
+
+
+def _understood(reply: Any) -> Critique:
+    if reply is True or (isinstance(reply, str) and reply.strip().casefold() in ACCEPTING):
+        return Critique(critique="", score=1, accept=True)
+    if isinstance(reply, str):
+        return Critique(critique=reply, score=0.5, accept=False)
+    if isinstance(reply, dict):
+        accept = bool(reply.get("accept", False))
+        return Critique.model_validate({"critique": "", "score": 1.0 if accept else 0.5, **reply, "accept": accept})
+    return Critique.model_validate(reply)
+
+
+async def _run(check: Check, request: str, draft: str) -> str:
+    problem = check(request, draft)
+    return (await problem if inspect.isawaitable(problem) else problem) or ""
+
+
+def _word_checks(context: ReflectionContext) -> list[Check]:
+    low, high = context.min_words, context.max_words
+
+    def too_short(_: str, draft: str) -> str | None:
+        words = len(split_list(draft)[0].split())
+        return f"The draft has {words} words; at least {low} are needed." if low is not None and words < low else None
+
+    def too_long(_: str, draft: str) -> str | None:
+        words = len(split_list(draft)[0].split())
+        return (
+            f"The draft has {words} words; at most {high} are allowed." if high is not None and words > high else None
+        )
+
+    return [check for check, bound in ((too_short, low), (too_long, high)) if bound is not None]

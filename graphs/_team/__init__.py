@@ -1,0 +1,1 @@
+"""Team: what serves this strategy alone."""

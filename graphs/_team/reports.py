@@ -1,0 +1,144 @@
+"""What the members of a team have reported: which reports stand, which is the best, and how others are shown them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from langchain_core.messages import BaseMessage
+
+from reflective_agents.environments.actions import find_answer, has_answer
+from reflective_agents.environments.plain import PLAIN
+from reflective_agents.nodes.citations import split_list
+from reflective_agents.nodes.references import MARK, together
+from reflective_agents.nodes.transcript import around, quoted, request_text
+from reflective_agents.nodes.workers import failure
+from reflective_agents.prompts import search as search_prompts
+from reflective_agents.prompts import team as prompts
+from reflective_agents.state.cooperation import Report, Round
+from reflective_agents.state.decisions import Delegation
+from reflective_agents.state.settings.team import Role
+
+
+def reports_of(rounds: Sequence[Round]) -> list[Report]:
+    """Return all reports, in order."""
+    return [report for round in rounds for report in round["reports"]]
+
+
+def answered(rounds: Sequence[Round]) -> list[int]:
+    """Return the numbers of the reports that have an answer."""
+    return [report["number"] for report in reports_of(rounds) if report["answer"] is not None]
+
+
+def standing(rounds: Sequence[Round]) -> list[Report]:
+    """Return the latest answer of each member that has given one, in the order of the members' first answers."""
+    return list({report["name"]: report for report in reports_of(rounds) if report["answer"] is not None}.values())
+
+
+def judged(rounds: Sequence[Round], critique: str, best: int, score: float | None) -> list[Round]:
+    """Add to the last round what the supervisor or the judge says about it."""
+    *earlier, last = rounds
+    return [*earlier, {**last, "critique": critique, "best": best, "score": score}]
+
+
+def best_report(rounds: Sequence[Round]) -> Report | None:
+    """Return the report with the best score (the latest of equals), or else the last that has an answer."""
+    named = [round for round in rounds if round["best"]]
+    if named:
+        best = max(named, key=lambda round: (round["score"] or 0.0, round["round"]))["best"]
+        return next(report for report in reports_of(rounds) if report["number"] == best)
+    return next((report for report in reversed(reports_of(rounds)) if report["answer"] is not None), None)
+
+
+def standing_of(best: Report | None, rounds: Sequence[Round]) -> str:
+    """Say with which score the best report is left; empty if nobody has scored it."""
+    scores = [
+        round["score"] for round in rounds if best and round["best"] == best["number"] and round["score"] is not None
+    ]
+    return f"the best report, {best['number']}, has a score of {max(scores):.2f}" if best and scores else ""
+
+
+def stance(report: Report, question: str) -> str:
+    """Reduce an answer to what equal ones have in common: what follows its last "Answer:", or else all of it."""
+    answer = report["answer"] or ""
+    return PLAIN.vote(find_answer(answer) if has_answer(answer) else answer, question)
+
+
+def settled(rounds: Sequence[Round], question: str) -> bool:
+    """Tell whether nobody has changed their mind in the last round."""
+    before, now = ({report["name"]: stance(report, question) for report in round["reports"]} for round in rounds[-2:])
+    return before == now
+
+
+def majority(answers: Sequence[Report], question: str) -> Report:
+    """Return the answer that most members give (the first of equals); there has to be at least one answer."""
+    stances = [stance(report, question) for report in answers]
+    [(most, _)] = Counter(stances).most_common(1)
+    return answers[stances.index(most)]
+
+
+def flaw(made: Delegation, left: int) -> str | None:
+    """Say what is wrong with a supervisor's decision, in words for the model, if `left` rounds of work are left."""
+    if made.done and not made.best:
+        return "done needs the number of the report that is to be handed over, as best"
+    if made.done or not left:
+        return None
+    if not made.tasks:
+        return "delegate at least one task, or be done"
+    given = [task.to for task in made.tasks]
+    return None if len(set(given)) == len(given) else "give each member one task at most"
+
+
+def numbered(answers: Sequence[Report]) -> tuple[list[Report], list[str]]:
+    """Return reports whose sources are marked under one numbering, and the addresses in its order."""
+    texts, urls = together([report["answer"] or "" for report in answers], MARK)
+    return [{**report, "answer": text} for report, text in zip(answers, texts, strict=True)], urls
+
+
+def unfounded_in(rounds: Sequence[Round], number: int) -> str:
+    """Name what a report has referred to and nobody has found; empty if there is nothing."""
+    names = [name for one in reports_of(rounds) if one["number"] == number for name in one.get("unfounded", ())]
+    return ", ".join(names)
+
+
+def team_text(roles: Mapping[str, Role]) -> str:
+    """Show the members as material for the supervisor."""
+    return "\n".join(quoted("member", role.instructions, name=name) for name, role in roles.items())
+
+
+def work_text(rounds: Sequence[Round]) -> str:
+    """Show the latest report of each member and the best one so far, as material for the supervisor."""
+    reports = reports_of(rounds)
+    best = best_report(rounds)
+    latest = {report["name"]: report for report in reports}.values()
+    shown = [report for report in reports if report in latest or report is best]
+    parts = [_candidate(report) for report in shown] or [prompts.NOTHING_YET]
+    critiques = [round["critique"] for round in rounds if round["critique"]]
+    return "\n".join([*parts, *([quoted("remark", critiques[-1])] if critiques else [])])
+
+
+def reports_text(answers: Sequence[Report], remark: str = "") -> str:
+    """Show the current answers and the last remark on them, as material for the members."""
+    parts = [quoted("report", report["answer"] or "", number=report["number"], by=report["name"]) for report in answers]
+    return "\n".join([*parts, *([quoted("remark", remark)] if remark else [])])
+
+
+def judge_messages(conversation: Sequence[BaseMessage], answers: Sequence[Report]) -> list[BaseMessage]:
+    """Build the prompt for the judge of a debate."""
+    candidates = "\n".join(map(_candidate, answers))
+    return prompts.JUDGE.format_messages(request=request_text(conversation), answers=candidates)
+
+
+def _candidate(report: Report) -> str:
+    answer = report["answer"]
+    came = quoted("failure", failure(report)) if answer is None else quoted("answer", answer)
+    parts = [quoted("author", report["name"]), quoted("task", report["task"]), came, *_checked(report)]
+    return around("candidate", "\n".join(parts), number=report["number"])
+
+
+def _checked(report: Report) -> list[str]:
+    """Return what code knows of a report that has an answer."""
+    if report["answer"] is None:
+        return []
+    unfounded = ", ".join(report.get("unfounded", ()))
+    length = search_prompts.LENGTH.format(words=len(split_list(report["answer"])[0].split()))
+    facts = [length, *([search_prompts.NOT_FOUND.format(names=unfounded)] if unfounded else [])]
+    return [quoted("checked", " ".join(facts))]

@@ -1,0 +1,1 @@
+"""What the agents of a town do in a step of the clock: remember, plan, meet, and report in the end."""

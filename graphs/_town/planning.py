@@ -1,0 +1,136 @@
+"""How an agent plans: its day in broad strokes, hours and actions only when they are needed (section 4.3)."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from langchain_core.messages import AnyMessage
+
+from reflective_agents.graphs._town.agent import EVERYDAY, Agent
+from reflective_agents.nodes.transcript import quoted
+from reflective_agents.prompts import town as prompts
+from reflective_agents.state.memories import Memory
+from reflective_agents.state.town import Planned, clock_of, minutes_of
+from reflective_agents.state.town_forms import DayPlan, actions_of, hour_plan_of
+
+HOUR = 60
+_CLOCK = re.compile(r"\d\d:\d\d")
+PLAN_IMPORTANCE = 3.0
+VOICE_IMPORTANCE = 8.0
+
+
+class Part(NamedTuple):
+    """A part of a plan as the model gives it, with its beginning in minutes of the day."""
+
+    begins: int
+    what: str
+    place: str = ""
+    importance: float = EVERYDAY
+
+
+async def wake(agent: Agent, conversation: Sequence[AnyMessage]) -> bool:
+    """Remember what is known from before, and what the inner voice says; and plan the day in broad strokes.
+
+    Returns:
+        False if the model makes no plan that can be read: the day is the usual one then.
+    """
+    for one in agent.persona.knows:
+        agent.remember(one.text, "before", importance=one.importance)
+    if agent.told:
+        agent.remember(agent.told, "told", importance=VOICE_IMPORTANCE)
+    usual, end = "\n".join(agent.persona.usual), minutes_of(agent.town.ends)
+    parts = [quoted("usual", usual)] if usual else []
+    parts.append(_part("the whole day", agent.minute, end))
+    known: list[Memory] = list(agent.memories[-agent.step.context.retrieved :])
+    prompt = prompts.PLAN.format_messages(
+        conversation=conversation if agent.told else [], scene=agent.scene(*parts, memories=known)
+    )
+    made = await agent.ask(prompt, DayPlan)
+    strokes = [Part(minutes_of(one.start), one.what) for one in made.strokes] if made else _usual(agent)
+    agent.mind["strokes"] = _in_a_row(strokes, agent.minute, end)
+    day = "; ".join(f"{clock_of(one['start'])} {one['what']}" for one in agent.mind["strokes"])
+    agent.remember(f"{agent.name}'s plan for today: {day}", "plan", kind="plan", importance=PLAN_IMPORTANCE)
+    return made is not None
+
+
+async def act(agent: Agent) -> None:
+    """Do what the plan says for this moment, and go where it says; remember it if it is something new."""
+    action = await _due(agent)
+    what, place = action["what"], action["place"]
+    if (what, place) != (agent.mind["doing"], agent.mind["place"]):
+        agent.mind["doing"], agent.mind["place"] = what, place
+        agent.remember(told(agent), "own", importance=action.get("importance", EVERYDAY))
+
+
+def told(agent: Agent) -> str:
+    """Describe what others can see of an agent: what it does, and where. What is no continuation of its name follows a
+    colon: "Ben bakes bread", but "Ben: I bake bread"."""
+    what, place = agent.mind["doing"], agent.mind["place"]
+    said = what if what.startswith(agent.name) else f"{agent.name}{':' if what[:1].isupper() else ''} {what}"
+    return said if place in what else f"{said} ({place})"
+
+
+async def _due(agent: Agent) -> Planned:
+    """Return the action for this moment, decomposing the plan only as far as needed."""
+    mind, now = agent.mind, agent.minute
+    for name in ("strokes", "hours", "actions"):
+        mind[name] = [one for one in mind[name] if one["end"] > now]
+    if not mind["actions"]:
+        if not mind["hours"]:
+            mind["hours"] = await _hours(agent, mind["strokes"][0])
+        hour = mind["hours"][0]
+        fine = min(hour["end"] - now, HOUR) > agent.step.context.minutes
+        mind["actions"] = await _actions(agent, hour) if fine else [hour]
+    return mind["actions"][0]
+
+
+async def _hours(agent: Agent, stroke: Planned) -> list[Planned]:
+    start, end = agent.minute, stroke["end"]
+    times = " ".join(clock_of(minute) for minute in range(start - start % HOUR, end, HOUR))
+    known = await agent.recall(f"{agent.name} at {times}: {stroke['what']}")
+    scene = agent.scene(_where(agent), _part(stroke["what"], start, end), memories=known)
+    prompt = prompts.HOURS.format_messages(scene=scene)
+    made = await agent.ask(prompt, hour_plan_of(agent.places))
+    if made is None:
+        return _in_a_row([Part(start, stroke["what"], agent.mind["place"])], start, end)
+    hours = [Part(minutes_of(one.start), one.what, one.place, one.importance) for one in made.hours]
+    return _in_a_row(hours, start, end)
+
+
+async def _actions(agent: Agent, hour: Planned) -> list[Planned]:
+    start, end = agent.minute, min(hour["end"], agent.minute + HOUR)
+    known = await agent.recall(f"{agent.name} at {clock_of(start)}: {hour['what']}")
+    scene = agent.scene(_where(agent), _part(hour["what"], start, end, place=hour["place"]), memories=known)
+    prompt = prompts.ACTIONS.format_messages(scene=scene)
+    made = await agent.ask(prompt, actions_of(agent.places))
+    begun, parts = start, list[Part]()
+    for one in made.actions if made else ():
+        parts.append(Part(begun, one.what, one.place, one.importance))
+        begun += one.minutes
+    return _in_a_row(parts, start, end) if parts else [{**hour, "start": start, "end": end}]
+
+
+def _usual(agent: Agent) -> list[Part]:
+    """Return the usual day of an agent: the lines of its `usual` that begin with a time."""
+    lines = [line.split(maxsplit=1) for line in agent.persona.usual]
+    timed = [Part(minutes_of(line[0]), line[1]) for line in lines if len(line) == 2 and _CLOCK.fullmatch(line[0])]
+    return timed or [Part(agent.minute, "goes about the day")]
+
+
+def _in_a_row(parts: Sequence[Part], start: int, end: int) -> list[Planned]:
+    """Line up parts of a plan without gaps, from a start to an end; what lies outside is left out."""
+    inside = sorted((part for part in parts if part.begins < end), key=lambda part: part.begins) or parts[:1]
+    row = {max(part.begins, start): part for part in inside}
+    starts = [start, *list(row)[1:]]
+    return [
+        Planned(start=begins, end=until, what=part.what, place=part.place, importance=part.importance)
+        for begins, until, part in zip(starts, [*starts[1:], end], row.values(), strict=True)
+    ]
+
+
+def _where(agent: Agent) -> str:
+    return quoted("doing", f"{agent.mind['doing']} ({agent.mind['place']})")
+
+
+def _part(what: str, start: int, end: int, **more: str) -> str:
+    return quoted("part", what, start=clock_of(start), end=clock_of(end), **more)

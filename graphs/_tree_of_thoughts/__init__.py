@@ -1,0 +1,1 @@
+"""Tree of thoughts: what serves this strategy alone."""

@@ -1,0 +1,74 @@
+"""Thoughts on open questions: first plans, then answers that follow them (Tree of Thoughts, section 4.2)."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.tools import BaseTool
+
+from reflective_agents.nodes.research import today
+from reflective_agents.nodes.step import Step
+from reflective_agents.prompts import tree_of_thoughts as prompts
+from reflective_agents.prompts.search import ALONE, CITE, MATERIAL, TODAY
+from reflective_agents.state.families import TreeContext
+from reflective_agents.state.tree import TreeNode
+from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
+from reflective_agents.tree_search.policies import ChatSampling, history, with_closing
+from reflective_agents.tree_search.worlds import OpenWorld
+
+
+def plans(context: TreeContext) -> int:
+    """Return how many levels of plans there are before the answers: one, if there is a level for answers below."""
+    return int(context.max_depth > 1)
+
+
+class Thoughts(OpenWorld):
+    """A thought of the first level is a plan, or searches; below it answers, or searches."""
+
+    def __init__(self, step: Step[TreeContext], tools: list[BaseTool], request: str) -> None:
+        super().__init__(step, tools, request)
+        self.plans = plans(step.context)
+
+    def same(self, candidate: Candidate) -> str:
+        """Compare the text of a plan, else that of the message with its tool calls."""
+        return super().same(candidate) if candidate.messages else " ".join(candidate.thought.split())
+
+    async def act(self, candidate: Candidate, path: Sequence[TreeNode]) -> str | None:
+        """Run the tools that the message calls; plain text on the first level becomes the plan."""
+        refused = await super().act(candidate, path)
+        if refused is None and candidate.answers and len(path) <= self.plans:
+            candidate.answers = candidate.final = False
+            candidate.thought, candidate.messages = candidate.messages[0].text, []
+            candidate.checked, candidate.unfounded = "", False
+        return refused
+
+
+class Thinking(ChatSampling):
+    """Samples plans, answers after a plan, and better answers after those."""
+
+    def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
+        """Return the conversation, the thoughts up to here, and what is to be written next."""
+        lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
+        thoughts = history([_spoken(node) for node in branch.path], "")
+        return prompts.THINK.format_messages(
+            steps=self._steps(),
+            situation=f"{TODAY.format(today=today())} {f'{CITE} {MATERIAL}' if self.tools else ALONE}",
+            conversation=list(branch.conversation),
+            thoughts=[*lessons, *with_closing(thoughts, closing or self._task(branch))],
+        )
+
+    def _steps(self) -> str:
+        search = prompts.SEARCH if self.tools else ""
+        return prompts.PLAN.format(search=search) if plans(self.step.context) else prompts.ONLY_ANSWER
+
+    def _task(self, branch: Branch) -> str:
+        """Return what the next step is; the first one is said at the beginning."""
+        if len(branch.path) == 1:
+            return ""
+        return prompts.IMPROVE if any(node["kind"] == "answer" for node in branch.path) else prompts.ANSWER
+
+
+def _spoken(node: TreeNode) -> TreeNode:
+    """Put a node's thought into a message of the agent."""
+    thought = node.get("thought")
+    return cast(TreeNode, {**node, "messages": [AIMessage(thought)]}) if thought and not node["messages"] else node

@@ -1,0 +1,1 @@
+"""Trials: what serves this strategy alone."""

@@ -1,0 +1,201 @@
+"""Auto: the best answer for a budget. It begins cheap, and goes up as long as it pays.
+
+    begin -> choose -> sample | look_up | search | conclude | trial -> choose -> ... -> finish
+
+`choose` says before each turn what comes next and why, by what the run may still spend and what it has found
+(`_auto/policy.py`). The stages, from cheap to dear:
+
+    sample    whole answers, each thought out step by step; where nothing checks them, they vote
+    look_up   evidence: draft, search the web, revise with citations (Reflexion)
+    search    tree search (LATS) that begins narrow: at the evidence, with the earlier answers as its first nodes
+    conclude  the answer that the best trajectory leads to, where the search has come to none
+    trial     reflect on what has failed, and answer once more with the lesson
+
+It stops when something verifies the answer, when another call is expected to gain less than it costs, or at a limit.
+"""
+
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from langgraph.graph import END, START, StateGraph
+
+from reflective_agents.environments.plain import PLAIN
+from reflective_agents.graphs import reflexion
+from reflective_agents.graphs._auto.answering import distinct, draw, elected, reflect
+from reflective_agents.graphs._auto.growing import growing, planted
+from reflective_agents.graphs._auto.policy import choose as next_stage
+from reflective_agents.graphs._auto.standing import rollouts, spent_limit, standing, under_way
+from reflective_agents.graphs._auto.state import STAGES, Attempt, AutoOutput, AutoState, LookedUp, Turn
+from reflective_agents.nodes.agent import appraised, environment_of
+from reflective_agents.nodes.inner import inner_settings, of_this_run
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
+from reflective_agents.nodes.turn import Ended, begin, end, unless_ended
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.settings.auto import AutoContext
+from reflective_agents.state.settings.reflexion import ReflexionContext
+from reflective_agents.state.trial import ActingInput
+from reflective_agents.tree_search.graph import FRESH, answer, enter
+from reflective_agents.tree_search.graph import conclude as answer_from
+from reflective_agents.tree_search.loop import SearchStep
+
+
+@node(AutoContext)
+async def choose(state: AutoState, step: Step[AutoContext]) -> Update:
+    """Say what comes next and why, or that the run is over."""
+    if under_way(state) and not state["search_over"]:
+        return {}
+    at = await standing(state, step)
+    stage, why = next_stage(at, step.context)
+    step.emit("stage", stage=stage or "none", why=why, calls_left=at.calls)
+    update: Update = {
+        "turns": [*state["turns"], Turn(stage=stage or "", why=why, model_calls=step.meter.usage["model_calls"])]
+    }
+    if stage:
+        return update
+    if at.calls < 1:
+        return update | stop_at(state["limit"] or spent_limit(step), why)
+    return update | (stop_at(state["limit"], why) if state["limit"] else stop("answered", why))
+
+
+@node(AutoContext)
+async def sample(state: AutoState, step: Step[AutoContext]) -> Update:
+    """Sample whole answers: one, where it can be checked, else as many as a vote begins with."""
+    few = 1 if step.context.environment is not None else max(step.context.samples - len(state["samples"]), 1)
+    drawn, stopped = await draw(state, step, min(few, step.meter.calls_left), state["lessons"])
+    return await taken(state, step, drawn, stopped)
+
+
+@node(AutoContext)
+async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
+    """Let Reflexion look for evidence, and end the run if every citation of a complete answer is sound."""
+    found = await reflexion.graph.ainvoke(
+        {"messages": state["messages"]}, context=inner_settings(ReflexionContext, step)
+    )
+    step.meter.add(found["usage"])
+    outcome = of_this_run(found["outcome"], step)
+    evidence = LookedUp(answer=found["answer"] or "", sources=found["sources"], said=found["messages"][-1].id)
+    step.emit("evidence", answer=evidence["answer"], sources=len(evidence["sources"]), reason=outcome["reason"])
+    update: Update = {
+        "evidence": evidence,
+        "limit": outcome.get("limit") if outcome.get("limit", {}).get("name") != "max_rounds" else None,
+    }
+    return update | (stop_solved("checks", outcome["reason"]) if outcome["status"] == "solved" else {})
+
+
+@node(AutoContext)
+async def search(state: AutoState, step: Step[AutoContext]) -> Update:
+    """Grow the tree by one job; the first makes its root."""
+    evidence = state["evidence"] or LookedUp(answer="", sources=[], said=None)
+    answers = [text for text in [*distinct(state["samples"]), evidence["answer"]] if text]
+    tree = await growing(state, step, answers)
+    if not state["tree"]:
+        return planted(state, step, tree, evidence["sources"])
+    update = await SearchStep(state, step, tree).run()
+    if update.get("best", state["best"]) != state["best"]:
+        update["better"] = rollouts(state)
+    ended = update.pop("outcome", None)
+    if ended is None:
+        return update
+    if ended["status"] in ("solved", "failed"):
+        return update | {"outcome": ended}
+    step.emit("search_over", why=ended["reason"])
+    return update | {"search_over": ended["reason"], "limit": ended.get("limit")}
+
+
+@node(AutoContext)
+async def conclude(state: AutoState, step: Step[AutoContext]) -> Update:
+    """Ask for the answer that the best trajectory leads to, where the tree has come to none."""
+    text, reward = await answer_from(state, step, await growing(state, step), None)
+    world = await environment_of(step.context) or PLAIN
+    drawn = Attempt(text=text, answer=text, normal=world.normal(text), reward=reward, observation="")
+    step.emit("sample", answer=text, reward=reward)
+    return {"concluded": True} | await taken(state, step, [drawn] if text else [], None)
+
+
+@node(AutoContext)
+async def trial(state: AutoState, step: Step[AutoContext]) -> Update:
+    """Reflect on what has failed, and answer once more with the lesson."""
+    lesson = await reflect(state, step)
+    drawn, stopped = await draw(state, step, 1, [*state["lessons"], lesson])
+    return {"lessons": [lesson], "trials": state["trials"] + 1} | await taken(state, step, drawn, stopped)
+
+
+@node(AutoContext)
+async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
+    """Answer with what is best: an answer that is verified, else that of the tree, of the evidence, of the vote."""
+    best, evidence, outcome = elected(state["samples"]), state["evidence"], state["outcome"]
+    if best and best["reward"] is not None and best["reward"] >= 1:
+        return await answer_with(state, step, best)
+    cited = AIMessage(evidence["answer"], id=evidence["said"]) if evidence and evidence["answer"] else None
+    if cited and (not state["best"] or (outcome and outcome.get("verified_by") == "checks")):
+        return await end(state, step, cited)
+    if best and not state["best"]:
+        return await answer_with(state, step, best)
+    return await answer(state, step, await growing(state, step))
+
+
+async def answer_with(state: AutoState, step: Step[AutoContext], best: Attempt) -> Update:
+    """Answer with a sample."""
+    environment, reward = await environment_of(step.context), best["reward"]
+    update = await end(state, step, AIMessage(best["answer"]), appraisal=appraised(environment, reward))
+    return {"reward": reward} | update
+
+
+async def taken(
+    state: AutoState, step: Step[AutoContext], drawn: list[Attempt], stopped: LimitReached | ModelFailed | None
+) -> Update:
+    """Take samples in, and end the run if one of them is right."""
+    update: Update = {"samples": [*state["samples"], *drawn]}
+    environment = await environment_of(step.context)
+    if environment and any(one["reward"] is not None and one["reward"] >= 1 for one in drawn):
+        return update | stop_solved(environment.verifier, f"sample {len(update['samples'])} has a reward of 1")
+    return update | ({"limit": stopped.limit} if isinstance(stopped, LimitReached) else {})
+
+
+class Chosen(Ended):
+    """What the router after `choose` has to know."""
+
+    turns: list[Turn]
+
+
+def to_stage(state: Chosen) -> str:
+    """Go where the last turn says, or to the end."""
+    return "finish" if state["outcome"] else state["turns"][-1]["stage"]
+
+
+builder: StateGraph[Any, AutoContext, Any, Any] = StateGraph(
+    AutoState, context_schema=AutoContext, input_schema=ActingInput, output_schema=AutoOutput
+)
+builder.add_node(
+    "begin",
+    begin(
+        "auto",
+        AutoContext,
+        enter,
+        **FRESH,
+        samples=[],
+        evidence=None,
+        turns=[],
+        search_over="",
+        limit=None,
+        concluded=False,
+        trials=0,
+        better=0,
+        reward=None,
+    ),
+)
+builder.add_node("choose", choose)
+builder.add_node("sample", sample)
+builder.add_node("look_up", look_up)
+builder.add_node("search", search)
+builder.add_node("conclude", conclude)
+builder.add_node("trial", trial)
+builder.add_node("finish", finish)
+builder.add_edge(START, "begin")
+builder.add_edge("begin", "choose")
+builder.add_conditional_edges("choose", to_stage, [*STAGES, "finish"])
+for stage in STAGES:
+    builder.add_conditional_edges(stage, unless_ended("choose"), ["choose", "finish"])
+builder.add_edge("finish", END)
+
+graph = builder.compile(name="auto")

@@ -1,1 +1,0 @@
-"""The one door to chat models, and the offline model."""

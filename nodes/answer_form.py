@@ -1,0 +1,69 @@
+"""Putting the final answer into the form that the caller asked for."""
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from pydantic import BaseModel, ConfigDict
+
+from reflective_agents.nodes.chat import ask
+from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.transcript import quoted, request_text
+from reflective_agents.prompts import answer_form as prompts
+from reflective_agents.state.answer_form import faults
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.outcome import Outcome, stopped
+
+
+async def in_form(
+    state: Mapping[str, Any], step: Step[Context], answer: AIMessage, outcome: Outcome
+) -> tuple[AIMessage, Outcome]:
+    """Put an answer into the form of the setting `answer_schema`, with one more call of the model.
+
+    Returns:
+        The answer as JSON, with the outcome as it was. If it cannot be had, the answer as it was, with an outcome that
+        says why.
+    """
+    schema = step.context.answer_schema
+    if schema is None or fits(schema, answer.text):
+        return answer, outcome
+    step.meter.spend_last()
+    prompt = prompts.FILL.format_messages(request=request_text(state["messages"]), answer=quoted("answer", answer.text))
+    try:
+        form = await ask(
+            step, step.context.model, prompt, _form(json.dumps(schema)), lambda form: _faults(schema, form)
+        )
+    except (LimitReached, ModelFailed) as error:
+        ended = stopped(error)
+        reason = f"the answer was not put into its form: {ended['reason']}"
+        return answer, {**ended, "status": "limit_reached" if "limit" in ended else "exhausted", "reason": reason}
+    return AIMessage(json.dumps(form.model_extra, ensure_ascii=False), id=answer.id), outcome
+
+
+def fits(schema: Mapping[str, Any], text: str) -> bool:
+    """Tell whether a text is JSON that fits a schema."""
+    try:
+        return not faults(schema, json.loads(text))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _faults(schema: Mapping[str, Any], form: BaseModel) -> str | None:
+    return faults(schema, form.model_extra) or None
+
+
+@lru_cache(maxsize=32)
+def _form(schema: str) -> type[BaseModel]:
+    """Return a class that takes any object and describes itself to models as the schema does."""
+
+    class Answer(BaseModel):
+        model_config = ConfigDict(extra="allow")
+
+        @classmethod
+        def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
+            return {**json.loads(schema), "title": cls.__name__}
+
+    return Answer

@@ -1,0 +1,57 @@
+"""Whether a strategy could work with its settings: asked once at the beginning of a run, for itself and its workers."""
+
+import asyncio
+
+from reflective_agents.models.images import images_of
+from reflective_agents.models.providers import choose_model
+from reflective_agents.nodes.chat import check_model
+from reflective_agents.nodes.step import Step
+from reflective_agents.state.context import Context, Model
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.families import SearchContext
+from reflective_agents.web_search.corpus import open_corpus
+from reflective_agents.web_search.engines import choose_search
+from reflective_agents.web_search.own import name_of
+
+_MODELS = ("model", "judge_model", "critic_model", "arms")
+
+
+async def check_settings(step: Step[Context], context: Context) -> dict[str, str]:
+    """Refuse settings that a strategy could not work with.
+
+    Args:
+        step: The node that asks.
+        context: The settings, of the run or of a worker.
+
+    Returns:
+        The names of the models and of the web search that the settings choose.
+
+    Raises:
+        Misuse: if a model does not exist, or the corpus; if there are images, and they cannot be shown.
+    """
+    if getattr(context, "environment", None) is not None and any(map(images_of, step.meter.asked)):
+        raise Misuse("the tasks of an environment are text: ask without images, or without an environment")
+    names = [name for name in type(context).model_fields if name in _MODELS]
+    chosen = {name: await _check_models(step, name, getattr(context, name)) for name in names}
+    return chosen | await _check_search(context)
+
+
+async def _check_models(step: Step[Context], name: str, setting: Model | list[Model] | None) -> str:
+    if setting is None and name != "model":
+        return "same as model"
+    return ", ".join([await _model_name(step, each) for each in (setting if isinstance(setting, list) else [setting])])
+
+
+async def _model_name(step: Step[Context], model: Model) -> str:
+    await check_model(step, model)
+    chosen, _ = choose_model(model)
+    return chosen if isinstance(chosen, str) else type(chosen).__name__
+
+
+async def _check_search(context: Context) -> dict[str, str]:
+    if not isinstance(context, SearchContext):
+        return {}
+    kind, _ = choose_search(context.search)
+    if kind == "local":
+        await asyncio.to_thread(open_corpus, context.corpus)
+    return {"search": kind if isinstance(kind, str) else name_of(kind)}

@@ -1,0 +1,68 @@
+"""Tools that the caller carries out himself: a call of one pauses the run until he gives its result."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.types import interrupt
+
+from reflective_agents.tools.run import MAX_CALLS, cut_result
+
+NO_RESULT = "The tool {name} gave no result. Try something else."
+
+
+class ClientTool(StructuredTool):
+    """A tool that is declared to the model and carried out by the caller."""
+
+
+def client_tools(declared: Sequence[Mapping[str, Any]]) -> list[BaseTool]:
+    """Return the caller's tools as models are shown them.
+
+    Args:
+        declared: `{"type": "function", "function": {"name": ..., "description": ..., "parameters": JSON schema}}` each.
+    """
+    return [_tool(**tool["function"]) for tool in declared]
+
+
+def _tool(name: str, description: str = "", parameters: dict[str, Any] | None = None, **_: Any) -> BaseTool:
+    def carried_out(**_: Any) -> str:
+        raise AssertionError("declared for the model; the caller carries it out")
+
+    schema = {
+        "type": "object",
+        "properties": {},
+        **(parameters or {}),
+        "title": name,
+        "description": description or name,
+    }
+    return ClientTool(name=name, description=description or name, args_schema=schema, func=carried_out)
+
+
+def calls_of_caller(message: AIMessage, tools: Sequence[BaseTool]) -> list[ToolCall]:
+    """Return the calls of a message that are the caller's to carry out."""
+    names = {tool.name for tool in tools if isinstance(tool, ClientTool)}
+    return [call for call in message.tool_calls[:MAX_CALLS] if call["name"] in names]
+
+
+def results_of(calls: Sequence[ToolCall]) -> list[ToolMessage]:
+    """Pause the run until the caller gives the results of his tools: `[{"tool_call_id": ..., "content": ...}]`.
+
+    The result of a single call may be given as mere text. A call without a result is answered as an error.
+    """
+    if not calls:
+        return []
+    asked = [{"id": call["id"], "name": call["name"], "args": call["args"]} for call in calls]
+    given: Any = interrupt({"tool_calls": asked})
+    if isinstance(given, str):
+        given = [{"tool_call_id": calls[0]["id"], "content": given}]
+    listed = given if isinstance(given, list) else []
+    results = {one.get("tool_call_id"): one.get("content") for one in listed if isinstance(one, Mapping)}
+    return [_result(call, results.get(call["id"])) for call in calls]
+
+
+def _result(call: ToolCall, content: Any) -> ToolMessage:
+    name, key = call["name"], call["id"]
+    if not isinstance(content, str):
+        return ToolMessage(NO_RESULT.format(name=name), name=name, tool_call_id=key, status="error")
+    return cut_result(ToolMessage(content, name=name, tool_call_id=key))

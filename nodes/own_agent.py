@@ -1,0 +1,98 @@
+"""An agent of the user's own as the actor of a strategy: any LangGraph graph or LangChain agent that takes messages.
+
+Its calls to models are held against the limits of the run before they are sent. What it raises, and its interrupts,
+pass: they are the user's.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
+from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables.config import get_async_callback_manager_for_config
+from langgraph.constants import TAG_NOSTREAM
+from langgraph.pregel import Pregel
+
+from reflective_agents.models.meter import Meter
+from reflective_agents.models.watched import Watch
+from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
+from reflective_agents.text.clean import clean
+
+
+class Said(NamedTuple):
+    """What an agent has answered, and the steps to it as text; these are empty if it took none."""
+
+    answer: str
+    steps: str
+
+
+async def ask_agent(agent: Any, messages: Sequence[BaseMessage], meter: Meter) -> Said:
+    """Let an agent answer a conversation.
+
+    Args:
+        agent: The agent.
+        messages: The conversation.
+        meter: The limits of the run.
+
+    Raises:
+        LimitReached: if a limit does not let it go on.
+        ModelFailed: if it gives no answer.
+        Misuse: if what it returns holds no messages.
+    """
+    meter.check()
+    watch = Watch(meter)
+    try:
+        async with asyncio.timeout(meter.seconds_left) as time:
+            result = await _invoke(agent, list(messages), watch)
+    except TimeoutError:
+        if time.expired():
+            raise LimitReached(meter.limit("max_seconds")) from None
+        raise
+    finally:
+        await watch.close()
+    taken = _since_the_question(_messages_in(result))
+    watch.count_unseen([message for message in taken if isinstance(message, AIMessage)])
+    tools = [message for message in taken if isinstance(message, ToolMessage)]
+    meter.count(tool_calls=len(tools), tool_errors=sum(message.status == "error" for message in tools))
+    said = [message for message in taken if _is_answer(message)]
+    if not said:
+        raise ModelFailed(f"the agent {name_of(agent)} gave no answer")
+    return Said(clean(said[-1].text), clean("\n".join(_told(message) for message in taken if message is not said[-1])))
+
+
+def name_of(agent: Any) -> str:
+    """Return the name of an agent."""
+    return str(getattr(agent, "name", None) or type(agent).__name__)
+
+
+async def _invoke(agent: Any, messages: list[BaseMessage], watch: Watch) -> Any:
+    """Call an agent. A graph gets settings of its own, or it would be given those of the strategy."""
+    manager = get_async_callback_manager_for_config(ensure_config())
+    manager.add_handler(watch)
+    config = RunnableConfig(callbacks=manager, tags=[TAG_NOSTREAM])
+    own: dict[str, Any] = {"context": {}} if isinstance(agent, Pregel) and agent.context_schema else {}
+    return await agent.ainvoke({"messages": messages}, config, **own)
+
+
+def _messages_in(result: Any) -> list[AnyMessage]:
+    if isinstance(result, str | BaseMessage):
+        return [AIMessage(result) if isinstance(result, str) else result]  # type: ignore[list-item]
+    if isinstance(result, Mapping) and isinstance(result.get("messages"), list):
+        return convert_to_messages(result["messages"])  # type: ignore[return-value]
+    raise Misuse('an agent takes {"messages": [...]} and returns them with its answer: this one returned none')
+
+
+def _since_the_question(messages: list[AnyMessage]) -> list[AnyMessage]:
+    asked = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    return messages[asked[-1] + 1 :] if asked else messages
+
+
+def _is_answer(message: BaseMessage) -> bool:
+    return isinstance(message, AIMessage) and not message.tool_calls and bool(message.text.strip())
+
+
+def _told(message: BaseMessage) -> str:
+    calls = [f"{call['name']}({json.dumps(call['args'], default=str)})" for call in getattr(message, "tool_calls", [])]
+    return "\n".join(filter(None, [message.text, *calls]))

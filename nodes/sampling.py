@@ -1,0 +1,168 @@
+"""Sampling several replies to one prompt: in one request where the provider takes `n`, else in one each, at once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from math import comb
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from reflective_agents.models.calls import ChatModel, request, takes_n, takes_seed
+from reflective_agents.nodes.chat import ATTEMPTS
+from reflective_agents.nodes.memo import at_once, each_to_its_end
+from reflective_agents.nodes.step import Step
+from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed
+from reflective_agents.state.families import TreeContext
+from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
+
+Seeded = Step[TreeContext] | Step[ChainOfThoughtContext]
+"""A node whose settings have a seed."""
+Replies = Mapping[int, AIMessage]
+"""Replies by the place of each among the samples."""
+
+
+def calls_for(model: ChatModel, count: int) -> int:
+    """Return how many calls so many samples take."""
+    return 1 if takes_n(model) else count
+
+
+async def sample(
+    step: Seeded, model: ChatModel, prompt: Sequence[BaseMessage], count: int, **options: Any
+) -> list[AIMessage]:
+    """Sample replies that are of use only together: if one request fails, all do.
+
+    Raises:
+        LimitReached, ModelFailed: as `models.calls.request`.
+    """
+    sizes = [count] if takes_n(model) else [1] * count
+    batches = await at_once([request(model, prompt, step.meter, n=size, **options) for size in sizes])
+    return [reply for batch in batches for reply in batch]
+
+
+async def sample_each(
+    step: Seeded,
+    model: ChatModel,
+    prompt: Sequence[BaseMessage],
+    places: range,
+    follow: Callable[[Replies], Awaitable[None]],
+    *,
+    first: int = 0,
+    usable: Callable[[AIMessage], bool] = lambda reply: True,
+    **options: Any,
+) -> None:
+    """Sample a reply for each place, and hand them on as they come. What a provider leaves out, or is not usable, is
+    sampled again in requests of their own.
+
+    Args:
+        step, model, prompt: Who asks whom what; the setting `seed` goes with the requests.
+        places: The numbers of the samples.
+        follow: Takes replies as they come.
+        first: What a place is counted from in the seed: samples that are asked for one by one would all be alike else.
+        usable: Whether a reply can be used; one that cannot counts as a parse failure.
+        options: Further options of the requests.
+
+    Raises:
+        LimitReached, ModelFailed: if some are not to be had, when all others have come to their end.
+    """
+    seed = step.context.seed if takes_seed(model) else None
+
+    async def ask(place: int, size: int, attempt: int = 1) -> None:
+        seeded: dict[str, Any] = {} if seed is None else {"seed": seed + first + place}
+        replies = await request(model, prompt, step.meter, n=size, **seeded, **options)
+        found = {place + i: reply for i, reply in enumerate(replies[:size]) if usable(reply)}
+        step.meter.count(parse_failures=min(len(replies), size) - len(found))
+        missing = [number for number in range(place, place + size) if number not in found] if attempt < ATTEMPTS else []
+        work = [follow(found)] if found else []
+        await each_to_its_end([*work, *(ask(number, 1, attempt + 1) for number in missing)])
+
+    size = len(places) if takes_n(model) else 1
+    await each_to_its_end([ask(place, size) for place in places[::size]])
+
+
+class Samples(NamedTuple):
+    """Replies in the order of their places; and what has stopped some of them, if something has."""
+
+    replies: list[AIMessage]
+    stop: LimitReached | ModelFailed | None
+
+
+async def until(done: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Await some work, and cancel what is left of it once it is done with."""
+    working, waiting = asyncio.ensure_future(work), asyncio.ensure_future(done.wait())
+    try:
+        await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+    finally:
+        working.cancel()
+        waiting.cancel()
+        await asyncio.wait([working, waiting])
+
+
+async def sample_texts(
+    step: Seeded,
+    model: ChatModel,
+    prompt: Sequence[BaseMessage],
+    count: int,
+    *,
+    batch: int | None = None,
+    enough: Callable[[Sequence[AIMessage]], bool] = lambda replies: False,
+    **options: Any,
+) -> Samples:
+    """Sample replies that hold text; fewer, if some failed or if there are enough.
+
+    Args:
+        step, model, prompt: Who asks whom what.
+        count: How many at most.
+        batch: How many are asked for at once. Default: all.
+        enough: Whether no more are needed; samples in flight are then cancelled.
+        options: Further options of the requests.
+
+    Raises:
+        LimitReached, ModelFailed: if there is none.
+    """
+    sampled: dict[int, AIMessage] = {}
+    stopped: LimitReached | ModelFailed | None = None
+    done = asyncio.Event()
+
+    async def keep(replies: Replies) -> None:
+        sampled.update(replies)
+        if enough([sampled[place] for place in sorted(sampled)]):
+            done.set()
+
+    def has_text(reply: AIMessage) -> bool:
+        return bool(reply.text.strip())
+
+    try:
+        for start in range(0, count, batch or count):
+            places = range(start, min(start + (batch or count), count))
+            await until(done, sample_each(step, model, prompt, places, keep, usable=has_text, **options))
+            if done.is_set():
+                break
+    except (LimitReached, ModelFailed) as stop:
+        if not sampled:
+            raise
+        stopped = stop
+    if not sampled:
+        raise InvalidOutput(f"no text in {ATTEMPTS} attempts: the model called a tool instead")
+    return Samples([sampled[place] for place in sorted(sampled)], stopped)
+
+
+def majority(most: int, second: int) -> float:
+    """Calculate the chance that the answer that leads is the more frequent one of the model's two most frequent ones.
+
+    The Beta criterion of Adaptive-Consistency (Aggarwal et al. 2023, arXiv 2305.11860, section 3): the share of the
+    leader among the two is distributed as Beta(most + 1, second + 1), and this is the chance that it exceeds 1/2.
+
+    Args:
+        most: Votes for the answer that leads.
+        second: Votes for the one behind it.
+    """
+    votes = most + second + 1
+    return float(sum(comb(votes, count) for count in range(most + 1)) / 2**votes)
+
+
+def was_cut_off(reply: AIMessage) -> bool:
+    """Return whether a reply ends because it was as long as it may be, in the words of any provider."""
+    ended = (reply.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
+    return any(str(reason).lower() in ("length", "max_tokens") for reason in ended)

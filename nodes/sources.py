@@ -1,0 +1,84 @@
+"""What was found on the way: search results, numbered along a path, so that an answer can cite them."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage, ToolMessage
+
+from reflective_agents.prompts import search as prompts
+
+
+def observations(messages: Iterable[BaseMessage]) -> list[str]:
+    """Return what tools have answered, in order."""
+    return [message.text for message in messages if isinstance(message, ToolMessage)]
+
+
+def addresses(found: Iterable[str]) -> list[str]:
+    """Return the addresses of all results in observations, each once: the first has the number 1."""
+    return list(dict.fromkeys(result["url"] for text in found for result in results_in(text)))
+
+
+def results_in(observation: str) -> list[dict[str, Any]]:
+    """Return the search results that an observation holds: a JSON array of objects with an address and a text, or an
+    object with such `results`."""
+    value = _json(observation)
+    value = value.get("results") if isinstance(value, dict) else value
+    return [one for one in value if _is_result(one)] if isinstance(value, list) else []
+
+
+def numbered(observation: str, before: Sequence[str]) -> str:
+    """Give the results of an observation numbers, and leave out those that were found before; other texts stay.
+
+    Args:
+        observation: What a tool has answered.
+        before: The observations before it on the path.
+    """
+    value = _json(observation)
+    if not isinstance(value, list) or not value or not all(map(_is_result, value)):
+        return observation
+    seen = {_key(result) for text in before for result in results_in(text)}
+    urls = addresses([*before, observation])
+    new = [with_number(one, urls) for one in value if _key(one) not in seen]
+    if new:
+        return json.dumps(new, ensure_ascii=False)
+    again = sorted({urls.index(one["url"]) + 1 for one in value})
+    return prompts.NOTHING_NEW.format(numbers=", ".join(f"[{number}]" for number in again))
+
+
+def with_number(result: Mapping[str, Any], urls: Sequence[str]) -> dict[str, Any]:
+    """Return a result with its number before everything else."""
+    return {"number": urls.index(result["url"]) + 1, **result}
+
+
+def with_numbers(replies: Sequence[BaseMessage], before: Sequence[str]) -> list[Any]:
+    """Give the results in the replies of tools numbers, one reply after the other."""
+    shown: list[Any] = []
+    seen = list(before)
+    for reply in replies:
+        text = numbered(reply.text, seen)
+        seen.append(text)
+        shown.append(reply if text == reply.text else reply.model_copy(update={"content": text}))
+    return shown
+
+
+def _key(result: dict[str, Any]) -> tuple[str, str]:
+    return result["url"], result["content"]
+
+
+def _is_result(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("content"), str)
+        and bool(value.get("url"))
+        and isinstance(value["url"], str)
+    )
+
+
+def _json(text: str) -> Any:
+    if not text.lstrip().startswith(("[", "{")):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

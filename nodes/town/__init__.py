@@ -1,1 +1,0 @@
-"""What the agents of a town do in a step of the clock: remember, plan, meet, and what can be told of it in the end."""

@@ -1,0 +1,139 @@
+"""Prompts in other words: what the setting `prompts` gives takes the place of a template for the nodes of a run.
+
+A template is named as it stands in `prompts/`: `lats.ACT`. Its placeholders have to stay: without them a model would
+not be shown what the prompt is about. Modules of prompts look their templates up here, so that nothing else need know.
+"""
+
+import difflib
+import json
+import pkgutil
+import string
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, lru_cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from langchain_core.prompts import ChatPromptTemplate
+
+from reflective_agents import prompts
+from reflective_agents.state.errors import BadPrompt
+
+Template = str | ChatPromptTemplate
+_PREFIX = f"{prompts.__name__}."
+_given: ContextVar[Mapping[str, Template] | None] = ContextVar("prompts", default=None)
+
+
+class _Prompts(ModuleType):
+    """A module of prompts, whose templates a run may have given in other words."""
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if not name.isupper() or not (given := _given.get()):
+            return found
+        return given.get(f"{super().__getattribute__('__name__').removeprefix(_PREFIX)}.{name}", found)
+
+
+@cache
+def templates() -> Mapping[str, Template]:
+    """Return all templates by name, as they are shipped; without the parts that several of them are made of."""
+    found: dict[str, Template] = {}
+    for module in pkgutil.iter_modules(prompts.__path__):
+        loaded = import_module(f"{_PREFIX}{module.name}")
+        named = {name: value for name, value in vars(loaded).items() if name.isupper() and not name.startswith("_")}
+        found |= {f"{module.name}.{name}": each for name, each in named.items() if isinstance(each, Template)}
+        sys.modules[loaded.__name__].__class__ = _Prompts
+    owners = Counter((name.partition(".")[2], id(each)) for name, each in found.items())
+    return {name: each for name, each in found.items() if owners[name.partition(".")[2], id(each)] == 1}
+
+
+@contextmanager
+def in_words_of(setting: Mapping[str, Any] | str | None) -> Iterator[None]:
+    """Let a node speak in the words of the setting `prompts`.
+
+    Raises:
+        BadPrompt: if they do not fit.
+    """
+    if not setting:
+        yield
+        return
+    token = _given.set(replacements(setting))
+    try:
+        yield
+    finally:
+        _given.reset(token)
+
+
+def replacements(setting: Mapping[str, Any] | str) -> Mapping[str, Template]:
+    """Return the templates that a setting gives, checked.
+
+    Args:
+        setting: Texts by the names of templates, or a folder with a file `<name>.txt` for each.
+    """
+    texts = _read(Path(setting)) if isinstance(setting, str) else setting
+    return _checked(json.dumps(texts, sort_keys=True))
+
+
+def _read(folder: Path) -> dict[str, str]:
+    try:
+        return {path.stem: path.read_text().rstrip("\n") for path in sorted(folder.iterdir()) if path.suffix == ".txt"}
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadPrompt(f"the prompts in {folder} cannot be read: {error}") from error
+
+
+@lru_cache(maxsize=64)
+def _checked(texts: str) -> Mapping[str, Template]:
+    return {name: _replaced(name, given) for name, given in json.loads(texts).items()}
+
+
+def _replaced(name: str, given: Any) -> Template:
+    shipped = templates().get(name)
+    if shipped is None:
+        close = difflib.get_close_matches(name, templates(), n=3, cutoff=0.3)
+        raise BadPrompt(f"there is no prompt {name!r}; did you mean {', '.join(close) or 'another one'}?")
+    try:
+        new, placeholders = _in_place_of(shipped, given)
+        missing, unknown = placeholders[0] - placeholders[1], placeholders[1] - placeholders[0]
+    except (ValueError, TypeError) as error:
+        raise BadPrompt(
+            f"the prompt {name} cannot be used ({error}); braces that are meant as such are doubled"
+        ) from error
+    if missing or unknown:
+        lacks = [f"lacks {', '.join(f'{{{one}}}' for one in sorted(missing))}"] if missing else []
+        has = [f"has the unknown {', '.join(f'{{{one}}}' for one in sorted(unknown))}"] if unknown else []
+        raise BadPrompt(f"the prompt {name} {' and '.join([*lacks, *has])}")
+    return new
+
+
+def _in_place_of(shipped: Template, given: Any) -> tuple[Template, tuple[set[str], set[str]]]:
+    """Return a template with the placeholders of the shipped one, and with its own. A text takes the place of a chat's
+    first message, a list of messages that of all."""
+    if isinstance(shipped, str):
+        return str(given), (_fields(shipped), _fields(str(given)))
+    before = ChatPromptTemplate(shipped.messages)
+    if isinstance(given, str):
+        role = "system" if type(shipped.messages[0]).__name__.startswith("System") else "human"
+        new = ChatPromptTemplate([(role, given), *shipped.messages[1:]])
+    else:
+        new = ChatPromptTemplate([(role, text) for role, text in given])
+    return new.partial(**shipped.partial_variables), (_variables(before), _variables(new))
+
+
+def _variables(template: ChatPromptTemplate) -> set[str]:
+    return {*template.input_variables, *template.optional_variables}
+
+
+def _fields(text: str) -> set[str]:
+    """Return the placeholders of a text; one that is never filled in may have braces."""
+    try:
+        return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+    except ValueError:
+        return set()
+
+
+templates()

@@ -1,0 +1,44 @@
+"""Steps that a model writes as text: which tools it is shown, and what it wants to do with them."""
+
+from collections.abc import Collection, Sequence
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from typing_extensions import TypedDict
+
+from reflective_agents.text.actions import Declared, declared, read_call, read_step
+
+
+class Move(TypedDict):
+    """What an agent wants to do next: an action or an answer, or neither if that could not be read.
+
+    `messages` holds its message in the mode of native tool calls.
+    """
+
+    thought: str
+    action: str
+    answer: str | None
+    messages: list[AnyMessage]
+
+
+def read_move(text: str, names: Collection[str] = ()) -> Move:
+    """Read a step written as text, as `text.actions.read_step`."""
+    thought, action, answer = read_step(text, names)
+    return Move(thought=thought, action=action, answer=answer, messages=[])
+
+
+def as_call(action: str, tools: Sequence[BaseTool]) -> AIMessage:
+    """Convert an action written as text into a native call."""
+    name, args = read_call(action, [_declared(tool) for tool in tools])
+    return AIMessage("", tool_calls=[{"name": name, "args": args, "id": "text"}])
+
+
+def describe(tools: Sequence[BaseTool]) -> str:
+    """Describe tools as actions in text: their signatures from their own schemas, and what they do."""
+    lines = [_declared(tool).line() for tool in tools]
+    return "\n".join([*lines, "Finish with 'Final Answer: ...' instead of an action."])
+
+
+def _declared(tool: BaseTool) -> Declared:
+    return declared(convert_to_openai_tool(tool))

@@ -1,0 +1,49 @@
+"""What lies in the state of a run, as plain data: for JSON, and for the display of a resumed run."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reflective_agents.nodes.step import COST
+from reflective_agents.tree_search.report import does
+
+
+def replay(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Replay the progress events that led to a state, as far as it still holds them, for a resumed run."""
+    for node in (values.get("tree") or {}).values():
+        entry = {key: node[key] for key in ("id", "parent_id", "depth", "kind", "score", "solved")}
+        yield {"event": "node", **entry, "expansions": values["expansions"], "does": does(node)}
+    for node_id, stat in (values.get("stats") or {}).items():
+        if stat["children"]:
+            yield {"event": "visited", "node": node_id, "stats": {node_id: [stat["visits"], stat["total"]]}}
+        if stat.get("own", stat).get("pruned"):  # version 1 of the state had no `own`
+            yield {"event": "pruned", "node": node_id}
+    for draft in values.get("drafts") or []:
+        yield {"event": "draft", "round": draft["round"], "words": len(draft["text"].split())}
+        if draft["score"] is not None:
+            yield {"event": "critique", **{key: draft[key] for key in ("round", "score", "accepted", "critique")}}
+    for answer in values.get("answers") or []:
+        counted = {"references": len(answer["references"])} if answer["round"] else {}
+        yield {"event": "revision", **{key: answer[key] for key in ("round", "missing", "queries")}, **counted}
+    for number, taken in enumerate(values.get("steps") or [], 1):
+        yield {"event": "action", "round": number, **{key: taken[key] for key in ("action", "observation", "valid")}}
+    for number, drawn in enumerate(values.get("samples") or [], 1):
+        yield {"event": "sample", "round": number, "answer": drawn["answer"]}
+    for trial in values.get("trials") or []:
+        entry = {key: trial[key] for key in ("answer", "reward", "score", "solved", "reflection")}
+        yield {"event": "trial", "round": trial["trial"], **entry}
+    for goal in values.get("subgoals") or []:
+        yield {
+            "event": "subgoal",
+            **{key: goal[key] for key in ("number", "goal", "needs", "status", "answer", "reason")},
+        }
+    for round in values.get("rounds") or []:
+        members, reports = ([report[key] for report in round["reports"]] for key in ("name", "answer"))
+        entry = {key: round[key] for key in ("round", "critique", "best", "score")}
+        yield {"event": "reports", **entry, "members": members, "reports": reports}
+    for memory in values.get("memories") or []:
+        shown = ("number", "kind", "text", "score", "recency", "importance", "relevance", "cited")
+        yield {"event": "retrieved", **{key: memory[key] for key in shown}}
+    for moment in values.get("day") or []:
+        yield {"event": "act", **{key: moment[key] for key in ("time", "agent", "place", "doing")}}
+    if usage := values.get("usage"):
+        yield {"event": "begin", **{key: usage[key] for key in COST if key in usage}}

@@ -1,0 +1,56 @@
+"""Refuses, before anything is written, what a run could not do: models and sources that cannot be had."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reflective_agents.models.providers import OFFLINE, choose_model, get_model
+from reflective_agents.state.context import Context
+from reflective_agents.state.families import SearchContext
+from reflective_agents.web_search.community import UNTESTED
+from reflective_agents.web_search.corpus import open_corpus
+from reflective_agents.web_search.engines import choose_search
+from reflective_agents.web_search.own import name_of
+
+_LABELS = {OFFLINE: "offline extractive model", "local": "local corpus", "none": "no search", "tavily": "Tavily"}
+_LABELS |= {name: f"{name} (untested, by langchain-community)" for name in UNTESTED}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which model and search a run uses, and why; `helpers` holds the judge or critic if it is another model."""
+
+    model: str
+    model_reason: str
+    helpers: dict[str, str] = field(default_factory=dict)
+    search: str | None = None
+    search_reason: str | None = None
+
+    def lines(self) -> list[str]:
+        """Describe the choice in words, one line each."""
+        said = [f"model: {_LABELS.get(self.model, self.model)} ({self.model_reason})"]
+        said += [f"{name.replace('_', ' ')}: {_LABELS.get(model, model)}" for name, model in self.helpers.items()]
+        if self.search:
+            said.append(f"search: {_LABELS.get(self.search, self.search)} ({self.search_reason})")
+        return said
+
+
+async def check(context: Context, given: Mapping[str, Any]) -> Choice:
+    """Look at every model and source that the settings name; `given` are those that do not come from the environment.
+
+    Raises:
+        Misuse: if one of them cannot be had; the text says what to do.
+    """
+    model, reason = choose_model(given.get("model"))
+    helpers = {name: value for name in ("judge_model", "critic_model") if (value := getattr(context, name, None))}
+    arms = getattr(context, "arms", None) or []
+    for name in (model, *helpers.values(), *arms):
+        get_model(name, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+    helpers |= {"arms": ", ".join(arms)} if arms else {}
+    if not isinstance(context, SearchContext):
+        return Choice(str(model), reason, helpers)
+    search, search_reason = choose_search(context.search)
+    if search == "local":
+        await asyncio.to_thread(open_corpus, context.corpus)
+    return Choice(str(model), reason, helpers, search if isinstance(search, str) else name_of(search), search_reason)

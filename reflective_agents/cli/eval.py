@@ -1,0 +1,250 @@
+"""`reflect eval`: a strategy on every task of a data set, in a folder that outlives the process."""
+
+import asyncio
+import json
+import shlex
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from reflective_agents.cli.checks import check
+from reflective_agents.cli.database import home_folder
+from reflective_agents.cli.options import flag_of, make_context
+from reflective_agents.cli.output import print_table, say
+from reflective_agents.cli.store import open_store
+from reflective_agents.cli.strategies import load
+from reflective_agents.cli.tally import Tally, counting
+from reflective_agents.environments.plain import PLAIN
+from reflective_agents.evals.budget import Budget
+from reflective_agents.evals.datasets import Dataset, load_dataset
+from reflective_agents.evals.extras import STATISTICS, need
+from reflective_agents.evals.report import facts, page
+from reflective_agents.evals.results import failed, folder_of
+from reflective_agents.evals.run import Run, about, evaluate
+from reflective_agents.evals.scoring import world_of
+from reflective_agents.evals.summary import Summary
+from reflective_agents.evals.worker import Job
+from reflective_agents.evals.workers import local_workers
+from reflective_agents.models.cache import open_cache
+from reflective_agents.models.prices import check_price
+from reflective_agents.models.providers import close_models, get_model
+from reflective_agents.nodes.agent import environment_of
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.families import TaskContext
+from reflective_agents.state.prices import table_of
+from reflective_agents.state.settings import settings_of
+
+ANSWERED, FAILED, INTERRUPTED = 0, 1, 130
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What the user asks for; `settings` holds only what was given."""
+
+    strategy: str
+    dataset: Path
+    settings: dict[str, Any] = field(default_factory=dict)
+    form: str | None = None
+    limit: int | None = None
+    shuffle: int | None = None
+    concurrency: int = 4
+    out: Path | None = None
+    html: Path | None = None
+    retry_failed: bool = False
+    cache: bool = False
+    max_total_cost: float | None = None
+    budget_tokens: int | None = None
+    workers: int | None = None
+    ray: str | None = None
+    as_json: bool = False
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether all tasks together may spend so much only."""
+        return self.budget_tokens is not None or self.max_total_cost is not None
+
+    def command(self) -> str:
+        """Return the command that resumes this evaluation."""
+        words = ["reflect", "eval", self.strategy, str(self.dataset)]
+        options = {
+            "--format": self.form,
+            "--limit": self.limit,
+            "--shuffle": self.shuffle,
+            "--concurrency": self.concurrency if self.concurrency != Evaluation.concurrency else None,
+            "--out": self.out,
+            "--html": self.html,
+            "--retry-failed": self.retry_failed or None,
+            "--cache": self.cache or None,
+            "--max-total-cost": self.max_total_cost,
+            "--budget-tokens": self.budget_tokens,
+            "--workers": self.workers,
+            "--ray": self.ray,
+            "--json": self.as_json or None,
+            **{flag_of(name): value for name, value in self.settings.items()},
+        }
+        for flag, value in options.items():
+            if isinstance(value, bool):
+                words.append(flag if value else f"--no-{flag[2:]}")
+            elif value is not None:
+                words += [flag, str(value)]
+        return shlex.join(words)
+
+
+def run(asked: Evaluation) -> int:
+    """Run an evaluation, or resume it.
+
+    Returns:
+        The exit code: 1 if no task could be answered.
+
+    Raises:
+        Misuse: if it cannot be carried out.
+    """
+    need(*STATISTICS)
+    dataset = load_dataset(asked.dataset, form=asked.form, limit=asked.limit, seed=asked.shuffle)
+    tally = Tally(len(dataset.tasks))
+    try:
+        summary, folder = asyncio.run(_evaluate(asked, dataset, tally))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        say(f"interrupted with {len(tally.results):,} of {tally.total:,} results; go on with: {asked.command()}")
+        return INTERRUPTED
+    return _report(asked, summary, tally, folder)
+
+
+async def _evaluate(asked: Evaluation, dataset: Dataset, tally: Tally) -> tuple[Summary, Path]:
+    """Check everything, and only then write to the folder. SIGTERM is treated like Ctrl-C."""
+    task = asyncio.current_task()
+    assert task is not None
+    with suppress(NotImplementedError):  # on Windows
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        context = await _settings(asked, dataset)
+        wanted = about(asked.strategy, context, dataset)
+        folder = asked.out if asked.out else await asyncio.to_thread(folder_of, wanted, runs_folder())
+        tasks = f"{len(dataset.tasks):,} tasks of {dataset.name} ({dataset.environment_name})"
+        say(f"{asked.strategy} on {tasks}, in {folder}")
+        budget = Budget(asked.budget_tokens, asked.max_total_cost) if asked.has_budget else None
+        async with open_store(context) as store, _elsewhere(asked, context, dataset) as elsewhere:
+            with counting(tally) as tell:
+                summary = await evaluate(
+                    load(asked.strategy, store=store),
+                    dataset,
+                    context=context,
+                    out=folder,
+                    concurrency=asked.concurrency,
+                    on_result=tell,
+                    retry_failed=asked.retry_failed,
+                    cache=open_cache(cache_file()) if asked.cache and elsewhere is None else None,
+                    budget=budget,
+                    elsewhere=elsewhere,
+                )
+                if budget and budget.reached:
+                    so_far = f"{len(tally.results):,} of {tally.total:,} results"
+                    say(f"stopped: {budget.say()}, with {so_far}; to go on, raise it: {asked.command()}")
+                return summary, folder
+    finally:
+        await close_models()
+
+
+@asynccontextmanager
+async def _elsewhere(asked: Evaluation, context: Context, dataset: Dataset) -> AsyncIterator[Run | None]:
+    """Yield what runs the tasks in other processes; None to run them in this one."""
+    if asked.workers is None and asked.ray is None:
+        yield None
+        return
+    job = _job(asked, context, dataset)
+    if asked.ray is None:
+        async with local_workers(job, asked.workers or 1) as run:
+            yield run
+        return
+    need("ray", extra="ray")
+    from reflective_agents.evals.on_ray import ray_workers  # an extra
+
+    async with ray_workers(job, asked.ray, asked.workers, asked.concurrency) as run:
+        yield run
+
+
+def _job(asked: Evaluation, context: Context, dataset: Dataset) -> Job:
+    """Return what workers need to know.
+
+    Raises:
+        Misuse: if it cannot be said to another process.
+    """
+    if context.remembers:
+        raise Misuse("--workers, --ray: runs that remember share one store: leave these options out")
+    settings = context.model_dump()
+    try:
+        json.dumps(settings)
+    except TypeError as error:
+        raise Misuse(f"--workers, --ray: settings must be plain data ({error}): leave these options out") from error
+    cache = str(cache_file().absolute()) if asked.cache else None
+    return Job(strategy=asked.strategy, settings=settings, environment=dataset.environment_name, cache=cache)
+
+
+async def _settings(asked: Evaluation, dataset: Dataset) -> Context:
+    """Return the settings of every run, with the model and the web search that were chosen.
+
+    Raises:
+        Misuse: if they do not fit, or the tasks cannot be run or measured with them.
+    """
+    schema = settings_of(asked.strategy)
+    given = dict(asked.settings)
+    if "environment" in schema.model_fields and dataset.environment != PLAIN.name:
+        given.setdefault("environment", dataset.environment)
+    context = make_context(schema, given)
+    if getattr(context, "critic", None) == "human":
+        raise Misuse("--critic human: nobody is asked during an evaluation; choose model or checks")
+    await world_of(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False)).ready()
+    choice = await check(context, given)
+    if asked.max_total_cost is not None:
+        await check_price(get_model(choice.model), table_of(context.prices), needed=True)
+    for line in choice.lines():
+        say(line)
+    if "max_actions" in schema.model_fields and (note := await advice(dataset, context)):
+        say(f"note: {note}")
+    chosen = {name: value for name, value in (("model", choice.model), ("search", choice.search)) if value}
+    return context.model_copy(update=chosen)
+
+
+async def advice(dataset: Dataset, context: Context) -> str:
+    """Return the environment's advice about the tasks; empty if it has none, or no environment is set."""
+    environment = await environment_of(context) if isinstance(context, TaskContext) else None
+    return environment.advise(dataset.tasks) if environment else ""
+
+
+def _report(asked: Evaluation, summary: Summary, tally: Tally, folder: Path) -> int:
+    if asked.html:
+        write_page(asked.html, page(summary, tally.results.values(), folder))
+    if asked.as_json:
+        print(json.dumps(summary))
+    else:
+        print_table(("figure", "value"), facts(summary))
+    if any(failed(result) for result in tally.results.values()):
+        say(f"run the tasks again that crashed or failed: {replace(asked, retry_failed=True).command()}")
+    return ANSWERED if tally.answered else FAILED
+
+
+def write_page(file: Path, text: str) -> None:
+    """Write a page, and say so.
+
+    Raises:
+        Misuse: if it cannot be written.
+    """
+    try:
+        file.write_text(text, "utf-8", errors="replace")
+    except OSError as error:
+        raise Misuse(f"--html: {file} cannot be written ({error.strerror or error})") from error
+    say(f"page: {file}")
+
+
+def cache_file() -> Path:
+    """Return the file of the replies that `--cache` keeps."""
+    return home_folder().expanduser() / "replies.sqlite"
+
+
+def runs_folder() -> Path:
+    """Return the folder for runs that were given no other."""
+    return home_folder().expanduser() / "evals"

@@ -1,0 +1,80 @@
+"""The command `reflect eval <strategy>`: what can be asked of every evaluation, and the settings of the strategy."""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+from typer.main import get_command
+
+from reflective_agents.cli.options import option, parameter, writable
+from reflective_agents.evals.formats import FORMATS
+from reflective_agents.state.context import Context
+
+_DATASET = (
+    "File of tasks: HotpotQA's JSON, FEVER's JSONL, HumanEval's or MBPP's JSONL, 24.csv, crosswords as JSON, or CSV or "
+    "JSONL with question and answer; also with .gz."
+)
+_OUT = "Folder of the results. Default: one in the data folder, named after strategy, data set and settings."
+_CACHE = "Answer requests that were answered before from a file in the data folder; they do not count as calls."
+_COST = "Most dollars of all tasks together; then the evaluation stops, and the same command with more goes on."
+_TOKENS = "Most tokens of all tasks together. (--max-total-tokens is the limit of each task.)"
+_WORKERS = "Run the tasks in so many processes of this machine; with --ray, in so many actors."
+_RAY = "Run the tasks on a Ray cluster: its address, auto, or local for one of this machine."
+EPILOG = """
+\b
+A task that crashes is a result with its error. Results are kept one by one:
+after a Ctrl-C, or worse, the same command goes on.
+"""
+
+
+def eval_command(name: str, summary: str, schema: type[Context], run: Callable[..., int]) -> TyperCommand:
+    """Build the command `reflect eval <name>` of a strategy.
+
+    Args:
+        name: The strategy.
+        summary: What it does, for the help.
+        schema: Its settings.
+        run: What the command does, with the fields of `cli.eval.Evaluation`.
+    """
+    settings = [option(field_name, field) for field_name, field in writable(schema).items()]
+    fixed = _fixed()
+
+    def command(**asked: Any) -> int:
+        given = {option.name: asked.pop(option.name) for option in settings}
+        return run(strategy=name, settings={key: value for key, value in given.items() if value is not None}, **asked)
+
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*fixed, *settings]}
+    command.__signature__ = inspect.Signature([*fixed, *settings])  # type: ignore[attr-defined]
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    single.command(name, help=summary, epilog=EPILOG)(command)
+    made = get_command(single)
+    assert isinstance(made, TyperCommand)
+    return made
+
+
+def _fixed() -> list[inspect.Parameter]:
+    """List the parameters of every evaluation, whatever the strategy."""
+    dataset = Annotated[Path, typer.Argument(help=_DATASET, show_default=False, metavar="DATASET")]
+    form = typer.Option("--format", metavar="|".join(FORMATS), help="Form of the data set. Default: as the first row.")
+    concurrency = typer.Option(min=1, max=1000, metavar="1..1000", help="Tasks that are under way at once.")
+    return [
+        inspect.Parameter("dataset", inspect.Parameter.KEYWORD_ONLY, annotation=dataset),
+        parameter("form", str | None, form),
+        parameter("limit", int | None, typer.Option(min=1, metavar="NUMBER", help="Most tasks run.")),
+        parameter("shuffle", int | None, typer.Option(metavar="SEED", help="Shuffle the tasks by this seed first.")),
+        parameter("concurrency", int, concurrency, 4),
+        parameter("out", Path | None, typer.Option(metavar="FOLDER", help=_OUT)),
+        parameter("html", Path | None, typer.Option(metavar="FILE", help="Write the results as one page, too.")),
+        parameter(
+            "retry_failed", bool, typer.Option("--retry-failed", help="Run tasks again that crashed or failed."), False
+        ),
+        parameter("cache", bool, typer.Option("--cache", help=_CACHE), False),
+        parameter("max_total_cost", float | None, typer.Option(min=0, metavar="DOLLARS", help=_COST)),
+        parameter("budget_tokens", int | None, typer.Option(min=1, metavar="NUMBER", help=_TOKENS)),
+        parameter("workers", int | None, typer.Option(min=1, max=1000, metavar="NUMBER", help=_WORKERS)),
+        parameter("ray", str | None, typer.Option(metavar="local|auto|ADDRESS", help=_RAY)),
+        parameter("as_json", bool, typer.Option("--json", help="The summary as JSON, for programs."), False),
+    ]

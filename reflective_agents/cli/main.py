@@ -1,0 +1,303 @@
+"""The `reflect` command: its sub-commands, its exit codes, and the one place where misuse becomes a line."""
+
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from reflective_agents.cli.environment import load_env
+from reflective_agents.cli.memory import app as memories
+from reflective_agents.cli.output import print_table, say
+from reflective_agents.cli.streams import check_streams, drop_output, unwritable
+from reflective_agents.cli.texts import read_text
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.secrets import redacted
+from reflective_agents.state.settings import check_name, settings_of, strategy_names
+from reflective_agents.text.clean import clean_data
+
+FAILED, MISUSE, INTERRUPTED = 1, 2, 130
+Pairs = Literal["siblings", "trajectories"]
+EXIT_CODES = """
+\b
+Exit codes:
+    0  an answer was returned: solved, or the best one found when the run
+       reached a limit or had nothing left to do
+    1  the run failed: there is no answer, or its database was lost on the way
+    2  misuse: nothing was run, and the line on stderr says what to do
+    3  the run waits for a person's critique
+  130  interrupted by Ctrl-C or SIGTERM: the line on stderr says how to go on
+"""
+
+
+class StrategyGroup(TyperGroup):
+    """`reflect run`: a sub-command for each strategy, made from its settings when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the names of the strategies."""
+        return list(strategy_names())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand:
+        """Return the sub-command of a strategy; raises UnknownStrategy."""
+        return _run_command(cmd_name)
+
+
+class EvalGroup(StrategyGroup):
+    """`reflect eval`: the same for evaluations."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand:
+        """Return the sub-command of a strategy; raises UnknownStrategy."""
+        from reflective_agents.cli.eval_options import eval_command
+
+        return eval_command(cmd_name, settings_of(cmd_name).does, settings_of(cmd_name), _evaluate)
+
+
+app = typer.Typer(
+    help="Agents that look at what they have done and do better.",
+    epilog=EXIT_CODES,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its tables cut long options off
+)
+runs = typer.Typer(
+    cls=StrategyGroup,
+    rich_markup_mode=None,
+    help="Answer a question with a strategy.",
+    subcommand_metavar="STRATEGY QUESTION",
+)
+app.add_typer(runs, name="run")
+evaluations = typer.Typer(
+    cls=EvalGroup,
+    rich_markup_mode=None,
+    help="Run a strategy on a data set, measure its answers and keep the results.",
+    subcommand_metavar="STRATEGY DATASET",
+)
+app.add_typer(evaluations, name="eval")
+app.add_typer(memories, name="memory")
+
+
+@evaluations.callback(invoke_without_command=True)
+def _rescore(
+    context: typer.Context,
+    run: Annotated[
+        str | None,
+        typer.Option("--rescore", metavar="RUN", help="Measure a finished run's answers anew."),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="With --rescore: the data set, where the results do not suffice."),
+    ] = None,
+) -> int | None:
+    if run is None and context.invoked_subcommand is None:
+        raise Misuse("reflect eval needs a strategy and a data set, or --rescore RUN; see reflect eval --help")
+    if run is None:
+        return None
+    if context.invoked_subcommand is not None:
+        raise Misuse("--rescore runs nothing: leave out the strategy")
+    from reflective_agents.cli.rescore import rescore_run
+
+    return rescore_run(run, dataset)
+
+
+@app.callback(invoke_without_command=True)
+def _begin(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        print(f"reflect {metadata.version('reflective-agents')}")
+        context.exit(0)
+    load_env()
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def strategies() -> int:
+    """List the strategies, and when to use which; reflect run STRATEGY --help lists the settings of one."""
+    rows = [(name, settings_of(name).use_when, settings_of(name).does) for name in strategy_names()]
+    print_table(("strategy", "use it when", "what it does"), rows)
+    return 0
+
+
+@app.command()
+def threads(limit: Annotated[int, typer.Option(min=1, help="Most threads listed.")] = 20) -> int:
+    """List the threads, the one asked last first."""
+    from reflective_agents.cli.listing import list_threads
+
+    return list_threads(limit)
+
+
+@app.command()
+def compare(
+    runs: Annotated[
+        list[str],
+        typer.Argument(help="Folders of `reflect eval`, or how their names begin; the first is what the others meet."),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for programs.")] = False,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one page with every task, too.")] = None,
+) -> int:
+    """Put evaluations side by side, on the tasks they share, with a paired test."""
+    from reflective_agents.cli.compare import compare_runs
+
+    return compare_runs(runs, as_json, html)
+
+
+@app.command()
+def draw(
+    strategy: Annotated[str, typer.Argument(help="One of: " + ", ".join(strategy_names()))],
+    thread: Annotated[str | None, typer.Option(help="Draw the last run on this thread instead.")] = None,
+) -> int:
+    """Draw a strategy as a diagram, or a run as text.
+
+    Without --thread: the graph of the strategy, in Mermaid. With it: what the last run on that thread has come to,
+    as a search tree or as rounds.
+    """
+    check_name(strategy)
+    from reflective_agents.cli.draw import draw_graph, draw_thread
+
+    return draw_thread(strategy, thread) if thread else draw_graph(strategy)
+
+
+@app.command()
+def tree(
+    run: Annotated[str | None, typer.Argument(help="Its thread. Default: the last one with a tree.")] = None,
+    as_json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="Everything, as data.")] = None,
+    as_mermaid: Annotated[str | None, typer.Option("--mermaid", metavar="FILE|-", help="A flowchart.")] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE|-", help="One page to explore it, without network.")] = None,
+    preferences: Annotated[
+        str | None, typer.Option(metavar="FILE|-", help="Preference pairs as JSONL: prompt, chosen, rejected.")
+    ] = None,
+    pairs: Annotated[Pairs, typer.Option(help="Pairs of siblings (one turn) or of whole trajectories.")] = "siblings",
+    margin: Annotated[float, typer.Option(min=0, max=1, help="By how much the chosen one must be better.")] = 0.1,
+    finetune: Annotated[
+        str | None, typer.Option(metavar="FILE|-", help="The best trajectory as an example in JSONL, if it is solved.")
+    ] = None,
+    min_score: Annotated[
+        float | None, typer.Option(min=0, max=1, help="With --finetune: take it from this score on, solved or not.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there already.")] = False,
+) -> int:
+    """Show the tree of a search: as text, or in the files that are asked for; - is stdout."""
+    from reflective_agents.cli.tree import Asked
+    from reflective_agents.cli.tree import tree as show
+
+    return show(Asked(run, as_json, as_mermaid, html, preferences, pairs, margin, finetune, min_score, force))
+
+
+@app.command()
+def steer(
+    thread: Annotated[str, typer.Argument(help="The thread of a tree search, paused or ended.")],
+    change: Annotated[Literal["prune", "rescore", "hint", "more", "stop", "fork"], typer.Argument(help="What to do.")],
+    given: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENTS...", help="See below.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for programs.")] = False,
+) -> int:
+    """Take a tree search by the hand, and let it go on: give nodes up, set a score, hint, ask for more, stop, or fork.
+
+    prune NODE...: nothing is expanded or answered with there.  rescore NODE SCORE: 0..1, as if the judge had said so.
+    hint NODE TEXT: all prompts there and below show it.  more NUMBER [LIMIT=NUMBER...]: so many more expansions, such
+    as more 5 max_model_calls=40.  stop: answer now.  fork STEP: go on from an earlier step of its log.
+    """
+    from reflective_agents.cli.steer import steer as run
+
+    return run(thread, change, given or [], as_json)
+
+
+@app.command()
+def town(
+    told: Annotated[
+        str | None, typer.Argument(help="What the first agent is told. Default: what the town's file says.")
+    ] = None,
+    thread: Annotated[str | None, typer.Option(help="Name of the run, to find it again.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a day that was interrupted.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Play nothing: show --thread, else the last day.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for programs.")] = False,
+    html: Annotated[str | None, typer.Option(metavar="FILE|-", help="The day as one page, without network.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    file: Annotated[str | None, typer.Option("--town", help="A town's file. Default: the shipped one.")] = None,
+    model: Annotated[str | None, typer.Option(help="As for reflect run.")] = None,
+    steps: Annotated[str | None, typer.Option(metavar="1..10000", help="Most steps of the clock.")] = None,
+    minutes: Annotated[str | None, typer.Option(metavar="1..240", help="Minutes in a step.")] = None,
+    embeddings: Annotated[str | None, typer.Option(help="minilm, lexical, or <provider>:<model>.")] = None,
+) -> int:
+    """Let a small town of agents live for a day, and show it; reflect run town --help lists all settings."""
+    from reflective_agents.cli.town import Asked
+    from reflective_agents.cli.town import town as play
+
+    given = {"town": file, "model": model, "max_steps": steps, "minutes": minutes, "embeddings": embeddings}
+    settings = {name: value for name, value in given.items() if value is not None}
+    return play(Asked(told, thread, resume, as_json, html, show, force, settings))
+
+
+def _run_command(name: str) -> TyperCommand:
+    from reflective_agents.cli.options import run_command
+
+    return run_command(name, settings_of(name).does, settings_of(name), _run)
+
+
+def _run(**asked: Any) -> int:
+    try:
+        from reflective_agents.cli.request import Request
+        from reflective_agents.cli.run import run
+
+        request = Request(**clean_data(_read(asked)))  # bytes that are no UTF-8 come as halves of surrogate pairs
+    except KeyboardInterrupt:  # these imports take seconds
+        say("interrupted before the run began; nothing was written")
+        return INTERRUPTED
+    return run(request)
+
+
+def _read(asked: dict[str, Any]) -> dict[str, Any]:
+    """Read the texts that were given as `-` or `@FILE`: the question and the settings."""
+    from reflective_agents.cli.options import flag_of
+
+    settings = {
+        name: read_text(value, flag_of(name)) if isinstance(value, str) else value
+        for name, value in asked["settings"].items()
+    }
+    question = asked.get("question")
+    return {**asked, "settings": settings} | ({"question": read_text(question, "the question")} if question else {})
+
+
+def _evaluate(**asked: Any) -> int:
+    try:
+        from reflective_agents.cli.eval import Evaluation, run
+
+        request = Evaluation(**_read(asked))
+    except KeyboardInterrupt:  # these imports take seconds
+        say("interrupted before the run began; nothing was written")
+        return INTERRUPTED
+    return run(request)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        args: what follows `reflect` on the command line; None for the arguments of this process.
+
+    Returns:
+        The exit code, as `reflect --help` explains it.
+    """
+    try:
+        check_streams()
+        code: int = app(args, prog_name="reflect", standalone_mode=False) or 0
+        sys.stdout.flush()
+        return code
+    except Misuse as misuse:
+        say(f"reflect: {redacted(str(misuse))}")
+    except typer.TyperException as misuse:
+        command = getattr(getattr(misuse, "ctx", None), "command_path", "reflect")
+        say(f"reflect: {misuse.format_message().rstrip('.')}; see {command} --help")
+    except BrokenPipeError:
+        drop_output()
+        return FAILED
+    except OSError as error:
+        if not (problem := unwritable(error)):
+            raise
+        drop_output()
+        say(f"reflect: {problem}")
+        return FAILED
+    return MISUSE

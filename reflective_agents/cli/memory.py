@@ -1,0 +1,227 @@
+"""`reflect memory`: what is remembered of a user, or was learned under a name, to be looked at, corrected and kept."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from reflective_agents.cli.output import clean, print_table, say
+from reflective_agents.state.errors import Misuse
+
+if TYPE_CHECKING:
+    from reflective_agents.memory.stream import MemoryStream
+    from reflective_agents.state.memories import Memory
+
+T = TypeVar("T")
+COLUMNS = ("id", "when", "kind", "importance", "text")
+User = Annotated[str | None, typer.Option(help="Whose memories. Default: REFLECT_USER, else 'default'.")]
+Experience = Annotated[str | None, typer.Option(help="The lessons under this name instead.")]
+Vectors = Annotated[str | None, typer.Option("--embeddings", help="What its vectors are made with, as for a run.")]
+Id = Annotated[str, typer.Argument(help="Its id, as `reflect memory list` shows it.", show_default=False)]
+
+app = typer.Typer(
+    rich_markup_mode=None, help="Look at what is remembered, correct it, forget it, export and import it."
+)
+
+
+@app.command("list")
+def list_(
+    user: User = None,
+    experience: Experience = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most memories listed.")] = 20,
+    archived: Annotated[bool, typer.Option("--archived", help="Also those that a reflection rests on.")] = False,
+    embeddings: Vectors = None,
+) -> int:
+    """List memories, the latest first."""
+
+    async def read(stream: "MemoryStream") -> list["Memory"]:
+        if archived:
+            return [one async for one in stream.everything()][-limit:]
+        return await stream.latest(limit)
+
+    memories = _with_memory(user, experience, embeddings, read)
+    print_table(COLUMNS, [_row(one) for one in reversed(memories)])
+    return 0
+
+
+@app.command()
+def show(id: Id, user: User = None, experience: Experience = None, embeddings: Vectors = None) -> int:
+    """Show a memory whole, with what it rests on and what rests on it."""
+
+    async def read(stream: "MemoryStream") -> tuple["Memory", list["Memory"], list["Memory"]]:
+        return await _one(stream, id), await stream.evidence(id), await stream.derived(id)
+
+    memory, evidence, derived = _with_memory(user, experience, embeddings, read)
+    place = "archived: found through what rests on it" if memory["archived"] else "in ordinary retrieval"
+    print(f"{memory['kind']} of {_when(memory['created'])}, importance {memory['importance']:g}, {place}")
+    if "until" in memory:
+        print(f"superseded: no longer holds since {_when(memory['until'])}")
+    print(f"last accessed {_when(memory['accessed'])}\n\n{clean(_row(memory)[-1])}")
+    for title, others in (("rests on", evidence), ("is the ground of", derived)):
+        if others:
+            print(f"\n{title}:")
+            print_table(COLUMNS, [_row(one) for one in others])
+    return 0
+
+
+@app.command()
+def forget(
+    id: Annotated[str | None, typer.Argument(help="Its id, as `reflect memory list` shows it.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Forget everything instead.")] = False,
+    derived: Annotated[
+        bool, typer.Option("--derived", help="Also what rests on it: facts, insights, lessons.")
+    ] = False,
+    user: User = None,
+    experience: Experience = None,
+    embeddings: Vectors = None,
+) -> int:
+    """Forget a memory for good, or all of them. What rests on it is listed, and stays unless you say so.
+
+    Threads keep the conversations themselves.
+    """
+    if (id is None) != everything:
+        raise Misuse("name the memory that is to be forgotten, or --all")
+    if id is None:
+        _with_memory(user, experience, embeddings, lambda stream: stream.forget_all())
+        say("everything is forgotten")
+        return 0
+
+    async def look(stream: "MemoryStream") -> list["Memory"]:
+        resting = await stream.derived(id)
+        if not (derived and resting):  # what rests on it can still be forgotten when it is gone itself
+            await _one(stream, id)
+        return resting
+
+    async def delete(stream: "MemoryStream") -> None:
+        for one in [id, *(each["id"] for each in resting if too)]:
+            await stream.delete(one)
+
+    resting = _with_memory(user, experience, embeddings, look)
+    too = derived
+    if resting and not derived:
+        print_table(COLUMNS, [_row(one) for one in resting])
+        question = f"{len(resting)} memories rest on it, and may say the same: forget them, too?"
+        too = sys.stdin.isatty() and typer.confirm(question, err=True)
+    _with_memory(user, experience, embeddings, delete)
+    if resting and not too:
+        say(f"forgotten; {len(resting)} memories that rest on it stay: --derived forgets them, too")
+    else:
+        say(f"forgotten{f', and {len(resting)} memories that rested on it' if resting else ''}")
+    return 0
+
+
+@app.command()
+def edit(
+    id: Id,
+    text: Annotated[str, typer.Argument(help="What it says from now on.", show_default=False)],
+    user: User = None,
+    experience: Experience = None,
+    embeddings: Vectors = None,
+) -> int:
+    """Correct the text of a memory. What rests on it stays, and is listed."""
+
+    async def change(stream: "MemoryStream") -> list["Memory"]:
+        await stream.edit(id, text)
+        return await stream.derived(id)
+
+    resting = _with_memory(user, experience, embeddings, change)
+    say(f"corrected; {len(resting)} memories rest on it" if resting else "corrected")
+    if resting:
+        print_table(COLUMNS, [_row(one) for one in resting])
+    return 0
+
+
+@app.command()
+def export(
+    to: Annotated[str, typer.Argument(help="A file, or - for stdout.", metavar="FILE|-")] = "-",
+    user: User = None,
+    experience: Experience = None,
+    embeddings: Vectors = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+) -> int:
+    """Write all memories as JSON lines, those in the archive too."""
+    from reflective_agents.cli.exports import Export, write
+    from reflective_agents.memory.transfer import export_jsonl
+
+    async def read(stream: "MemoryStream") -> list[str]:
+        return [line async for line in export_jsonl(stream)]
+
+    lines = _with_memory(user, experience, embeddings, read)
+    write([Export("--export", to, "".join(f"{line}\n" for line in lines))], force)
+    return 0
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="What `reflect memory export` has written.")],
+    user: User = None,
+    experience: Experience = None,
+    embeddings: Vectors = None,
+) -> int:
+    """Add exported memories under their ids; those that are known already are left as they are."""
+    from reflective_agents.memory.transfer import import_jsonl
+
+    try:
+        lines = file.read_text("utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Misuse(f"{file} cannot be read: {error}") from error
+    change = _with_memory(user, experience, embeddings, lambda stream: import_jsonl(stream, lines))
+    forgotten = f", {len(change.forgotten)} forgotten to keep to the size" if change.forgotten else ""
+    say(f"{len(change.added)} memories added{forgotten}")
+    return 0
+
+
+def _with_memory(
+    user: str | None, experience: str | None, embeddings: str | None, work: "Callable[[MemoryStream], Awaitable[T]]"
+) -> T:
+    """Do some work on a memory and return its result.
+
+    Raises:
+        Misuse: if two are named, or it was made with other embeddings.
+        NoDatabase: if the database cannot be reached or opened.
+    """
+    from reflective_agents.cli.options import make_context
+    from reflective_agents.cli.store import open_store
+    from reflective_agents.graphs._memory.recall import owner_of
+    from reflective_agents.memory.stream import MemoryStream
+    from reflective_agents.models.providers import close_models
+    from reflective_agents.nodes.experience import MOST, experience_of
+    from reflective_agents.state.settings.memory import MemoryContext
+
+    if user is not None and experience is not None:
+        raise Misuse("--user and --experience name two memories: choose one")
+    given = {"user": user, "embeddings": embeddings}
+    context = make_context(MemoryContext, {name: value for name, value in given.items() if value is not None})
+    assert isinstance(context, MemoryContext)
+    owner = owner_of(context.user) if experience is None else experience_of(experience)
+    most = context.max_memories if experience is None else MOST
+
+    async def main() -> T:
+        try:
+            async with open_store() as store:
+                assert store is not None
+                return await work(await MemoryStream.open(store, owner, context.embeddings, max_memories=most))
+        finally:
+            await close_models()
+
+    return asyncio.run(main())
+
+
+async def _one(stream: "MemoryStream", memory_id: str) -> "Memory":
+    found = await stream.get([memory_id])
+    if not found:
+        raise Misuse(f"there is no memory {memory_id} here: reflect memory list shows them")
+    return found[0]
+
+
+def _row(one: "Memory") -> tuple[str, str, str, str, str]:
+    text = f"{one['speaker']}: {one['text']}" if "speaker" in one else one["text"]
+    return one["id"], _when(one["created"]), one["kind"], f"{one['importance']:g}", text
+
+
+def _when(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"

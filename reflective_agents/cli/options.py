@@ -1,0 +1,150 @@
+"""Turns the settings of a strategy into options of the command, and what was given back into settings."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import typer
+from pydantic import AliasChoices, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import SettingsError
+from typer.core import TyperCommand
+from typer.main import get_command
+
+from reflective_agents.state.context import Context
+from reflective_agents.state.employment import Below
+from reflective_agents.state.errors import Misuse
+
+
+def flag_of(name: str) -> str:
+    """Return the command-line option of a setting."""
+    return "--" + name.replace("_", "-")
+
+
+def writable(schema: type[Context]) -> dict[str, FieldInfo]:
+    """Return the settings that can be written as text, the strategy's own first."""
+    fields = sorted(schema.model_fields.items(), key=lambda item: item[0] in Context.model_fields)
+    return {name: field for name, field in fields if not field.exclude}
+
+
+def run_command(name: str, summary: str, schema: type[Context], run: Callable[..., int]) -> TyperCommand:
+    """Build the command `reflect run <name>`, with an option for each setting that can be written as text.
+
+    Args:
+        name: The strategy.
+        summary: What it does, for the help.
+        schema: Its settings. All their options are optional, and their values are left to pydantic.
+        run: What the command does, with the fields of `cli.request.Request`.
+    """
+    settings = [option(field_name, field) for field_name, field in writable(schema).items()]
+    settings += [_old_option(old, new) for old, new in schema.renamed.items()]
+    fixed = _fixed(takes_critique="critic" in schema.model_fields or bool(schema.level))  # or that of a worker
+
+    def command(**asked: Any) -> int:
+        given = {option.name: asked.pop(option.name) for option in settings}
+        return run(strategy=name, settings={key: value for key, value in given.items() if value is not None}, **asked)
+
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*fixed, *settings]}
+    command.__signature__ = inspect.Signature([*fixed, *settings])  # type: ignore[attr-defined]
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    single.command(name, help=summary)(command)
+    made = get_command(single)
+    assert isinstance(made, TyperCommand)
+    return made
+
+
+def _fixed(takes_critique: bool) -> list[inspect.Parameter]:
+    """List the parameters of every strategy, whatever its settings."""
+    parameters = [
+        parameter("question", str | None, typer.Argument(help=_QUESTION, show_default=False)),
+        parameter("thread", str | None, typer.Option(help="Go on with this conversation, or name a new one.")),
+        parameter("resume", bool, typer.Option("--resume", help=_RESUME), False),
+        parameter("as_json", bool, typer.Option("--json", help="One JSON object on stdout, for programs."), False),
+    ]
+    if takes_critique:
+        info = typer.Option(help="With --resume: a person's answer to the draft, 'accept' or what is wrong with it.")
+        parameters.append(parameter("critique", str | None, info))
+    return parameters
+
+
+_QUESTION = (
+    "What to answer; in quotes. - reads it from stdin, @FILE from a file; so does every option that takes a text."
+)
+_RESUME = "Go on with the interrupted run of --thread, else with the latest; its settings hold unless given anew."
+
+
+def parameter(name: str, kind: Any, info: Any, default: Any = None) -> inspect.Parameter:
+    """Make a parameter of a generated command, which Typer turns into an argument or an option."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
+
+
+def option(name: str, field: FieldInfo) -> inspect.Parameter:
+    """Turn a setting into an option, with its description, its bounds and its default."""
+    flag, words = flag_of(name), field.description
+    if field.annotation is bool:
+        negative = f"--no-{flag[2:]}"
+        words = f"{words} Default: {flag if field.default else negative}."
+        return parameter(name, bool | None, typer.Option(f"{flag}/{negative}", help=words))
+    if field.default is not None:
+        words = f"{words} Default: {field.default}."
+    return parameter(name, str | None, typer.Option(flag, help=words, metavar=_metavar(field)))
+
+
+def _old_option(old: str, new: str) -> inspect.Parameter:
+    """Make the option of a setting under its old name, which the help leaves out."""
+    return parameter(old, str | None, typer.Option(flag_of(old), hidden=True, help=f"Now {flag_of(new)}."))
+
+
+def _metavar(field: FieldInfo) -> str:
+    """Describe what may be written: the choices, or the kind of value with its bounds."""
+    kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)] or [field.annotation]
+    choices = [value for kind in [field.annotation, *kinds] if get_origin(kind) is Literal for value in get_args(kind)]
+    choices += [name for mark in field.metadata if isinstance(mark, Below) for name in mark.choices]
+    if choices:
+        return "|".join(choices)
+    names = ("ge", "gt", "le")
+    bounds = {name: getattr(rule, name) for rule in field.metadata for name in names if hasattr(rule, name)}
+    low = f">{bounds['gt']}" if "gt" in bounds else bounds.get("ge")
+    if low is not None and "le" in bounds:
+        return f"{low}..{bounds['le']}"
+    return "INTEGER" if int in kinds else "TEXT"
+
+
+def make_context(schema: type[Context], given: Mapping[str, Any]) -> Context:
+    """Make the settings of a run: what was given, then the environment, then the defaults.
+
+    Raises:
+        Misuse: if a value does not fit; the text names the option, or the variable of the environment, it came from.
+    """
+    try:
+        return schema(**given_objects(given))
+    except ValidationError as error:
+        raise Misuse("; ".join(_explain(problem, schema, given) for problem in error.errors())) from error
+    except SettingsError as error:
+        raise Misuse(f"a variable REFLECT_... of the environment cannot be read: {error}") from error
+
+
+def given_objects(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was given, with the environment itself where its class is named, as in `my_game:Guess`.
+
+    Only the command loads code by name: its user may run any code anyway.
+
+    Raises:
+        Misuse: if there is no such class.
+    """
+    named = given.get("environment")
+    if not isinstance(named, str) or ":" not in named:
+        return dict(given)
+    from reflective_agents.environments.registry import load_environment
+
+    return {**given, "environment": load_environment(named)}
+
+
+def _explain(problem: Any, schema: type[Context], given: Mapping[str, Any]) -> str:
+    name = str(problem["loc"][0]) if problem["loc"] else ""
+    field = schema.model_fields.get(name)
+    alias = field.validation_alias if field else None
+    variable = alias.choices[-1] if isinstance(alias, AliasChoices) else f"REFLECT_{name.upper()}"
+    source = flag_of(name) if name in given else variable
+    inner = ", ".join(f"item {part + 1}" if isinstance(part, int) else str(part) for part in problem["loc"][1:])
+    return f"{source}: {inner and f'{inner}: '}{problem['msg']} (got {str(problem['input'])[:100]})"

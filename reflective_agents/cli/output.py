@@ -1,0 +1,93 @@
+"""Writes to the terminal. What comes from models and tools is data: it can neither colour nor command the terminal."""
+
+import os
+import re
+import shlex
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_SEQUENCES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # titles, links
+    r"|\x1b[ -~]?"
+)
+_DIRECTIONS = set(map(chr, [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
+
+
+def clean(text: Any) -> str:
+    """Remove from a text whatever a terminal would obey; line feeds and tabs stay."""
+    plain = _SEQUENCES.sub("", str(text).replace("\r\n", "\n"))
+    return "".join(c for c in plain if c in "\n\t" or not (c in _DIRECTIONS or unicodedata.category(c) in ("Cc", "Cs")))
+
+
+CELL = 500
+"""Characters of a cell of a table."""
+
+
+def one_line(text: Any, length: int = 200) -> str:
+    """Return the beginning of a text, cleaned, on one line."""
+    line = " ".join(clean(text).split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def shown(value: Any) -> str:
+    """Format a value of an event or of the state for a table cell or a plain line."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    text = "; ".join(map(str, value)) if isinstance(value, list) else value
+    return one_line(text, CELL) or "-"
+
+
+def stdout() -> Console:
+    """Return the console for results; lines are not wrapped where stdout is not a terminal."""
+    return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 10_000)
+
+
+def stderr() -> Console:
+    """Return the console for progress and errors."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def say(text: str) -> None:
+    """Print one plain line on stderr."""
+    print(one_line(text, 2000), file=sys.stderr, flush=True)
+
+
+def program() -> str:
+    """Return what to type for this command: `reflect` where it is on the path, else the file that was called."""
+    called = Path(sys.argv[0])
+    found = shutil.which("reflect")
+    if called.name != "reflect" or (found and Path(found).samefile(called)):
+        return "reflect"
+    return shlex.quote(os.path.relpath(called))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
+    """Build a table of plain values; the first column never wraps."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, no_wrap=column == columns[0])
+    for row in rows:
+        made.add_row(*(Text(shown(cell)) for cell in row))
+    return made
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a table on stdout, as tab-separated lines where stdout is not a terminal."""
+    if sys.stdout.isatty():
+        stdout().print(table(columns, rows))
+        return
+    for row in (columns, *rows):
+        print("\t".join(map(shown, row)))

@@ -1,0 +1,32 @@
+"""`reflect eval --rescore`: the answers of a finished run, measured anew."""
+
+import asyncio
+from pathlib import Path
+
+from reflective_agents.cli.output import print_table, say
+from reflective_agents.evals.datasets import load_dataset
+from reflective_agents.evals.extras import STATISTICS, need
+from reflective_agents.evals.report import facts
+from reflective_agents.evals.rescore import rescore
+
+SHOWN = 10
+"""Tasks with other scores that are named."""
+
+
+def rescore_run(folder: str, dataset: str | None) -> int:
+    """Measure the answers of a run anew, and print its summary.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        Misuse: as `evals.rescore.rescore`.
+    """
+    need(*STATISTICS)
+    tasks = {task["id"]: task for task in load_dataset(Path(dataset)).tasks} if dataset else None
+    done = asyncio.run(rescore(Path(folder), tasks))
+    print_table(("figure", "value"), facts(done.after))
+    named = f": {', '.join(done.changed[:SHOWN])}{' ...' if len(done.changed) > SHOWN else ''}" if done.changed else ""
+    say(f"{len(done.changed)} of {done.after['finished']} results have other scores now{named}")
+    say(f"correct: {done.before['correct']} before, {done.after['correct']} now")
+    return 0

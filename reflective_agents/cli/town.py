@@ -1,0 +1,89 @@
+"""`reflect town`: a town's day on the terminal, and as a page."""
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from reflective_agents.cli.artefact import replay
+from reflective_agents.cli.exports import Export, write
+from reflective_agents.cli.output import clean, print_table
+from reflective_agents.cli.request import Request
+from reflective_agents.cli.run import run
+from reflective_agents.cli.strategies import load
+from reflective_agents.cli.threads import exists, open_saver, read_thread, recent
+from reflective_agents.cli.timeline import Timeline
+from reflective_agents.environments.towns import load_town
+from reflective_agents.state.errors import Misuse
+from reflective_agents.viewer.town import town_page, town_picture
+
+STRATEGY = "town"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asks for: a day to be played, or with `show` one that was played. `settings` holds only what was
+    given; `told` is what the first agent is told."""
+
+    told: str | None = None
+    thread: str | None = None
+    resume: bool = False
+    as_json: bool = False
+    html: str | None = None
+    show: bool = False
+    force: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def town(asked: Asked) -> int:
+    """Play a day, or show one; write its page if that is asked for.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        Misuse: if it cannot be carried out, or the page cannot be written.
+    """
+    if asked.show:
+        if asked.told is not None or asked.resume or asked.settings:
+            raise Misuse("--show plays nothing: leave out what the day is played with, or --show")
+        return _show(asked)
+    told = None if asked.resume else asked.told or load_town(asked.settings.get("town", "lindenhof")).opening
+    code = run(Request(STRATEGY, told, asked.settings, asked.thread, asked.resume, as_json=asked.as_json))
+    if asked.html is not None and code == 0:
+        _write_page(asked, asyncio.run(_read(asked.thread)))
+    return code
+
+
+def _show(asked: Asked) -> int:
+    values = asyncio.run(_read(asked.thread))
+    if asked.html is not None:
+        _write_page(asked, values)
+        return 0
+    if asked.as_json:
+        print(json.dumps(town_picture(values)))
+        return 0
+    timeline = Timeline()
+    for event in replay({"day": values["day"]}):
+        timeline.add(event)
+    print_table(timeline.columns(), timeline.lines())
+    print(f"\n{clean(values['answer'] or '')}")
+    return 0
+
+
+def _write_page(asked: Asked, values: dict[str, Any]) -> None:
+    write([Export("--html", asked.html or "", town_page(town_picture(values)))], asked.force)
+
+
+async def _read(thread: str | None) -> dict[str, Any]:
+    """Read the state of a thread, or of the latest one if none is named."""
+    async with open_saver() as saver:
+        names = [thread] if thread else [name for name, _ in await recent(saver, STRATEGY)]
+        if not names:
+            raise Misuse("no day was played yet: play one with: reflect town")
+        state = await read_thread(load(STRATEGY, saver), saver, names[0])
+    if not exists(state):
+        raise Misuse(f"there is no thread {thread}: reflect threads lists them")
+    if not state.values.get("agents"):
+        raise Misuse(f"the day of thread {names[0]} is not over: reflect town --thread {names[0]} --resume")
+    return state.values

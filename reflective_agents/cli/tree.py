@@ -1,0 +1,145 @@
+"""`reflect tree`: the tree of a search as text, as a page to look at, and as data to go on with."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.text import Text
+from rich.tree import Tree as View
+
+from reflective_agents.cli.exports import Export, write
+from reflective_agents.cli.options import make_context
+from reflective_agents.cli.output import one_line, say, stdout
+from reflective_agents.cli.strategies import load
+from reflective_agents.cli.threads import Saver, config_of, exists, open_saver, read_thread, recent, settings_kept
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.settings import settings_of, strategy_names
+from reflective_agents.viewer.figures import children, figures, marks, numbers, pruned, says
+from reflective_agents.viewer.frames import Figures
+from reflective_agents.viewer.mermaid import MOST_EDGES, mermaid
+from reflective_agents.viewer.page import page
+from reflective_agents.viewer.picture import Aggregate, Node, Picture, picture
+from reflective_agents.viewer.training import Pairs, examples, preferences
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asks for: a run, by the name of its thread, and where its tree goes to. None is not asked for."""
+
+    run: str | None = None
+    as_json: str | None = None
+    as_mermaid: str | None = None
+    html: str | None = None
+    preferences: str | None = None
+    pairs: Pairs = "siblings"
+    margin: float = 0.1
+    finetune: str | None = None
+    min_score: float | None = None
+    force: bool = False
+
+
+def tree(asked: Asked) -> int:
+    """Write the tree of a run: on the terminal, or into the files that were asked for.
+
+    Raises:
+        Misuse: if there is no such run, it has no tree, there is nothing to export, or a file cannot be written.
+    """
+    drawn = asyncio.run(_read(asked.run))
+    exports = list(_exports(drawn, asked))
+    if exports:
+        write(exports, asked.force)
+    else:
+        stdout().print(tree_view(drawn))
+    return 0
+
+
+async def _read(run: str | None) -> Picture:
+    async with open_saver() as saver:
+        name, strategy = (run, await strategy_of(saver, run)) if run else await _last(saver)
+        state = await read_thread(load(strategy, saver), saver, name)
+    if not state.values.get("tree"):
+        raise Misuse(f"thread {name} holds no tree: reflect draw {strategy} --thread {name} shows what it holds")
+    return picture_of(state.values, strategy, settings_kept(state))
+
+
+def picture_of(values: Mapping[str, Any], strategy: str, settings: Mapping[str, Any]) -> Picture:
+    """Build the picture of a run from its state and the settings that it was given."""
+    context = make_context(settings_of(strategy), settings)
+    weight: float | None = getattr(context, "exploration_weight", None)
+    aggregate: Aggregate = getattr(context, "aggregate", "mean")
+    return picture(values, strategy, weight, aggregate)
+
+
+async def strategy_of(saver: Saver, thread: str) -> str:
+    """Return the strategy that a thread belongs to.
+
+    Raises:
+        Misuse: if there is no such thread, or no such strategy.
+    """
+    saved = await saver.aget_tuple(config_of(thread))
+    if saved is None:
+        raise Misuse(f"there is no thread {thread}: reflect threads lists them")
+    kept: Mapping[str, Any] = {**saved.metadata}
+    strategy = saved.checkpoint["channel_values"].get("strategy") or kept.get("strategy")
+    if strategy not in strategy_names():
+        raise Misuse(f"thread {thread} belongs to {strategy}, which this command does not have")
+    return str(strategy)
+
+
+async def _last(saver: Saver) -> tuple[str, str]:
+    """Name and strategy of the latest thread that holds a tree."""
+    for name, strategy in await recent(saver):
+        if strategy in strategy_names() and "tree" in (graph := load(strategy, saver)).channels:
+            state = await graph.aget_state(config_of(name))
+            if exists(state) and state.values.get("tree"):
+                return name, strategy
+    raise Misuse('no run has left a tree: make one with: reflect run lats "..."')
+
+
+def _exports(drawn: Picture, asked: Asked) -> Iterator[Export]:
+    if asked.as_json is not None:
+        yield Export("--json", asked.as_json, json.dumps(drawn, ensure_ascii=False) + "\n")
+    if asked.as_mermaid is not None:
+        edges = len(drawn["nodes"]) - 1
+        if edges > MOST_EDGES:
+            say(f"note: the tree has {edges:,} edges; Mermaid draws {MOST_EDGES} unless its maxEdges allows more")
+        yield Export("--mermaid", asked.as_mermaid, mermaid(drawn))
+    if asked.html is not None:
+        yield Export("--html", asked.html, page(drawn))
+    if asked.preferences is not None:
+        rows = preferences(drawn, asked.pairs, asked.margin)
+        yield _lines("--preferences", asked.preferences, rows, f"no two {asked.pairs} differ by {asked.margin}")
+    if asked.finetune is not None:
+        needed = "is not solved; --min-score takes it by its score"
+        wanted = needed if asked.min_score is None else f"is not worth {asked.min_score}"
+        rows = examples(drawn, asked.min_score)
+        yield _lines("--finetune", asked.finetune, rows, f"the best trajectory {wanted}")
+
+
+def _lines(option: str, target: str, rows: Sequence[Mapping[str, Any]], otherwise: str) -> Export:
+    if not rows:
+        raise Misuse(f"{option}: nothing to write, for {otherwise}")
+    return Export(option, target, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rows))
+
+
+def tree_view(drawn: Picture) -> View:
+    """Draw the search tree with the statistics of each node: N visits, Q its value, UCT."""
+    below, seen, given_up = children(drawn), figures(drawn), pruned(drawn)
+    root = below[None][0]
+    view = View(_label(drawn, root, seen, given_up))
+    waiting = [(root, view)]
+    while waiting:
+        parent, branch = waiting.pop()
+        for node in below.get(parent["id"], []):
+            waiting.append((node, branch.add(_label(drawn, node, seen, given_up))))
+    return view
+
+
+def _label(drawn: Picture, node: Node, seen: Mapping[str, Figures], given_up: set[str]) -> Text:
+    parts = [node["id"], node["kind"], *numbers(drawn, node, seen)]
+    text = Text(" ".join(parts), no_wrap=True, overflow="ellipsis")
+    for mark in marks(drawn, node["id"], given_up):
+        text.append(f" {mark}", style="bold green" if mark != "pruned" else "dim")
+    return text.append(f"  {one_line(says(drawn, node), 60)}", style="dim")

@@ -1,0 +1,74 @@
+"""The one place where actions of the form Name[argument] are read."""
+
+import re
+from typing import NamedTuple
+
+from reflective_agents.text.labels import answer_in, bare
+
+MAX_ARGUMENT = 1_000
+"""Characters of an argument that are read; the rest is cut off."""
+
+_START = re.compile(r"\s*(?:act(?:ion)?\s*\d*\s*:\s*)?([a-z]+)\s*\[", re.IGNORECASE)
+
+
+class Action(NamedTuple):
+    """An action of the form Name[argument]."""
+
+    name: str
+    """In lower case."""
+    argument: str
+    """On one line, without blanks at its ends; may be empty."""
+
+
+def parse_action(text: str) -> Action | None:
+    """Read an action such as `Search[Milhouse]`.
+
+    Case, blanks and a label such as "Action 2:" do not matter. The argument ends at the bracket that closes the first
+    one; if none does, at the last bracket there is. What follows is ignored, as in the published runs.
+
+    Args:
+        text: what the model wrote.
+
+    Returns:
+        The action, whatever its name; None if the text does not begin with one.
+    """
+    start = _START.match(text)
+    if start is None:
+        return None
+    end = _closing(text, start.end())
+    if end is None:
+        return None
+    return Action(start[1].lower(), " ".join(text[start.end() : end].split())[:MAX_ARGUMENT].strip())
+
+
+def _closing(text: str, begin: int) -> int | None:
+    """Return where the argument that begins at `begin` ends; None if no bracket follows."""
+    depth = 1
+    for bracket in re.finditer(r"[\[\]]", text[begin:]):
+        depth += 1 if bracket[0] == "[" else -1
+        if depth == 0:
+            return begin + bracket.start()
+    last = text.rfind("]", begin)
+    return last if last >= 0 else None
+
+
+_FINISH = re.compile(r"finish\s*\[", re.IGNORECASE)
+
+
+def find_answer(text: str) -> str:
+    """Find the answer that a text ends with: after `Finish[`, else after the last `Answer:`, else the last line.
+
+    Stars and backticks around it are left out.
+    """
+    if finishes := list(_FINISH.finditer(text)):
+        action = parse_action(text[finishes[-1].start() :])
+        return action.argument if action else ""
+    if (named := answer_in(text)) is not None:
+        return named
+    lines = text.strip().splitlines()
+    return bare(lines[-1]) if lines else ""
+
+
+def has_answer(text: str) -> bool:
+    """Return whether a text says where its answer stands."""
+    return bool(_FINISH.search(text)) or answer_in(text) is not None

@@ -1,0 +1,183 @@
+"""Word questions with arithmetic, answered with a number (GSM8K, arXiv 2110.14168; RAP, arXiv 2305.14992)."""
+
+import re
+from fractions import Fraction
+from typing import ClassVar
+
+from langchain_core.tools import ToolException
+
+from reflective_agents.environments.base import (
+    Act,
+    Environment,
+    Example,
+    Presets,
+    State,
+    Task,
+    Transition,
+    over,
+    refuse,
+)
+from reflective_agents.state.errors import Misuse
+from reflective_agents.text.normal import numbers, tidy
+from reflective_agents.tools.arithmetic import evaluate, exact, show
+
+_ANSWER = re.compile(r"answer:(.*)", re.IGNORECASE | re.DOTALL)
+_CALCULATE = re.compile(r"calculate:([^=]*)(?:=.*)?", re.IGNORECASE | re.DOTALL)
+_QUESTION = re.compile(r"question:(.*?)\banswer:(.*)", re.IGNORECASE | re.DOTALL)
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", **dict.fromkeys("$\N{EURO SIGN}\N{POUND SIGN}\N{YEN SIGN}")})
+_MAX_CHARACTERS = 1_000
+
+
+class Arithmetic(Environment):
+    """Word questions as an environment.
+
+    A task's `question` is the question, `gold` the number. A step is a calculation, which is worked out exactly, or a
+    smaller question with the agent's own answer, which nothing checks. The state holds the steps. A task ends with an
+    answer, and is rewarded with 1 or 0 if the right number is known.
+    """
+
+    name = "arithmetic"
+    actions = "`calculate: (2 + 3) * 4`, `Question: a smaller question Answer: what it comes to`, or `Answer: 20`"
+    goal = "Find the number that the question asks for."
+    rules = "The answer is one number, without a unit. Smaller questions may be answered on the way to it."
+    effects = "A calculation is worked out exactly. Nothing checks the answer to a smaller question but you."
+    answer_form = "End with a line 'Answer: number'."
+    figure = "correct"
+    by_subquestions = True
+    presets: ClassVar[Presets] = {"rap": {}}
+    examples = (
+        Example(
+            "Question: A box holds 6 rows of 8 pens. Tim takes 5 pens out. How many are left?",
+            (
+                Act("I need the number of pens in the box.", "calculate: 6 * 8", "6 * 8 = 48"),
+                Act("5 are taken out.", "calculate: 48 - 5", "48 - 5 = 43"),
+                Act("That is the answer.", "Answer: 43"),
+            ),
+            "The box holds 6 * 8 = 48 pens. 48 - 5 = 43 are left.\nAnswer: 43",
+        ),
+        Example(
+            "Question: A shirt of 40 euros costs a quarter less today. What does it cost?",
+            (
+                Act("I need a quarter of 40.", "calculate: 40 / 4", "40 / 4 = 10"),
+                Act("It costs that much less.", "calculate: 40 - 10", "40 - 10 = 30"),
+                Act("That is the price.", "Answer: 30"),
+            ),
+            "A quarter of 40 is 10, and 40 - 10 = 30.\nAnswer: 30",
+        ),
+        Example(
+            "Question: Anna reads 12 pages a day, twice as many as Ben. How many pages do both read in 5 days?",
+            (
+                Act("Ben reads twice 12 pages.", "calculate: 12 * 2", "12 * 2 = 24"),
+                Act("Both together, 5 days.", "calculate: (12 + 24) * 5", "(12 + 24) * 5 = 180"),
+                Act("Done.", "Answer: 180"),
+            ),
+            "Ben reads twice 12, so 24; (12 + 24) * 5 = 180.\nAnswer: 180",
+            solved=False,
+            why="It is Anna who reads twice as many: Ben reads 6 pages a day, and both read (12 + 6) * 5 = 90.",
+        ),
+    )
+
+    def start(self, task: Task) -> State:
+        """Return the state before the first step.
+
+        Raises:
+            Misuse: if the right answer is given, and is no number.
+        """
+        if read_number(task.get("gold", "0")) is None:
+            raise Misuse(f"Task {task['id']}: the right answer must be a number, such as 48 or 2.50.")
+        return {"task": task, "steps": [], "answer": "", "done": False}
+
+    def public(self, state: State) -> str:
+        """Return the question, and the steps with their results."""
+        return "\n".join([f"Question: {state['task']['question']}", *state["steps"]])
+
+    def answer(self, state: State) -> str:
+        """Return what was given as the answer."""
+        return str(state["answer"])
+
+    def key(self, state: State) -> str:
+        """Return the number of the answer, or else the steps, in whatever order; empty before the first one."""
+        if state["answer"]:
+            return self.same(f"answer: {state['answer']}")
+        return "\n".join(sorted({step.casefold() for step in state["steps"]}))
+
+    async def step(self, state: State, action: str) -> Transition:
+        """Work out a calculation, note a smaller question with its answer, or take the answer and reward it."""
+        if state["done"]:
+            return over(state)
+        text = action.strip()[:_MAX_CHARACTERS]
+        if found := _ANSWER.fullmatch(text):
+            return self._finish(state, " ".join(found[1].split()))
+        if found := _CALCULATE.fullmatch(text):
+            return self._calculate(state, found[1])
+        if (found := _QUESTION.fullmatch(text)) and found[1].strip() and found[2].strip():
+            asked, said = (" ".join(part.split()) for part in found.groups())
+            return _noted(state, f"Question: {asked} Answer: {said}", "Noted.")
+        return refuse(state, "This is no step that can be read.", self.actions)
+
+    def _finish(self, state: State, answer: str) -> Transition:
+        if read_number(answer) is None:
+            return refuse(state, "The answer must be a number.", self.actions)
+        reward = self.score(state["task"], answer).get("correct")
+        return Transition({**state, "answer": answer, "done": True}, "Finished.", reward, True)
+
+    def _calculate(self, state: State, expression: str) -> Transition:
+        plain = " ".join(_plain(expression).split())
+        try:
+            worked_out = f"{plain} = {show(evaluate(plain))}"
+        except ToolException as error:
+            return refuse(state, str(error), self.actions)
+        return _noted(state, f"calculate: {worked_out}", worked_out)
+
+    def same(self, action: str) -> str:
+        """Return an answer as its exact number, a calculation without blanks and result, all else in lower case."""
+        text = action.strip()
+        if (found := _ANSWER.fullmatch(text)) and (number := read_number(found[1])) is not None:
+            return f"answer:{exact(number)}"
+        if found := _CALCULATE.fullmatch(text):
+            return f"calculate:{''.join(_plain(found[1]).split())}"
+        return " ".join(text.casefold().split())
+
+    def final_action(self, answer: str) -> str:
+        """Return the answer with its label."""
+        return f"Answer: {answer}"
+
+    def normal(self, answer: str) -> str:
+        """Return the number that a text gives, however it is written; empty if it gives none."""
+        number = read_number(answer)
+        return "" if number is None else str(number)
+
+    def request(self, task: Task) -> str:
+        """Return the question, to be answered with a number."""
+        return f"{task['question']}\n\nGive the number alone on the last line."
+
+    def score(self, task: Task, answer: str) -> dict[str, float]:
+        """Return whether an answer is the right number ("correct"), however it is written."""
+        gold = read_number(task.get("gold", ""))
+        return {} if gold is None else {"correct": float(read_number(answer) == gold)}
+
+
+def read_number(text: str) -> Fraction | None:
+    """Read the number that a text gives as its answer: "48", "48.0", "$1,000", "6 * 8 = 48", "It is 48 metres."
+
+    A text that is arithmetic, or is so after its last "=", is worked out; of any other, the last number counts.
+
+    Returns:
+        The exact number; None if there is none.
+    """
+    plain = _plain(text[-_MAX_CHARACTERS:]).rstrip(" .%\n")
+    try:
+        return evaluate(plain.rpartition("=")[2])
+    except ToolException:  # not arithmetic
+        found = numbers(plain)
+        return found[-1] if found else None
+
+
+def _noted(state: State, step: str, observation: str) -> Transition:
+    return Transition({**state, "steps": [*state["steps"], step]}, observation)
+
+
+def _plain(text: str) -> str:
+    """Return a text without signs of currency, and without commas between thousands."""
+    return _THOUSANDS.sub("", tidy(text).translate(_SIGNS))

@@ -1,0 +1,190 @@
+"""The rules of the blocksworld: facts, the four actions, and plans (PlanBench, arXiv 2206.10498).
+
+A fact is a text such as "on red blue", "ontable red", "clear red", "holding red" or "handempty".
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from reflective_agents.state.errors import Misuse
+
+_NAME = r"(?!the\b|block\b)([a-z0-9_]+)"
+_BLOCK = rf"(?:the\s+)?{_NAME}(?:\s+block)?"
+_ONE = re.compile(rf"(pick|put)(?:\s+|-)?(up|down)\s+{_BLOCK}(?:\s+(?:from|on)\s+the\s+table)?", re.IGNORECASE)
+_TWO = re.compile(rf"(unstack|stack)\s+{_BLOCK}\s+(?:(?:from\s+)?(?:on\s+)?(?:top\s+of\s+)?)?{_BLOCK}", re.IGNORECASE)
+_LIST_MARK = re.compile(r"(?:[-*]|\(?\d+[.):])\s+")
+_ACTION_LINE = re.compile(r"\(?(?:pick|put|stack|unstack)\b", re.IGNORECASE)
+_WORDS = {
+    "on": "the {} block is on top of the {} block",
+    "ontable": "the {} block is on the table",
+    "clear": "the {} block is clear",
+    "holding": "the hand is holding the {} block",
+    "handempty": "the hand is empty",
+}
+_UNMET = {
+    "on": "the {} block is not on top of the {} block",
+    "ontable": "the {} block is not on the table",
+    "clear": "the {} block is not clear",
+    "holding": "the hand is not holding the {} block",
+    "handempty": "the hand is not empty",
+}
+_MAX_CHARACTERS = 300
+
+
+class Move(NamedTuple):
+    """One of the four actions, with what it needs and brings in PlanBench's domain."""
+
+    verb: str
+    """One of: pick up, put down, stack, unstack."""
+    block: str
+    other: str = ""
+    """The block below, of the verbs that have one."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Facts that must hold."""
+        lifted = (f"clear {self.block}", "handempty")
+        match self.verb:
+            case "pick up":
+                return (f"ontable {self.block}", *lifted)
+            case "unstack":
+                return (f"on {self.block} {self.other}", *lifted)
+            case "stack":
+                return (f"holding {self.block}", f"clear {self.other}")
+            case _:
+                return (f"holding {self.block}",)
+
+    @property
+    def brings(self) -> tuple[str, ...]:
+        """Facts that hold afterwards; of those it needs, none does."""
+        match self.verb:
+            case "pick up":
+                return (f"holding {self.block}",)
+            case "unstack":
+                return (f"holding {self.block}", f"clear {self.other}")
+            case "stack":
+                return (f"on {self.block} {self.other}", f"clear {self.block}", "handempty")
+            case _:
+                return (f"ontable {self.block}", f"clear {self.block}", "handempty")
+
+    def __str__(self) -> str:
+        below = {"stack": f" on top of the {self.other} block", "unstack": f" from on top of the {self.other} block"}
+        return f"{self.verb} the {self.block} block{below.get(self.verb, '')}"
+
+
+def parse_move(text: str) -> Move | None:
+    """Read an action in words, such as `stack the red block on top of the blue block`, or as `(stack red blue)`.
+
+    Returns:
+        The action, possible or not; None if the text is none.
+    """
+    plain = text.strip().strip("().").strip() if len(text) <= _MAX_CHARACTERS else ""
+    if one := _ONE.fullmatch(plain):
+        verb = f"{one[1]} {one[2]}".lower()
+        return Move(verb, one[3].lower()) if verb in ("pick up", "put down") else None
+    two = _TWO.fullmatch(plain)
+    return Move(two[1].lower(), two[2].lower(), two[3].lower()) if two else None
+
+
+def read_plan(text: str) -> list[Move] | None:
+    """Read a plan, one action a line, numbered or not; other lines between them do not matter.
+
+    Returns:
+        The actions; None if a line begins like one and cannot be read, or if there is none.
+    """
+    lines = [_LIST_MARK.sub("", line.strip(), count=1) for line in text.split("\n")]
+    moves = [parse_move(line) for line in lines if _ACTION_LINE.match(line)]
+    plan = [move for move in moves if move is not None]
+    return plan if plan and len(plan) == len(moves) else None
+
+
+def run_plan(facts: Iterable[str], plan: Iterable[Move]) -> tuple[list[str], str | None]:
+    """Carry out a plan as far as it goes.
+
+    Returns:
+        The facts that hold then, and why the next action is not possible; None if all were.
+    """
+    now = sorted(facts)
+    for move in plan:
+        if why := check_move(now, move):
+            return now, f"{move}: {why}"
+        now = apply_move(now, move)
+    return now, None
+
+
+def check_move(facts: Collection[str], move: Move) -> str | None:
+    """Say why an action is not possible where these facts hold; None if it is."""
+    known = {word for fact in facts for word in fact.split()[1:]}
+    if strange := [block for block in move[1:] if block and block not in known]:
+        return f"There is no {strange[0]} block."
+    if move.block == move.other:
+        return "A block cannot lie on itself."
+    missing = [fact for fact in move.needs if fact not in facts]
+    return f"Not possible: {_joined(missing, _UNMET)}." if missing else None
+
+
+def check_facts(facts: Iterable[str]) -> set[str]:
+    """Return the blocks of a whole state.
+
+    Raises:
+        Misuse: if it is none: each block lies somewhere or is held, and is clear if nothing lies on it.
+    """
+    given = set(facts)
+    if not given:
+        raise Misuse("A task of the blocksworld needs data: init, all facts that hold at first, and goal.")
+    if wrong := sorted(fact for fact in given if not is_fact(fact)):
+        raise Misuse(f"{wrong[0]!r} is no fact of the blocksworld, such as on red blue, ontable red or handempty.")
+    words = [fact.split() for fact in given]
+    held = [word[1] for word in words if word[0] == "holding"]
+    placed = [word[1] for word in words if word[0] in ("on", "ontable")]
+    blocks, below = {*held, *placed}, [word[2] for word in words if word[0] == "on"]
+    clear = {f"clear {block}" for block in blocks - {*below, *held}} | (set() if held else {"handempty"})
+    free = {fact for fact in given if fact.startswith(("clear", "handempty"))}
+    if free != clear or len(held) > 1 or len([*held, *placed]) != len(blocks) or len(set(below)) != len(below):
+        raise Misuse("The facts contradict each other: each block lies in one place, and is clear if none is on it.")
+    if not set(below) <= blocks or _floating(words, len(blocks) - len(held)):
+        raise Misuse("The facts are of no state: each block stands, in the end, on the table.")
+    return blocks
+
+
+def _floating(words: list[list[str]], placed: int) -> bool:
+    """Return whether some blocks lie on each other in a circle."""
+    standing = {word[1] for word in words if word[0] == "ontable"}
+    while more := {word[1] for word in words if word[0] == "on" and word[2] in standing} - standing:
+        standing |= more
+    return len(standing) != placed
+
+
+def possible_moves(facts: Iterable[str]) -> list[Move]:
+    """Return every action that is possible where these facts hold, in a fixed order."""
+    words = sorted(fact.split() for fact in facts)
+    clear = [word[1] for word in words if word[0] == "clear"]
+    held = [word[1] for word in words if word[0] == "holding"]
+    if held:
+        return [Move("put down", held[0]), *(Move("stack", held[0], block) for block in clear)]
+    lifted = [Move("pick up", word[1]) for word in words if word[0] == "ontable" and word[1] in clear]
+    return lifted + [Move("unstack", word[1], word[2]) for word in words if word[0] == "on" and word[1] in clear]
+
+
+def apply_move(facts: Iterable[str], move: Move) -> list[str]:
+    """Return the facts that hold after an action that is possible, sorted."""
+    return sorted(set(facts).difference(move.needs).union(move.brings))
+
+
+def is_fact(text: str) -> bool:
+    """Return whether a text is a fact, of whatever blocks."""
+    kind, *blocks = text.split(" ")
+    fits = kind in _WORDS and len(blocks) == _WORDS[kind].count("{}") and len(set(blocks)) == len(blocks)
+    return fits and all(re.fullmatch(_NAME, block) for block in blocks)
+
+
+def in_words(facts: Sequence[str]) -> str:
+    """Return facts as a sentence without its full stop: first what is clear, then the hand, then what lies where."""
+    order = ("clear", "holding", "handempty", "on", "ontable")
+    return _joined(sorted(facts, key=lambda fact: order.index(fact.split()[0])), _WORDS)
+
+
+def _joined(facts: Sequence[str], words: dict[str, str]) -> str:
+    said = [words[kind].format(*blocks) for kind, *blocks in (fact.split() for fact in facts)]
+    return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said) or "nothing"

@@ -1,0 +1,103 @@
+"""Tasks of the blocksworld from rows of data sets: with facts (RAP), or with nothing but a plan (its list form)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from reflective_agents.environments.base import Task
+from reflective_agents.environments.blocks import Move, check_facts, in_words, is_fact, read_plan, run_plan
+from reflective_agents.state.errors import Misuse
+
+COLOURS = dict(
+    zip(
+        "abcdefghijkl",
+        ("red", "blue", "orange", "yellow", "white", "magenta", "black", "cyan", "green", "violet", "silver", "gold"),
+        strict=True,
+    )
+)
+"""The blocks of PDDL files as PlanBench names them in words."""
+
+
+def read_task(row: dict[str, Any]) -> Task:
+    """Return the task of a row.
+
+    Args:
+        row: `id`, and either `init`, `goal` and if known `gold_plan` (a list of actions), or `raw`: the name of a PDDL
+            file, its plan, and the number of actions. The file itself is in no row. So the facts of such a task are
+            those that its plan needs, and the goal is what lies on what after the plan; see `told_by`.
+
+    Returns:
+        The task. `gold` is the plan, one action a line; `data` holds `init`, `goal`, and the plan's length as
+        `shortest`: the plans of both data sets are shortest ones.
+
+    Raises:
+        Misuse: if the row is neither, or its facts or its plan make no sense.
+    """
+    if "raw" in row:
+        return _read_raw(row)
+    if not {"init", "goal"} <= row.keys():
+        raise Misuse(f"No task of the blocksworld: a row with {', '.join(row) or 'nothing'}.")
+    return _task(str(row["id"]), row["init"], row["goal"], _plan("\n".join(row.get("gold_plan") or [])))
+
+
+def _read_raw(row: dict[str, Any]) -> Task:
+    plan = [_coloured(move) for move in _plan(str(row["raw"][1]))]
+    init, goal = told_by(plan)
+    return _task(str(row["id"]), init, goal, plan)
+
+
+def _plan(text: str) -> list[Move]:
+    plan = read_plan(text)
+    if plan is None and text:
+        raise Misuse("The plan holds a line that is none of the four actions.")
+    return plan or []
+
+
+def _coloured(move: Move) -> Move:
+    return Move(move.verb, COLOURS.get(move.block, move.block), COLOURS.get(move.other, move.other))
+
+
+def told_by(plan: Sequence[Move]) -> tuple[list[str], list[str]]:
+    """Return the facts of the smallest world in which a plan can be carried out, and what it builds.
+
+    A block of which the plan does not say where it lies stands on the table; blocks that the plan does not name are not
+    there.
+
+    Args:
+        plan: the actions.
+
+    Returns:
+        All facts before the plan, and those of the kind "on" after it.
+
+    Raises:
+        Misuse: if no world allows the plan.
+    """
+    init: set[str] = set()
+    now: set[str] = set()
+    for move in plan:
+        new = set(move.needs) - now
+        init |= new
+        now = (now | new) - set(move.needs) | set(move.brings)
+    blocks = {block for move in plan for block in move[1:] if block}
+    placed = {fact.split()[1] for fact in init if not fact.startswith("clear") and fact != "handempty"}
+    covered = {fact.split()[2] for fact in init if fact.startswith("on ")}
+    facts = sorted(
+        init | {f"ontable {block}" for block in blocks - placed} | {f"clear {block}" for block in blocks - covered}
+    )
+    end, why = run_plan(facts, plan)
+    try:
+        check_facts(facts)
+    except Misuse as error:
+        raise Misuse("The plan can be carried out in no world.") from error
+    if why:
+        raise Misuse(f"The plan can be carried out in no world. {why}")
+    return facts, [fact for fact in end if fact.startswith("on ")]
+
+
+def _task(name: str, init: Sequence[str], goal: Sequence[str], plan: Sequence[Move]) -> Task:
+    check_facts(init)
+    if wrong := [fact for fact in goal if not is_fact(fact)]:
+        raise Misuse(f"{wrong[0]!r} is no goal of the blocksworld, such as on red blue.")
+    question = f"{in_words(init)}. Goal: {in_words(goal)}."
+    data = {"init": sorted(init), "goal": [*goal]}
+    task = Task(id=name, question=question[:1].upper() + question[1:], data=data)
+    return {**task, "gold": "\n".join(map(str, plan)), "data": {**data, "shortest": len(plan)}} if plan else task

@@ -1,0 +1,362 @@
+"""Game of 24: combine numbers, each used once, with + - * / until 24 is left (Tree of Thoughts, section 4.1)."""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import ClassVar, NamedTuple
+
+from langchain_core.tools import ToolException
+
+from reflective_agents.environments.base import (
+    Act,
+    Environment,
+    Example,
+    Presets,
+    State,
+    Task,
+    Transition,
+    over,
+    refuse,
+)
+from reflective_agents.state.errors import Misuse
+from reflective_agents.text.normal import tidy
+from reflective_agents.tools.arithmetic import evaluate, exact
+
+TARGET = Fraction(24)
+MAX_NUMBERS = 6
+"""Numbers of one task at most: the games that can be played from them grow fast."""
+
+_NUMBER = r"-?\d+(?:\.\d+)?(?:/0*[1-9]\d*)?"
+_OPERAND = rf"(\({_NUMBER}\)|{_NUMBER})"
+_STEP = re.compile(
+    rf"{_OPERAND}\s*([-+*/])\s*{_OPERAND}\s*=\s*{_OPERAND}(?:\s*\(left:\s*((?:{_NUMBER}(?:[\s,]+{_NUMBER})*)?)\s*\))?"
+)
+_ANSWER = re.compile(r"answer:([^=]*)(?:=.*)?", re.IGNORECASE | re.DOTALL)
+_MAX_CHARACTERS = 300
+
+
+class Step(NamedTuple):
+    """One arithmetic step, as it was proposed: `a operation b = c (left: ...)`."""
+
+    a: Fraction
+    operation: str
+    b: Fraction
+    c: Fraction
+    left: tuple[Fraction, ...] | None
+    """The numbers said to remain, in rising order; None if the step does not say."""
+
+
+class Game24(Environment):
+    """The game as an environment. A task's `question` holds the numbers, such as "4 5 6 10".
+
+    The state holds the numbers that remain, in rising order, as text ("3/2" is exact), and the expression that each
+    stands for. A task ends with an answer, or where one number remains that is not 24.
+    """
+
+    name = "game24"
+    actions = "`a op b = c (left: the numbers that remain)` with op one of + - * /, or `Answer: expression = 24`"
+    goal = "Combine the numbers with + - * / until the result is 24. Each number is used exactly once."
+    rules = (
+        "A step takes two of the numbers that are left and puts their result in their place; fractions are allowed. "
+        "Once 24 alone is left, the answer is the whole expression, made of the numbers of the task."
+    )
+    answer_form = "End with a line 'Answer: expression = 24' that uses each number once."
+    examples = (
+        Example(
+            "Numbers: 2 3 4 12\nLeft: 2 3 4 12",
+            (
+                Act("12 times 2 is 24, so 3 and 4 have to become 1.", "4 - 3 = 1 (left: 1 2 12)", "Left: 1 2 12."),
+                Act("Twice 12 is 24.", "2 * 12 = 24 (left: 1 24)", "Left: 1 24."),
+                Act("Times 1 changes nothing.", "1 * 24 = 24 (left: 24)", "Left: 24."),
+                Act("24 is left.", "Answer: (4 - 3) * (2 * 12) = 24"),
+            ),
+            "4 - 3 = 1, which leaves 1 2 12. 2 * 12 = 24, which leaves 1 24. 1 * 24 = 24.\n"
+            "Answer: (4 - 3) * (2 * 12) = 24",
+        ),
+        Example(
+            "Numbers: 1 5 5 5\nLeft: 1 5 5 5",
+            (
+                Act("5 times 5 is 25, which is near.", "1 / 5 = 0.2 (left: 0.2 5 5)", "Left: 0.2 5 5."),
+                Act("5 less a fifth is 4.8.", "5 - 0.2 = 4.8 (left: 4.8 5)", "Left: 4.8 5."),
+                Act("Five times 4.8 is 24.", "4.8 * 5 = 24 (left: 24)", "Left: 24."),
+                Act("24 is left.", "Answer: (5 - 1 / 5) * 5 = 24"),
+            ),
+            "1 / 5 = 0.2, which leaves 0.2 5 5. 5 - 0.2 = 4.8, which leaves 4.8 5. 4.8 * 5 = 24.\n"
+            "Answer: (5 - 1 / 5) * 5 = 24",
+        ),
+        Example(
+            "Numbers: 4 9 10 13\nLeft: 4 9 10 13",
+            (
+                Act("I try the large numbers first.", "9 + 13 = 22 (left: 4 10 22)", "Left: 4 10 22."),
+                Act("4 and 10 are 14.", "4 + 10 = 14 (left: 14 22)", "Left: 14 22."),
+                Act(
+                    "The difference is nearest.",
+                    "22 - 14 = 8 (left: 8)",
+                    "Left: 8. That is not 24, and no step is left.",
+                ),
+            ),
+            "9 + 13 = 22, which leaves 4 10 22. 4 + 10 = 14, which leaves 14 22. 22 + 14 = 36, 22 - 14 = 8.\n"
+            "Answer: (9 + 13) - (4 + 10) = 8",
+            solved=False,
+            why="14 and 22 make 36, 8, 308, 11/7 or 7/11: 24 was out of reach as soon as they were left.",
+        ),
+    )
+    presets: ClassVar[Presets] = {
+        "lats": {
+            "max_depth": 4,
+            "max_expansions": 1000,
+            "max_rollouts": 50,
+            "simulate": True,
+            "judge_weight": 0.5,
+            "proposals": "list",
+            "lists": 3,
+            "grades": "labels",
+            "grading": "each",
+        },
+        "tree_of_thoughts": {
+            "n": 12,
+            "beam": 5,
+            "max_depth": 4,
+            "max_expansions": 1000,
+            "proposals": "list",
+            "grades": "labels",
+            "grade_samples": 3,
+        },
+    }
+
+    def start(self, task: Task) -> State:
+        """Return the state with all numbers left.
+
+        Raises:
+            Misuse: if the question does not hold 1 to `MAX_NUMBERS` whole numbers.
+        """
+        words = task["question"].split()
+        if not 1 <= len(words) <= MAX_NUMBERS or not all(re.fullmatch(r"[0-9]{1,6}", word) for word in words):
+            raise Misuse(f"A game of 24 needs 1 to {MAX_NUMBERS} whole numbers, such as 4 5 6 10.")
+        numbers = [str(number) for number in sorted(map(int, words))]
+        return {"task": task, "numbers": numbers, "terms": numbers, "steps": [], "answer": "", "done": False}
+
+    def public(self, state: State) -> str:
+        """Return the numbers of the task, the steps so far and what is left."""
+        steps = "".join(f"{step}\n" for step in state["steps"])
+        return f"Numbers: {state['task']['question']}\n{steps}Left: {_listed(_left(state))}"
+
+    def answer(self, state: State) -> str:
+        """Return the expression that was given as the answer."""
+        return str(state["answer"])
+
+    def key(self, state: State) -> str:
+        """Return the numbers that remain, such as "3/2 5", and the answer if there is one."""
+        left = " ".join(state["numbers"])
+        return f"{left} = {''.join(state['answer'].split())}" if state["answer"] else left
+
+    async def step(self, state: State, action: str) -> Transition:
+        """Apply an arithmetic step, or take the answer and reward it with 1 if it is right, else 0."""
+        if state["done"]:
+            return over(state)
+        if answer := _ANSWER.fullmatch(action.strip()):
+            return self._finish(state, answer[1].strip())
+        step = parse_step(action)
+        if step is None:
+            return refuse(state, "This is no arithmetic step that can be read.", self.actions)
+        if why := check_step(_left(state), step):
+            return refuse(state, why, self.actions)
+        return _applied(state, step)
+
+    def _finish(self, state: State, expression: str) -> Transition:
+        try:
+            evaluate(expression)
+        except ToolException as error:
+            return refuse(state, str(error), self.actions)
+        why = check_expression(state["task"]["question"].split(), expression)
+        new = {**state, "answer": expression, "done": True}
+        return Transition(new, why or "That is 24.", float(why is None), True)
+
+    def same(self, action: str) -> str:
+        """Return a step without what is left, the operands of + and * in rising order; an answer without blanks."""
+        if answer := _ANSWER.fullmatch(action.strip()):
+            return f"answer:{''.join(answer[1].split())}"
+        step = parse_step(action)
+        if step is None:
+            return " ".join(action.casefold().split())
+        a, b = sorted([step.a, step.b]) if step.operation in "+*" else (step.a, step.b)
+        return f"{a} {step.operation} {b} = {step.c}"
+
+    def legal_actions(self, state: State) -> list[str]:
+        """Return the arithmetic steps, or the answer once 24 is left."""
+        return legal_steps(state)
+
+    def final_action(self, answer: str) -> str:
+        """Return the answer with its label."""
+        return f"Answer: {answer}"
+
+    def normal(self, answer: str) -> str:
+        """Return the answer without blanks; empty if its expression is not arithmetic."""
+        plain = tidy(answer)
+        try:
+            evaluate(plain.partition("=")[0])
+        except ToolException:
+            return ""
+        return "".join(plain.split())
+
+    def measurable(self, task: Task) -> bool:
+        """Return True: the rules say what is right."""
+        return True
+
+    def request(self, task: Task) -> str:
+        """Return the whole game as one question."""
+        return (
+            f"Use each of the numbers {task['question']} exactly once, with + - * / and parentheses, to get 24. "
+            "Give the expression alone on the last line, as in: Answer: (1 + 2 + 3) * 4 = 24"
+        )
+
+    def score(self, task: Task, answer: str) -> dict[str, float]:
+        """Return whether the last line of an answer is an expression that is right ("solved")."""
+        line = answer.strip().rpartition("\n")[2].strip()
+        found = _ANSWER.fullmatch(line) or _ANSWER.fullmatch(f"answer:{line}")
+        expression = found[1].strip() if found else ""
+        return {"solved": float(check_expression(task["question"].split(), expression) is None)}
+
+
+def parse_step(text: str) -> Step | None:
+    """Read a step such as `10 / 4 = 2.5 (left: 2.5 5 6)`; the part in parentheses may be missing.
+
+    Returns:
+        The step, legal or not; None if the text is none.
+    """
+    found = _STEP.fullmatch(text.strip()) if len(text) <= _MAX_CHARACTERS else None
+    if found is None:
+        return None
+    a, operation, b, c, left = found.groups()
+    rest = None if left is None else tuple(sorted(map(_read, re.findall(_NUMBER, left))))
+    return Step(_read(a), operation, _read(b), _read(c), rest)
+
+
+def check_step(numbers: Sequence[Fraction], step: Step) -> str | None:
+    """Say why a step is illegal where these numbers are left; None if it is legal."""
+    missing = Counter([step.a, step.b]) - Counter(numbers)
+    if missing:
+        return f"There is no {_listed(missing.elements())} among what is left: {_listed(numbers)}."
+    result = _result(step.a, step.operation, step.b)
+    if result is None:
+        return "Division by zero is not possible."
+    if result != step.c:
+        return f"{exact(step.a)} {step.operation} {exact(step.b)} is {exact(result)}, not {exact(step.c)}."
+    left = _after(numbers, step)
+    if step.left is not None and list(step.left) != left:
+        return f"After this step {_listed(left)} would be left, not {_listed(step.left) or 'nothing'}."
+    return None
+
+
+def check_expression(numbers: Iterable[str], expression: str) -> str | None:
+    """Say why an expression is not a solution; None if it is.
+
+    It is one if it uses each of the numbers once, nothing else than + - * / and parentheses, and equals 24 exactly.
+    """
+    if sorted(re.findall(r"\d+", expression)) != sorted(numbers):
+        return "The answer must use each of the numbers once, and no other."
+    if re.search(r"[^-+*/()\d\s]|\*\s*\*|/\s*/", expression):
+        return "The answer may use nothing else than + - * / and parentheses."
+    try:
+        value = evaluate(expression)
+    except ToolException as error:
+        return str(error)
+    return None if value == TARGET else f"The answer is {exact(value)}, not 24."
+
+
+def legal_steps(state: State) -> list[str]:
+    """Return every action that leads on from a state: the arithmetic steps, or the answer once 24 is left."""
+    if state["done"]:
+        return []
+    numbers = _left(state)
+    if numbers == [TARGET]:
+        return [f"Answer: {state['terms'][0]} = 24"]
+    steps = [
+        Step(a, operation, b, result, None)
+        for a, b in dict.fromkeys(itertools.permutations(numbers, 2))
+        for operation in "+-*/"
+        if (result := _result(a, operation, b)) is not None and (operation in "-/" or a <= b)
+    ]
+    return [_written(numbers, step) for step in steps]
+
+
+def solve(numbers: Sequence[str]) -> str | None:
+    """Return an expression that uses each number once and equals 24, or None if there is none.
+
+    Searches all games: those of four numbers take about 10 ms, each number more up to a hundred times as long.
+    """
+    return next(_solutions([Fraction(number) for number in numbers], list(numbers)), None)
+
+
+def _solutions(values: list[Fraction], terms: list[str]) -> Iterator[str]:
+    if len(values) == 1:
+        if values[0] == TARGET:
+            yield terms[0]
+        return
+    for i, j in itertools.permutations(range(len(values)), 2):
+        rest = [k for k in range(len(values)) if k not in (i, j)]
+        for operation in "+-*/":
+            result = _result(values[i], operation, values[j])
+            if result is not None and (operation in "-/" or i < j):
+                term = f"({terms[i]} {operation} {terms[j]})"
+                yield from _solutions([*(values[k] for k in rest), result], [*(terms[k] for k in rest), term])
+
+
+def _applied(state: State, step: Step) -> Transition:
+    """Apply a legal step: the operands make room for the result, and their terms for the term of the step."""
+    left = list(zip(_left(state), state["terms"], strict=True))
+    operands = []
+    for number in (step.a, step.b):
+        operands.append(next(pair for pair in left if pair[0] == number))
+        left.remove(operands[-1])
+    left.append((step.c, f"({operands[0][1]} {step.operation} {operands[1][1]})"))
+    left.sort()
+    numbers = [number for number, _ in left]
+    stuck = len(numbers) == 1 and numbers != [TARGET]
+    new = {
+        **state,
+        "numbers": [str(number) for number in numbers],
+        "terms": [term for _, term in left],
+        "steps": [*state["steps"], _written(_left(state), step)],
+        "done": stuck,
+    }
+    end = " That is not 24, and no step is left." if stuck else ""
+    return Transition(new, f"Left: {_listed(numbers)}.{end}", 0.0 if stuck else None, stuck)
+
+
+def _result(a: Fraction, operation: str, b: Fraction) -> Fraction | None:
+    """Return the result; None for a division by zero."""
+    match operation:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case _:
+            return a / b if b else None
+
+
+def _after(numbers: Sequence[Fraction], step: Step) -> list[Fraction]:
+    return sorted([*(Counter(numbers) - Counter([step.a, step.b])).elements(), step.c])
+
+
+def _read(number: str) -> Fraction:
+    """Read "1.5", "3/2" or "(-1)"; "1.5/2" is read as well."""
+    above, _, below = number.strip("()").partition("/")
+    return Fraction(above) / Fraction(below or 1)
+
+
+def _left(state: State) -> list[Fraction]:
+    return [Fraction(number) for number in state["numbers"]]
+
+
+def _listed(numbers: Iterable[Fraction]) -> str:
+    return " ".join(map(exact, numbers))
+
+
+def _written(numbers: Sequence[Fraction], step: Step) -> str:
+    left = _listed(_after(numbers, step))
+    return f"{exact(step.a)} {step.operation} {exact(step.b)} = {exact(step.c)} (left: {left})"

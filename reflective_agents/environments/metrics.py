@@ -1,0 +1,35 @@
+"""How answers to questions are measured: exact match and F1, as HotpotQA's official evaluation has them."""
+
+import re
+import string
+from collections import Counter
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_CLOSED = frozenset({"yes", "no", "noanswer"})
+
+
+def normalise_answer(text: str) -> str:
+    """Return a text in lower case without punctuation, articles and superfluous blanks."""
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(answer: str, gold: str) -> float:
+    """Return 1 if two answers are the same after normalisation, else 0."""
+    return float(normalise_answer(answer) == normalise_answer(gold))
+
+
+def f1(answer: str, gold: str) -> float:
+    """Return the harmonic mean of precision and recall over words, from 0 to 1.
+
+    Where one of the two is "yes", "no" or "noanswer", only the same word counts: 1 or 0.
+    """
+    return overlap(normalise_answer(answer), normalise_answer(gold))
+
+
+def overlap(said: str, right: str) -> float:
+    """Return F1 over the words of two answers in their normal forms."""
+    if said != right and {said, right} & _CLOSED:
+        return 0.0
+    words, wanted = said.split(), right.split()
+    shared = (Counter(words) & Counter(wanted)).total()
+    return 2 * shared / (len(words) + len(wanted)) if shared else 0.0

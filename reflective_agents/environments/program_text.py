@@ -1,0 +1,76 @@
+"""Programs and tests found in text: in what a model wrote, and in what a task says. Reads only; runs nothing."""
+
+import ast
+import builtins
+import re
+import textwrap
+from itertools import pairwise
+
+_FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
+_EXAMPLE = re.compile(r"(.+?\))\s*(?:==|=>|->|➞|→|returns|should return|is equal to)\s*(.+)")
+
+
+def find_program(text: str, entry_point: str = "") -> str:
+    """Return the program in a model's text: the fenced block that defines the entry point, or else the longest one.
+
+    A fence that is never closed holds the rest. Text without a fence is taken to be the program.
+    """
+    blocks = _FENCED.findall(text) or [text]
+    block = max(blocks, key=lambda block: (defines(block, entry_point), len(block)))
+    return str(block).strip("\n").rstrip()
+
+
+def defines(text: str, name: str) -> bool:
+    """Return whether a text defines a function, a class or a variable of this name at the outermost level."""
+    head = rf"^(?:(?:async\s+)?def\s+{re.escape(name)}\s*\(|class\s+{re.escape(name)}\b|{re.escape(name)}\s*=)"
+    return bool(name) and re.search(head, text, re.MULTILINE) is not None
+
+
+def complete(prompt: str, entry_point: str, text: str) -> str:
+    """Return the whole program: the text, if it defines the entry point; or else the prompt with the text as body.
+
+    A body that is not indented, or of which only the first line lost its indentation, is put right.
+    """
+    if defines(text, entry_point) or not defines(prompt, entry_point):
+        return text
+    lines = [line for line in text.split("\n") if line.strip()]
+    if not lines or lines[0][0].isspace():
+        return prompt + text
+    first_only = len(lines) > 1 and lines[1][0].isspace() and not lines[0].rstrip().endswith((":", "(", "[", "{"))
+    return prompt + ("    " + text if first_only else textwrap.indent(text, "    "))
+
+
+def find_examples(prompt: str, entry_point: str) -> list[str]:
+    """Return the examples in a function's docstring as assertions.
+
+    Read are doctests, and lines such as `f(1) == 2` or `f(1) -> 2`, as far as the result is a literal.
+
+    Args:
+        prompt: Python source.
+        entry_point: the function that an example must call.
+    """
+    lines = [line.strip() for line in prompt.split("\n")]  # the source: a docstring's value has other backslashes
+    pairs = [(call[4:], want) for call, want in pairwise(lines) if call.startswith(">>> ")]
+    pairs += [(found[1], found[2]) for line in lines if (found := _EXAMPLE.fullmatch(line.removeprefix(">>> ")))]
+    cleaned = [(call.strip(), re.sub(r"""(?:\"{3}|'{3})$""", "", want).strip()) for call, want in pairs]
+    asserts = [f"assert {call} == {want}" for call, want in cleaned if _is_example(call, want, entry_point)]
+    return list(dict.fromkeys(asserts))
+
+
+def _is_example(call: str, want: str, entry_point: str) -> bool:
+    try:
+        ast.literal_eval(want)
+        tree = ast.parse(call, mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return entry_point in names and all(name == entry_point or hasattr(builtins, name) for name in names)
+
+
+def is_test(line: str, entry_point: str) -> bool:
+    """Return whether a line is an assertion, and names the function that is tested."""
+    try:
+        body = ast.parse(line).body
+    except (SyntaxError, ValueError):
+        return False
+    return len(body) == 1 and isinstance(body[0], ast.Assert) and entry_point in line

@@ -1,0 +1,144 @@
+"""Live Wikipedia as a docstore, over the MediaWiki API that every language's edition has.
+
+WIKIPEDIA_URL replaces the address, for another language or a mirror; the usual proxy variables hold.
+"""
+
+import asyncio
+import os
+from typing import Any
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from reflective_agents.environments.docstore import MAX_SIMILAR, Article
+from reflective_agents.state.errors import SearchFailed
+from reflective_agents.web_search.certificates import certificates
+
+ADDRESS = "https://en.wikipedia.org/w/api.php"
+USER_AGENT = "reflective-agents/0.1 (agents that answer questions with articles)"
+"""How the requests name themselves. Wikipedia asks that it also says how to reach whoever runs them."""
+MAX_CACHED = 256
+"""Titles whose articles are remembered, so that a Lookup asks for nothing; the oldest are forgotten first."""
+
+_MAX_WORDS = 250  # characters: neither titles nor searches may be longer
+
+
+class _Page(BaseModel):
+    title: str
+    extract: str = ""
+    missing: bool = False
+    invalid: bool = False
+    pageprops: dict[str, Any] = {}
+
+
+class _Hit(BaseModel):
+    title: str
+
+
+class _Query(BaseModel):
+    pages: list[_Page] = []
+    search: list[_Hit] = []
+
+
+class _Fault(BaseModel):
+    info: str
+
+
+class _Reply(BaseModel):
+    query: _Query | None = None
+    error: _Fault | None = None
+
+
+class Wikipedia:
+    """The articles of Wikipedia. May be used from any event loop."""
+
+    def __init__(self, url: str | None = None, *, user_agent: str = USER_AGENT, timeout: float = 20.0) -> None:
+        """Choose whom to ask, and how; nothing is sent yet.
+
+        Args:
+            url: address of the API; None for WIKIPEDIA_URL, and where that is not set, the English Wikipedia.
+            user_agent: how the requests name themselves.
+            timeout: seconds that one request may take, above 0.
+        """
+        self._url = url or os.environ.get("WIKIPEDIA_URL", "").strip() or ADDRESS
+        self._user_agent, self._timeout = user_agent, timeout
+        self._known: dict[str, Article] = {}
+
+    async def article(self, title: str) -> Article | None:
+        """Return the article of this title, or the one it redirects to; None also for a list of meanings.
+
+        Raises:
+            SearchFailed: if Wikipedia cannot be reached, refuses, or sends nonsense.
+        """
+        wanted = _sendable(title.replace("|", " "))  # a bar would separate several titles
+        known = self._known.get(wanted)
+        if known:
+            return known
+        query = await self._ask(
+            prop="extracts|pageprops", ppprop="disambiguation", explaintext="1", redirects="1", titles=wanted
+        )
+        page = next(iter(query.pages), None)
+        if page is None or page.missing or page.invalid or "disambiguation" in page.pageprops:
+            return None
+        article = Article(page.title, _text(page.extract))
+        for key in (wanted, page.title):
+            self._known.pop(key, None)
+            self._known[key] = article
+        for oldest in list(self._known)[:-MAX_CACHED]:
+            self._known.pop(oldest, None)
+        return article
+
+    async def similar(self, words: str) -> list[str]:
+        """Return the titles that Wikipedia's search finds.
+
+        Raises:
+            SearchFailed: as for `article`.
+        """
+        query = await self._ask(list="search", srprop="", srlimit=str(MAX_SIMILAR), srsearch=_sendable(words))
+        return [hit.title for hit in query.search][:MAX_SIMILAR]
+
+    async def _ask(self, **parameters: str) -> _Query:
+        trusted = await certificates()
+        common = {"action": "query", "format": "json", "formatversion": "2"}
+        headers = {"User-Agent": self._user_agent}
+        client = httpx.AsyncClient(
+            headers=headers, verify=trusted, timeout=None, follow_redirects=True, event_hooks={"request": [self._stay]}
+        )
+        try:
+            async with asyncio.timeout(self._timeout), client as http:
+                response = await http.get(self._url, params=common | parameters)
+            reply = _Reply.model_validate_json(response.raise_for_status().content)
+        except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, ValidationError) as error:
+            raise SearchFailed(self._explain(error)) from error
+        if reply.error:
+            raise SearchFailed(f"Wikipedia refuses: {' '.join(reply.error.info.split())[:200]}")
+        return reply.query or _Query()
+
+    async def _stay(self, request: httpx.Request) -> None:
+        """Follow no redirect to another host: it could name one that only this machine reaches."""
+        asked = httpx.URL(self._url)
+        if (request.url.host, request.url.port) != (asked.host, asked.port):
+            raise SearchFailed(f"Wikipedia redirects to {request.url.host}: if that is right, set WIKIPEDIA_URL to it.")
+
+    def _explain(self, error: Exception) -> str:
+        match error:
+            case TimeoutError():
+                return f"Wikipedia did not answer within {self._timeout:g} seconds."
+            case httpx.HTTPStatusError():
+                return f"Wikipedia failed (HTTP {error.response.status_code})."
+            case ValidationError():
+                return "Wikipedia's reply could not be read."
+            case httpx.InvalidURL() | httpx.UnsupportedProtocol():
+                return f"WIKIPEDIA_URL is no valid address: give one such as {ADDRESS}."
+            case _:
+                return f"The connection to Wikipedia failed ({type(error).__name__})."
+
+
+def _sendable(text: str) -> str:
+    """Return a text of bounded length, without the halves of surrogate pairs that models write at times."""
+    return text.encode("utf-8", "ignore").decode()[:_MAX_WORDS]
+
+
+def _text(extract: str) -> str:
+    """Return an extract without its headings."""
+    return "\n".join(line for line in extract.split("\n") if not line.startswith("=="))

@@ -1,0 +1,177 @@
+"""Reads data sets: JSON, JSONL and CSV, compressed or not, told apart by what is in them."""
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import random
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from reflective_agents.environments.base import Environment, Task
+from reflective_agents.evals.formats import FORMATS, Format, Row, as_row
+from reflective_agents.state.errors import Misuse
+
+LARGEST = 1_000_000_000
+"""Bytes of a data set, unpacked."""
+EXPANSION = 100
+"""How many times larger a packed data set may become; text becomes ten times larger."""
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Tasks of one environment.
+
+    Attributes:
+        name: The name of the file, without its suffixes.
+        environment: The name of a shipped one, "plain" for open questions, or an environment of your own.
+        tasks: The tasks, each with an id of its own.
+    """
+
+    name: str
+    environment: str | Environment
+    tasks: list[Task]
+
+    @property
+    def environment_name(self) -> str:
+        """The name of the environment."""
+        return self.environment if isinstance(self.environment, str) else self.environment.name
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits that are the same only for the same tasks in the same order."""
+        text = json.dumps([self.environment_name, self.tasks], sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def load_dataset(path: Path, *, form: str | None = None, limit: int | None = None, seed: int | None = None) -> Dataset:
+    """Read a data set.
+
+    Args:
+        path: HotpotQA's JSON, FEVER's JSONL, HumanEval's JSONL, MBPP's JSONL or JSON, 24.csv, the JSON of the
+            crosswords, RAP's lists of plans, GSM8K's JSONL, or CSV or JSONL with question and answer; each may be
+            compressed with gzip.
+        form: One of `FORMATS`; None to go by the first row.
+        limit: Read so many tasks at most, from 1.
+        seed: Shuffle the tasks by this seed before the limit is applied; None for the order of the file.
+
+    Raises:
+        Misuse: if the file cannot be read; the text names the line and what is expected there.
+    """
+    rows = list(_rows(path))
+    if not rows:
+        raise Misuse(f"{path} holds no task")
+    kind = _choose(path, form, rows[0])
+    tasks = [_task(kind, number, *row) for number, row in enumerate(rows, 1)]
+    _check_ids(tasks, [where for where, _ in rows])
+    if seed is not None:
+        random.Random(seed).shuffle(tasks)
+    return Dataset(_name(path), kind.environment, tasks[:limit])
+
+
+def _name(path: Path) -> str:
+    return path.name.partition(".")[0] or path.name
+
+
+def _choose(path: Path, form: str | None, first: tuple[str, Row]) -> type[Format]:
+    if form is not None:
+        if form not in FORMATS:
+            raise Misuse(f"unknown format {form!r}: there are {', '.join(FORMATS)}")
+        return FORMATS[form]
+    where, row = first
+    for kind in FORMATS.values():
+        if kind.fits(row):
+            return kind
+    raise Misuse(f"{where}: no known format; expected are {', '.join(FORMATS)}, such as {FORMATS['plain'].expects}")
+
+
+def _task(kind: type[Format], number: int, where: str, row: Row) -> Task:
+    try:
+        return kind.model_validate(as_row(row)).task(number)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        name = ".".join(map(str, problem["loc"]))
+        said = f"{name}: {problem['msg']}" if name else problem["msg"]
+        raise Misuse(f"{where}: {said}; expected is {kind.expects}") from error
+    except Misuse as error:
+        raise Misuse(f"{where}: {error}") from error
+
+
+def _check_ids(tasks: list[Task], places: list[str]) -> None:
+    first: dict[str, str] = {}
+    for task, where in zip(tasks, places, strict=True):
+        if task["id"] in first:
+            raise Misuse(f"{where}: the id {task['id']} is there already ({first[task['id']]}); ids must differ")
+        first[task["id"]] = where
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Row]]:
+    """Yield every row with its place in words."""
+    text = _text(path)
+    match text.lstrip()[:1]:
+        case "[":
+            yield from _items(path, text)
+        case "{":
+            for number, line in enumerate(text.split("\n"), 1):
+                if line.strip():
+                    yield f"{path}, line {number}", _parse(path, line, number)
+        case _:
+            yield from _cells(path, text)
+
+
+def _items(path: Path, text: str) -> Iterator[tuple[str, Row]]:
+    for number, row in enumerate(_parse(path, text), 1):
+        yield f"{path}, item {number}", row
+
+
+def _parse(path: Path, text: str, line: int = 1) -> Row:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        place = f"{path}, line {line + getattr(error, 'lineno', 1) - 1}"
+        why = getattr(error, "msg", error)
+        raise Misuse(f"{place}: not valid JSON ({why}); expected is one object a line, or one list") from error
+
+
+def _cells(path: Path, text: str) -> Iterator[tuple[str, Row]]:
+    table = csv.DictReader(io.StringIO(text), restkey="", restval=None, strict=True)
+    while True:
+        try:
+            row = next(table, None)
+        except csv.Error as error:
+            raise Misuse(f"{path}, line {table.line_num}: no CSV ({error}); expected is a header and rows") from error
+        if row is None:
+            return
+        where = f"{path}, line {table.line_num}"
+        if "" in row or None in row.values():
+            columns = table.fieldnames or []
+            raise Misuse(f"{where}: expected are {len(columns)} columns ({', '.join(columns)})")
+        yield where, row
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if data.startswith(_GZIP):
+            most = min(LARGEST, EXPANSION * len(data) + 1_000_000)
+            with gzip.open(path) as packed:
+                data = packed.read(most + 1)
+            if len(data) > most:
+                raise Misuse(f"{path} cannot be read (it unpacks to more than {most:,} bytes): unpack it yourself")
+    except (OSError, EOFError, zlib.error) as error:
+        raise Misuse(f"{path} cannot be read ({getattr(error, 'strerror', None) or error}): name a data set") from error
+    if len(data) > LARGEST:
+        raise Misuse(f"{path} cannot be read (it has more than {LARGEST:,} bytes): take a part of it")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Misuse(f"{path}, line {line}: no text in UTF-8") from error

@@ -1,0 +1,145 @@
+"""The results of runs as one page of HTML that needs nothing else: no network, no server, no other file."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from reflective_agents.evals.results import Result
+from reflective_agents.evals.summary import Summary, cost_of, spent_on, wilson
+from reflective_agents.evals.transcripts import Transcript, read_transcript
+from reflective_agents.viewer.results import Cell, Listed, Point, ResultsPicture, results_page
+
+POINTS = 60
+"""Of a curve, at most."""
+
+
+class Shown(NamedTuple):
+    """A run on a page: its name, its results, and its folder, where the transcripts are."""
+
+    name: str
+    results: Collection[Result]
+    folder: Path | None = None
+
+
+def page(summary: Summary, results: Collection[Result], folder: Path | None = None) -> str:
+    """Return the page of a run. What models wrote stands in it as text, whatever it says."""
+    title = f"{summary['strategy']} on {summary['dataset']}"
+    settings = [*summary["settings"].items(), *summary["versions"].items()]
+    said = [(name, str(value)) for name, value in settings if value is not None]
+    rows = [list(row) for row in facts(summary)]
+    return pages_of(title, f"Begun {summary['started']}", rows, said, [Shown(summary["strategy"], results, folder)])
+
+
+def pages_of(
+    title: str, words: str, rows: list[list[str]], settings: list[tuple[str, str]], runs: Sequence[Shown]
+) -> str:
+    """Return the page of one run or of several.
+
+    Args:
+        title: Its title.
+        words: What else there is to say.
+        rows: The figures, each with one value a run.
+        settings: What was set.
+        runs: The runs.
+    """
+    by_task = [{result["id"]: result for result in run.results} for run in runs]
+    ids = dict.fromkeys(task for results in by_task for task in results)
+    tasks = [_listed([results.get(task) for results in by_task]) for task in ids]
+    picture = ResultsPicture(
+        title=title,
+        facts=words,
+        runs=[run.name for run in runs],
+        figures=rows,
+        settings=settings,
+        curves=curves([run.results for run in runs]),
+        tasks=tasks,
+    )
+    return results_page(picture, _transcripts(tasks, by_task, runs))
+
+
+def _listed(results: Sequence[Result | None]) -> Listed:
+    known = next(result for result in results if result)
+    cells = [result and _cell(result) for result in results]
+    return Listed(id=known["id"], question=known["question"], gold=known["gold"], cells=cells)
+
+
+def _cell(result: Result) -> Cell:
+    usage, outcome = result["usage"], result["outcome"]
+    return Cell(
+        answer=result["answer"],
+        correct=result["correct"],
+        scores=result["scores"],
+        status=outcome["status"] if outcome else None,
+        reason=outcome["reason"] if outcome else "",
+        error=result["error"],
+        calls=usage["model_calls"] if usage else None,
+        cached=result.get("cached_calls", 0),
+        tokens=usage["total_tokens"] if usage else None,
+        cost=usage.get("cost") if usage else None,
+        seconds=result["seconds"],
+        at=None,
+    )
+
+
+def _transcripts(
+    tasks: Sequence[Listed], by_task: Sequence[Mapping[str, Result]], runs: Sequence[Shown]
+) -> Iterator[tuple[Cell, Transcript]]:
+    """Yield the transcripts with their cells, those of wrong answers first."""
+    for task in sorted(tasks, key=lambda task: all(cell and cell["correct"] for cell in task["cells"])):
+        for cell, results, run in zip(task["cells"], by_task, runs, strict=True):
+            place = results[task["id"]].get("transcript") if cell else None
+            if cell and place and run.folder:
+                yield cell, read_transcript(run.folder, place)
+
+
+def curves(runs: Sequence[Collection[Result]]) -> dict[str, list[list[Point]]]:
+    """Return how many tasks each run solves for so much of what it spends: calls, tokens, seconds, dollars.
+
+    A task counts from what it took on. Tasks that crashed, or were not solved, never count.
+    """
+    measured = [[result for result in results if result["correct"] is not None] for results in runs]
+    if not all(measured):
+        return {}
+    spent = spent_on([result for results in measured for result in results if result["usage"]])
+    return {name: [_curve(name, results) for results in measured] for name in spent}
+
+
+def _curve(name: str, measured: Sequence[Result]) -> list[Point]:
+    solved = sorted(cost_of(result, name) for result in measured if result["correct"] and result["usage"])
+    last = {spent: count for count, spent in enumerate(solved, 1)}
+    amounts = sorted(last)
+    kept = (
+        amounts
+        if len(amounts) <= POINTS
+        else [amounts[(len(amounts) - 1) * at // (POINTS - 1)] for at in range(POINTS)]
+    )
+    return [(spent, last[spent] / len(measured), *wilson(last[spent], len(measured))) for spent in kept]
+
+
+def facts(summary: Summary) -> list[tuple[str, str]]:
+    """Return the summary in words: what, and how much."""
+    rows = [
+        ("strategy", summary["strategy"]),
+        ("data set", f"{summary['dataset']} ({summary['environment']})"),
+        ("tasks", f"{summary['finished']:,} of {summary['tasks']:,}"),
+        ("accuracy", _accuracy(summary)),
+    ]
+    rows += [(f"mean {name}", f"{value:.1%}") for name, value in summary["scores"].items()]
+    rows += [(f"correct after trial {number}", f"{share:.1%}") for number, share in enumerate(summary["trials"], 1)]
+    for name, spread in summary["cost"].items():
+        digits = (4, 2) if name == "cost" else (1, 0)
+        mean, middle = (f"{spread[which]:,.{digits[0]}f}" for which in ("mean", "median"))
+        said = f"mean {mean}, median {middle}, in all {spread['total']:,.{digits[1]}f}"
+        rows.append(("dollars a task" if name == "cost" else f"{name.replace('_', ' ')} a task", said))
+    rows += [("calls from the cache", f"{summary['cached_calls']:,}")] if summary["cached_calls"] else []
+    rows += [(f"ended as {status}", f"{count:,}") for status, count in summary["outcomes"].items()]
+    rows += [(f"crashed with {kind}", f"{count:,}") for kind, count in summary["errors"].items()]
+    return rows
+
+
+def _accuracy(summary: Summary) -> str:
+    if summary["accuracy"] is None or summary["interval"] is None:
+        return "not measured: no right answer is known"
+    low, high = summary["interval"]
+    counted = f"{summary['correct']:,} of {summary['measured']:,}"
+    return f"{summary['accuracy']:.1%} ({counted}; 95 % interval {low:.1%} to {high:.1%})"

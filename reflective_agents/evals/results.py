@@ -1,0 +1,258 @@
+"""What is known of each task of a run, and the folder in which it is kept.
+
+    run.json               what was run: strategy, settings, data set, versions
+    results.jsonl          one line a task, written as it ends
+    transcripts.jsonl.gz   what each task leaves behind besides its answer
+
+A line that was half written when the process was killed is dropped, and its task is run again. Of two lines for one
+task the later one counts.
+"""
+
+import hashlib
+import json
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NotRequired, cast
+
+from filelock import FileLock, Timeout
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from reflective_agents.environments.base import Task
+from reflective_agents.evals.transcripts import TRANSCRIPTS, Place, Transcript, packed
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.outcome import Outcome
+from reflective_agents.state.run import Usage
+from reflective_agents.state.settings import settings_of, strategy_names
+
+RUN, RESULTS, LOCK = "run.json", "results.jsonl", "lock"
+
+
+class Attempt(TypedDict):
+    """One trial of a task, for strategies that make several."""
+
+    answer: str | None
+    solved: bool
+    """What the run itself thought of it."""
+    correct: bool
+    """What it is worth, measured outside the run."""
+    best_correct: bool
+    """What the best trial up to this one is worth: the run would have returned its answer if it had ended here."""
+
+
+class Result(TypedDict):
+    """What came of one task."""
+
+    id: str
+    question: str
+    gold: str | None
+    answer: str | None
+    correct: bool | None
+    """None where the right answer is not known. A task without an answer, or with an error, is not correct."""
+    scores: dict[str, float]
+    """Each from 0 to 1, by the name that the environment gives it; empty where nothing was measured."""
+    outcome: Outcome | None
+    usage: Usage | None
+    trials: list[Attempt]
+    seconds: float
+    """From the question to the answer, without the measuring."""
+    error: str | None
+    """What made the task crash."""
+    cached_calls: NotRequired[int]
+    """Calls that the response cache has answered; they are not in the usage."""
+    transcript: NotRequired[Place]
+    """Where its transcript lies. A result of an earlier version has none, and neither has one that crashed."""
+
+
+class About(TypedDict):
+    """What was run. Two runs with the same strategy, settings and fingerprint are one and the same."""
+
+    strategy: str
+    settings: dict[str, Any]
+    dataset: str
+    environment: str
+    fingerprint: str
+    tasks: int
+    versions: dict[str, str]
+    started: str
+
+
+_RESULT, _ABOUT = TypeAdapter(Result), TypeAdapter(About)
+_SAME: tuple[Literal["strategy", "fingerprint"], ...] = ("strategy", "fingerprint")
+
+
+def nothing_yet(task: Task) -> Result:
+    """Return the result of a task that has only been put."""
+    return {
+        "id": task["id"],
+        "question": task["question"],
+        "gold": task.get("gold"),
+        "answer": None,
+        "correct": None,
+        "scores": {},
+        "outcome": None,
+        "usage": None,
+        "trials": [],
+        "seconds": 0.0,
+        "error": None,
+    }
+
+
+def failed(result: Result) -> bool:
+    """Return whether a task crashed, or its run failed: another try may go better."""
+    outcome = result["outcome"]
+    return result["error"] is not None or (outcome is not None and outcome["status"] == "failed")
+
+
+class Store:
+    """The folder of a run, open for writing; nobody else can write to it meanwhile.
+
+    Attributes:
+        about: What is run, as it was first said.
+        results: The results so far, by the id of the task.
+        close: Lets others write.
+    """
+
+    def __init__(self, folder: Path, about: About | None) -> None:
+        """Open a folder: a new one, or that of an earlier, interrupted run of the same. With None it must hold a
+        run, whichever.
+
+        Raises:
+            Misuse: if it holds another run, is in use, or cannot be written.
+        """
+        self._file = folder / RESULTS
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with ExitStack() as undo:
+                undo.enter_context(FileLock(folder / LOCK, blocking=False, thread_local=False))
+                self._open(folder, about, undo)
+                self.close = undo.pop_all().close
+        except Timeout as error:
+            raise Misuse(f"{folder} is in use by another process: wait for it, or choose another --out") from error
+        except OSError as error:
+            raise Misuse(f"{folder} cannot be written ({error.strerror or error}): choose another --out") from error
+
+    def _open(self, folder: Path, about: About | None, undo: ExitStack) -> None:
+        self.results: dict[str, Result] = {}
+        if (folder / RUN).exists():
+            self.about, self.results = read_run(folder)
+            _same(folder, self.about, about or self.about)
+            whole = self._file.read_bytes().rfind(b"\n") + 1 if self._file.exists() else 0
+        elif self._file.exists() or about is None:
+            raise Misuse(f"{folder} holds {RESULTS} but no {RUN}: choose another --out")
+        else:
+            self.about, whole = about, 0
+            _write_at_once(folder / RUN, json.dumps(about, indent=2, ensure_ascii=False))
+        self._lines = undo.enter_context(self._file.open("ab"))
+        self._lines.truncate(whole)
+        self._transcripts = undo.enter_context((folder / TRANSCRIPTS).open("ab"))
+
+    def append(self, result: Result, transcript: Transcript | None = None) -> None:
+        """Keep a result for good: it is on the disk when this returns, and its transcript before it. Blocks.
+
+        Raises:
+            Misuse: if it cannot be written.
+        """
+        try:
+            if transcript is not None:
+                data = packed(transcript)
+                result["transcript"] = [self._transcripts.tell(), len(data)]
+                _flush(self._transcripts, data)
+            _flush(self._lines, json.dumps(result, ensure_ascii=True).encode() + b"\n")
+        except OSError as error:
+            raise Misuse(f"{self._file.parent} cannot be written ({error.strerror or error})") from error
+        self.results[result["id"]] = result
+
+
+def _flush(file: BinaryIO, data: bytes) -> None:
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def folder_of(about: About, parent: Path) -> Path:
+    """Return the folder of a run: the one that holds the same run already, whichever release began it, else a new
+    one."""
+    folders = sorted(parent.glob(f"{about['strategy']}-{about['dataset']}-*"))
+    begun = (folder for folder in folders if (folder / RUN).exists() and not _differences(read_run(folder)[0], about))
+    return next(begun, parent / _name(about))
+
+
+def _name(about: About) -> str:
+    text = json.dumps([about["strategy"], about["settings"], about["fingerprint"]], sort_keys=True)
+    return f"{about['strategy']}-{about['dataset']}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def read_run(folder: Path) -> tuple[About, dict[str, Result]]:
+    """Read what is known of a run, whether it has ended or not.
+
+    Raises:
+        Misuse: if the folder holds none, or a file in it cannot be read.
+    """
+    try:
+        about = json.loads((folder / RUN).read_text("utf-8"))
+        data = (folder / RESULTS).read_bytes() if (folder / RESULTS).exists() else b""
+    except FileNotFoundError as error:
+        raise Misuse(f"{folder} holds no run: name a folder that reflect eval has written") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise Misuse(f"the run in {folder} cannot be read ({error})") from error
+    if not isinstance(about, dict) or not about.keys() >= About.__required_keys__:
+        raise Misuse(f"{folder / RUN} does not say what was run")
+    if wrong := _wrong(_ABOUT, about):
+        raise Misuse(f"{folder / RUN} does not say what was run ({wrong})")
+    whole = data[: data.rfind(b"\n") + 1]
+    results = (_result(folder, number, line) for number, line in enumerate(whole.splitlines(), 1))
+    return cast(About, about), {result["id"]: result for result in results}
+
+
+def _result(folder: Path, number: int, line: bytes) -> Result:
+    where = f"{folder / RESULTS}, line {number}"
+    try:
+        result = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise Misuse(f"{where}: not valid JSON ({error}); remove the line, and its task is run again") from error
+    if not isinstance(result, dict) or not result.keys() >= Result.__required_keys__:
+        raise Misuse(f"{where}: no result; remove the line, and its task is run again")
+    if wrong := _wrong(_RESULT, result):
+        raise Misuse(f"{where}: {wrong}; remove the line, and its task is run again")
+    return cast(Result, result)
+
+
+def _wrong(schema: TypeAdapter[Any], value: Any) -> str:
+    """Say which field holds what it cannot; nothing if all is well. A field that is missing may be younger."""
+    try:
+        schema.validate_python(value, strict=True)
+    except ValidationError as error:
+        for wrong in error.errors():
+            if wrong["type"] != "missing":
+                return f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}"
+    return ""
+
+
+def _same(folder: Path, there: About, wanted: About) -> None:
+    """Refuse to mix two runs in one folder."""
+    if there is not wanted and (differences := _differences(there, wanted)):
+        raise Misuse(f"{folder} holds another run ({', '.join(differences)}): choose another --out")
+
+
+def _differences(there: About, wanted: About) -> list[str]:
+    """Say in what two runs differ. A setting that was added since the earlier one had its default then."""
+    schema = settings_of(wanted["strategy"]) if wanted["strategy"] in strategy_names() else Context
+    before = {schema.renamed.get(name, name): value for name, value in there["settings"].items()}
+    defaults = {name: field.default for name, field in schema.model_fields.items()}
+    pairs: dict[str, tuple[Any, Any]] = {name: (there[name], wanted[name]) for name in _SAME}
+    for name in {**before, **wanted["settings"]}:
+        pairs[name] = before.get(name, defaults.get(name)), wanted["settings"].get(name)
+    return [f"{name}: {old} there, {new} now" for name, (old, new) in pairs.items() if old != new]
+
+
+def _write_at_once(file: Path, text: str) -> None:
+    """Write a file so that it is there in full or not at all."""
+    partial = file.with_suffix(".partial")
+    with partial.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    partial.replace(file)

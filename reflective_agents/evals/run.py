@@ -1,0 +1,247 @@
+"""Runs a strategy on every task of a data set, and keeps each result as it comes."""
+
+import asyncio
+import time
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from platform import python_version
+from typing import Any, NamedTuple
+
+from langgraph.graph.state import CompiledStateGraph
+
+from reflective_agents.environments.base import Environment, Task
+from reflective_agents.evals.budget import Budget, Cut
+from reflective_agents.evals.datasets import Dataset
+from reflective_agents.evals.results import About, Attempt, Result, Store, failed, nothing_yet
+from reflective_agents.evals.scoring import is_correct, world_of
+from reflective_agents.evals.summary import Summary, summarise
+from reflective_agents.evals.transcripts import Transcript, transcript_of
+from reflective_agents.graphs.trials import rank
+from reflective_agents.models.cache import Cache, caching
+from reflective_agents.state.context import Context
+from reflective_agents.state.trial import Trial
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class Finished(NamedTuple):
+    """What came of a task, and what it leaves behind; nothing if it crashed before its run had ended."""
+
+    result: Result
+    transcript: Transcript | None
+
+
+Run = Callable[[Task], Awaitable[Finished]]
+"""What runs a task, in this process or in another one."""
+OnResult = Callable[[Result, bool], None]
+"""Is told a result, and whether it is new: not one of an earlier, interrupted run."""
+
+
+async def evaluate(
+    graph: Graph,
+    dataset: Dataset,
+    *,
+    context: Context,
+    out: Path,
+    concurrency: int = 4,
+    on_result: OnResult | None = None,
+    retry_failed: bool = False,
+    cache: Cache | None = None,
+    budget: Budget | None = None,
+    elsewhere: Run | None = None,
+) -> Summary:
+    """Run a strategy on every task that has no result yet.
+
+    A task that crashes is a result with its error. Whoever is interrupted calls again with the same arguments.
+
+    Args:
+        graph: The strategy, compiled without a checkpointer.
+        dataset: The tasks.
+        context: The settings of every run, its limits among them.
+        out: The folder of the results, a new one or that of an interrupted run.
+        concurrency: How many tasks are under way at once, from 1.
+        on_result: Called with every result; first with those of the interrupted run.
+        retry_failed: Whether tasks are run again that crashed, or whose run failed.
+        cache: Replies that were paid for already; None for none.
+        budget: What all tasks may spend together; those that it cuts short have no result. None for any amount.
+        elsewhere: What runs a task in another process; None to run them in this one.
+
+    Returns:
+        The summary of all results.
+
+    Raises:
+        Misuse: if the folder holds another run, or cannot be written.
+    """
+    store = await asyncio.to_thread(Store, out, about(graph.get_name(), context, dataset))
+    tell = on_result or (lambda result, new: None)
+    try:
+        kept = [result for result in store.results.values() if not (retry_failed and failed(result))]
+        for result in kept:
+            tell(result, False)
+        done = {result["id"] for result in kept}
+        run = elsewhere or partial(attempt, graph, dataset.environment, context=context, cache=cache)
+        todo = [task for task in dataset.tasks if task["id"] not in done]
+        if elsewhere and budget:
+            run = _counted(run, budget)
+        with budget.held(out, store.results.values()) if budget else nullcontext():
+            await _run_all(run, todo, concurrency, store, tell, budget)
+        return await asyncio.to_thread(summarise, store.about, store.results.values())
+    finally:
+        await asyncio.to_thread(store.close)
+
+
+def _counted(run: Run, budget: Budget) -> Run:
+    """Count against the budget what tasks have spent elsewhere, where their calls are not held against it."""
+
+    async def counting(task: Task) -> Finished:
+        finished = await run(task)
+        budget.add(finished.result)
+        return finished
+
+    return counting
+
+
+async def _run_all(
+    run: Run, tasks: Sequence[Task], concurrency: int, store: Store, tell: OnResult, budget: Budget | None
+) -> None:
+    todo = iter(tasks)
+
+    async def work() -> None:
+        for task in todo:
+            if budget and budget.reached:
+                return
+            with budget.task() if budget else nullcontext(Cut()) as cut:
+                finished = await run(task)
+            if not cut.short:
+                await _keep(finished, store, tell)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrency):
+                group.create_task(work())
+    except ExceptionGroup as faults:
+        raise faults.exceptions[0] from faults
+
+
+async def _keep(finished: Finished, store: Store, tell: OnResult) -> None:
+    """Write a result to the end, also if this is cancelled meanwhile: the thread that writes is not to be stopped."""
+    writing = asyncio.create_task(asyncio.to_thread(store.append, *finished))
+    try:
+        await asyncio.shield(writing)
+    finally:
+        await writing
+        tell(finished.result, True)
+
+
+async def attempt(
+    graph: Graph, environment: str | Environment, task: Task, context: Context, cache: Cache | None = None
+) -> Finished:
+    """Run a strategy on one task, and measure the answer. What goes wrong becomes the error of the result."""
+    world = world_of(environment, unsafe_code=getattr(context, "unsafe_code", False))
+    result = nothing_yet(task)
+    if world.measurable(task):
+        result["correct"] = False
+    state: dict[str, Any] = {}
+    with caching(cache) as replies:
+        [fault] = await asyncio.gather(_fill(result, state, graph, world, task, context), return_exceptions=True)
+    if replies:
+        result["cached_calls"] = replies.hits
+    if isinstance(fault, Exception | CancelledError):  # who cancels this run does not come here
+        result["error"] = f"{type(fault).__name__}: {fault}".rstrip(": ")
+    elif fault is not None:
+        raise fault
+    artefacts = graph.output_channels
+    names = iter([artefacts] if isinstance(artefacts, str) else artefacts)
+    return Finished(result, transcript_of(task["id"], state, names, graph.get_name(), context) if state else None)
+
+
+async def _fill(
+    result: Result, state: dict[str, Any], graph: Graph, world: Environment, task: Task, context: Context
+) -> None:
+    """Fill in a result and the state step by step, so that what is known stays if the next step fails."""
+    knows_tasks = _knows_tasks(graph)
+    question = task["question"] if knows_tasks else world.request(task)
+    asked: dict[str, Any] = {"messages": [("user", question)], **({"task": task} if knows_tasks else {})}
+    began = time.monotonic()
+    try:
+        state |= await graph.ainvoke(asked, context=context, output_keys=graph.stream_channels_list)
+    finally:
+        result["seconds"] = round(time.monotonic() - began, 3)
+    result["answer"], result["outcome"], result["usage"] = state.get("answer"), state.get("outcome"), state.get("usage")
+    if result["answer"] is not None:
+        result["scores"] = await world.measure(task, result["answer"])
+    if result["correct"] is not None:
+        result["correct"] = is_correct(world, result["scores"])
+        result["trials"] = await _attempts(world, task, state.get("trials") or [])
+
+
+@lru_cache(maxsize=8)
+def _knows_tasks(graph: Graph) -> bool:
+    return "task" in graph.get_input_jsonschema().get("properties", {})
+
+
+async def _attempts(world: Environment, task: Task, trials: Sequence[Trial]) -> list[Attempt]:
+    """Measure every trial, and the best one up to each."""
+    answers = dict.fromkeys(trial["answer"] for trial in trials)
+    correct = {
+        answer: answer is not None and is_correct(world, await world.measure(task, answer)) for answer in answers
+    }
+    attempts: list[Attempt] = []
+    for number, trial in enumerate(trials, 1):
+        best = max(trials[:number], key=lambda made: (made["answer"] is not None, rank(made)))
+        answer = trial["answer"]
+        attempts.append(
+            {
+                "answer": answer,
+                "solved": trial["solved"],
+                "correct": correct[answer],
+                "best_correct": correct[best["answer"]],
+            }
+        )
+    return attempts
+
+
+def about(strategy: str, context: Context, dataset: Dataset) -> About:
+    """Return what is run, as plain data. Of an object, such as a model, only its kind is kept."""
+    given = {name: getattr(context, name) for name in type(context).model_fields}
+    settings = {
+        name: _plain(value) if isinstance(given[name], dict | list) else _scalar(value)
+        for name, value in context.model_dump().items()
+    }
+    libraries = ("reflective-agents", "langgraph", "langchain-core")
+    return {
+        "strategy": strategy,
+        "settings": settings,
+        "dataset": dataset.name,
+        "environment": dataset.environment_name,
+        "fingerprint": dataset.fingerprint,
+        "tasks": len(dataset.tasks),
+        "versions": {"python": python_version(), **{name: _version(name) for name in libraries}},
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return {str(name): _plain(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_plain(part) for part in value]
+        case _:
+            return _scalar(value)
+
+
+def _scalar(value: Any) -> Any:
+    return value if value is None or isinstance(value, str | int | float | bool) else type(value).__name__
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:  # run from a checkout
+        return "not installed"

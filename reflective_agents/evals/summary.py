@@ -1,0 +1,137 @@
+"""What the results of a run come to: accuracy with its interval, the curve over trials, and the cost a task."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from statistics import fmean, median
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from reflective_agents.evals.results import About, Result
+
+Interval = tuple[float, float]
+CONFIDENCE = 0.95
+
+
+class Spread(TypedDict):
+    """What the tasks of a run took of something."""
+
+    total: float
+    mean: float
+    median: float
+
+
+class Summary(TypedDict):
+    """The results of a run in figures; plain data."""
+
+    strategy: str
+    settings: dict[str, Any]
+    dataset: str
+    environment: str
+    tasks: int
+    """Tasks of the data set."""
+    finished: int
+    """Those that have a result, errors included."""
+    measured: int
+    """Those whose right answer is known: what the accuracy is a share of."""
+    correct: int
+    accuracy: float | None
+    interval: Interval | None
+    """In which the accuracy lies with 95 % confidence (Wilson)."""
+    scores: dict[str, float]
+    """The mean of each figure over the measured tasks; a task without an answer counts as 0."""
+    trials: list[float]
+    """The share of tasks that are correct after each trial; empty if the strategy makes none."""
+    outcomes: dict[str, int]
+    errors: dict[str, int]
+    """Tasks that crashed, by the kind of error."""
+    cost: dict[str, Spread]
+    """Model calls, tokens, seconds and dollars a task, without those of tasks that crashed and so cannot say."""
+    cached_calls: int
+    """Calls that the response cache has answered; the cost is without them."""
+    versions: dict[str, str]
+    started: str
+
+
+def summarise(about: About, results: Collection[Result]) -> Summary:
+    """Count and average the results of a run, whether it has ended or not."""
+    measured = [result for result in results if result["correct"] is not None]
+    correct = sum(bool(result["correct"]) for result in measured)
+    outcomes = [result["outcome"]["status"] for result in results if result["outcome"]]
+    return {
+        "strategy": about["strategy"],
+        "settings": about["settings"],
+        "dataset": about["dataset"],
+        "environment": about["environment"],
+        "tasks": about["tasks"],
+        "finished": len(results),
+        "measured": len(measured),
+        "correct": correct,
+        "accuracy": correct / len(measured) if measured else None,
+        "interval": wilson(correct, len(measured)) if measured else None,
+        "scores": _scores(measured),
+        "trials": curve(measured),
+        "outcomes": dict(Counter(outcomes).most_common()),
+        "errors": dict(Counter(kind_of(result["error"]) for result in results if result["error"]).most_common()),
+        "cost": _cost(results),
+        "cached_calls": sum(result.get("cached_calls", 0) for result in results),
+        "versions": about["versions"],
+        "started": about["started"],
+    }
+
+
+def kind_of(error: str) -> str:
+    """Return the name of the exception that an error begins with."""
+    return error.partition(":")[0]
+
+
+def wilson(correct: int, n: int) -> Interval:
+    """Return the Wilson interval of a share, with 95 % confidence. `n` is above 0."""
+    from scipy.stats import binomtest
+
+    interval = binomtest(correct, n).proportion_ci(CONFIDENCE, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def curve(measured: Sequence[Result]) -> list[float]:
+    """Return the share of tasks that are correct after each trial (Reflexion, arXiv 2303.11366, section 4).
+
+    What counts is the best trial so far. A task that has ended stays as it is.
+    """
+    made = [result["trials"] for result in measured]
+    longest = max(map(len, made), default=0)
+    return [
+        sum(trials[min(number, len(trials)) - 1]["best_correct"] for trials in made if trials) / len(measured)
+        for number in range(1, longest + 1)
+    ]
+
+
+def _scores(measured: Sequence[Result]) -> dict[str, float]:
+    names = dict.fromkeys(name for result in measured for name in result["scores"])
+    return {name: fmean(result["scores"].get(name, 0.0) for result in measured) for name in names}
+
+
+def _cost(results: Iterable[Result]) -> dict[str, Spread]:
+    measured = [result for result in results if result["usage"]]
+    return {name: _spread([cost_of(result, name) for result in measured]) for name in spent_on(measured)}
+
+
+def spent_on(measured: Sequence[Result]) -> list[str]:
+    """Return what tasks took that `cost_of` knows; money only where some was spent."""
+    paid = any(cost_of(result, "cost") for result in measured)
+    return ["model_calls", "total_tokens", "seconds", *(["cost"] if paid else [])] if measured else []
+
+
+def cost_of(result: Result, name: str) -> float:
+    """Return what a task took: "model_calls", "total_tokens", "seconds", or "cost" in dollars. Its usage must be known.
+
+    Results of earlier versions name no cost.
+    """
+    if name == "seconds":
+        return result["seconds"]
+    usage: Any = result["usage"]
+    return float(usage.get(name, 0.0) if name == "cost" else usage[name])
+
+
+def _spread(values: Sequence[float]) -> Spread:
+    return {"total": sum(values), "mean": fmean(values), "median": median(values)}

@@ -1,0 +1,85 @@
+"""A process that runs tasks of an evaluation for another one: `python -m reflective_agents.evals.worker`.
+
+It reads lines of JSON from stdin, first what is run, then one task a line, and writes one result a line, as they come.
+When stdin ends it ends, too: so it does not outlive whoever has started it.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from reflective_agents.environments.base import Task
+from reflective_agents.evals.run import Finished, attempt
+from reflective_agents.graphs import builder_of
+from reflective_agents.models.cache import open_cache
+from reflective_agents.models.providers import close_models
+from reflective_agents.state.settings import settings_of
+
+LONGEST = 1_000_000_000
+"""Bytes of a line."""
+
+
+class Job(TypedDict):
+    """What a worker needs to know: all of it plain data."""
+
+    strategy: str
+    settings: dict[str, Any]
+    environment: str
+    cache: str | None
+
+
+class Runner:
+    """A strategy that is ready to run tasks."""
+
+    def __init__(self, job: Job) -> None:
+        self._graph = builder_of(job["strategy"]).compile(name=job["strategy"])
+        self._environment = job["environment"]
+        self._context = settings_of(job["strategy"])(**job["settings"])
+        self._cache = open_cache(Path(job["cache"])) if job["cache"] else None
+
+    async def run(self, task: Task) -> Finished:
+        """Run one task."""
+        return await attempt(self._graph, self._environment, task, self._context, cache=self._cache)
+
+
+async def serve(read: asyncio.StreamReader, out: int) -> None:
+    """Run the tasks that are read, all at once, and write what comes of them to a file descriptor."""
+    runner = Runner(json.loads(await read.readline()))
+    under_way: set[asyncio.Task[None]] = set()
+
+    async def work(task: Task) -> None:
+        line = json.dumps((await runner.run(task))._asdict(), default=str).encode() + b"\n"
+        await asyncio.to_thread(_write, out, line)
+
+    while line := await read.readline():
+        begun = asyncio.create_task(work(json.loads(line)))
+        under_way.add(begun)
+        begun.add_done_callback(under_way.discard)
+    for begun in under_way:
+        begun.cancel()
+    await asyncio.gather(*under_way, return_exceptions=True)
+    await close_models()
+
+
+def _write(out: int, line: bytes) -> None:
+    while line:
+        line = line[os.write(out, line) :]
+
+
+async def _main() -> None:
+    out = os.dup(1)
+    os.dup2(2, 1)  # whatever else is printed must not get among the results
+    read = asyncio.StreamReader(limit=LONGEST)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(read), sys.stdin)
+    await serve(read, out)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for whoever has started this
+    asyncio.run(_main())

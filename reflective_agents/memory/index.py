@@ -1,0 +1,404 @@
+"""What a process knows of one agent's memories without their texts: columns to score over, and what rests on what.
+
+It is a cache of what lies in the store, may be dropped at any time, and knows nothing of the store.
+"""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reflective_agents.memory import hybrid, scoring
+from reflective_agents.memory.hybrid import Asked, Timeline
+from reflective_agents.memory.postings import Postings
+from reflective_agents.memory.scoring import LOWER, Ranking
+from reflective_agents.state.memories import KINDS, Kind, Mark
+from reflective_agents.text.words import words
+
+OBSERVATION, REFLECTION = KINDS.index("observation"), KINDS.index("reflection")
+COLUMNS: dict[str, Any] = {
+    "id": "S32",
+    "kind": np.int8,
+    "created": np.float64,
+    "accessed": np.float64,
+    "importance": np.float64,
+    "alive": np.bool_,  # False where a memory was removed, until the rows are packed
+    "archived": np.bool_,
+    "carries": np.bool_,  # whether other memories rest on it
+    "until": np.float64,  # since when it no longer holds
+    "speaker": np.int32,
+    "conversation": np.int32,
+    "length": np.float32,  # in words
+}
+HOLES = 1024
+"""Rows of removed memories, beyond which the others are packed, and beyond a quarter of all."""
+
+
+class Entry(NamedTuple):
+    """What the index holds of a memory; `words` are those of its text, as `memory.postings.pack` packs them."""
+
+    id: str
+    kind: Kind
+    created: float
+    importance: float
+    evidence: tuple[str, ...] = ()
+    speaker: str = ""
+    conversation: str = ""
+    supersedes: tuple[str, ...] = ()
+    words: bytes = b""
+
+
+class Found(NamedTuple):
+    """The id of a memory that was retrieved, its score, and the three normalised terms that make it."""
+
+    id: str
+    score: float
+    recency: float
+    importance: float
+    relevance: float
+
+
+class Index:
+    """The memories of one agent, in rows of columns, in no particular order.
+
+    A memory is archived while a reflection rests on it, unless it is a reflection itself; it no longer holds while
+    another supersedes it. Both follow from what memories name, so that nothing can contradict itself.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._end = 0
+        self._columns = {name: np.zeros(0, kind) for name, kind in COLUMNS.items()}
+        self._vectors = np.zeros((0, 0), np.float32)
+        self._evidence: dict[str, tuple[str, ...]] = {}
+        self._resting: dict[str, set[str]] = {}
+        self._supersedes: dict[str, tuple[str, ...]] = {}
+        self._settled = True
+        self._postings = Postings()
+        self._speakers, self._conversations = _Names(), _Names()
+        self._line: Timeline | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, memory_id: object) -> bool:
+        return memory_id in self._rows
+
+    @property
+    def dimensions(self) -> int:
+        """The length of the vectors; 0 as long as there was none."""
+        return self._vectors.shape[1]
+
+    def add(self, entries: Sequence[Entry], vectors: NDArray[np.float32]) -> None:
+        """Add memories with their vectors, a row each; one that is known already stays as it is."""
+        new = {one.id: place for place, one in enumerate(entries) if one.id not in self}
+        if not new:
+            return
+        entries, vectors = [entries[place] for place in new.values()], vectors[list(new.values())]
+        start = self._end
+        self._end += len(new)
+        self._reserve(self._end, vectors.shape[1])
+        self._vectors[start : self._end] = vectors
+        created = [one.created for one in entries]
+        values = {
+            "id": [one.id for one in entries],
+            "kind": [KINDS.index(one.kind) for one in entries],
+            "created": created,
+            "accessed": created,
+            "importance": [one.importance for one in entries],
+            "alive": True,
+            "until": math.inf,
+            "speaker": [self._speakers.number(one.speaker) for one in entries],
+            "conversation": [self._conversations.number(one.conversation) for one in entries],
+            "length": self._postings.add(start, [one.words for one in entries]),
+        }
+        for name, column in self._columns.items():
+            column[start : self._end] = values.get(name, False)
+        self._rows.update({one.id: row for row, one in enumerate(entries, start)})
+        self._line = None
+        for one in entries:
+            if one.evidence or one.id in self._resting:
+                self._connect(one)
+        self._supersedes.update({one.id: one.supersedes for one in entries if one.supersedes})
+        self._settled = not self._supersedes
+
+    def _reserve(self, rows: int, dimensions: int) -> None:
+        """Make room: a quarter more than there was, so that adding takes constant time on average."""
+        if rows <= len(self._vectors):
+            return
+        used, size = len(self._columns["id"]), max(rows, len(self._vectors) * 5 // 4)
+        vectors = np.zeros((size, dimensions), np.float32)
+        vectors[:used] = self._vectors if used else 0
+        self._vectors = vectors
+        for name, column in self._columns.items():
+            self._columns[name] = np.zeros(size, column.dtype)
+            self._columns[name][:used] = column
+
+    def _connect(self, one: Entry) -> None:
+        evidence = tuple(below for below in one.evidence if below != one.id)
+        if evidence:
+            self._evidence[one.id] = evidence
+        for below in evidence:
+            self._resting.setdefault(below, set()).add(one.id)
+        self._settle([one.id, *evidence])
+
+    def _settle(self, ids: Iterable[str]) -> None:
+        """Bring up to date what follows from the evidence."""
+        kind, archived, carries = (self._columns[name] for name in ("kind", "archived", "carries"))
+        for memory_id in ids:
+            if memory_id in self:
+                row, above = self._rows[memory_id], self._resting.get(memory_id, ())
+                reflected_on = any(kind[self._rows[one]] == REFLECTION for one in above)
+                archived[row] = reflected_on and kind[row] != REFLECTION
+                carries[row] = bool(above)
+
+    def _until(self) -> NDArray[np.float64]:
+        """Return since when each row no longer holds.
+
+        Superseded memories no longer hold, nor do the earlier reflections that rest on them or on what they were drawn
+        from.
+        """
+        until = self._used("until")
+        if not self._settled:
+            until[:] = math.inf
+            for later, superseded in self._supersedes.items():
+                since = self._used("created")[self._rows[later]]
+                rows = [self._rows[one] for one in superseded if one in self and one != later]
+                rows += self._drawn_from([*superseded, *self._below(superseded)], since)
+                until[rows] = np.minimum(until[rows], since)
+            self._settled = True
+        return until
+
+    def _below(self, ids: Iterable[str]) -> list[str]:
+        return [below for one in ids for below in self._evidence.get(one, ())]
+
+    def _drawn_from(self, ids: Iterable[str], before: float) -> list[int]:
+        """Return the rows of the reflections that rest on any of these memories and were made before a time."""
+        above = {self._rows[one] for memory_id in ids for one in self.derived(memory_id)}
+        kind, created = self._used("kind"), self._used("created")
+        return [row for row in above if kind[row] == REFLECTION and created[row] < before]
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Remove memories; what only they kept in the archive comes out of it, and what only they superseded holds
+        again. Unknown ids are passed over."""
+        for memory_id in ids:
+            row = self._rows.pop(memory_id, None)
+            if row is None:
+                continue
+            self._columns["alive"][row] = False
+            self._vectors[row] = 0
+            self._line = None
+            if self._supersedes.pop(memory_id, None):
+                self._settled = False
+            evidence = self._evidence.pop(memory_id, ())
+            for below in evidence:
+                self._resting[below].discard(memory_id)
+                if not self._resting[below]:
+                    del self._resting[below]
+            self._settle(evidence)
+        if self._end - len(self) > max(HOLES, len(self) // 3):
+            self._pack()
+
+    def _pack(self) -> None:
+        """Close the gaps that removed memories have left."""
+        alive = self._used("alive").copy()
+        places = np.where(alive, np.cumsum(alive) - 1, -1)
+        self._postings.move(places)
+        self._vectors = self._vectors[: self._end][alive]
+        for name, column in self._columns.items():
+            self._columns[name] = column[: self._end][alive]
+        self._rows = {memory_id: int(places[row]) for memory_id, row in self._rows.items()}
+        self._end = len(self)
+
+    def renew(self, accessed: Mapping[str, float]) -> dict[str, float]:
+        """Set when memories were last accessed, never back; returns those for which that is news."""
+        later = {one: at for one, at in accessed.items() if one in self and at > self.accessed(one)}
+        for one, at in later.items():
+            self._columns["accessed"][self._rows[one]] = at
+        return later
+
+    def accessed(self, memory_id: str) -> float:
+        """Return when a memory was last accessed."""
+        return float(self._columns["accessed"][self._rows[memory_id]])
+
+    def archived(self, memory_id: str) -> bool:
+        """Tell whether a memory is in the archive."""
+        return bool(self._columns["archived"][self._rows[memory_id]])
+
+    def until(self, memory_id: str) -> float | None:
+        """Return since when a memory no longer holds; None if it does."""
+        until = float(self._until()[self._rows[memory_id]])
+        return until if math.isfinite(until) else None
+
+    def entry(self, memory_id: str) -> Entry:
+        """Return what was added to the index for a memory, without its words."""
+        row = self._rows[memory_id]
+        column = {name: values[row] for name, values in self._columns.items()}
+        return Entry(
+            memory_id,
+            KINDS[column["kind"]],
+            float(column["created"]),
+            float(column["importance"]),
+            self._evidence.get(memory_id, ()),
+            self._speakers.names[column["speaker"]],
+            self._conversations.names[column["conversation"]],
+            self._supersedes.get(memory_id, ()),
+        )
+
+    def evidence(self, memory_id: str) -> list[str]:
+        """Return the memories below one, level by level, without repetitions; deleted memories are missing."""
+        return [one for one in _reach(memory_id, self._evidence) if one in self]
+
+    def derived(self, memory_id: str) -> list[str]:
+        """Return the memories above one, level by level, without repetitions."""
+        return _reach(memory_id, self._resting)
+
+    def chronological(self) -> list[str]:
+        """Return the ids of all memories, including the archive, by creation, and by id where that is the same."""
+        rows = np.flatnonzero(self._used("alive"))
+        return self._ids_by_time(rows)
+
+    def latest(self, count: int, kinds: Collection[Kind] = KINDS) -> list[str]:
+        """Return the ids of the latest memories outside the archive, the latest last."""
+        rows = np.flatnonzero(self._of_kinds(kinds) & ~self._used("archived"))
+        rows = rows[scoring.highest(self._used("created")[rows], count)]
+        return self._ids_by_time(rows)[-count:] if count > 0 else []
+
+    def _of_kinds(self, kinds: Collection[Kind]) -> NDArray[np.bool_]:
+        alive, kind = self._used("alive"), self._used("kind")
+        if len(kinds) == len(KINDS):
+            return alive.copy()
+        return np.asarray(alive & np.isin(kind, [KINDS.index(one) for one in kinds]))
+
+    def _ids_by_time(self, rows: NDArray[np.intp]) -> list[str]:
+        ids = self._used("id")[rows]
+        return _decoded(ids[np.lexsort((ids, self._used("created")[rows]))])
+
+    async def retrieve(
+        self,
+        asked: Asked,
+        k: int,
+        now: float,
+        ranking: Ranking,
+        kinds: Collection[Kind] = KINDS,
+        apart_from: str = "",
+    ) -> list[Found]:
+        """Retrieve the k best memories for a query, best first.
+
+        Args:
+            asked: What is looked for.
+            k: How many at most.
+            now: Seconds of the agent's clock.
+            ranking: How they are ranked. What is in the archive is found under a hybrid one only.
+            kinds: What kinds of memories.
+            apart_from: A conversation whose memories are passed over.
+        """
+        if not len(self):
+            return []
+        kept = self._of_kinds(kinds) & (ranking.hybrid | ~self._used("archived"))
+        if apart_from in self._conversations.numbers and apart_from:
+            kept &= self._used("conversation") != self._conversations.numbers[apart_from]
+        rows: Any = np.flatnonzero(kept)
+        if not len(rows):
+            return []
+        cosines = scoring.relevance(self._vectors[: self._end], asked.vector)
+        if ranking.hybrid:
+            fitting = await self._fit(asked, cosines)
+            latest = scoring.lateness(self._used("created"), now)
+        else:
+            fitting = await cosines
+            latest = scoring.recency(self._used("accessed"), now)
+        rows = rows if len(rows) < self._end else slice(None)  # a slice copies nothing
+        terms = (
+            scoring.normalise(latest[rows]),
+            scoring.normalise(self._used("importance")[rows]),
+            scoring.normalise(fitting[rows]),
+        )
+        scores = scoring.score(terms, ranking)
+        if ranking.hybrid:
+            scores[self._used("archived")[rows] | np.isfinite(self._until()[rows])] *= LOWER
+        ids = self._used("id")[rows]
+        places = scoring.best(scores, self._used("created")[rows], ids, k)
+        columns = (column[places].tolist() for column in (scores, *terms))
+        return [Found(*row) for row in zip(_decoded(ids[places]), *columns, strict=True)]
+
+    async def _fit(self, asked: Asked, cosines: Awaitable[scoring.Floats]) -> scoring.Floats:
+        """Score how well memories fit a query in every respect, row by row: words and vectors are compared at once."""
+        line = self._line = self._line or self._timeline()
+        counting = asyncio.to_thread(hybrid.bm25, line, self._postings, self._used("length"), asked.stems)
+        meaning, (said, near) = await asyncio.gather(cosines, counting)
+        fitting = hybrid.fit(line, meaning[line.order], said, near, asked.meaning)
+        for name, number in self._speakers.numbers.items():
+            if name and set(words(name)) <= asked.words:
+                fitting += hybrid.SPEAKER * (self._used("speaker")[line.order] == number)
+        if asked.periods:
+            fitting += hybrid.PERIOD * hybrid.within(asked.periods, self._used("created")[line.order])
+        placed = np.zeros(self._end)
+        placed[line.order] = fitting
+        return placed
+
+    def _timeline(self) -> Timeline:
+        turns = self._used("kind") == OBSERVATION
+        return Timeline(self._used("id"), self._used("alive"), turns, self._used("created"), self._used("conversation"))
+
+    def pending(self, since: Mark) -> tuple[float, Mark]:
+        """Return the importance of all observations after a place in the stream, and the place of the latest."""
+        ids, created = self._used("id"), self._used("created")
+        after = (created > since.created) | ((created == since.created) & (ids > since.id.encode()))
+        rows = np.flatnonzero(after & self._used("alive") & (self._used("kind") == OBSERVATION))
+        if not len(rows):
+            return 0.0, since
+        last = int(rows[np.lexsort((ids[rows], created[rows]))[-1]])
+        return float(self._used("importance")[rows].sum()), Mark(float(created[last]), ids[last].decode())
+
+    def trim(self, limit: int) -> list[str]:
+        """Remove what is least worth keeping until so many memories are left, and return the ids of what went.
+
+        Evidence is never forgotten before what rests on it. Of the memories on which no other rests, those go first
+        whose recency and importance, normalised as for retrieval and with equal weights, are lowest.
+        """
+        gone: list[str] = []
+        while (surplus := len(self) - limit) > 0:
+            free = np.flatnonzero(self._used("alive") & ~self._used("carries"))
+            rows = free if len(free) else np.flatnonzero(self._used("alive"))
+            accessed, ids = self._used("accessed")[rows], self._used("id")[rows]
+            worth = scoring.normalise(scoring.recency(accessed, float(accessed.max())))
+            worth = worth + scoring.normalise(self._used("importance")[rows])
+            going = _decoded(ids[scoring.best(-worth, -self._used("created")[rows], ids, surplus)])
+            self.remove(going)
+            gone += going
+        return gone
+
+    def _used(self, column: str) -> NDArray[Any]:
+        return self._columns[column][: self._end]
+
+
+class _Names:
+    """Names, and the numbers that stand for them in a column; 0 is no name."""
+
+    def __init__(self) -> None:
+        self.numbers = {"": 0}
+        self.names = [""]
+
+    def number(self, name: str) -> int:
+        if name not in self.numbers:
+            self.numbers[name] = len(self.names)
+            self.names.append(name)
+        return self.numbers[name]
+
+
+def _decoded(ids: NDArray[np.bytes_]) -> list[str]:
+    return [one.decode() for one in ids.tolist()]
+
+
+def _reach(start: str, edges: Mapping[str, Collection[str]]) -> list[str]:
+    """Return everything that can be reached, nearest first, and by id within a level."""
+    found, level, reached = {start}, [start], list[str]()
+    while level:
+        level = sorted({other for one in level for other in edges.get(one, ())} - found)
+        found.update(level)
+        reached += level
+    return reached

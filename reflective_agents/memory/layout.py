@@ -1,0 +1,139 @@
+"""Where a memory lies in LangGraph's store. Each item is written whole; none is ever read, changed and written back.
+
+    ("memory", <owner>, "text")           <id> -> {text}, and of a fact {about, since}
+    ("memory", <owner>, "index", <digit>) <id> -> {kind, created, importance, evidence, vector, words}, and where there
+                                                  are {speaker, conversation, supersedes}
+    ("memory", <owner>, "access")         <id> -> {at}, once the memory has been retrieved
+    ("memory", <owner>, "mark")           <id> -> {created}: the observations up to this one were reflected on
+    ("memory", <owner>, "head")           <writer> -> {written, touched}: what a process has written last
+    ("memory", <owner>, "about")          "embeddings" -> {name}: what the vectors were made with
+
+The index is apart from the texts, so that a process can start without reading them, and in sixteen parts by the first
+digit of the id, so that no part keeps an event loop busy for long. A vector is float16 in base64: 1 KB for 384 numbers,
+half of float32, and its cosines are off by less than 0.0005. The words are hashes and counts, 5 bytes each, in base64.
+"""
+
+import base64
+from collections.abc import Iterable, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
+from numpy.typing import NDArray
+
+from reflective_agents.memory.index import Entry
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.memories import Memory
+
+Namespace = tuple[str, ...]
+DIGITS = "0123456789abcdef"
+EVERYTHING = 1_000_000_000
+LONGEST_NAME = 1000
+
+
+_KNOWN = ("kind", "created", "importance", "evidence", "speaker", "conversation", "supersedes")
+_SAID = ("text", "about", "since")
+
+
+class Layout:
+    """The namespaces of one owner, and the items in them."""
+
+    def __init__(self, owner: str) -> None:
+        # A dot separates the parts of a namespace in some stores; a percent sign makes the name readable again.
+        name = quote(owner, safe="", errors="surrogatepass").replace(".", "%2E")
+        if not 0 < len(name) <= LONGEST_NAME:
+            raise Misuse(f"the owner of a memory is a text of 1 to {LONGEST_NAME} bytes")
+        self.root: Namespace = ("memory", name)
+
+    def part(self, name: str) -> Namespace:
+        """Return the namespace of one kind of items."""
+        return (*self.root, name)
+
+    def index(self, digit: str) -> Namespace:
+        """Return the namespace of the index items whose ids begin with a digit."""
+        return (*self.root, "index", digit)
+
+    def put(self, memory: Memory, vector: NDArray[np.float32], words: bytes) -> list[PutOp]:
+        """Return the operations that add a memory."""
+        known = {name: value for name, value in memory.items() if name in _KNOWN}
+        packed = {"vector": _ascii(vector.astype(np.float16).tobytes()), "words": _ascii(words)}
+        said = {name: value for name, value in memory.items() if name in _SAID}
+        return [
+            write(self.part("text"), memory["id"], said),
+            write(self.index(memory["id"][0]), memory["id"], {**known, **packed}),
+        ]
+
+    def with_words(self, item: Item, words: bytes) -> Item:
+        """Add words to an index item of an earlier version, which has none."""
+        value = {**item.value, "words": _ascii(words)}
+        return Item(
+            value=value,
+            key=item.key,
+            namespace=item.namespace,
+            created_at=item.created_at,
+            updated_at=item.updated_at,
+        )
+
+    def renew(self, accessed: dict[str, float]) -> list[PutOp]:
+        """Return the operations that set when memories were last accessed."""
+        return [write(self.part("access"), memory_id, {"at": float(at)}) for memory_id, at in accessed.items()]
+
+    def delete(self, ids: Iterable[str]) -> list[PutOp]:
+        """Return the operations that delete memories."""
+        places = ((memory_id, self.index(memory_id[0])) for memory_id in ids)
+        return [
+            write(namespace, memory_id, None)
+            for memory_id, index in places
+            for namespace in (self.part("text"), index, self.part("access"))
+        ]
+
+    def get(self, name: str, ids: Iterable[str]) -> list[GetOp]:
+        """Return the operations that read items by their ids, from the texts, the accesses or the marks."""
+        return [GetOp(self.part(name), memory_id, refresh_ttl=False) for memory_id in ids]
+
+    def get_index(self, ids: Iterable[str]) -> list[GetOp]:
+        """Return the operations that read index items by their ids."""
+        return [GetOp(self.index(memory_id[0]), memory_id, refresh_ttl=False) for memory_id in ids]
+
+
+def rounded(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Round vectors to what they are after they have been stored and read again."""
+    return vectors.astype(np.float16).astype(np.float32)
+
+
+def write(namespace: Namespace, key: str, value: dict[str, Any] | None) -> PutOp:
+    """Return the operation that writes an item, or deletes it for a value of None; never uses the store's index."""
+    return PutOp(namespace, key, value, index=False)
+
+
+async def search(store: BaseStore, namespace: Namespace, limit: int = EVERYTHING) -> Sequence[SearchItem]:
+    """Return all items of a namespace."""
+    (found,) = await store.abatch([SearchOp(namespace, limit=limit, refresh_ttl=False)])
+    return found  # type: ignore[return-value]  # what a search returns
+
+
+def unpack(items: Sequence[Item]) -> tuple[list[Entry], NDArray[np.float32]]:
+    """Read index items: the entries of the index, and a matrix with one row per entry."""
+    entries = [_entry(item.key, item.value) for item in items]
+    packed = b"".join(base64.b64decode(item.value["vector"]) for item in items)
+    vectors = np.frombuffer(packed, np.float16).astype(np.float32)
+    return entries, vectors.reshape(len(items), -1) if items else np.zeros((0, 0), np.float32)
+
+
+def _entry(memory_id: str, value: dict[str, Any]) -> Entry:
+    return Entry(
+        memory_id,
+        value["kind"],
+        value["created"],
+        value["importance"],
+        tuple(value["evidence"]),
+        value.get("speaker", ""),
+        value.get("conversation", ""),
+        tuple(value.get("supersedes", ())),
+        base64.b64decode(value["words"]),
+    )
+
+
+def _ascii(data: bytes) -> str:
+    return base64.b64encode(data).decode()

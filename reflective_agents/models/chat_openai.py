@@ -1,0 +1,71 @@
+"""OpenAI's chat completions as other servers speak them: with thoughts beside the answers, or before them in tags."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_openai import ChatOpenAI
+
+from reflective_agents.models.thoughts import KEY
+from reflective_agents.text.thinking import ThoughtFilter
+
+_FIELDS = (KEY, "reasoning")
+"""What servers call the thought that they send beside an answer."""
+
+
+class CompatibleChatOpenAI(ChatOpenAI):
+    """ChatOpenAI that keeps what a model thought, sends it back with its tool calls, and never streams it."""
+
+    def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> ChatResult:
+        result = super()._create_chat_result(response, generation_info)
+        data = response if isinstance(response, dict) else response.model_dump(warnings=False)
+        for generation, choice in zip(result.generations, data.get("choices") or [], strict=False):
+            if thought := _thought(choice.get("message") or {}):
+                generation.message.additional_kwargs[KEY] = thought
+        _keep_cost(result.generations[0].message if result.generations else None, data)
+        return result
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+    ) -> ChatGenerationChunk | None:
+        converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        choices = chunk.get("choices") or []
+        if converted is not None and choices and (thought := _thought(choices[0].get("delta") or {})):
+            converted.message.additional_kwargs[KEY] = thought
+        _keep_cost(converted.message if converted else None, chunk)
+        return converted
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        shown = ThoughtFilter()
+        async for chunk in super()._astream(*args, **kwargs):
+            if isinstance(chunk.message.content, str) and chunk.message.content:
+                chunk.message.content = shown.feed(chunk.message.content)
+                chunk.text = chunk.message.content
+            yield chunk
+        if rest := shown.end():
+            yield ChatGenerationChunk(message=AIMessageChunk(content=rest))
+
+    def _get_request_payload(
+        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        payload = super()._get_request_payload(input_, stop=stop, **kwargs)
+        messages = self._convert_input(input_).to_messages()
+        for message, sent in zip(messages, payload.get("messages") or [], strict=False):
+            if isinstance(message, AIMessage) and message.tool_calls and KEY in message.additional_kwargs:
+                sent[KEY] = message.additional_kwargs[KEY]
+        if "max_completion_tokens" in payload and "api.openai.com" not in str(self.root_async_client.base_url):
+            payload["max_tokens"] = payload.pop("max_completion_tokens")  # the name that all servers know
+        return payload
+
+
+def _keep_cost(message: BaseMessage | None, data: dict[str, Any]) -> None:
+    """Keep what a router of many providers says that a call has cost, in dollars."""
+    cost = (data.get("usage") or {}).get("cost")
+    if message is not None and isinstance(cost, int | float):
+        message.response_metadata["cost"] = cost
+
+
+def _thought(message: dict[str, Any]) -> str:
+    return next((message[field] for field in _FIELDS if isinstance(message.get(field), str)), "")

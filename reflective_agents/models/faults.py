@@ -1,0 +1,150 @@
+"""What can go wrong with a provider: which faults there are, which are worth a retry, and how long to wait for it."""
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+import httpx
+import httpx2
+from langchain_core.exceptions import (
+    ModelConnectionError,
+    ModelError,
+    ModelInvalidRequestError,
+    ModelTimeoutError,
+)
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity.wait import wait_base
+
+from reflective_agents.models.meter import Meter
+from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.secrets import redacted
+
+if TYPE_CHECKING:
+    from openai import APIStatusError
+
+ATTEMPTS = 3
+LONGEST_WAIT = 60.0
+WAIT: wait_base = wait_random_exponential(multiplier=0.5, max=8)
+"""How long to wait before the next attempt, where the provider does not say."""
+
+_FAULTS = (ModelError, httpx.HTTPError, httpx2.HTTPError, OSError, TimeoutError, ValueError, TypeError, LookupError)
+
+
+class EmptyReply(ValueError):
+    """Raised when a provider answers with neither text nor tool calls."""
+
+
+class OnlyThought(EmptyReply):
+    """Raised when a model was cut off before it came to its answer."""
+
+
+def model_faults() -> tuple[type[Exception], ...]:
+    """Return what a client raises when a provider fails or sends bad data; never an interrupt or a cancellation."""
+    return (*_FAULTS, *openai_errors("OpenAIError"))
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    """Return what the constructor of a client raises when its settings are unusable."""
+    return (ValueError, *openai_errors("OpenAIError"))
+
+
+def openai_errors(*names: str) -> tuple[type[Exception], ...]:
+    """Return errors of OpenAI's client, by name; none where it was never loaded, and so cannot have raised any."""
+    if "openai" not in sys.modules:
+        return ()
+    client = import_module("openai")  # waits until it is whole, where another thread is loading it
+    return tuple(getattr(client, name) for name in names)
+
+
+def retrying(meter: Meter) -> AsyncRetrying:
+    """Make a retry policy: up to three attempts, waits as the provider asks, never past the run's deadline."""
+
+    async def sleep(seconds: float) -> None:
+        if asyncio.get_running_loop().time() + seconds >= meter.deadline:
+            raise LimitReached(meter.limit("max_seconds", round(seconds)), "the provider asks to wait that long")
+        await asyncio.sleep(seconds)
+
+    return AsyncRetrying(
+        stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception(is_transient), wait=_wait, sleep=sleep, reraise=True
+    )
+
+
+def is_transient(fault: BaseException) -> bool:
+    """Tell whether the same request may succeed when it is sent again."""
+    if isinstance(fault, ModelError):
+        return bool(fault.is_retryable)
+    if isinstance(fault, openai_errors("APIStatusError")):
+        status = cast("APIStatusError", fault).status_code
+        return status in (408, 409, 429) or status >= 500
+    malformed = (*openai_errors("APIConnectionError", "APIResponseValidationError"), EmptyReply, TimeoutError, OSError)
+    return isinstance(
+        fault, (*malformed, httpx.TransportError, httpx2.TransportError, ValueError, TypeError, LookupError)
+    )
+
+
+def is_refusal(fault: BaseException) -> bool:
+    """Tell whether the provider rejects the request in this form, so that it has to be put in another way."""
+    if getattr(fault, "status_code", None) in (400, 413, 422, 501):
+        return True
+    return isinstance(fault, ModelInvalidRequestError) or "does not support" in str(fault)
+
+
+def never_connected(fault: BaseException | None) -> bool:
+    """Tell whether the provider was never reached."""
+    kinds = (httpx.ConnectError, httpx.ConnectTimeout, httpx2.ConnectError, httpx2.ConnectTimeout)
+    while fault is not None:
+        if isinstance(fault, (*kinds, ConnectionRefusedError)):
+            return True
+        fault = fault.__cause__
+    return False
+
+
+def was_refused(fault: BaseException) -> bool:
+    """Tell whether no tokens were spent: the provider answered with an error status, or was never reached."""
+    if never_connected(fault):
+        return True
+    unknown = (ModelTimeoutError, ModelConnectionError)
+    return isinstance(fault, (*openai_errors("APIStatusError"), ModelError)) and not isinstance(fault, unknown)
+
+
+def describe(fault: BaseException, address: str = "") -> str:
+    """Describe a fault in one line, with the next step where there is one.
+
+    Args:
+        fault: What was raised.
+        address: Where the model is served, if that is known.
+    """
+    status = getattr(fault, "status_code", None)
+    text = " ".join(str(fault).split()) or type(fault).__name__
+    text = f"HTTP {status}: {text}" if status and str(status) not in text else text
+    if never_connected(fault):
+        text = f"no connection to {address or 'its server'}: is it running, and is the address right? ({text})"
+    elif status == 404 and address:
+        text = f"{text} (at {address}: is the model's name right, and is it there?)"
+    elif isinstance(fault, openai_errors("APIConnectionError")) and address:
+        text = f"{text} ({address})"
+    return redacted(text)[:400]
+
+
+def _wait(state: RetryCallState) -> float:
+    fault = state.outcome.exception() if state.outcome else None
+    asked = _retry_after(fault)
+    return min(asked, LONGEST_WAIT) if asked is not None else WAIT(state)
+
+
+def _retry_after(fault: BaseException | None) -> float | None:
+    """Return the seconds that the provider asks to wait, in either form the header may have."""
+    header = getattr(getattr(fault, "response", None), "headers", {}).get("retry-after")
+    if header is None:
+        return None
+    try:
+        return max(float(header), 0.0)
+    except ValueError:
+        pass
+    try:
+        return max((parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds(), 0.0)
+    except (ValueError, TypeError):
+        return None

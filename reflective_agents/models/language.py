@@ -1,0 +1,115 @@
+"""The language in which models are asked to write: that of the question, unless another one is set."""
+
+import re
+import textwrap
+from collections.abc import Sequence
+
+from langchain_core.messages import BaseMessage, SystemMessage
+
+_CODE = re.compile(r"^\s*(?:def|class|import|from|return)\b.*[:(.\w]$|[{};]\s*$|->|==|\w\(\w*\)", re.MULTILINE)
+_LETTER = re.compile(r"[^\W\d_]")
+_FOREIGN = re.compile(r"[^\x00-\x7f\W\d_]")
+_WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
+_ENGLISH = {
+    "the", "of", "is", "are", "were", "does", "did", "what", "which", "who", "whose", "when", "where", "why",
+    "how", "and", "with", "this", "that", "these", "those", "you", "your", "from", "for", "there", "write",
+    "tell", "give", "find", "compare", "explain", "describe", "list", "make", "not", "be", "today", "tonight",
+    "tomorrow", "have", "has", "had", "would", "could", "should", "they", "their", "them", "after", "before", "about",
+}  # fmt: skip
+"""Small words of English that are none in the languages around it."""
+_HAN, _KANA = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[\u3040-\u30ff]")
+_SCRIPTS = {
+    "Korean": re.compile(r"[\uac00-\ud7af]"),
+    "Thai": re.compile(r"[\u0e01-\u0e2e]"),
+    "Greek": re.compile(r"[\u0370-\u03ff]"),
+    "Hebrew": re.compile(r"[\u05d0-\u05ea]"),
+}
+"""Scripts in which one language is written today."""
+_SMALL = {
+    "German": {
+        "und", "ist", "sind", "nicht", "eine", "einem", "einen", "wie", "wer", "warum", "welche", "welcher", "welches",
+        "mit", "für", "auf", "wird", "viele", "das", "hat", "ich", "auch", "zum", "zur",
+    },
+    "French": {
+        "est", "sont", "une", "les", "des", "dans", "pour", "qui", "quel", "quelle", "quels", "quelles", "pourquoi",
+        "avec", "combien", "où",
+    },
+    "Spanish": {
+        "qué", "quién", "cuál", "cuáles", "cuántos", "cuántas", "cómo", "dónde", "cuándo", "los", "las", "una", "por",
+        "para", "con", "del",
+    },
+    "Portuguese": {
+        "não", "são", "uma", "quem", "qual", "quais", "quantos", "quantas", "onde", "com", "para", "você", "dos", "por",
+    },
+    "Italian": {
+        "della", "degli", "sono", "perché", "quale", "quali", "quanti", "quante", "che", "chi", "gli", "nella", "una",
+        "con", "per",
+    },
+}  # fmt: skip
+"""Small words by which languages in the letters of English are known."""
+_ENOUGH = 2
+"""Different small words that name a language, if no other has half as many."""
+_QUOTED = 80
+"""Characters of a question that show its language."""
+
+
+def in_language(messages: Sequence[BaseMessage], language: str | None, question: str) -> Sequence[BaseMessage]:
+    """Add to a prompt the language to write in, where that is not obvious: the prompts themselves are English.
+
+    Args:
+        messages: The prompt.
+        language: The language that is set; None for that of the question.
+        question: What the run is asked.
+    """
+    wanted = language or language_of(question)
+    if wanted is None:
+        return messages
+    said = f"Write in {wanted}; keep the labels, field names and tool names of these instructions as they are."
+    if messages and isinstance(messages[0], SystemMessage):
+        return [SystemMessage(f"{messages[0].text}\n\n{said}"), *messages[1:]]
+    return [SystemMessage(said), *messages]
+
+
+def language_of(question: str) -> str | None:
+    """Return the language of a question, in words for a model that may not be shown it; None for English."""
+    if is_english(question):
+        return None
+    plain = " ".join(question.replace('"', "'").split())
+    spaced = len(plain) <= _QUOTED or " " in plain[:_QUOTED]
+    cut = textwrap.shorten(plain, _QUOTED, placeholder=" ...") if spaced else plain[:_QUOTED]
+    return name_of(question) or f'the language of "{cut}"'
+
+
+def name_of(text: str) -> str | None:
+    """Name the language of a text by its script or its small words; None where these do not decide."""
+    text = text[:2_000]
+    letters = len(_LETTER.findall(text))
+    han, kana = _HAN.findall(text), _KANA.findall(text)
+    if 2 * (len(han) + len(kana)) > letters:
+        return "Japanese" if kana else _chinese("".join(han))
+    named = next((name for name, script in _SCRIPTS.items() if 2 * len(script.findall(text)) > letters), None)
+    words = {word.casefold() for word in _WORD.findall(text)}
+    found = sorted(((len(words & small), name) for name, small in _SMALL.items()), reverse=True)
+    (most, name), (second, _) = found[:2]
+    return named or (name if most >= _ENOUGH and most > 2 * second else None)
+
+
+def _chinese(han: str) -> str:
+    """Name the kind of Chinese by the character set that all of a text is in."""
+    simplified, traditional = (han.encode(name, "ignore").decode(name) == han for name in ("gb2312", "big5"))
+    return "Chinese" if simplified == traditional else f"{'simplified' if simplified else 'traditional'} Chinese"
+
+
+def is_english(text: str) -> bool:
+    """Tell whether a text is English, judging by its letters and small words; a text without words is, and so is code
+    in the letters of English."""
+    text = text[:2_000]
+    letters = len(_LETTER.findall(text))
+    if letters == 0:
+        return True
+    if 5 * len(_FOREIGN.findall(text)) > letters:
+        return False
+    if text.isascii() and _CODE.search(text):
+        return True
+    words = [word.casefold() for word in _WORD.findall(text)]
+    return len(words) < 3 or any(word in _ENGLISH for word in words)

@@ -1,0 +1,52 @@
+"""The embedding that needs nothing: hashed words and letter trigrams. It compares spelling, not meaning."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from zlib import crc32
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
+
+from reflective_agents.text.words import content_words
+
+NOTE = "hashed words and letter trigrams: it compares spelling, not meaning"
+DIMENSIONS = 384
+MEANING = 0.2
+"""Weight of these vectors beside the words themselves: they help where a word is misspelt."""
+WORD, TRIGRAM = 1.0, 0.5
+"""What a word, and one of its trigrams, counts."""
+
+
+class LexicalEmbeddings(Embeddings):
+    """Vectors of 384 numbers, of length 1, or 0 if a text has no words; the same in every process.
+
+    Trigrams let inflected and misspelt words meet. Scripts without spaces are cut as for any search.
+    """
+
+    model = "lexical"
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed texts."""
+        return [_vector(text).tolist() for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed a query, in the same way as any text."""
+        return self.embed_documents([text])[0]
+
+
+def _vector(text: str) -> NDArray[np.float64]:
+    vector = np.zeros(DIMENSIONS)
+    for (feature, weight), count in Counter(_features(text)).items():
+        hashed = crc32(feature.encode(errors="surrogatepass"))
+        vector[(hashed >> 1) % DIMENSIONS] += (weight if hashed & 1 else -weight) * (1 + math.log(count))
+    length = np.linalg.norm(vector)
+    return np.asarray(vector / length if length else vector)
+
+
+def _features(text: str) -> Iterator[tuple[str, float]]:
+    for word in content_words(text):
+        yield word, WORD
+        padded = f" {word} "
+        yield from ((padded[start : start + 3], TRIGRAM) for start in range(len(padded) - 2))

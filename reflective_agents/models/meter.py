@@ -1,0 +1,289 @@
+"""Limits that hold: what a call may cost is reserved before it is sent and settled when it is known."""
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from reflective_agents.models.account import charged
+from reflective_agents.state.context import Context, Thinking
+from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.limits import NANO, Limit
+from reflective_agents.state.prices import Price, table_of
+from reflective_agents.state.run import NOTHING_SPENT, Usage
+
+_bills: ContextVar[tuple["Bill", ...]] = ContextVar("bills", default=())
+
+
+def nobody(_: str, **__: object) -> None:
+    """Report to nobody."""
+
+
+class Bill:
+    """What one part of a run has spent, with everything that it has started."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.tokens = 0
+
+
+@contextmanager
+def billed() -> Iterator[Bill]:
+    """Count what is spent within the body, tasks that it starts included."""
+    bill = Bill()
+    token = _bills.set((*_bills.get(), bill))
+    try:
+        yield bill
+    finally:
+        _bills.reset(token)
+
+
+class Reservation:
+    """One call under way: `tokens` and `nano` dollars are held for it until `settle` says what it cost."""
+
+    def __init__(self, tokens: int, nano: int | None) -> None:
+        self.tokens, self.nano = tokens, nano
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.paid = 0
+        self.settled = False
+
+    def settle(self, input_tokens: int, output_tokens: int, paid: int = 0) -> None:
+        """Replace the reservation by what the call has cost. A server's word below 0 is not taken."""
+        self.input_tokens, self.output_tokens, self.settled = max(input_tokens, 0), max(output_tokens, 0), True
+        self.paid = max(paid, 0)
+
+
+class Meter:
+    """Counts what a run spends and refuses what would exceed its limits.
+
+    A call that was sent counts, whatever became of it: a failed or cancelled one keeps its whole reservation unless
+    it is settled, since the provider may have done the work. Calls that do not fit only because others are in flight
+    wait for them.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        spent: Usage,
+        tell: Callable[..., None] = nobody,
+        conversation: Sequence[BaseMessage] = (),
+    ) -> None:
+        self._context = context
+        self.tell = tell
+        """Tells what was learned about a model, or thought: an event's name, and its data by name."""
+        self.asked = [message for message in conversation if message.type == "human"]
+        """What the run is asked, and was asked before."""
+        self._usage: Usage = {**NOTHING_SPENT, **spent}
+        self._started = time.monotonic()
+        self._seconds_before = spent["seconds"]
+        self._kept = int(context.answer_schema is not None and context.max_model_calls > 1)
+        self._nano = math.ceil(round(self._usage["cost"] * NANO, 3))
+        self._most_nano = None if context.max_cost is None else int(context.max_cost * NANO)
+        self._held = self._held_nano = 0
+        self._in_flight = 0
+        self._settled = asyncio.Condition()
+        self._counting = threading.Lock()
+
+    @property
+    def usage(self) -> Usage:
+        """What the run has spent up to now."""
+        return {**self._usage, "cost": self._nano / NANO, "seconds": round(self._seconds, 3)}
+
+    @property
+    def _seconds(self) -> float:
+        return self._seconds_before + time.monotonic() - self._started
+
+    @property
+    def calls_left(self) -> int:
+        """How many more calls may be sent."""
+        return self._context.max_model_calls - self._kept - self._usage["model_calls"]
+
+    def spend_last(self) -> None:
+        """Release the call that is kept for putting the answer into its form."""
+        self._kept = 0
+
+    def limit(self, name: str, needed: float = 0) -> Limit:
+        """Return a limit of the run, such as `max_model_calls`, with what is spent of it.
+
+        Args:
+            name: The setting.
+            needed: What the next step might cost, where something is left but not enough.
+        """
+        spent: float = self.usage[name.removeprefix("max_")]  # type: ignore[literal-required]
+        return self._context.limit(name, spent, needed)
+
+    def parameters(self, judging: bool) -> dict[str, Any]:
+        """Return the parameters of a request, by that of a judge or critic."""
+        context = self._context
+        heat = context.temperature if context.judge_temperature is None or not judging else context.judge_temperature
+        return {**context.model_parameters, **({} if heat is None else {"temperature": heat})}
+
+    @property
+    def prices(self) -> Mapping[str, Price]:
+        """The table of prices."""
+        return table_of(self._context.prices)
+
+    @property
+    def nano_left(self) -> int | None:
+        """How many nano-dollars may still be spent; None if any number."""
+        return None if self._most_nano is None else self._most_nano - self._nano
+
+    @property
+    def call_timeout(self) -> float:
+        """Seconds that one call may take."""
+        return self._context.call_timeout
+
+    @property
+    def thinking(self) -> Thinking | None:
+        """How much models are to think."""
+        return self._context.thinking
+
+    @property
+    def language(self) -> str | None:
+        """The language that models are to write."""
+        return self._context.language
+
+    @property
+    def question(self) -> str:
+        """What the run is asked, in words."""
+        return self.asked[-1].text if self.asked else ""
+
+    @property
+    def max_answer_tokens(self) -> int:
+        """The largest answer a call may bring."""
+        return self._context.max_answer_tokens
+
+    @property
+    def seconds_left(self) -> float:
+        """How many seconds of the run are left, 0 or more."""
+        return max(self._context.max_seconds - self._seconds, 0.0)
+
+    @property
+    def deadline(self) -> float:
+        """When the run's time is up, on the clock of the running event loop."""
+        return asyncio.get_running_loop().time() + self.seconds_left
+
+    def count(self, **amounts: int) -> None:
+        """Add to counters that have no limit, such as `tool_calls=1`."""
+        for name, amount in amounts.items():
+            self._usage[name] += amount  # type: ignore[literal-required]
+
+    def add(self, usage: Usage) -> None:
+        """Charge what a strategy inside this one has spent; its time has passed here as well."""
+        self.count(**{name: amount for name, amount in usage.items() if name not in ("seconds", "cost")})  # type: ignore[arg-type]
+        self._nano += math.ceil(round(usage.get("cost", 0.0) * NANO, 3))
+
+    def pass_time(self, seconds: float) -> None:
+        """Charge time that has passed elsewhere."""
+        self._seconds_before += seconds
+
+    def check(self) -> None:
+        """Raise LimitReached if no further call may be sent."""
+        self._refuse(0, 0)
+
+    @asynccontextmanager
+    async def reserve(self, tokens: int, nano: int | None = 0) -> AsyncIterator[Reservation]:
+        """Hold one call, `tokens` and money for the body, in which the call is sent.
+
+        Args:
+            tokens: The most that it may take.
+            nano: The most nano-dollars that it may cost; None if its price is not known.
+
+        Raises:
+            LimitReached: if the call would exceed a limit, however the calls in flight turn out.
+        """
+        async with charged(tokens, nano or 0) as charge:
+            await self._hold(tokens, nano or 0)
+            reservation = Reservation(tokens, nano)
+            try:
+                yield reservation
+            finally:
+                self._release(reservation)
+                charge.calls, charge.nano = 1, reservation.paid
+                charge.tokens = reservation.input_tokens + reservation.output_tokens
+                await self.wake()
+
+    def take(self, tokens: int, nano: int | None = 0) -> Reservation:
+        """Hold one call that somebody else sends, from any thread, until `give_back`; it waits for nobody.
+
+        Args:
+            tokens, nano: As `reserve`.
+
+        Raises:
+            LimitReached: if the call would exceed a limit if those in flight cost all that is held for them.
+        """
+        if not self._taken(tokens, nano or 0):
+            raise LimitReached(self._held_up_by(tokens, nano or 0))
+        return Reservation(tokens, nano)
+
+    def give_back(self, reservation: Reservation) -> None:
+        """End what `take` has begun. Calls that wait for room are woken by `wake`."""
+        self._release(reservation)
+
+    async def _hold(self, tokens: int, nano: int) -> None:
+        async with self._settled:
+            while not self._taken(tokens, nano):
+                await self._settled.wait()
+
+    def _taken(self, tokens: int, nano: int) -> bool:
+        with self._counting:
+            self._refuse(tokens, nano)
+            if self._is_held_up(tokens, nano):
+                return False
+            self._usage["model_calls"] += 1
+            for bill in _bills.get():
+                bill.calls += 1
+            self._held += tokens
+            self._held_nano += nano
+            self._in_flight += 1
+            return True
+
+    def _held_up_by(self, tokens: int, nano: int) -> Limit:
+        if self._usage["total_tokens"] + self._held + tokens > self._context.max_total_tokens:
+            return self.limit("max_total_tokens", self._held + tokens)
+        return self.limit("max_cost", (self._held_nano + nano) / NANO)
+
+    def _is_held_up(self, tokens: int, nano: int) -> bool:
+        """Tell whether a call would exceed a limit if those in flight cost all that is held for them."""
+        if self._most_nano is not None and self._nano + self._held_nano + nano > self._most_nano:
+            return True
+        return self._usage["total_tokens"] + self._held + tokens > self._context.max_total_tokens
+
+    def _refuse(self, tokens: int, nano: int) -> None:
+        context, usage = self._context, self._usage
+        if self._seconds >= context.max_seconds:
+            raise LimitReached(self.limit("max_seconds"))
+        if self.calls_left <= 0:
+            raise LimitReached(self.limit("max_model_calls", needed=1 + self._kept if self._kept else 0))
+        if usage["total_tokens"] + tokens > context.max_total_tokens:
+            raise LimitReached(self.limit("max_total_tokens", tokens))
+        if self._most_nano is not None and self._nano + nano > self._most_nano:
+            raise LimitReached(self.limit("max_cost", nano / NANO))
+
+    def _release(self, reservation: Reservation) -> None:
+        with self._counting:
+            self._held -= reservation.tokens
+            self._in_flight -= 1
+            self._held_nano -= reservation.nano or 0
+            if not reservation.settled:
+                reservation.settle(reservation.tokens, 0, reservation.nano or 0)
+            self._nano += reservation.paid
+            self._usage["unpriced_calls"] += reservation.nano is None
+            self._usage["input_tokens"] += reservation.input_tokens
+            self._usage["output_tokens"] += reservation.output_tokens
+            spent = reservation.input_tokens + reservation.output_tokens
+            self._usage["total_tokens"] += spent
+            for bill in _bills.get():
+                bill.tokens += spent
+
+    async def wake(self) -> None:
+        """Let calls that wait for room look again."""
+        async with self._settled:
+            self._settled.notify_all()

@@ -1,0 +1,140 @@
+"""What calls to models cost, in US dollars: by the table of the settings, else by the prices that genai-prices lists.
+
+Amounts are counted in nano-dollars, as integers: sums of reservations have to come out even. The shipped prices are
+those of the installed release of genai-prices; they are never fetched.
+"""
+
+import asyncio
+import math
+import sys
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import NamedTuple
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+
+from reflective_agents.models.providers import describe_model, is_ollama, ollama_url
+from reflective_agents.models.ways import address_of
+from reflective_agents.offline import OfflineChatModel
+from reflective_agents.state.errors import UnknownPrice
+from reflective_agents.state.limits import NANO
+from reflective_agents.state.prices import Price
+
+_LONG = 100_000
+"""Tokens of a prompt beyond which some providers ask for more."""
+_LOCAL = ("ollama", "offline")
+"""Providers, as LangChain names them, whose models run on this machine."""
+_OPENAI = "https://api.openai.com/v1"
+
+
+class Rates(NamedTuple):
+    """Nano-dollars for a token. A prompt's tokens that the provider had in its cache cost less with some."""
+
+    input: float
+    cached: float
+    output: float
+
+    def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> int:
+        """Return what a call costs, rounded up."""
+        cached = min(cached_tokens, input_tokens)
+        fresh = input_tokens - cached
+        return math.ceil(round(fresh * self.input + cached * self.cached + output_tokens * self.output, 6))
+
+
+FREE = Rates(0, 0, 0)
+
+
+def rates_of(model: BaseChatModel, table: Mapping[str, Price], input_tokens: int = 0) -> Rates | None:
+    """Return the prices of a model.
+
+    Args:
+        model: The model. One that runs on this machine costs nothing, unless the table says otherwise.
+        table: Prices by the names of models; `*` stands for any characters, and the first name that fits counts.
+        input_tokens: Length of the prompt, for providers whose prices depend on it.
+
+    Returns:
+        None if nobody knows them.
+    """
+    name = describe_model(model)["model_name"]
+    if own := _in_table(name, table):
+        return own
+    if isinstance(model, OfflineChatModel) or is_ollama(model):
+        return FREE
+    provider = str(model._get_ls_params().get("ls_provider") or "")
+    return _listed(name, provider, address_of(model), max(input_tokens, _LONG))
+
+
+def rates_by_name(
+    name: str, provider: str, address: str, table: Mapping[str, Price], input_tokens: int = 0
+) -> Rates | None:
+    """Return the prices of a model of which only the name, the provider and the address are known, as `rates_of`."""
+    if own := _in_table(name, table):
+        return own
+    if provider in _LOCAL or address == ollama_url():
+        return FREE
+    return _listed(name, provider, address, max(input_tokens, _LONG))
+
+
+def embedding_rates(embeddings: Embeddings, table: Mapping[str, Price]) -> Rates | None:
+    """Return the prices of embeddings, as `rates_of`."""
+    name = str(getattr(embeddings, "model", None) or type(embeddings).__name__)
+    address = str(getattr(embeddings, "openai_api_base", None) or "")
+    if own := _in_table(name, table):
+        return own
+    if address == ollama_url():
+        return FREE
+    return _listed(name, type(embeddings).__name__.removesuffix("Embeddings").lower(), address, _LONG)
+
+
+def _in_table(name: str, table: Mapping[str, Price]) -> Rates | None:
+    for pattern, price in table.items():
+        if fnmatchcase(name, pattern) or fnmatchcase(name, pattern.partition(":")[2]):
+            per = NANO / 1_000_000
+            cached = price.get("cached_input", price["input"])
+            return Rates(price["input"] * per, cached * per, price["output"] * per)
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _listed(name: str, provider: str, address: str, input_tokens: int) -> Rates | None:
+    """Look a price up. The address decides where a model has one: its name may be anything there."""
+    try:
+        from genai_prices import Usage, calc_price  # takes a third of a second, and offline nothing costs money
+    except ModuleNotFoundError:  # installed without its dependencies: then only the table knows prices
+        return None
+
+    elsewhere = bool(address) and not address.startswith(_OPENAI)
+
+    def nano(**tokens: int) -> float:
+        used = Usage(**tokens)
+        if elsewhere:
+            return float(calc_price(used, name, provider_api_url=address).total_price) * NANO
+        return float(calc_price(used, name, provider_id=provider).total_price) * NANO
+
+    try:
+        fresh = nano(input_tokens=input_tokens)
+        cached = nano(input_tokens=input_tokens, cache_read_tokens=input_tokens)
+        output = nano(input_tokens=input_tokens, output_tokens=input_tokens) - fresh
+    except LookupError:
+        return None
+    return Rates(fresh / input_tokens, cached / input_tokens, output / input_tokens)
+
+
+async def check_price(model: BaseChatModel, table: Mapping[str, Price], *, needed: bool) -> None:
+    """Load what knows the price of a model, while the event loop goes on.
+
+    Raises:
+        UnknownPrice: if the price is `needed` and nobody knows it.
+    """
+    loaded = "genai_prices" in sys.modules or isinstance(model, OfflineChatModel)
+    rates = rates_of(model, table) if loaded else await asyncio.to_thread(rates_of, model, table)
+    if rates is None and needed:
+        raise UnknownPrice(no_price(describe_model(model)["model_name"]))
+
+
+def no_price(name: str) -> str:
+    """Say what to do about a model without a price."""
+    price = f'{{"{name}": {{"input": ..., "output": ...}}}}'
+    return f"max_cost needs to know what {name} costs: give prices={price}, in dollars for a million tokens"

@@ -1,0 +1,236 @@
+"""The one door to chat models: a string names the provider and the model."""
+
+import asyncio
+import os
+import ssl
+from collections.abc import Hashable
+from functools import cache, cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import httpx2
+from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr
+
+from reflective_agents.models.faults import refusals
+from reflective_agents.offline import NOTE, OfflineChatModel
+from reflective_agents.state.errors import MissingKey, UnknownModel
+
+if TYPE_CHECKING:
+    from langchain_openai import ChatOpenAI
+    from openai import DefaultAsyncHttpxClient
+
+DEFAULT_OPENAI = "openai:gpt-4.1-mini"
+OFFLINE = "offline"
+OLLAMA = "127.0.0.1:11434"
+HINT = (
+    "write <provider>:<model>, such as openai:gpt-4.1-mini or ollama:llama3.2, and set the provider's key; or offline"
+)
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Load the trusted certificates; this takes as long as many steps, so all loops share them."""
+    return httpx2.create_ssl_context()
+
+
+class Loop:
+    """What belongs to one event loop: a connection must not be used from another one."""
+
+    def __init__(self) -> None:
+        self.models: dict[Hashable, BaseChatModel] = {}
+        self.quiet: dict[int, BaseChatModel] = {}
+        """The same models by their ids, answering in one piece."""
+
+    @cached_property
+    def client(self) -> "DefaultAsyncHttpxClient":
+        """The HTTP client of all models of this loop, made when the first one needs it."""
+        from openai import DefaultAsyncHttpxClient  # late, as langchain_openai below
+
+        return DefaultAsyncHttpxClient(verify=_certificates())
+
+    async def close(self) -> None:
+        """Close the client, if there is one."""
+        if "client" in self.__dict__:
+            await self.client.aclose()
+
+
+_loops: "WeakKeyDictionary[asyncio.AbstractEventLoop, Loop]" = WeakKeyDictionary()
+
+
+def choose_model(model: str | BaseChatModel | None) -> tuple[str | BaseChatModel, str]:
+    """Decide which model is meant.
+
+    Args:
+        model: What the settings say: a model string, a chat model object, or None.
+
+    Returns:
+        The model string or object, and why it was chosen, in words for the user.
+
+    Raises:
+        UnknownModel: if OPENAI_BASE_URL names a server, and nothing names its model.
+    """
+    if model is not None:
+        return model, "as set"
+    if os.environ.get("MODEL"):
+        return os.environ["MODEL"], "from MODEL"
+    if os.environ.get("OPENAI_API_KEY"):
+        return DEFAULT_OPENAI, "because OPENAI_API_KEY is set"
+    if address := os.environ.get("OPENAI_BASE_URL"):
+        raise UnknownModel(
+            f"OPENAI_BASE_URL is set to {address}, but no model is named: set MODEL=openai:<the server's model>, or "
+            "MODEL=offline"
+        )
+    return OFFLINE, "because neither MODEL nor OPENAI_API_KEY is set"
+
+
+def describe_model(model: BaseChatModel) -> dict[str, str]:
+    """Describe the model that gave an answer, for its metadata; the offline model adds a note."""
+    name = str(getattr(model, "model_name", None) or getattr(model, "model", None) or type(model).__name__)
+    return {"model_name": name, "note": NOTE} if isinstance(model, OfflineChatModel) else {"model_name": name}
+
+
+def get_model(
+    model: str | BaseChatModel | None, *, max_answer_tokens: int = 2048, call_timeout: float = 120
+) -> BaseChatModel:
+    """Make the chat model that a setting names.
+
+    Args:
+        model: `openai:<model>`, `ollama:<model>` (the server of OLLAMA_HOST), `<provider>:<model>` for any other
+            provider of `init_chat_model`, `offline`, a chat model object (returned as it is), or None for the default.
+        max_answer_tokens: Most tokens of one answer.
+        call_timeout: Seconds after which the client gives a call up.
+
+    Raises:
+        UnknownModel: if the string names no provider that is installed.
+        MissingKey: if the provider needs a key that is not in the environment.
+    """
+    chosen, _ = choose_model(model)
+    if not isinstance(chosen, str):
+        return chosen
+    loop = of_this_loop()
+    environment = tuple(os.environ.get(name) for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST"))
+    key = (chosen, max_answer_tokens, call_timeout, *environment)
+    if key not in loop.models:
+        made = loop.models[key] = _make(chosen, max_answer_tokens, call_timeout, loop)
+        loop.quiet[id(made)] = _quiet(made)
+    return loop.models[key]
+
+
+async def load_client(model: str | BaseChatModel | None) -> None:
+    """Load the client that the model of a setting needs, so that the event loop goes on meanwhile: OpenAI's takes a
+    second, once."""
+    chosen, _ = choose_model(model)
+    if isinstance(chosen, str) and chosen.startswith(("openai:", "ollama:")):
+        await asyncio.to_thread(_load_openai)
+
+
+@cache
+def _load_openai() -> None:
+    for name in ("langchain_openai", "openai.resources.chat"):  # the second is what the first call would load
+        import_module(name)
+    _certificates()
+
+
+def without_streaming(model: BaseChatModel) -> BaseChatModel:
+    """Return the same model, answering in one piece.
+
+    For each model made here there is one such copy: a new copy describes itself anew for each request, which takes
+    longer than all that a tree search does between two requests.
+    """
+    return of_this_loop().quiet.get(id(model)) or _quiet(model)
+
+
+def _quiet(model: BaseChatModel) -> BaseChatModel:
+    return model.model_copy(update={"disable_streaming": True})
+
+
+def of_this_loop() -> Loop:
+    """Return the clients of the running event loop; outside of one, a fresh set that is not kept."""
+    try:
+        running = asyncio.get_running_loop()
+    except RuntimeError:
+        return Loop()
+    if running not in _loops:
+        _loops[running] = Loop()
+    return _loops[running]
+
+
+def _make(model: str, max_answer_tokens: int, call_timeout: float, loop: Loop) -> BaseChatModel:
+    if model == OFFLINE:
+        return OfflineChatModel(max_tokens=max_answer_tokens)
+    provider, colon, name = model.partition(":")
+    if colon and not (provider and name):
+        raise UnknownModel(f"model {model!r} cannot be used: {HINT}")
+    if provider == "openai" and name:
+        return _openai(name, max_answer_tokens, call_timeout, loop)
+    if provider == "ollama" and name:
+        return _served(name, "ollama", ollama_url(), max_answer_tokens, call_timeout, loop)
+    return _other(model, max_answer_tokens, call_timeout)
+
+
+def _openai(name: str, max_answer_tokens: int, call_timeout: float, loop: Loop) -> "ChatOpenAI":
+    key = os.environ.get("OPENAI_API_KEY")
+    own_server = os.environ.get("OPENAI_BASE_URL")
+    if not key and not own_server:
+        raise MissingKey(
+            f"openai:{name} needs OPENAI_API_KEY in the environment (or OPENAI_BASE_URL for a server of your own); "
+            "without either, use --model offline"
+        )
+    return _served(name, key or "none", None, max_answer_tokens, call_timeout, loop)
+
+
+def ollama_url() -> str:
+    """Return where Ollama speaks OpenAI's protocol: OLLAMA_HOST, or this machine."""
+    host = os.environ.get("OLLAMA_HOST") or OLLAMA
+    return f"{host if '://' in host else f'http://{host}'}".rstrip("/") + "/v1"
+
+
+def is_ollama(model: BaseChatModel) -> bool:
+    """Tell whether a model is served by Ollama."""
+    return type(model).__name__ == "ChatOllama" or str(getattr(model, "openai_api_base", "")) == ollama_url()
+
+
+def _served(
+    name: str, key: str, address: str | None, max_answer_tokens: int, call_timeout: float, loop: Loop
+) -> "ChatOpenAI":
+    """Make a model that is served over OpenAI's protocol; None is the server of OPENAI_BASE_URL, else OpenAI."""
+    from reflective_agents.models.chat_openai import CompatibleChatOpenAI  # costs a second, and offline runs none
+
+    return CompatibleChatOpenAI(
+        model=name,
+        api_key=SecretStr(key),
+        base_url=address,
+        max_retries=0,
+        timeout=call_timeout,
+        max_completion_tokens=max_answer_tokens,
+        stream_usage=True,
+        http_async_client=loop.client,
+    )
+
+
+async def close_models() -> None:
+    """Close the connections that models have opened in the running event loop. They open again when needed."""
+    loop = _loops.pop(asyncio.get_running_loop(), None)
+    if loop is not None:
+        await loop.close()
+
+
+def _other(name: str, max_answer_tokens: int, call_timeout: float) -> BaseChatModel:
+    from langchain.chat_models import init_chat_model  # costs half a second, and most runs do not need it
+
+    options: dict[str, Any] = {"max_retries": 0, "max_tokens": max_answer_tokens, "timeout": call_timeout}
+    try:
+        model = init_chat_model(name, **options)
+    except ImportError as missing:
+        raise UnknownModel(f"model {name!r}: {_first_line(missing)}") from missing
+    except refusals() as refused:
+        raise UnknownModel(f"model {name!r} cannot be used: {HINT} ({_first_line(refused)})") from refused
+    if not isinstance(model, BaseChatModel):
+        raise UnknownModel(f"model {name!r} is not a chat model: write <provider>:<model>")
+    return model
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

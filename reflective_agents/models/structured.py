@@ -1,0 +1,151 @@
+"""Structured output in three ways: the server's own JSON schema, a forced tool, or JSON as text; and how it is read."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel, ValidationError
+
+from reflective_agents.models.calls import ChatModel
+from reflective_agents.state.context import Structured
+from reflective_agents.text.structure import read_object
+
+T = TypeVar("T", bound=BaseModel)
+LONGEST = 2_000
+"""Characters of a reply that are repeated to the model which has to correct it."""
+_AS_JSON = "Reply with one JSON object ({name}) and nothing else. Its fields:\n{fields}"
+_EXAMPLE = "{form}\nIts shape, to be filled with what you have to say:\n{example}"
+
+
+@lru_cache(maxsize=128)
+def as_tool(schema: type[BaseModel]) -> dict[str, Any]:
+    """Turn a schema into a tool, cached: making it takes longer than all else that is done for a call."""
+    return convert_to_openai_tool(schema)
+
+
+def in_way(
+    way: Structured, chat: BaseChatModel, schema: type[BaseModel], prompt: Sequence[BaseMessage]
+) -> tuple[ChatModel, list[BaseMessage]]:
+    """Return a model and a prompt that ask for a form in one of the ways."""
+    if way == "tool":
+        return chat.bind_tools([as_tool(schema)], tool_choice=schema.__name__), list(prompt)
+    parameters = as_tool(schema)["function"]["parameters"]
+    form = _AS_JSON.format(name=schema.__name__, fields="\n".join(_fields(parameters)))
+    if way == "text":
+        example = json.dumps(_example(parameters), ensure_ascii=False)
+        return chat, _with(prompt, _EXAMPLE.format(form=form, example=example))
+    named = {"name": schema.__name__, "schema": parameters}
+    bound = chat.bind(extra_body={"response_format": {"type": "json_schema", "json_schema": named}})
+    return bound, _with(prompt, form)
+
+
+def _with(prompt: Sequence[BaseMessage], text: str) -> list[BaseMessage]:
+    """Append a text to a prompt, as a part of its last message where possible."""
+    *before, last = prompt
+    if isinstance(last, HumanMessage) and isinstance(last.content, str):
+        return [*before, HumanMessage(f"{last.content}\n\n{text}")]
+    return [*prompt, HumanMessage(text)]
+
+
+def _fields(schema: Mapping[str, Any], before: str = "") -> list[str]:
+    """List the fields of a schema, one per line, with their types, bounds and descriptions."""
+    lines = []
+    for name, field in schema.get("properties", {}).items():
+        inner = field.get("items", field)
+        lines.append(f"{before}- {name} ({_type(field)}): {field.get('description', '')}".rstrip(" :"))
+        lines += _fields(inner, before + "  ")
+    return lines
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    if "enum" in field:
+        return "one of " + ", ".join(map(str, field["enum"]))
+    if field.get("type") == "array":
+        least, most = field.get("minItems"), field.get("maxItems")
+        count = f" of {least}" if least and least == most else f" of up to {most}" if most else ""
+        item = field.get("items", {})
+        return f"list{count}, each with" if "properties" in item else f"list{count}, each a {_type(item)}"
+    if "anyOf" in field:
+        return " or ".join(_type(option) for option in field["anyOf"])
+    kinds = {"integer": "whole number", "string": "text", "boolean": "true or false", "object": "with"}
+    kind, bounds = str(field.get("type", "any")), (field.get("minimum"), field.get("maximum"))
+    return f"{kinds.get(kind, kind)}{_between(*bounds)}"
+
+
+def _between(least: float | None, most: float | None) -> str:
+    """Say between which bounds a number lies."""
+    if least is None or most is None:
+        return f", at least {least:g}" if least is not None else f", at most {most:g}" if most is not None else ""
+    return f" from {least:g} to {most:g}"
+
+
+def _example(field: Mapping[str, Any]) -> Any:
+    if "enum" in field:
+        return field["enum"][0]
+    if "anyOf" in field:
+        return _example(field["anyOf"][0])
+    kinds: dict[str, Any] = {"string": "...", "number": 0.5, "integer": 1, "boolean": False, "null": None}
+    if field.get("type") == "array":
+        return [_example(field.get("items", {}))]
+    if "properties" in field:
+        return {name: _example(inner) for name, inner in field["properties"].items()}
+    return kinds.get(str(field.get("type")), {})
+
+
+def read_form(reply: AIMessage, schema: type[T]) -> tuple[T | None, str]:
+    """Read the output of a reply, whichever way it came.
+
+    Returns:
+        The output, or None with what is wrong with it, in words for the model.
+    """
+    if reply.response_metadata.get("finish_reason") == "length":
+        return None, "your output was cut off because it was too long; be shorter"
+    found = _object(reply, schema)
+    if found is None:
+        return None, "there is no JSON object with these fields"
+    example = _example(as_tool(schema)["function"]["parameters"])
+    if found == example and any(isinstance(value, str) for value in example.values()):  # numbers may be meant
+        return None, "that is the example; fill it in"
+    try:
+        return schema.model_validate(found), ""
+    except ValidationError as error:
+        return None, "; ".join(f"{'.'.join(map(str, e['loc'])) or 'output'}: {e['msg']}" for e in error.errors())
+
+
+def _object(reply: AIMessage, schema: type[BaseModel]) -> dict[str, Any] | None:
+    fields = list(as_tool(schema)["function"]["parameters"].get("properties", {}))
+    for call in reply.tool_calls:
+        if call["name"] == schema.__name__:
+            return next(
+                (inner for inner in (call["args"], *call["args"].values()) if _has(inner, fields)), call["args"]
+            )
+    texts = [call["args"] or "" for call in reply.invalid_tool_calls]
+    read = (read_object(text, fields, schema.__name__) for text in [*texts, reply.text])
+    return next((found for found in read if found is not None), None)
+
+
+def _has(value: Any, fields: Sequence[str]) -> bool:
+    return isinstance(value, dict) and (not fields or any(field in value for field in fields))
+
+
+def was_ignored(reply: AIMessage, way: Structured) -> bool:
+    """Tell whether a reply shows that the model ignored the way in which it was asked for."""
+    called = bool(reply.tool_calls or reply.invalid_tool_calls)
+    cut = reply.response_metadata.get("finish_reason") == "length"
+    return way != "text" and not called and not (cut and "{" in reply.text) and not reply.text.lstrip().startswith("{")
+
+
+def retry(reply: AIMessage, problem: str) -> list[BaseMessage]:
+    """Return the messages that follow output that does not fit: what was written, and what is wrong. The fields that
+    are wanted stand in the form, with which the prompt ends again."""
+    told = f"That does not fit: {problem}\nGive all of it again, corrected."
+    if reply.tool_calls and not reply.invalid_tool_calls:
+        calls = [{**call, "id": call["id"] or f"call_{i}"} for i, call in enumerate(reply.tool_calls, 1)]
+        said = AIMessage(reply.text[:LONGEST], tool_calls=calls)
+        return [said, *(ToolMessage(told, tool_call_id=call["id"], status="error") for call in calls)]
+    written = reply.text or "\n".join(call["args"] or "" for call in reply.invalid_tool_calls)
+    return [AIMessage(written[:LONGEST] or "(nothing)"), HumanMessage(told)]

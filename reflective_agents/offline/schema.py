@@ -1,0 +1,235 @@
+"""Filling a JSON schema from the conversation, as the offline model does when it is made to call a tool.
+
+Fields with a known name get what they ask for (score, critique, answer, references, search_queries ...); every other
+field is filled by its type. The result fits the schema for the keywords that pydantic writes, except `pattern`, and
+except unique items that are themselves arrays or objects.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from reflective_agents.offline.grading import Grade, grade
+from reflective_agents.offline.planning import best, subgoals, tasks, useful, waiting
+from reflective_agents.offline.reading import Reading
+from reflective_agents.offline.writing import SENTENCES, VARIANTS, Written, queries, select, write
+
+Schema = Mapping[str, Any]
+
+ANSWERS = {"answer", "final_answer", "essay", "draft", "response", "summary"}
+CRITIQUES = {"critique", "reasoning", "reflection", "feedback", "justification", "explanation", "lesson", "rationale"}
+VERDICTS = {"accept", "complete", "accepted", "solved", "is_solved", "found_solution"}
+QUERIES = {"search_queries", "queries"}
+SCORES = {"score", "grade", "rating"}
+FORMATS: dict[str, str] = {
+    "date": "1970-01-01",
+    "date-time": "1970-01-01T00:00:00Z",
+    "time": "00:00:00Z",
+    "duration": "PT0S",
+    "email": "nobody@example.org",
+    "uri": "https://example.org/",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+}
+MAX_DEPTH = 6
+"""Levels of nesting below which optional fields are left out, so that recursive schemas come to an end."""
+
+
+@dataclass(frozen=True)
+class Filler:
+    """Fills one schema from one conversation."""
+
+    reading: Reading
+    root: Schema
+    variant: int = 0
+
+    @cached_property
+    def _fields(self) -> set[str]:
+        return set(self._resolve(self.root).get("properties", {}))
+
+    @cached_property
+    def _answer(self) -> Written:
+        length, skipped = VARIANTS[self.variant % len(VARIANTS)]
+        return write(self.reading, length, skipped, named="reflection" not in self._fields)
+
+    @cached_property
+    def _grade(self) -> Grade:
+        """The grade of the answer being written, if the schema asks for one; else of the draft."""
+        if "best" in self._fields:
+            return grade(self._best, self._best.draft)
+        if self._fields & ANSWERS:
+            return grade(self.reading, self._answer.text, self._answer.references)
+        return grade(self.reading, self.reading.draft)
+
+    @cached_property
+    def _best(self) -> Reading:
+        return best(self.reading)
+
+    @property
+    def _number_of_best(self) -> int:
+        """The number of the best candidate; 0 if there is none."""
+        return int(self._best.name) if self._best.name.isdecimal() and self._best.draft else 0
+
+    def fill(self) -> Any:
+        """Return a value that fits the schema."""
+        return self._value(self.root, "", 0, 0)
+
+    def _resolve(self, schema: Schema) -> Schema:
+        """Follow references and merge `allOf`."""
+        merged = dict(schema)
+        while "$ref" in merged:
+            target: Any = self.root
+            for key in merged.pop("$ref").removeprefix("#").strip("/").split("/"):
+                target = target[key.replace("~1", "/").replace("~0", "~")] if key else target
+            merged = {**target, **merged}
+        for part in merged.pop("allOf", ()):
+            merged = {**merged, **self._resolve(part)}
+        return merged
+
+    def _value(self, schema: Schema, name: str, index: int, depth: int) -> Any:
+        """Fill one place; `index` tells the items of an array apart."""
+        schema = self._resolve(schema)
+        for key in ("anyOf", "oneOf"):
+            if key in schema:
+                return self._value(self._option(schema[key], index, depth), name, index, depth)
+        if "const" in schema:
+            return schema["const"]
+        if "enum" in schema and name == "best" and self._number_of_best in schema["enum"]:
+            return self._number_of_best
+        if "enum" in schema:
+            return schema["enum"][index % len(schema["enum"])]
+        kind = schema.get("type", "object" if "properties" in schema else "string")
+        if isinstance(kind, list):
+            kind = next((one for one in kind if one != "null"), "null")
+        if kind == "object":
+            return self._object(schema, index, depth)
+        if kind == "array":
+            return self._array(schema, name, depth)
+        if name == "done" and kind == "boolean":
+            return self._grade.accepted and not waiting(self.reading)
+        if kind == "boolean":
+            return self._grade.accepted if name in VERDICTS else bool(index % 2)
+        if kind in {"number", "integer"}:
+            return self._number(schema, name, index, whole=kind == "integer")
+        return self._string(schema, name, index) if kind == "string" else None
+
+    def _option(self, options: list[Schema], index: int, depth: int) -> Schema:
+        """Choose a branch: not null, unless that is the way out of a recursion."""
+        resolved = [self._resolve(option) for option in options]
+        plain = [option for option in resolved if option.get("type") in {"string", "number", "integer", "boolean"}]
+        null = [option for option in resolved if option.get("type") == "null"]
+        if depth >= MAX_DEPTH and (null or plain):
+            return (null or plain)[0]
+        return next((option for option in resolved if option.get("type") != "null"), resolved[0])
+
+    def _object(self, schema: Schema, index: int, depth: int) -> dict[str, Any]:
+        required = set(schema.get("required", ()))
+        known = ANSWERS | CRITIQUES | VERDICTS | QUERIES | SCORES | {"query", "references", "missing", "judgements"}
+        return {
+            name: self._value(part, name, index, depth + 1)
+            for name, part in schema.get("properties", {}).items()
+            if name in required or (depth < MAX_DEPTH and (name in known or "default" not in part))
+        }
+
+    def _array(self, schema: Schema, name: str, depth: int) -> list[Any]:
+        least, most = schema.get("minItems", 0), schema.get("maxItems", math.inf)
+        prefix, items = schema.get("prefixItems", ()), schema.get("items", {})
+        known = list(self._known(name, least, items))
+        fitting = [value for value in known if _fits(value, self._resolve(items))]
+        values = fitting[: int(min(most, len(fitting)))]
+        values += [self._value(part, name, 0, depth + 1) for part in prefix[len(values) :]]
+        return values + [self._value(items, name, index, depth + 1) for index in range(len(values), least)]
+
+    def _known(self, name: str, least: int, items: Schema) -> Iterator[Any]:
+        """Yield the items of an array whose name has a meaning."""
+        if name in QUERIES:
+            new = queries(self.reading, of_missing=bool(self.reading.sentences))
+            yield from new or queries(self.reading)[:least]
+        elif name in {"references", "sources", "urls"}:
+            yield from self._answer.references
+        elif name == "subgoals":
+            yield from subgoals(self.reading)
+        elif name == "scores":
+            yield from (useful(self.reading, candidate.text) for candidate in self.reading.candidates)
+        elif name == "tasks" and self.reading.members:
+            yield from tasks(self.reading)
+        elif "score" in self._resolve(items).get("properties", {}):
+            root = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
+            for candidate in self.reading.candidates:
+                yield Filler(candidate, {**root, **self._resolve(items)}, self.variant).fill()
+
+    def _number(self, schema: Schema, name: str, index: int, *, whole: bool) -> float | int:
+        low, high = _bounds(schema, whole=whole)
+        step = schema.get("multipleOf", 1 if whole else 0)
+        if name == "best" and whole:
+            value: float = self._number_of_best or low or 0
+        elif name in SCORES:
+            span = 10 if whole else 1
+            bottom = low if low is not None else 0 if high is None else min(0, high)
+            top = high if high is not None else max(span, bottom)
+            value = bottom + self._grade.score * (top - bottom)
+            value = max(math.floor(value / step), math.ceil(bottom / step)) * step if step else value
+        elif step:
+            first = math.ceil(low / step) if low is not None else 0 if high is None else min(0, math.floor(high / step))
+            count = math.floor(high / step) - first + 1 if high is not None else index + 1
+            value = (first + index % max(count, 1)) * step
+        elif low is not None and high is not None:
+            value = low + (high - low) * (1 - 0.5**index)
+        else:
+            value = low + index if low is not None else min(0, high or 0) - index
+        return round(value) if whole else float(value)
+
+    def _string(self, schema: Schema, name: str, index: int) -> str:
+        if schema.get("format") in FORMATS:
+            return FORMATS[schema["format"]]
+        text, mark = self._text(name, index)
+        most = schema.get("maxLength", len(text) + len(mark))
+        return (text[: max(most - len(mark), 0)] + mark)[:most].ljust(schema.get("minLength", 0), ".")
+
+    def _text(self, name: str, index: int) -> tuple[str, str]:
+        """Return what a string of this name asks for, and the number that tells a repeated one apart."""
+        if name in ANSWERS:
+            return (self._answer.text if "references" in self._fields else str(self._answer)), ""
+        if name in CRITIQUES:
+            return str(self._grade), ""
+        if name in {"missing", "superfluous"}:
+            return (self._grade.not_covered if name == "missing" else ""), ""
+        searching = name in {"query", *QUERIES}
+        best = queries(self.reading) if searching else [sentence.text for sentence in select(self.reading, SENTENCES)]
+        if index < len(best):
+            return best[index], ""
+        return self.reading.question.strip(), f" {index + 1}" if index else ""
+
+
+def _fits(value: Any, schema: Schema) -> bool:
+    """Tell whether a value that a field's name suggests is allowed by its schema."""
+    if isinstance(value, float):
+        return bool(schema.get("type") == "number" and (schema.get("minimum", 0), schema.get("maximum", 1)) == (0, 1))
+    if not isinstance(value, str):
+        return bool(schema.get("type", "object") == "object")
+    least, most = schema.get("minLength", 0), schema.get("maxLength", math.inf)
+    allowed = schema.get("type") == "string" and value in schema.get("enum", [value])
+    return bool(allowed and least <= len(value) <= most)
+
+
+def _bounds(schema: Schema, *, whole: bool) -> tuple[float | None, float | None]:
+    """Return the lowest and the highest value allowed, or None; an exclusive bound is moved inwards."""
+    low, high = schema.get("minimum"), schema.get("maximum")
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if whole:
+        lows = [math.ceil(low)] if low is not None else []
+        highs = [math.floor(high)] if high is not None else []
+        lows += [math.floor(above) + 1] if above is not None else []
+        highs += [math.ceil(below) - 1] if below is not None else []
+        return max(lows, default=None), min(highs, default=None)
+    top = min((one for one in (high, below) if one is not None), default=None)
+    bottom = max((one for one in (low, above) if one is not None), default=None)
+    width = 1.0 if top is None or bottom is None else top - bottom
+    if bottom is not None and bottom == above:
+        bottom += width / 2
+    if top is not None and top == below:
+        top -= width / 4
+    return bottom, top

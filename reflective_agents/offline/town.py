@@ -1,0 +1,237 @@
+"""How the offline model lives in a town: it plans what is usual, keeps appointments it remembers, and passes on what it
+was told. All it says stands in the prompt: it picks, and invents nothing."""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Any
+
+from reflective_agents.state.memories import MOST_FACTS
+from reflective_agents.text.extract import split, terms
+
+_BLOCK = re.compile(
+    r"<(agent|map|time|usual|part|memory|doing|seen|said|question)((?: \w+=\"[^\"]*\")*)>\n(.*?)\n</\1>", re.S
+)
+_ATTRIBUTE = re.compile(r"(\w+)=\"([^\"]*)\"")
+_SAID = re.compile(r"^(?:[^\n:\"]+ said to [^\n:\"]+: \"(.*)\"|I heard from [^\n:]+: (.*)|On [^\n:]+: (.*))$", re.S)
+_SPEAKER = re.compile(r"^([^\n:\"]+?) said to ")
+_TIME = re.compile(r"\b([01]?\d|2[0-3]):([0-5]\d)\b")
+_USUAL = re.compile(r"^\W*([01]\d|2[0-3]):([0-5]\d)\s+(.+)$", re.M)
+TOLD = ("before", "told", "heard", "reflection")
+"""Kinds of memories that are worth telling."""
+ROUTINE, TALK, APPOINTMENT = 2, 5, 8
+"""Importance of what happens every day, of what was said, and of what names a time."""
+GREETING, FAREWELL = "Good day", "That is all I know"
+TURNS = 4
+"""Things said after which a conversation ends."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A quoted part of the prompt."""
+
+    tag: str
+    text: str
+    attributes: dict[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        """Return an attribute; empty if there is none of that name."""
+        return self.attributes.get(name, "")
+
+
+class Scene:
+    """What an agent is shown."""
+
+    def __init__(self, text: str) -> None:
+        self.blocks = [
+            Block(tag, body.replace("<\\/", "</"), dict(_ATTRIBUTE.findall(attributes)))
+            for tag, attributes, body in _BLOCK.findall(text)
+        ]
+
+    def all(self, tag: str) -> list[Block]:
+        """Return the parts under a tag."""
+        return [block for block in self.blocks if block.tag == tag]
+
+    def one(self, tag: str) -> Block:
+        """Return the first part under a tag; an empty one if there is none."""
+        return next(iter(self.all(tag)), Block(tag, "", {}))
+
+    @property
+    def places(self) -> list[str]:
+        """The places of the town, the longest name first."""
+        names = [line.partition(":")[0] for line in self.one("map").text.splitlines()]
+        return sorted(names, key=len, reverse=True)
+
+    def place(self, text: str) -> str:
+        """Return the first place that a text names; empty if it names none."""
+        return next((place for place in self.places if place in text), "")
+
+    def appointment(self, minute: int) -> Block | None:
+        """Find a memory that names this hour and a place."""
+        fitting = (one for one in self.all("memory") if one["kind"] != "plan" and self.place(one.text))
+        return next((one for one in fitting if minute in _times(one.text)), None)
+
+    @property
+    def lived(self) -> list[Block]:
+        """The memories that are neither plans nor greetings; all if there is nothing else."""
+        known = self.all("memory")
+        kept = [one for one in known if one["kind"] != "plan" and not core(one.text).startswith((GREETING, FAREWELL))]
+        return kept or known
+
+    def tellable(self, listener: str) -> list[Block]:
+        """List what is worth telling someone, with what names a time first.
+
+        Left out is what was said in this conversation, what comes from the listener or is about them, and what they are
+        doing already.
+        """
+        said = [core(one.text) for one in self.all("said")]
+        found = [one for one in self.all("memory") if one["kind"] in TOLD and core(one.text) not in said]
+        doing = " ".join(one.text for one in self.all("seen") if one["name"] == listener)
+        fresh = [
+            one
+            for one in found
+            if _speaker(one.text) != listener and listener not in core(one.text) and core(one.text) not in doing
+        ]
+        return sorted(fresh, key=lambda one: not _times(one.text))
+
+
+def live(form: str, text: str) -> dict[str, Any] | None:
+    """Fill in a form for an agent in a town; None if the form is not one of these.
+
+    Args:
+        form: The name of the form.
+        text: The last message of the prompt.
+    """
+    scene = Scene(text)
+    return FORMS[form](scene) if form in FORMS and scene.blocks else None
+
+
+def core(text: str) -> str:
+    """Reduce a memory or an utterance to what it says, without those who passed it on."""
+    while match := _SAID.match(text):
+        text = next(part for part in match.groups() if part is not None)
+    return text
+
+
+def _speaker(text: str) -> str:
+    match = _SPEAKER.match(text)
+    return match[1] if match else ""
+
+
+def _times(text: str) -> list[int]:
+    """Return the full hours that a text names, in minutes of the day."""
+    return [60 * int(hour) for hour, _ in _TIME.findall(core(text))]
+
+
+def _minute(clock: str) -> int:
+    return 60 * int(clock[:2]) + int(clock[3:])
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def day_plan(scene: Scene) -> dict[str, Any]:
+    """Plan the usual day."""
+    usual = [
+        {"start": f"{hour}:{minute}", "what": what} for hour, minute, what in _USUAL.findall(scene.one("usual").text)
+    ]
+    return {"strokes": usual[:12] or [{"start": scene.one("time").text, "what": "goes about the day"}]}
+
+
+def hour_plan(scene: Scene) -> dict[str, Any]:
+    """Plan the same thing for every hour, except for appointments."""
+    part = scene.one("part")
+    start, end = _minute(part["start"]), _minute(part["end"])
+    starts = [start, *range(start - start % 60 + 60, end, 60)]
+    return {"hours": [{"start": _clock(minute), **_due(scene, part, minute)} for minute in starts[:24]]}
+
+
+def actions(scene: Scene) -> dict[str, Any]:
+    """Plan one thing for the whole hour."""
+    part = scene.one("part")
+    start, end = _minute(part["start"]), _minute(part["end"])
+    return {"actions": [{"minutes": min(end - start, 240), **_due(scene, part, start)}]}
+
+
+def _due(scene: Scene, part: Block, minute: int) -> dict[str, Any]:
+    appointment = scene.appointment(minute - minute % 60)
+    if appointment:
+        place = scene.place(core(appointment.text))
+        what = f"is at the appointment: {core(appointment.text)}"
+        return {"what": what, "place": place, "importance": APPOINTMENT}
+    here = scene.place(scene.one("doing").text) or (scene.places or [""])[0]
+    return {"what": part.text, "place": part["place"] or scene.place(part.text) or here, "importance": ROUTINE}
+
+
+def reaction(scene: Scene) -> dict[str, Any]:
+    """Talk to the first agent who was not talked to yet, if there is something to tell."""
+    for seen in scene.all("seen"):
+        news = scene.tellable(seen["name"])
+        if not _times(seen["talked"]) and news:
+            return {"choice": "talk", "to": seen["name"], "what": core(news[0].text), "importance": ROUTINE}
+    return {"choice": "continue", "to": "", "what": "", "importance": ROUTINE}
+
+
+def utterance(scene: Scene) -> dict[str, Any]:
+    """Say what is worth telling, and from whom it comes."""
+    listener, said = scene.one("seen")["name"], len(scene.all("said"))
+    news = scene.tellable(listener)
+    if not news:
+        return {"say": f"{FAREWELL if said else GREETING}, {listener}.", "ends": said > 0, "importance": TALK}
+    speaker = _speaker(news[0].text)
+    text = core(news[0].text)
+    told = f"I heard from {speaker}: {text}" if speaker else text
+    return {"say": told, "ends": said + 1 >= TURNS, "importance": APPOINTMENT if _times(text) else TALK}
+
+
+def questions(scene: Scene) -> dict[str, Any]:
+    """Ask about the three words that most memories have in common."""
+    count: Counter[str] = Counter()
+    words: dict[str, str] = {}
+    for memory in scene.lived:
+        known = {stem: word for stem, word in terms(core(memory.text)).items() if not word[0].isdigit()}
+        count.update(known.keys())
+        words = {**known, **words}
+    common = [words[stem] for stem, _ in count.most_common(3)]
+    return {"questions": [f"What about {word}?" for word in islice(cycle(common or ["today"]), 3)]}
+
+
+def insights(scene: Scene) -> dict[str, Any]:
+    """Repeat what most memories on the question are about, with the memories that share its words as evidence."""
+    topic = set(terms(scene.one("question").text))
+    named = next(iter(terms(scene.one("question").text).values()), "this")
+    known = scene.lived
+    stems = {one["number"]: set(terms(core(one.text))) for one in known}
+    close = [one for one in known if stems[one["number"]] & topic] or known
+    by_core = {core(one.text): one for one in reversed([*close, *known])}
+    drawn = []
+    for one in islice(cycle(list(by_core.values())[::-1]), 5):
+        own = stems[one["number"]]
+        alike = [other for other in close if len(stems[other["number"]] & own) * 2 >= max(len(own), 1)][:4]
+        numbers = sorted({int(one["number"]), *(int(other["number"]) for other in alike)})
+        told = f"On {named}: {core(one.text)}"
+        drawn.append({"insight": told, "evidence": numbers, "importance": APPOINTMENT if _times(told) else TALK})
+    return {"insights": drawn}
+
+
+def facts(scene: Scene) -> dict[str, Any]:
+    """Keep each sentence of the user's that asks nothing and says something, as it stands."""
+    said = [sentence for one in scene.all("said") for sentence in split(one.text)]
+    kept = [one for one in dict.fromkeys(said) if not one.endswith("?") and len(terms(one)) > 1]
+    made = [{"about": "the user", "statement": one, "since": "", "importance": TALK, "supersedes": []} for one in kept]
+    return {"facts": made[:MOST_FACTS]}
+
+
+FORMS: dict[str, Callable[[Scene], dict[str, Any]]] = {
+    "DayPlan": day_plan,
+    "HourPlan": hour_plan,
+    "Actions": actions,
+    "Reaction": reaction,
+    "Utterance": utterance,
+    "Questions": questions,
+    "Insights": insights,
+    "Facts": facts,
+}

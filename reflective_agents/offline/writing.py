@@ -1,0 +1,200 @@
+"""What the offline model writes: answers made of sentences that were found, and queries made of the request's words."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, combinations, zip_longest
+
+from reflective_agents.offline.reading import REMEMBERED, Reading
+from reflective_agents.text.extract import Sentence, sentences, terms
+from reflective_agents.text.words import count_words
+
+NOTE = "offline extractive model"
+NOTHING = f"This is an {NOTE}, and it found nothing to answer this from."
+COMPOSED = f"This {NOTE} has no material beyond the request."
+MISSING = "Not covered by what was found: "
+
+SENTENCES = 4
+"""Sentences of an answer, unless a candidate varies it."""
+VARIANTS = ((4, 0), (3, 0), (6, 0), (3, 1), (5, 1), (4, 2))
+"""Length of an answer in sentences, and how many of the best ranked to pass over, for each candidate."""
+COVERED = 0.75
+"""Share of the request's terms that the evidence must hold before the model stops searching by itself."""
+ANSWERABLE = 0.5
+"""Share of the request's terms below which search results have nothing to do with it, and are no answer."""
+MAX_SEARCHES = 4
+"""Steps after which the model stops searching by itself, whatever is missing."""
+FLOOR = 0.2
+"""Share of the best rank that each sentence gets for nothing: BM25 gives a term that stands everywhere no weight."""
+QUERY_WORDS = 12
+"""Most terms of a query."""
+_CREATIVE = re.compile(r"\b(write|compose|draft|essay|poem|story|letter|article)\b", re.I)
+_DANGLING = re.compile(
+    r"^(it|its|this|that|these|those|they|their|he|she|his|her|but|and|so|or|however|then|also|instead|for example|"
+    r"the (?:first|second|third|last|other|former|latter|same))\b",
+    re.I,
+)
+_DEFINITION = re.compile(r"^(?:[\w-]+,? ){1,6}?(?:is|are) (?:a|an)\b")
+_LENGTH = range(5, 61)
+"""Words of a sentence fit to be quoted."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """An answer: its text with citations such as [1], and the URLs they point to, in order."""
+
+    text: str
+    references: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the text followed by its list of references, one per line."""
+        listed = "\n".join(f"[{number}] {url}" for number, url in enumerate(self.references, 1))
+        return f"{self.text}\n\nReferences:\n{listed}" if listed else self.text
+
+
+Move = Written | tuple[str, ...]
+"""A step of an agent: an answer, or the queries to search for."""
+
+
+def moves(reading: Reading, searching: bool) -> list[Move]:
+    """Return the different next steps in order of preference: never empty, the same for the same conversation.
+
+    Args:
+        reading: the conversation.
+        searching: whether there is a tool to search with.
+    """
+    answers = list(dict.fromkeys(write(reading, length, skipped) for length, skipped in VARIANTS))
+    new = queries(reading) if searching and reading.searches < MAX_SEARCHES else []
+    steps: list[Move] = [(query,) for query in new]
+    if not steps:
+        return [*answers]
+    if not reading.sentences:
+        return [*steps[:2], *([(new[0], new[-1])] if len(new) > 1 else []), *steps[2:]]
+    waiting = any(frozenset(terms(query)) not in reading.asked for query in _leading(reading))
+    enough = coverage(reading) >= COVERED or not waiting
+    turns = zip_longest(answers, steps) if enough else zip_longest(steps, answers)
+    return [move for move in chain.from_iterable(turns) if move is not None]
+
+
+def coverage(reading: Reading) -> float:
+    """Return the share of the question's terms that the evidence holds, 0..1; 1 when the question has no terms."""
+    return 1 - len(reading.missing(reading.found)) / max(len(reading.terms), 1)
+
+
+def _leading(reading: Reading) -> list[str]:
+    """Return the whole question, and what is still missing of it; the latter first once something is known."""
+    words = list(reading.terms.values())
+    missing = reading.missing(reading.found)
+    known = [word for word in words if word not in missing]
+    focus = [" ".join(known[:1] + missing if len(missing) < 2 else missing)] if missing and known else []
+    whole = " ".join(words[:QUERY_WORDS]) or reading.question.strip()
+    return [*focus, whole] if reading.sentences else [whole, *focus]
+
+
+def queries(reading: Reading, *, of_missing: bool = False) -> list[str]:
+    """Return new queries, the best first: the whole question, what is missing, then pairs and single terms.
+
+    Args:
+        reading: the conversation; what was asked in it is not asked again.
+        of_missing: only queries that name a term which the evidence lacks.
+    """
+    words = list(reading.terms.values())[:QUERY_WORDS]
+    singles = words if len(words) > 1 else []
+    pairs = sorted(combinations(range(len(words)), 2), key=lambda pair: (pair[1] - pair[0] == 1, pair))
+    options = [*_leading(reading), *(f"{words[first]} {words[second]}" for first, second in pairs), *singles]
+    lacking = set(terms(" ".join(reading.missing(reading.found))))
+    new: dict[frozenset[str], str] = {}
+    for option in options:
+        stems = frozenset(terms(option))
+        if option and stems not in reading.asked and (not of_missing or stems & lacking):
+            new.setdefault(stems, option)
+    return list(new.values())
+
+
+def write(reading: Reading, length: int = SENTENCES, skipped: int = 0, *, named: bool = True) -> Written:
+    """Return the extractive answer to the question; an honest remark if there is nothing to answer from.
+
+    A draft under critique is kept as far as the evidence supports it, and completed by what the critique misses.
+
+    Args:
+        reading: the conversation.
+        length: sentences wanted, from 1.
+        skipped: how many of the best ranked sentences to pass over.
+        named: whether to name the terms of the question that the evidence does not cover.
+    """
+    missing = reading.missing(reading.found) if named else []
+    remark = f"\n\n{MISSING}{', '.join(missing)}." if missing and reading.sentences else ""
+    chosen = select(reading, length, skipped)
+    if not chosen or (reading.citable and coverage(reading) < ANSWERABLE):
+        return Written(_compose(reading) + remark)
+    named_urls = dict.fromkeys(sentence.passage.url for sentence in chosen if sentence.passage.url)
+    urls = [url for url in named_urls if not REMEMBERED.fullmatch(url)]
+    text = " ".join(_cite(sentence, urls) for sentence in chosen)
+    return Written(text + remark, tuple(urls))
+
+
+def _cite(sentence: Sentence, urls: list[str]) -> str:
+    body = sentence.text.rstrip(" .!:;,…。！；，")
+    url = sentence.passage.url
+    number = f" [{urls.index(url) + 1}]" if url in urls else f" [{url}]" if url else ""
+    end = sentence.text[-1:]
+    return f"{body}{number}{end if end in '!。！' else '.'}"
+
+
+def _compose(reading: Reading) -> str:
+    """Say that nothing was found; for a creative request, compose what the request itself gives."""
+    words = list(reading.terms.values())
+    if not words or not _CREATIVE.search(reading.request):
+        return f"{reading.failure}: {NOTHING}" if reading.failure else NOTHING
+    known = {**dict(list(reading.terms.items())[: (len(words) + 1) // 2]), **terms(reading.draft), **reading.wished}
+    return f"{COMPOSED} The request names {', '.join(word for stem, word in reading.terms.items() if stem in known)}."
+
+
+def select(reading: Reading, length: int, skipped: int = 0) -> list[Sentence]:
+    """Return the best sentences that do not repeat each other, those of one source together and in their order."""
+    ranked = sorted((sentence for sentence in reading.sentences if _quotable(sentence)), key=_rank, reverse=True)
+    chosen = [sentence for sentence in ranked if reading.critique and _stands_in(sentence, reading.draft)]
+    length = max(length, len(chosen) + 2) if chosen else length
+    pool = ranked[skipped:] if len(ranked) - skipped >= min(length, 2) else ranked
+    wanted = {*reading.terms, *reading.wished}
+    floor = FLOOR * _rank(ranked[0]) if ranked else 0
+    while len(chosen) < length:
+        have: frozenset[str] = frozenset().union(*(sentence.stems for sentence in chosen))
+        fresh = [sentence for sentence in pool if not any(_repeats(sentence, other) for other in chosen)]
+        if not fresh:
+            break
+        gains = [(floor + _rank(sentence)) * (1 + len((sentence.stems & wanted) - have)) ** 3 for sentence in fresh]
+        chosen.append(fresh[gains.index(max(gains))])
+    return _in_reading_order(reading, chosen)
+
+
+def _quotable(sentence: Sentence) -> bool:
+    return sentence.score > 0 and count_words(sentence.text) in _LENGTH and not sentence.text.endswith("?")
+
+
+def _rank(sentence: Sentence) -> float:
+    """Rank a sentence by how well it reads alone: badly if it leans on the one before, well if it defines something."""
+    if _DANGLING.search(sentence.text):
+        return 0.4 * sentence.score
+    return (1.5 if _DEFINITION.search(sentence.text) else 1) * sentence.score
+
+
+def _repeats(sentence: Sentence, other: Sentence) -> bool:
+    return len(sentence.stems & other.stems) > 0.5 * min(len(sentence.stems), len(other.stems))
+
+
+def _stands_in(sentence: Sentence, text: str) -> bool:
+    return sentence.text.rstrip(" .!:;,…") in text
+
+
+def _in_reading_order(reading: Reading, chosen: list[Sentence]) -> list[Sentence]:
+    sources = list(dict.fromkeys(sentence.passage.url for sentence in chosen))
+    places = {id(sentence): place for place, sentence in enumerate(reading.sentences)}
+    return sorted(chosen, key=lambda sentence: (sources.index(sentence.passage.url), places[id(sentence)]))
+
+
+def body(text: str) -> Iterator[str]:
+    """Yield the sentences of an answer that say something: without its references and without remarks about itself."""
+    for sentence in sentences(re.split(r"(?im)^\W*references\W*$", text)[0]):
+        if NOTE not in sentence and not sentence.lower().startswith("not covered"):
+            yield sentence

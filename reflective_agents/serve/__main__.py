@@ -1,0 +1,76 @@
+"""Serves all strategies with Aegra: `python -m reflective_agents.serve --port 8000`.
+
+Runs are kept in Postgres (DATABASE_URL) and queued in Redis (REDIS_URL). On a machine that has none, both are started
+beside the server, in the folder REFLECT_SERVE_DIR.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from reflective_agents.serve.keys import keys_are_asked_for
+from reflective_agents.serve.local import postgres, redis
+from reflective_agents.state.errors import Misuse
+
+CONFIG = Path("aegra.json")
+
+
+def main() -> None:
+    """Serve until SIGTERM or SIGINT; runs that are under way then have 30 seconds to end, or go on elsewhere."""
+    parser = argparse.ArgumentParser(prog="python -m reflective_agents.serve", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    options = parser.parse_args()
+    # Uvicorn sends itself the signal once more when it has ended, and what was started beside it is to end too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        serve(options.host, options.port)
+    except Misuse as error:
+        sys.exit(f"error: {error}")
+
+
+def serve(host: str, port: int) -> None:
+    """Serve on an address.
+
+    Raises:
+        Misuse: if something is missing for that.
+    """
+    if sys.version_info < (3, 12):
+        raise Misuse("the server needs Python 3.12 or newer: make serve SERVE_PYTHON=python3.12")
+    if host not in ("127.0.0.1", "localhost", "::1") and not keys_are_asked_for():
+        raise Misuse(
+            f"everybody could use a server on {host}: set REFLECT_KEYS or REFLECT_JWT_KEY, see docs/serving.md"
+        )
+    if not CONFIG.exists():
+        raise Misuse(f"there is no {CONFIG} here: start the server in the checkout")
+    with ExitStack() as stack:
+        if not os.environ.get("DATABASE_URL"):
+            os.environ["DATABASE_URL"] = stack.enter_context(postgres())
+        if not os.environ.get("REDIS_URL"):
+            os.environ["REDIS_URL"] = stack.enter_context(redis())
+        asyncio.run(_serve(host, port))
+
+
+async def _serve(host: str, port: int) -> None:
+    os.environ["REDIS_BROKER_ENABLED"] = "true"
+    os.environ["AEGRA_CONFIG"] = str(CONFIG)
+    import uvicorn
+    from aegra_api.core.auth_middleware import get_auth_instance
+    from aegra_api.main import app
+
+    from reflective_agents.serve.guard import Guard
+    from reflective_agents.serve.handing_back import keep_handing_back
+
+    if get_auth_instance() is None:  # Aegra would let everybody in
+        raise Misuse("auth.py could not be loaded; the log says why")
+    handing_back = asyncio.create_task(keep_handing_back())
+    await uvicorn.Server(uvicorn.Config(Guard(app), host=host, port=port, log_config=None)).serve()
+    handing_back.cancel()
+
+
+if __name__ == "__main__":
+    main()

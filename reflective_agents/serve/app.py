@@ -1,0 +1,15 @@
+"""The routes as `langgraph dev` mounts them, and the guard in front of all of its routes."""
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+
+from reflective_agents.serve.chat import routes
+from reflective_agents.serve.graphs import guard
+from reflective_agents.serve.guard import Guard
+from reflective_agents.serve.live import routes as live_routes
+from reflective_agents.serve.mcp import route as mcp
+from reflective_agents.serve.policy import policy
+
+policy().enforce()
+guard()
+app = Starlette(routes=[*routes, *live_routes, mcp], middleware=[Middleware(Guard)])

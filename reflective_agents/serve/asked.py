@@ -1,0 +1,227 @@
+"""What a client of OpenAI's chat completions asks for: done, or refused with the name of what cannot be done.
+
+Nothing that changes an answer is ignored. What only changes how it is billed, stored or labelled is accepted.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from reflective_agents.serve.refusals import Refused
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import UnknownStrategy
+from reflective_agents.state.settings import settings_of, strategy_names
+
+NO_EFFECT = (
+    "metadata",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "user",
+    "verbosity",
+)
+USUAL = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "logprobs": False, "n": 1}
+"""What the strategies decide themselves: only the value that OpenAI takes for granted may be given."""
+
+
+class Said(BaseModel):
+    """A message of the conversation."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[dict[str, Any]] | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: str | None = None
+
+    @field_validator("content")
+    @classmethod
+    def _text_and_images(cls, content: str | list[dict[str, Any]] | None) -> str | list[dict[str, Any]]:
+        """Join text; a content with images stays a list of parts."""
+        parts = [{"type": "text", "text": content or ""}] if content is None or isinstance(content, str) else content
+        if other := {part.get("type") for part in parts} - {"text", "image_url"}:
+            raise ValueError(f"strategies read text and images, not {', '.join(sorted(map(str, other)))}")
+        if not all(map(_is_whole, parts)):
+            raise ValueError("a part is a text, or an image whose address begins with https:, http: or data:image/")
+        alone = all(part["type"] == "text" for part in parts)
+        return "".join(part["text"] for part in parts) if alone else parts
+
+
+def _is_whole(part: dict[str, Any]) -> bool:
+    if part["type"] == "text":
+        return isinstance(part.get("text"), str)
+    image = part.get("image_url")
+    address = image.get("url") if isinstance(image, dict) else None
+    return isinstance(address, str) and address.startswith(("https:", "http:", "data:image/"))
+
+
+class StreamOptions(BaseModel):
+    """What a stream tells beside the answer."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    include_usage: bool = False
+
+
+class Schema(BaseModel):
+    """A JSON schema with its name, which has no effect."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    form: dict[str, Any] = Field(alias="schema")
+
+
+class Form(BaseModel):
+    """The form of an answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: Schema | None = None
+
+    @model_validator(mode="after")
+    def _have_a_schema(self) -> Self:
+        if (self.type == "json_schema") != (self.json_schema is not None):
+            raise ValueError("json_schema stands beside the type json_schema, and there alone")
+        return self
+
+    @property
+    def answer_schema(self) -> dict[str, Any] | None:
+        """The JSON schema that the answer has to fit; None for text."""
+        if self.json_schema is not None:
+            return self.json_schema.form
+        return {"type": "object"} if self.type == "json_object" else None
+
+
+class ChatRequest(BaseModel):
+    """The body of POST /v1/chat/completions.
+
+    Beyond OpenAI's own fields it has `settings` of the strategy, the `thread_id` of a conversation that the server
+    keeps, and `on_disconnect`: whether a run goes on that nobody waits for any more.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str
+    messages: list[Said] = Field(min_length=1)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    response_format: Form | None = None
+    tools: list[dict[str, Any]] = Field(default_factory=list)
+    tool_choice: Literal["auto", "none"] = "auto"
+    parallel_tool_calls: Literal[True] | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
+    thread_id: str | None = Field(default=None, min_length=1, max_length=100)
+    on_disconnect: Literal["cancel", "continue"] = "cancel"
+
+    @property
+    def strategy(self) -> str:
+        """The strategy: what stands in front of the first colon of `model`."""
+        return self.model.partition(":")[0]
+
+    @property
+    def stops(self) -> list[str]:
+        """Texts in front of which the answer ends."""
+        return [self.stop] if isinstance(self.stop, str) else self.stop or []
+
+    def context(self) -> dict[str, Any]:
+        """Return the settings of the run, as its caller gives them.
+
+        Raises:
+            Refused: if the strategy has no such setting, or it cannot have this value.
+        """
+        schema, tools = schema_of(self.strategy), self.tools if self.tool_choice == "auto" else []
+        if tools and "client_tools" not in schema.model_fields:
+            able = ", ".join(name for name in strategy_names() if "client_tools" in settings_of(name).model_fields)
+            raise Refused(f"{self.strategy} calls no tools of a client; these do: {able}", "tools")
+        given = {
+            "model": self.model.partition(":")[2],
+            "max_answer_tokens": self.max_completion_tokens or self.max_tokens,
+            "seed": self.seed,
+            "answer_schema": self.answer_schema,
+            "client_tools": tools,
+        }
+        settings = {name: value for name, value in given.items() if value} | self.settings
+        check_settings(schema, settings)
+        return settings
+
+    @property
+    def answer_schema(self) -> dict[str, Any] | None:
+        """The JSON schema that the answer has to fit; None for text."""
+        return self.response_format.answer_schema if self.response_format else None
+
+    def results(self) -> dict[str, str]:
+        """Return the results of the client's tools that the conversation ends with, by the ids of the calls."""
+        results: dict[str, str] = {}
+        for one in reversed(self.messages):
+            if one.role != "tool":
+                break
+            results[one.tool_call_id or ""] = str(one.content)
+        return results
+
+    def question(self) -> list[dict[str, Any]]:
+        """Return the conversation; on a thread only what is new, since the thread holds the rest."""
+        said = self.messages
+        if self.thread_id:
+            last = max((place for place, one in enumerate(said, 1) if one.role == "assistant"), default=0)
+            said = said[last:]
+        return [one.model_dump(exclude_none=True) for one in said]
+
+
+def schema_of(strategy: str) -> type[Context]:
+    """Return the settings of a strategy.
+
+    Raises:
+        Refused: if there is no such strategy.
+    """
+    try:
+        return settings_of(strategy)
+    except UnknownStrategy as error:
+        raise Refused(str(error), "model", status=404, code="model_not_found") from error
+
+
+def check_settings(schema: type[Context], settings: dict[str, Any]) -> Context:
+    """Return the settings as the strategy reads them.
+
+    Raises:
+        Refused: if the strategy has no such setting, or it cannot have this value.
+    """
+    try:
+        return schema.model_validate(settings)
+    except ValidationError as error:
+        raise _refusal(error, "settings.") from error
+
+
+def parse(body: dict[str, Any]) -> ChatRequest:
+    """Return what is asked for.
+
+    Raises:
+        Refused: if it cannot be done.
+    """
+    for name, usual in USUAL.items():
+        if body.get(name, usual) not in (usual, None):
+            raise Refused(f"{name} cannot be {body[name]!r}: the strategy chooses it", name, code="unsupported_value")
+    known = {name: value for name, value in body.items() if name not in (*USUAL, *NO_EFFECT)}
+    try:
+        return ChatRequest.model_validate(known)
+    except ValidationError as error:
+        raise _refusal(error) from error
+
+
+def _refusal(error: ValidationError, prefix: str = "") -> Refused:
+    first = error.errors(include_url=False)[0]
+    name = prefix + _named(first["loc"])
+    if first["type"] == "extra_forbidden":
+        return Refused(f"there is no {name}", name, code="unknown_parameter")
+    return Refused(f"{name}: {first['msg'].removeprefix('Value error, ')}", name)
+
+
+def _named(place: Sequence[str | int]) -> str:
+    return ".".join(str(part) for part in place)

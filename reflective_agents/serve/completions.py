@@ -1,0 +1,102 @@
+"""The JSON of OpenAI's chat completions: what a run brought, whole or in chunks."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Json = dict[str, Any]
+_COST = {"seq", "event", "model_calls", "total_tokens", "seconds", "cost", "stats"}
+
+
+class Completion:
+    """One answer on its way to the client.
+
+    Args:
+        key: Its id.
+        model: The model as the client named it.
+        extra: What stands beside OpenAI's own fields in the answer and in each chunk.
+    """
+
+    def __init__(self, key: str, model: str, extra: Json) -> None:
+        self._base: Json = {"id": key, "created": int(time.time()), "model": model, **extra}
+
+    def whole(self, message: Json, finish_reason: str, usage: Json) -> Json:
+        """Build the answer in one piece."""
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
+        return {**self._base, "object": "chat.completion", "choices": [choice], "usage": usage}
+
+    def chunk(self, delta: Json, finish_reason: str | None = None) -> str:
+        """Build a chunk of the answer."""
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return self._event({"choices": [choice]})
+
+    def cost(self, usage: Json) -> str:
+        """Build the chunk that reports the cost of the answer."""
+        return self._event({"choices": [], "usage": usage})
+
+    def _event(self, data: Json) -> str:
+        return event({**self._base, "object": "chat.completion.chunk", **data})
+
+
+DONE = "data: [DONE]\n\n"
+
+
+def event(data: Json) -> str:
+    """Return a server-sent event."""
+    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n"
+
+
+def usage_of(usage: Mapping[str, Any]) -> Json:
+    """Translate the cost of a run into OpenAI's terms, and add its calls and its dollars."""
+    asked, answered = usage.get("input_tokens", 0), usage.get("output_tokens", 0)
+    ours = {"model_calls": usage.get("model_calls", 0), "cost": usage.get("cost", 0.0)}
+    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered, **ours}
+
+
+def cut(answer: str, stops: Sequence[str]) -> str:
+    """Return an answer up to the first of the texts that end it."""
+    return answer[: min((place for stop in stops if (place := answer.find(stop)) >= 0), default=len(answer))]
+
+
+class Saying:
+    """An answer that is passed on while it is written, up to the first of the texts that end it.
+
+    Args:
+        stops: Those texts. What might be the beginning of one is held back.
+    """
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops, self._held = stops, max(map(len, stops), default=1) - 1
+        self._text = self._said = ""
+
+    def more(self, piece: str) -> str:
+        """Take a piece of the answer, and return what is certain to be said."""
+        self._text += piece
+        whole = cut(self._text, self._stops)
+        certain = whole if len(whole) < len(self._text) else whole[: len(whole) - self._held]
+        return self._say(certain) or ""
+
+    def rest(self, answer: str) -> str | None:
+        """Return what is left to say of the whole answer; None if something else was said already."""
+        return self._say(answer) if answer.startswith(self._said) else None
+
+    def _say(self, text: str) -> str:
+        new = text[len(self._said) :]
+        self._said += new
+        return new
+
+
+def pieces(answer: str, size: int = 200) -> Iterator[str]:
+    """Return an answer in pieces of so many characters."""
+    return (answer[start : start + size] for start in range(0, len(answer), size))
+
+
+def told(progress: Mapping[str, Any]) -> str:
+    """Format a progress event of a run as a line."""
+    said = (f"{name}={_plain(value)}" for name, value in progress.items() if name not in _COST and value is not None)
+    return f"{progress['event']}: {', '.join(said)}\n"
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,82 @@
+"""The strategies as tools of the Model Context Protocol, at `/mcp`: a question in; the answer, outcome and usage out.
+
+Nothing is kept between two requests, so that any process may answer each of them.
+"""
+
+from typing import Any
+
+from mcp import types
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from reflective_agents.serve.asked import ChatRequest, Said
+from reflective_agents.serve.chat import Answering, identify
+from reflective_agents.serve.policy import policy
+from reflective_agents.serve.refusals import Refused
+from reflective_agents.serve.runs import OwnApi, failure
+from reflective_agents.state.settings import settings_of, strategy_names
+
+
+class Mcp:
+    """The application behind `/mcp`."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request = Request(scope)
+        try:
+            identify(request)
+        except Refused as refusal:
+            return await refusal.response()(scope, receive, send)
+        manager = StreamableHTTPSessionManager(_server(request), stateless=True, json_response=True)
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)
+
+
+def _server(request: Request) -> Server[Any, Any]:
+    server: Server[Any, Any] = Server("reflective-agents")
+
+    @server.list_tools()  # type: ignore[no-untyped-call,untyped-decorator]
+    async def list_tools() -> list[types.Tool]:
+        return [tool(name) for name in strategy_names() if policy().offers(name)]
+
+    @server.call_tool()  # type: ignore[untyped-decorator]
+    async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        return await call(OwnApi(request), name, arguments)
+
+    return server
+
+
+def tool(strategy: str) -> types.Tool:
+    """Describe a strategy as a tool."""
+    schema = settings_of(strategy)
+    names = ", ".join(schema.model_fields)
+    settings = {"type": "object", "description": f"Settings of the strategy, by their names: {names}."}
+    question = {"type": "string", "description": "The question or the task, whole: the tool sees nothing else."}
+    given = {"type": "object", "properties": {"question": question, "settings": settings}, "required": ["question"]}
+    return types.Tool(name=strategy, description=f"{schema.does} Use it when {schema.use_when}.", inputSchema=given)
+
+
+async def call(api: OwnApi, strategy: str, arguments: dict[str, Any]) -> types.CallToolResult:
+    """Run a strategy, and return its answer with the outcome and the usage; what fails is an error of the tool."""
+    asked = ChatRequest(
+        model=strategy,
+        messages=[Said(role="user", content=arguments["question"])],
+        settings=arguments.get("settings") or {},
+    )
+    answering = Answering(api, asked)
+    try:
+        await answering.start()
+        result = await answering.result()
+        if refusal := failure(result):
+            raise refusal
+    except Refused as refused:
+        return types.CallToolResult(content=[types.TextContent(type="text", text=str(refused))], isError=True)
+    said = {name: result.output[name] for name in ("answer", "outcome", "usage")}
+    answer = types.TextContent(type="text", text=str(said["answer"]))
+    return types.CallToolResult(content=[answer], structuredContent=said)
+
+
+route = Route("/mcp", Mcp())

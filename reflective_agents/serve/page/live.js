@@ -1,0 +1,206 @@
+// The page: which thread is open, what is known of it, and what its run tells.
+
+const frame = document.getElementById("tree");
+const problem = document.getElementById("problem");
+/** Milliseconds between two drawings of a growing tree, and between two looks at what a run has stored. */
+const DRAW = 200;
+const LOOK = 1500;
+
+let open = null;
+
+/** A thread that is looked at. */
+class Open {
+  constructor(id) {
+    this.id = id;
+    this.left = new AbortController();
+    this.known = { status: "empty", strategy: "", steps: 0, messages: [], lists: {}, changes: 0, events: 0, tree: null };
+    this.growing = new Growing(null, 0, "");
+    this.node = null;
+    this.answer = "";
+    this.waiting = [];
+    this.timer = null;
+  }
+
+  /** Look at what the server has stored, and show it. */
+  async look() {
+    const known = await get(`threads/${this.id}`);
+    if (open !== this) return;
+    this.known = known;
+    const question = known.messages.findLast((said) => said.type === "human")?.text ?? "";
+    if (known.tree || known.events > this.growing.seen || !this.growing.seen)
+      this.growing = new Growing(known.tree, Math.max(known.events, 0), question);
+    this.show();
+  }
+
+  /** Look, then follow the run as long as one is under way. */
+  async watch() {
+    await this.look();
+    while (open === this && this.known.status === "running") {
+      await follow(this.id, this.left.signal, (event) => this.told(event));
+      this.answer = "";
+      await this.look();
+    }
+  }
+
+  told(event) {
+    if (event.token !== undefined) this.answer += event.token;
+    else if (event.event === "withdrawn") this.answer = "";
+    if (event.error) say(event.error);
+    if (event.event) this.waiting.push(event);
+    this.timer ??= setTimeout(() => this.draw(), DRAW);
+  }
+
+  draw() {
+    this.timer = null;
+    if (open !== this) return;
+    const events = this.waiting.splice(0);
+    addEvents(events);
+    const grown = events.map((event) => this.growing.take(event)).some(Boolean);
+    if (!this.known.strategy) this.lookLater();
+    if (grown) this.showTree();
+    else if (events.length && !Object.keys(this.growing.picture.nodes).length) this.lookLater();
+    showSaid(this.known.messages, this.answer);
+  }
+
+  lookLater() {
+    this.later ??= setTimeout(() => {
+      this.later = null;
+      if (open === this && this.known.status === "running") this.look().catch(complain);
+    }, LOOK);
+  }
+
+  show() {
+    const { status, messages, outcome, usage, lists, steps } = this.known;
+    const asked = messages.find((said) => said.type === "human")?.text ?? "";
+    document.getElementById("title").textContent = cut(asked, 200) || "A new question";
+    const cost = usage ? ` · ${counted(usage.model_calls, "call")}, ${counted(usage.total_tokens, "token")}` : "";
+    const end = outcome && status === "ended" ? `: ${outcome.status.replace("_", " ")}, ${outcome.reason}` : "";
+    document.getElementById("state").textContent = this.id ? `${this.known.strategy} ${status}${end}${cost}` : "";
+    if (this.known.strategy) document.getElementById("strategy").value = this.known.strategy;
+    document.getElementById("strategy").disabled = Boolean(this.known.strategy);
+    document.getElementById("step").value = Math.max(steps - 1, 1);
+    showSaid(messages, this.answer);
+    showLists(lists);
+    this.showTree();
+  }
+
+  showTree() {
+    const has = Object.keys(this.growing.picture.nodes).length > 0;
+    document.body.classList.toggle("with-tree", has);
+    if (has) frame.contentWindow.postMessage(this.growing.picture, location.origin);
+    enable(this.known.status, has, this.node);
+  }
+
+  leave() {
+    this.left.abort();
+    clearTimeout(this.timer);
+  }
+}
+
+function say(text) {
+  problem.textContent = text;
+}
+
+function complain(error) {
+  if (error.name !== "AbortError") say(error.message);
+}
+
+/** Open a thread, or a new one if there is no id. */
+function show(id) {
+  open?.leave();
+  if (open && open.id !== id) frame.src = "/live/tree"; // what was folded and selected there belongs to another tree
+  open = new Open(id);
+  document.getElementById("events").replaceChildren();
+  history.replaceState(null, "", id ? `#${id}` : location.pathname);
+  say("");
+  open.show();
+  fillSettings();
+  if (id) open.watch().catch(complain).finally(list);
+  list();
+}
+
+/** List the runs. */
+async function list() {
+  try {
+    const threads = await get("threads");
+    const items = threads.map((one) => {
+      const title = cut(one.question || one.strategy || one.thread_id, 70);
+      const current = open?.id === one.thread_id ? "page" : null;
+      const made = el(
+        "button",
+        { type: "button", "aria-current": current, "data-thread": one.thread_id },
+        el("span", { class: "what", dir: "auto" }, title),
+        el("span", { class: "note" }, `${one.strategy} · ${one.status}`),
+      );
+      made.addEventListener("click", () => show(one.thread_id));
+      return el("li", {}, made);
+    });
+    document.getElementById("threads").replaceChildren(...items);
+    say("");
+  } catch (error) {
+    complain(error);
+  }
+}
+
+async function send(event) {
+  event.preventDefault();
+  const question = document.getElementById("question");
+  const asked = { strategy: document.getElementById("strategy").value, question: question.value };
+  try {
+    const { thread_id: id } = await post("threads", { ...asked, settings: chosenSettings(), thread_id: open.id });
+    question.value = "";
+    show(id);
+  } catch (error) {
+    complain(error);
+  }
+}
+
+async function steer(event) {
+  const name = event.currentTarget.dataset.do;
+  try {
+    say("");
+    await post(`threads/${open.id}`, { do: name, seen: open.known.changes, ...ORDERS[name](open.node) });
+    show(open.id);
+  } catch (error) {
+    complain(error);
+    await open.look().catch(complain);
+  }
+}
+
+function heard(event) {
+  if (event.source !== frame.contentWindow || event.origin !== location.origin) return;
+  if (event.data.ready) open?.showTree();
+  else if (open) {
+    open.node = event.data.selected;
+    enable(open.known.status, true, open.node);
+  }
+}
+
+function start() {
+  window.addEventListener("message", heard);
+  frame.src = "/live/tree";
+  document.getElementById("ask").addEventListener("submit", send);
+  document.getElementById("strategy").addEventListener("change", fillSettings);
+  document.getElementById("new").addEventListener("click", () => show(null));
+  document.getElementById("question").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) document.getElementById("ask").requestSubmit();
+  });
+  document.getElementById("steering").addEventListener("submit", (event) => event.preventDefault());
+  for (const button of document.querySelectorAll("[data-do]")) button.addEventListener("click", steer);
+  document.getElementById("key-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    key.set(document.getElementById("key").value);
+    begin();
+  });
+  begin();
+}
+
+/** Show what the holder of the key may see. */
+function begin() {
+  say("");
+  document.getElementById("threads").replaceChildren();
+  fillStrategies().catch(complain);
+  show(location.hash.slice(1) || null);
+}
+
+start();

@@ -1,0 +1,31 @@
+"""Errors in the form that OpenAI's clients read."""
+
+from typing import Any
+
+from starlette.responses import JSONResponse
+
+_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+
+
+class Refused(Exception):
+    """Raised when a request is not, or cannot be, answered.
+
+    Args:
+        message: What happened and what to do.
+        param: Which part of the request it is about.
+        status: The HTTP status.
+        code: A word for programs.
+    """
+
+    def __init__(self, message: str, param: str | None = None, *, status: int = 400, code: str | None = None) -> None:
+        super().__init__(message)
+        self.param, self.status, self.code = param, status, code
+
+    def body(self) -> dict[str, Any]:
+        """Return the error as OpenAI's clients read it."""
+        kind = _TYPES.get(self.status, "invalid_request_error" if self.status < 500 else "server_error")
+        return {"error": {"message": str(self), "type": kind, "param": self.param, "code": self.code}}
+
+    def response(self) -> JSONResponse:
+        """Return the error as an HTTP response."""
+        return JSONResponse(self.body(), self.status)

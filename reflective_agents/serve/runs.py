@@ -1,0 +1,216 @@
+"""Runs through the server's own API, so that they are queued, checked and resumed like all others.
+
+Every call carries the caller's key: what he may not do there, he may not do here.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple, TypeVar, cast
+
+import httpx
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIStatusError
+from langgraph_sdk.schema import Run, StreamMode
+from starlette.requests import Request
+
+from reflective_agents.serve.engine import IN_AEGRA
+from reflective_agents.serve.refusals import Refused
+from reflective_agents.serve.waiting import Waiting, waiting_calls
+from reflective_agents.state import errors
+
+T = TypeVar("T")
+ENDED = ("success", "error", "timeout", "interrupted")
+_RECONNECT = 0.5
+"""Seconds between looks at a run whose stream has broken off."""
+
+_kept: set[asyncio.Task[None]] = set()
+
+
+class Token(NamedTuple):
+    """A piece of the answer."""
+
+    text: str
+
+
+class Result(NamedTuple):
+    """How a run ended: its status, its output, the kind of error if there was one, and what it waits for."""
+
+    status: str
+    output: Mapping[str, Any]
+    error: str
+    waiting: Sequence[Waiting] = ()
+
+
+class OwnApi:
+    """The API of the server that a request has come to, as its sender."""
+
+    def __init__(self, request: Request) -> None:
+        self._client = _client(request.scope["server"][1])
+        self._headers = {
+            name: request.headers[name] for name in ("authorization", "x-api-key") if name in request.headers
+        }
+
+    async def state(self, thread_id: str) -> Mapping[str, Any]:
+        """Return the state of a thread, with what it waits for.
+
+        Raises:
+            Refused: if there is no such thread of the caller's.
+        """
+        state = await self._call(self._client.threads.get_state(thread_id, headers=self._headers))
+        return cast(Mapping[str, Any], state)
+
+    async def start(
+        self, thread_id: str, strategy: str, begin: Mapping[str, Any], context: dict[str, Any], *, tokens: bool
+    ) -> str:
+        """Start a run and return its id; whoever is cancelled meanwhile leaves no run behind.
+
+        Args:
+            thread_id: Where it happens; the thread is made if there is none.
+            strategy: The strategy.
+            begin: Its `input`, or the `command` that it is resumed with.
+            context: Its settings.
+            tokens: Whether the answer is wanted while it is written.
+
+        Raises:
+            Refused: if the server refuses.
+        """
+        modes: list[StreamMode] = ["custom", "messages-tuple"] if tokens else ["custom"]
+        creating = asyncio.ensure_future(self._create(thread_id, strategy, begin, context, modes))
+        try:
+            return await asyncio.shield(creating)
+        except asyncio.CancelledError:
+            in_background(self._stop_once(thread_id, creating))
+            raise
+        except APIStatusError as error:
+            raise refused(error) from error
+
+    async def events(self, thread_id: str, run_id: str) -> AsyncIterator[Mapping[str, Any] | Token | Result]:
+        """Yield what happens in a run, and finally how it ended. A stream that breaks off is resumed."""
+        last, error = "-1", ""
+        while True:
+            try:
+                async for part in self._client.runs.join_stream(
+                    thread_id, run_id, headers=self._headers, last_event_id=last
+                ):
+                    last = part.id or last
+                    if part.event == "custom":
+                        yield part.data
+                    elif part.event == "messages" and part.data[0]["type"] in ("ai", "AIMessageChunk"):
+                        yield Token(str(part.data[0]["content"]))
+                    elif part.event == "error":
+                        error = str((part.data or {}).get("error", ""))
+                run = await self._client.runs.get(thread_id, run_id, headers=self._headers)
+            except (httpx.TransportError, APIStatusError):
+                run = None
+            if run and run["status"] in ENDED:
+                yield await self._result(thread_id, run, error)
+                return
+            await asyncio.sleep(_RECONNECT)
+
+    async def _result(self, thread_id: str, run: Run, error: str) -> Result:
+        """Return how a run ended; Aegra has its state at the run only if every state of it was streamed."""
+        if run["status"] in ("error", "timeout"):
+            output: Any = await self._client.runs.join(thread_id, run["run_id"], headers=self._headers)
+            return Result(run["status"], output or {}, error)
+        state = await self.state(thread_id)
+        return Result(run["status"], state["values"] or {}, error, waiting_calls(state))
+
+    async def threads(self) -> list[Mapping[str, Any]]:
+        """Return the threads of the caller, the one used last first, without what they hold."""
+        fields: Any = None if IN_AEGRA else ["thread_id", "status", "updated_at", "metadata"]
+        found = await self._call(
+            self._client.threads.search(
+                limit=100, sort_by="updated_at", sort_order="desc", select=fields, headers=self._headers
+            )
+        )
+        return [cast(Mapping[str, Any], thread) for thread in found]
+
+    async def make(self, thread_id: str, about: Mapping[str, str]) -> None:
+        """Make a thread, with what is told of it in lists."""
+        await self._call(
+            self._client.threads.create(
+                thread_id=thread_id, metadata={**about}, if_exists="do_nothing", headers=self._headers
+            )
+        )
+
+    async def last_run(self, thread_id: str) -> Run | None:
+        """Return the last run of a thread."""
+        found = await self._call(self._client.runs.list(thread_id, limit=1, headers=self._headers))
+        return found[0] if found else None
+
+    async def history(self, thread_id: str) -> list[Mapping[str, Any]]:
+        """Return all states that a thread has gone through, the last first."""
+        found = await self._call(self._client.threads.get_history(thread_id, limit=1000, headers=self._headers))
+        return [cast(Mapping[str, Any], state) for state in found]
+
+    async def _call(self, asking: Awaitable[T]) -> T:
+        try:
+            return await asking
+        except APIStatusError as error:
+            raise refused(error) from error
+
+    async def stop(self, thread_id: str, run_id: str) -> None:
+        """Cancel a run, and wait until it has ended: its thread may be deleted then."""
+        await self._client.runs.cancel(thread_id, run_id, wait=True, headers=self._headers)
+
+    async def forget(self, thread_id: str) -> None:
+        """Delete a thread with all its runs."""
+        await self._client.threads.delete(thread_id, headers=self._headers)
+
+    async def _create(
+        self,
+        thread_id: str,
+        strategy: str,
+        begin: Mapping[str, Any],
+        context: dict[str, Any],
+        modes: Sequence[StreamMode],
+    ) -> str:
+        run = await self._client.runs.create(
+            thread_id,
+            strategy,
+            **begin,
+            context=context,
+            stream_mode=modes,
+            stream_resumable=True,
+            multitask_strategy="reject",
+            if_not_exists="create",
+            headers=self._headers,
+        )
+        return str(run["run_id"])
+
+    async def _stop_once(self, thread_id: str, creating: asyncio.Future[str]) -> None:
+        await self.stop(thread_id, await creating)
+
+
+@cache
+def _client(port: int) -> LangGraphClient:
+    return get_client(url=f"http://127.0.0.1:{port}", api_key=None)
+
+
+def in_background(work: Coroutine[Any, Any, None]) -> None:
+    """Finish a coroutine in the background, although nobody waits for it any more."""
+    task = asyncio.ensure_future(work)
+    _kept.add(task)
+    task.add_done_callback(_kept.discard)
+
+
+def refused(error: APIStatusError) -> Refused:
+    """Convert the server's refusal to OpenAI's form."""
+    body = error.body if isinstance(error.body, dict) else {}
+    said = body.get("detail") or body.get("message") or error.message
+    return Refused(str(said), status=error.status_code)
+
+
+def failure(result: Result) -> Refused | None:
+    """Return why a run has no answer, if it has none."""
+    broken = result.output.get("__error__") or {}
+    kind = result.error or broken.get("error") or "Error"
+    if broken or result.status in ("error", "timeout"):
+        misuse = issubclass(getattr(errors, kind, Exception), errors.Misuse)
+        return Refused(broken.get("message") or kind, status=400 if misuse else 500, code=kind)
+    outcome = result.output.get("outcome")
+    if result.status == "interrupted" or outcome is None:
+        return Refused("the run was cancelled, or waits for a person", status=409, code="cancelled")
+    return Refused(outcome["reason"], status=502, code=outcome["status"]) if result.output["answer"] is None else None

@@ -1,0 +1,82 @@
+"""What the live page shows of a thread, made of its state as the server's API returns it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import BaseMessage, convert_to_messages
+
+from reflective_agents.state.settings import settings_of
+from reflective_agents.tree_search.steering import changes_in
+from reflective_agents.viewer.picture import Aggregate, picture
+
+_APART = ("messages", "log", "lessons", "orders", "recalled", "weights")
+_LONGEST = 4000
+"""Characters of a text in a list of rounds, trials and the like."""
+
+
+def seen(state: Mapping[str, Any], run: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a thread as data.
+
+    Args:
+        state: Its state.
+        run: Its last run, if there was one.
+    """
+    values = dict(state["values"] or {})
+    strategy = values.get("strategy", "")
+    messages = _messages(values.get("messages") or [])
+    return {
+        "strategy": strategy,
+        "status": _status(state, values, run),
+        "events": values.get("events") or 0,
+        "changes": changes_in(values),
+        "steps": len(values.get("log") or []),
+        "messages": [{"type": said.type, "text": said.text} for said in messages if said.text],
+        "outcome": values.get("outcome"),
+        "usage": values.get("usage"),
+        "settings": values.get("settings") or {},
+        "tree": _tree(values, strategy, messages) if values.get("tree") else None,
+        "lists": {} if values.get("tree") else _lists(values),
+    }
+
+
+def _status(state: Mapping[str, Any], values: Mapping[str, Any], run: Mapping[str, Any] | None) -> str:
+    if run is not None and run["status"] in ("pending", "running"):
+        return "running"
+    if any(task.get("interrupts") for task in state.get("tasks") or []):
+        return "waiting"
+    if run is not None and run["status"] == "error":
+        return "error"
+    if state.get("next"):
+        return "paused"
+    return "ended" if values.get("outcome") else "empty"
+
+
+def _messages(said: Any) -> list[BaseMessage]:
+    return convert_to_messages(said)
+
+
+def _tree(values: Mapping[str, Any], strategy: str, messages: list[BaseMessage]) -> Mapping[str, Any]:
+    nodes = {key: {**node, "messages": _messages(node.get("messages") or [])} for key, node in values["tree"].items()}
+    settings = settings_of(strategy)
+    given = values.get("settings") or {}
+    weight = given.get("exploration_weight", _default(settings, "exploration_weight"))
+    aggregate: Aggregate = given.get("aggregate") or _default(settings, "aggregate") or "mean"
+    return picture({**values, "tree": nodes, "messages": messages}, strategy, weight, aggregate)
+
+
+def _default(settings: Any, name: str) -> Any:
+    field = settings.model_fields.get(name)
+    return field.default if field else None
+
+
+def _lists(values: Mapping[str, Any]) -> dict[str, list[dict[str, str]]]:
+    """Return the rounds, trials, plans and the like that a strategy leaves: lists of entries, whose parts are texts."""
+    return {
+        name: [{key: _text(part) for key, part in entry.items() if part not in (None, "", [], {})} for entry in rows]
+        for name, rows in values.items()
+        if name not in _APART and isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
+    }
+
+
+def _text(part: Any) -> str:
+    return str(part)[:_LONGEST]

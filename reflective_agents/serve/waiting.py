@@ -1,0 +1,90 @@
+"""The client's own tools: what a run waits for, under ids by which their results find it again.
+
+An id names the thread that waits, so that a client which only sends OpenAI's messages can go on with it.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from reflective_agents.serve.refusals import Refused
+
+_START = "call_"
+_THREAD = 22
+"""Characters of a thread's id in an id; the call's own follows."""
+
+
+class Waiting(NamedTuple):
+    """A call of a client's tool that a run waits for: the interrupt that asks for it, its id there, and the call."""
+
+    interrupt: str
+    key: str
+    name: str
+    args: Mapping[str, Any]
+
+
+def waiting_calls(state: Mapping[str, Any]) -> list[Waiting]:
+    """Return the calls that a thread waits for; none if it waits for something else, or for nothing."""
+    asked = [(one["id"], one.get("value") or {}) for task in state.get("tasks") or [] for one in task["interrupts"]]
+    return [
+        Waiting(interrupt, call["id"], call["name"], call["args"])
+        for interrupt, value in asked
+        if isinstance(value, Mapping)
+        for call in value.get("tool_calls", [])
+    ]
+
+
+def id_of(thread_id: str, waiting: Waiting) -> str:
+    """Return the id of a call as the client sees it: of 39 characters, as OpenAI allows 40."""
+    own = hashlib.sha256(f"{waiting.interrupt} {waiting.key}".encode()).hexdigest()[:12]
+    return _START + base64.urlsafe_b64encode(UUID(thread_id).bytes).decode().rstrip("=") + own
+
+
+def thread_of(key: str) -> str:
+    """Return the thread that a call's id names.
+
+    Raises:
+        Refused: if this server did not give the id.
+    """
+    coded = key.removeprefix(_START)[:_THREAD]
+    try:
+        return str(UUID(bytes=base64.b64decode(f"{coded}==", altchars=b"-_", validate=True)))
+    except ValueError:
+        raise Refused(f"no run waits for the result of {key!r}", "messages", status=404) from None
+
+
+def tool_calls(thread_id: str, calls: Sequence[Waiting]) -> list[dict[str, Any]]:
+    """Return calls as OpenAI's clients read them."""
+    return [
+        {
+            "id": id_of(thread_id, call),
+            "type": "function",
+            "function": {"name": call.name, "arguments": json.dumps(call.args, ensure_ascii=False)},
+        }
+        for call in calls
+    ]
+
+
+def resume(thread_id: str, calls: Sequence[Waiting], results: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a waiting thread is resumed with.
+
+    Args:
+        thread_id: The thread.
+        calls: What it waits for.
+        results: The text of each result by the id that the client knows.
+
+    Raises:
+        Refused: if a result is missing, or nothing waits for it.
+    """
+    by_id = {id_of(thread_id, call): call for call in calls}
+    if unknown := results.keys() - by_id.keys():
+        raise Refused(f"no run waits for the result of {sorted(unknown)[0]!r}", "messages", status=404)
+    if missing := by_id.keys() - results.keys():
+        raise Refused(f"the result of {sorted(missing)[0]!r} is missing: send a tool message for each call", "messages")
+    given: dict[str, Any] = {}
+    for key, call in by_id.items():
+        given.setdefault(call.interrupt, []).append({"tool_call_id": call.key, "content": results[key]})
+    return given

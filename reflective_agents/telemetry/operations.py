@@ -1,0 +1,201 @@
+"""What happens in a run: told as it ends, by one line of the log and one span, with the ids of run and thread."""
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from langgraph.errors import GraphBubbleUp
+
+from reflective_agents.telemetry import spans
+from reflective_agents.telemetry.log import LOGGERS, Event, Kind
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
+SHOWN = {
+    *("agent", "critic_model", "fault", "id", "judge_model", "kind", "model", "namespace", "outcome"),
+    *("parent_id", "provider", "schema", "search", "status", "strategy", "tool"),
+}
+"""Fields whose text is shown. Any other text may be a model's, a user's or a provider's: only its length is kept."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """In which step of which run something happens."""
+
+    run_id: str | None
+    thread_id: str | None
+    strategy: str | None
+    step: str
+    parent_run_id: str | None
+    """The run whose step has started this one."""
+
+    def fields(self) -> dict[str, Any]:
+        ids = {"run_id": self.run_id, "thread_id": self.thread_id}
+        above = {"parent_run_id": self.parent_run_id} if self.parent_run_id else {}
+        return {**ids, **above, "strategy": self.strategy, "step": self.step}
+
+
+_place: ContextVar[_Place | None] = ContextVar("place", default=None)
+
+
+def _event(name: str, fields: Mapping[str, Any]) -> Event:
+    place = _place.get()
+    return Event({"event": name, **(place.fields() if place else {}), **_plain(fields)})
+
+
+def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep numbers, and texts that are known to be names; of everything else keep the size."""
+    plain: dict[str, Any] = {}
+    for name, value in fields.items():
+        if value is None or isinstance(value, (bool, int, float)) or (name in SHOWN and isinstance(value, str)):
+            plain[name] = value
+        elif isinstance(value, str):
+            plain[f"{name}_chars"] = len(value)
+        else:
+            plain[f"{name}_count"] = len(value)
+    return plain
+
+
+class Operation:
+    """Something under way, as a `with` block: told when the block is left, with its seconds and its outcome.
+
+    The outcome is "ok", "error" (with the class of the fault), "cancelled", or "paused" for a person, unless another
+    one is noted.
+    """
+
+    def __init__(self, kind: Kind, event: str, title: str, fields: dict[str, Any], parent: "Span | None") -> None:
+        """Describe it.
+
+        Args:
+            kind: Which logger tells of it.
+            event: What is done.
+            title: Name of the span.
+            fields: What is known of it before.
+            parent: The span above it; None for the current one.
+        """
+        self._kind: Kind = kind
+        self._event, self._title, self._fields, self._parent = event, title, fields, parent
+
+    def note(self, **fields: Any) -> None:
+        """Add to what will be recorded: numbers, names of `SHOWN`, or texts of which only the length is kept."""
+        self._fields.update(fields)
+
+    def __enter__(self) -> Self:
+        self._began = time.perf_counter()
+        tracer = spans.tracer()
+        self._scope = None
+        if tracer:
+            known = _event(self._event, self._fields)
+            self._scope = spans.begin(tracer, self._title, known, self._parent, call=self._kind == "model")
+            self._span = self._scope.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, _: TracebackType | None) -> None:
+        seconds = round(time.perf_counter() - self._began, 4)
+        event = _event(self._event, {"seconds": seconds, **_ending(fault), **self._fields})
+        if self._scope:
+            spans.note(self._span, event)
+            self._scope.__exit__(None, None, None)  # an exception would be exported with its text
+        LOGGERS[self._kind].log(_level(self._event), event)
+
+
+class _Unwatched(Operation):
+    """An operation that nobody wants to hear of."""
+
+    def __init__(self) -> None: ...
+
+    def note(self, **fields: Any) -> None:
+        """Ignore the fields."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+_UNWATCHED = _Unwatched()
+
+
+def _ending(fault: BaseException | None) -> dict[str, Any]:
+    """Describe how a block has ended. The text of a fault may hold a key, its class cannot."""
+    if fault is None:
+        return {"outcome": "ok"}
+    if isinstance(fault, GraphBubbleUp):
+        return {"outcome": "paused"}
+    if not isinstance(fault, Exception):
+        return {"outcome": "cancelled"}
+    status = getattr(fault, "status_code", None)
+    return {"outcome": "error", "fault": type(fault).__name__, **({"http_status": status} if status else {})}
+
+
+def _level(event: str) -> int:
+    return logging.DEBUG if event == "step" else logging.INFO
+
+
+def _operation(kind: Kind, event: str, title: str, fields: dict[str, Any], parent: "Span | None" = None) -> Operation:
+    if LOGGERS[kind].isEnabledFor(_level(event)) or spans.tracer():
+        return Operation(kind, event, title, fields, parent)
+    return _UNWATCHED
+
+
+@contextmanager
+def step(name: str, run_id: str | None, strategy: str | None, config: Mapping[str, Any]) -> Iterator[None]:
+    """Enter a step of a run: everything that happens in it is logged with the ids of the run and its thread.
+
+    Args:
+        name: The node.
+        run_id: Id of the run.
+        strategy: The graph; None in a run's first step, which tells it by its event `begin`.
+        config: What LangGraph gave the node.
+    """
+    above = _place.get()
+    place = _Place(
+        run_id,
+        thread_id=(config.get("configurable") or {}).get("thread_id"),
+        strategy=strategy,
+        step=name,
+        parent_run_id=above.run_id if above else None,
+    )
+    token = _place.set(place)
+    try:
+        run = spans.RUNS.span(getattr(config.get("callbacks"), "parent_run_id", None), place.fields())
+        with _operation("decision", "step", f"step {name}", {}, run):
+            yield
+    finally:
+        _place.reset(token)
+
+
+def decision(event: str, **fields: Any) -> None:
+    """Tell what a strategy has just found or decided: one line of `reflect.decision`."""
+    place = _place.get()
+    if place and event == "begin":
+        _place.set(replace(place, strategy=fields.get("strategy")))
+    if LOGGERS["decision"].isEnabledFor(logging.INFO):
+        LOGGERS["decision"].info(_event(event, fields))
+
+
+def model_call(model: str, event: str = "chat", **fields: Any) -> Operation:
+    """Record a request to a model: one line of `reflect.model`.
+
+    Args:
+        model: Its name.
+        event: "chat", or "embeddings".
+        fields: What is known of it before, such as `n`; note `input_tokens` and `output_tokens` after it.
+    """
+    return _operation("model", event, f"{event} {model}", {"model": model, **fields})
+
+
+def tool_call(tool: str, **fields: Any) -> Operation:
+    """Record a call of a tool, a web search or an action in an environment: one line of `reflect.tool`."""
+    return _operation("tool", "execute_tool", f"execute_tool {tool}", {"tool": tool, **fields})
+
+
+def memory_operation(event: str, **fields: Any) -> Operation:
+    """Record work on a memory, such as "retrieve", "store" or "forget": one line of `reflect.memory`."""
+    return _operation("memory", event, f"memory {event}", fields)

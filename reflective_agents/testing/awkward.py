@@ -1,0 +1,143 @@
+"""Servers that behave like the awkward ones: what they refuse, ignore, wrap, translate, cut off, or think aloud.
+
+    async with AwkwardServer(script, "refuses_tools") as server: ...
+
+Each is an `OpenAIServer` that answers by a script and spoils it in its own way. A script sees what was asked for as
+if the server could do it all: a form that is described in the prompt counts as asked for.
+"""
+
+import json
+import re
+from dataclasses import replace
+from typing import Literal, get_args
+
+from aiohttp import web
+
+from reflective_agents.testing.completions import Json, completion, parse_request, usage_of
+from reflective_agents.testing.openai_server import OpenAIServer
+from reflective_agents.testing.script import Choice, Request, Script, ask, to_choice
+
+Manner = Literal[
+    "refuses_tools",  # 400 to any request with tools
+    "ignores_tool_choice",  # tools are shown to no one
+    "refuses_json_schema",  # 400 to any response format
+    "refuses_everything",  # text in, text out
+    "refuses_n",  # 400 to n > 1
+    "ignores_n",  # one choice, whatever n is
+    "fences",  # every text in fences
+    "chinese",  # full-width signs, and labels in Chinese
+    "cut_off",  # at most 60 tokens
+    "thinks",  # <think>...</think> first
+    "thinks_unclosed",  # <think> and no end
+    "thinks_half",  # only the end tag
+    "thinks_cut_off",  # cut off within the thought, unless there is room for 8,192 tokens
+    "reasons",  # reasoning_content beside the answer
+    "reasons_only",  # reasoning_content and no content, finish_reason "length"
+    "small_context",  # 400 to prompts that do not fit into its context together with their answers
+]
+MANNERS: tuple[Manner, ...] = get_args(Manner)
+THOUGHT = "Hmm, let me see. The user wants an answer. SECRET THOUGHT."
+_LABELS = {"Answer": "答案", "Action": "行动", "Thought": "思考"}
+_FULL_WIDTH = str.maketrans(":,!?", "：，！？")
+
+
+class AwkwardServer(OpenAIServer):
+    """A server with one bad manner.
+
+    Args:
+        reply: The script of its model.
+        manner: What is wrong with it.
+        context: Tokens of its context, where that is small.
+    """
+
+    def __init__(self, reply: Script, manner: Manner, *, context: int = 4_096) -> None:
+        super().__init__(reply)
+        self.manner: Manner = manner
+        self.context = context
+
+    async def _complete(self, http: web.Request) -> web.StreamResponse:
+        body = await http.json()
+        with self._exchange(body) as exchange:
+            if refusal := _refusal(self.manner, body, self.context):
+                exchange.fault = "400"
+                return self._refuse("400", refusal)
+            request = _as_meant(parse_request(body), self.manner)
+            with self._meter.call(request) as request:
+                choices = [to_choice(reply, request, i) for i, reply in enumerate(ask(self._script, request))]
+                if self.manner == "ignores_n":
+                    choices = choices[:1]
+                choices = [_spoilt(self.manner, choice, request) for choice in choices]
+                exchange.tokens = usage_of(request, choices)["total_tokens"]
+                if body.get("stream") or self.manner not in ("reasons", "reasons_only"):
+                    return await self._answer(http, exchange, request, choices)
+                return web.json_response(_reasoning(self.manner, body, request, choices))
+
+
+def _refusal(manner: Manner, body: Json, context: int) -> str | None:
+    """Return why a request is refused, if it is."""
+    if body.get("tools") and manner in ("refuses_tools", "refuses_everything"):
+        return "registry.example/library/small:1b does not support tools"
+    if body.get("response_format") and manner in ("refuses_json_schema", "refuses_everything"):
+        return "response_format of type json_schema is not supported"
+    if (body.get("n") or 1) > 1 and manner in ("refuses_n", "refuses_everything"):
+        return "Field 'n': Value must be between 1 <= value <= 1"
+    shown = [*body.get("messages", []), body.get("tools"), body.get("response_format")]
+    words = sum(len(json.dumps(part, ensure_ascii=False)) for part in shown if part) // 4
+    most = body.get("max_tokens") or body.get("max_completion_tokens") or 0
+    if manner == "small_context" and words + most > context:
+        return f"This model's maximum context length is {context} tokens, but {words + most} were requested."
+    return None
+
+
+def _as_meant(request: Request, manner: Manner) -> Request:
+    """Return a request as its model sees it, with forms and tools that are described in words."""
+    if manner == "ignores_tool_choice":
+        request = replace(request, tools=(), tool_choice=None, schema=request.schema if request.as_json else None)
+    if form := _FORM.search(request.last):
+        return replace(request, schema=form[1], as_json=True)
+    if not request.tools and (shown := _TOOLS.search(request.text)):
+        return replace(request, tools=tuple(re.findall(r"^(\w+)\[", shown[1], re.MULTILINE)))
+    return request
+
+
+_FORM = re.compile(r"one JSON object \((\w+)\) and nothing else")
+_TOOLS = re.compile(r"You may use these tools:\n(.*?)\nTo use one", re.DOTALL)
+
+
+def _spoilt(manner: Manner, choice: Choice, request: Request) -> Choice:
+    """Change what the model says in the server's manner."""
+    if choice.calls and "You may use these tools" in request.text:
+        calls = "\n".join(f"Action: {call.name}[{call.arguments}]" for call in choice.calls)
+        choice = replace(choice, content=calls, calls=(), finish_reason="stop")
+    text = choice.content or ""
+    if manner == "fences" and text and not choice.calls:
+        return replace(choice, content=f"```{'json' if text.startswith('{') else ''}\n{text}\n```")
+    if manner == "chinese" and text and not text.startswith("{"):
+        for label, word in _LABELS.items():
+            text = text.replace(f"{label}:", f"{word}:")
+        return replace(choice, content=text.translate(_FULL_WIDTH))
+    if manner == "cut_off":
+        return choice.cut(240)
+    if manner == "thinks":
+        return replace(choice, content=f"<think>\n{THOUGHT}\n</think>\n\n{text}")
+    if manner == "thinks_half":
+        return replace(choice, content=f"{THOUGHT}\n</think>\n\n{text}")
+    room = request.max_tokens or 0
+    if manner == "thinks_unclosed" or (manner == "thinks_cut_off" and room < _ROOM):
+        return Choice(f"<think>\n{THOUGHT}", finish_reason="length")
+    if manner == "thinks_cut_off":
+        return replace(choice, content=f"<think>\n{THOUGHT}\n</think>\n\n{text}")
+    return choice
+
+
+_ROOM = 8_192
+
+
+def _reasoning(manner: Manner, body: Json, request: Request, choices: list[Choice]) -> Json:
+    reply = completion(body, request, choices)
+    for choice in reply["choices"]:
+        choice["message"]["reasoning_content"] = THOUGHT
+        if manner == "reasons_only":
+            choice["message"] |= {"content": "", "tool_calls": None}
+            choice["finish_reason"] = "length"
+    return reply

@@ -1,0 +1,240 @@
+"""Labels in what models write: `Answer: 4`, `**Action 2:** search[x]`, `答案：北京`.
+
+One reader for all of them: it sees through bold, stars, numbering, bullets, quotes, backticks, headings and full-width
+signs, knows the labels of the prompts in the languages that models answer in, and takes linear time.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator
+from functools import cache
+from typing import NamedTuple
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "final": (
+        "final answer", "the final answer", "最终答案", "最終答案", "endgültige antwort", "finale antwort",
+        "คำตอบสุดท้าย", "réponse finale", "respuesta final", "resposta final", "risposta finale",
+        "окончательный ответ", "최종 답변", "الإجابة النهائية",
+    ),
+    "answer": (
+        "answer", "the answer", "答案", "答え", "回答", "解答", "antwort", "คำตอบ", "réponse", "respuesta", "resposta",
+        "risposta", "ответ", "정답", "답변", "답", "الإجابة", "उत्तर",
+    ),
+    "action": (
+        "action", "act", "行动", "行動", "动作", "操作", "aktion", "handlung", "การกระทำ", "acción", "ação", "azione",
+        "действие", "행동",
+    ),
+    "input": ("action input", "行动输入", "动作输入", "输入", "aktionseingabe", "eingabe"),
+    "thought": (
+        "thought", "思考", "想法", "gedanke", "überlegung", "ความคิด", "pensée", "pensamiento", "pensamento", "pensiero",
+        "мысль", "생각",
+    ),
+    "observation": (
+        "observation", "观察", "觀察", "观测", "beobachtung", "การสังเกต", "ข้อสังเกต", "observación", "observação",
+        "osservazione", "наблюдение", "관찰",
+    ),
+    "question": (
+        "question", "sub-question", "subquestion", "问题", "問題", "子问题", "子問題", "frage", "teilfrage",
+        "unterfrage", "คำถาม", "คำถามย่อย", "sous-question", "pregunta", "subpregunta", "pergunta", "domanda",
+        "вопрос", "질문",
+    ),
+    "done": ("done", "完成", "已完成", "fertig", "erledigt", "เสร็จ", "เสร็จสิ้น", "terminé", "hecho", "fatto"),
+}  # fmt: skip
+"""What the labels of the prompts are called, in the languages that models fall into."""
+
+_MARKS = r"[\s>#*_`~•·–—\"'“”「『《【\[(]"
+_MARK = re.compile(rf"(?:{_MARKS}|[-+](?=\s)|\(?\d{{1,3}}[.):、．）](?=\s|[^\d\s]))*+")
+_HALF = re.compile(r"([*_`]{1,3})")
+_LIST_MARK = re.compile(r"\s*+(?:[-+*•·–—](?=\s)|#{1,6}(?=\s)|\(?\d{1,3}[.):、．）](?!\d))?+\s*+")
+_WRAPS = ("**", "__", "*", "_", "`", '"', "“”", "「」", "『』")
+_LONGEST_LINE = 1_000
+"""Characters of a last line that are read, from its end."""
+_SAID = re.compile(
+    r"(?:\b(?:answer|antwort)\b(?:(?!\bwh)[^.:\n]){0,80}?(?:\b(?:is|lautet|ist)\b[ \t]*+:?|:)|答案是[:：]?)"
+    r"[\s*_]{0,8}+([^\n]{1,500})",
+    re.IGNORECASE,
+)
+_STATED = r"[*_ ]*+(?::|is\b:?|ist\b:?|lautet\b:?|\u662f|\u4e3a|\u70ba)\s*+"
+_CHOICE = re.compile(
+    r"(?:best choice is|最[佳好]的?(?:选择|選擇)[是为為]?|beste wahl ist|ตัวเลือกที่ดีที่สุดคือ)\D{0,200}?(\d{1,9})",
+    re.IGNORECASE,
+)
+_BOXED = re.compile(r"\\boxed\{((?:[^{}\n]|\{[^{}\n]{0,99}\}){1,300}+)\}")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
+_HASHES = re.compile(r"^####[ \t]++(\S[^\n]{0,500})", re.MULTILINE)
+
+
+class Labelled(NamedTuple):
+    """A part of a text that begins with a label. `name` is a key of NAMES, empty for what stands before the first.
+
+    The label begins at `start`, the value at `begin`.
+    """
+
+    name: str
+    value: str
+    start: int
+    begin: int
+
+
+@cache
+def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    number = r"(?:\d{1,3}(?:\.\d{1,3})?)?+"
+    return re.compile(rf"({_any_of(names)})[ \t]*+{number}([*_`\s)\]】]*+)(?:[:：﹕]|$)", re.IGNORECASE)
+
+
+def _any_of(names: Collection[str]) -> str:
+    """Return a pattern of all labels of these names, the longest first; also as NFKC writes them, which takes vowels
+    of Thai apart."""
+    labels = {form for name in names for label in NAMES[name] for form in (label, _nfkc(label))}
+    return "|".join(map(re.escape, sorted(labels, key=lambda label: (-len(label), label))))
+
+
+def _nfkc(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
+@cache
+def _owners() -> dict[str, str]:
+    return {
+        form.casefold(): name for name, labels in NAMES.items() for label in labels for form in (label, _nfkc(label))
+    }
+
+
+@cache
+def _stated() -> re.Pattern[str]:
+    return re.compile(rf"\W*+(?:the\s++)?(?:correct\s++)?(?:{_any_of(('final', 'answer'))}){_STATED}", re.IGNORECASE)
+
+
+def label_of(line: str, names: Collection[str] = tuple(NAMES)) -> tuple[str, int] | None:
+    """Read the label that a line begins with.
+
+    Args:
+        line: One line.
+        names: The labels looked for: keys of `NAMES`.
+
+    Returns:
+        Which label it is, and where its value begins; None if the line begins with none.
+    """
+    mark = _MARK.match(line[:60])
+    begin = mark.end() if mark else 0
+    found = _pattern(tuple(names)).match(line, begin)
+    if found is None or (found[0][-1] not in ":：﹕" and not {"*", "#", "_"} & {*line[:begin]}):
+        return None  # a word that stands alone is a label only if it is written as a heading
+    half = _HALF.match(line, found.end())
+    closes = half and half[1][0] in line[:begin] and half[1][0] not in found[2]
+    return _owners()[found[1].casefold()], half.end() if half and closes else found.end()
+
+
+def without_label(text: str, *names: str) -> str:
+    """Strip one of the labels from the beginning of a text."""
+    label = label_of(text.partition("\n")[0], names)
+    return bare(text[label[1] :] if label else text)
+
+
+def without_answer_label(text: str) -> str:
+    """Strip from an answer what only says that it is one: "Answer: 4", "The answer is 4", "答案是4"."""
+    stated = _stated().match(text)
+    return text[stated.end() :] if stated else text
+
+
+def sections(text: str, names: Collection[str] = tuple(NAMES)) -> Iterator[Labelled]:
+    """Yield the parts of a text, each from its label to the next one; what stands before the first has no name."""
+    name, start, begin, place = "", 0, 0, 0
+    for line in text.splitlines(keepends=True):
+        if not line.isspace() and (found := label_of(line, names)):
+            yield Labelled(name, text[begin:place], start, begin)
+            name, start, begin = found[0], place, place + found[1]
+        place += len(line)
+    yield Labelled(name, text[begin:], start, begin)
+
+
+def labelled(text: str, *names: str) -> str | None:
+    """Read the value that stands after one of the labels for the last time, up to the end of its line.
+
+    Returns:
+        The value without its decoration; the next line that holds something if the label stands alone; None if there
+        is no such label.
+    """
+    value = None
+    for part in sections(text, names):
+        if part.name:
+            value = part.value
+    if value is None:
+        return None
+    first = next((line for line in map(bare, value.splitlines()) if line), "")
+    boxed = _BOXED.search(first)
+    return bare(boxed[1]) if boxed else first
+
+
+def answer_in(text: str) -> str | None:
+    """Read the answer that a text names: after the last label, else in the last sentence that says what it is.
+
+    Returns:
+        The answer without its decoration; None if the text names none, which does not say that it holds none.
+    """
+    if (value := labelled(text, "final", "answer")) is not None:
+        return value
+    if boxed := _BOXED.findall(text):
+        return bare(boxed[-1])
+    said = [(found.start(), found[1]) for pattern in (_SAID, _HASHES) for found in pattern.finditer(text)]
+    if not said:
+        return None
+    return bare(_SENTENCE_END.split(max(said)[1], maxsplit=1)[0]).rstrip(".。")
+
+
+def choice_in(text: str) -> int | None:
+    """Read the number that a vote names last as the best choice; None if it names none."""
+    named = _CHOICE.findall(_nfkc(text))
+    return int(named[-1]) if named else None
+
+
+def bare(text: str) -> str:
+    """Strip what only decorates a text: stars, backticks and quotes around the whole of it, and half of a bold."""
+    text = text.strip()
+    changed = True
+    while changed and text:
+        changed = False
+        if text[-1] in ")）" and "(" not in text and "（" not in text:
+            text = text[:-1].rstrip()
+        for wrap in _WRAPS:
+            first, last = (wrap[0], wrap[1]) if len(wrap) == 2 and wrap[0] != wrap[1] else (wrap, wrap)
+            inner = text[len(first) : -len(last)]
+            if len(text) > len(first) + len(last) and text.startswith(first) and text.endswith(last):
+                if first not in inner and last not in inner:
+                    text, changed = inner.strip(), True
+            elif wrap in ("**", "__") and text.count(wrap) == 1 and (text.startswith(wrap) or text.endswith(wrap)):
+                text, changed = text.replace(wrap, "").strip(), True
+    return text
+
+
+def without_marker(line: str) -> str:
+    """Strip the bullet, the number or the heading signs that a line of a list begins with, and its decoration."""
+    mark = _LIST_MARK.match(line)
+    return bare(line[mark.end() :] if mark else line)
+
+
+def last_word(text: str, words: Collection[str]) -> str:
+    """Read the judgement that a text ends with: the word that a sentence of its last line begins with.
+
+    Decoration does not count, and neither does what follows as an aside: "**Sure** (it can be reached)".
+
+    Args:
+        text: What a judge wrote.
+        words: The words that it may choose from, in lower case.
+
+    Returns:
+        The word; empty if there is none, or more than one. It is never looked for inside of a sentence: "It is not
+        sure" does not say "sure".
+    """
+    lines = text.strip().splitlines()
+    last = _nfkc(lines[-1][-_LONGEST_LINE:]).casefold() if lines else ""
+    said = set(_judgement(tuple(words)).findall(last))
+    return said.pop() if len(said) == 1 else ""
+
+
+@cache
+def _judgement(words: tuple[str, ...]) -> re.Pattern[str]:
+    begins, mark = r"(?:^|[.!?:;=])", r"[\s>#*_`~\"'“”「」『』《》【】\[(){}\])•·–—-]"
+    either = "|".join(map(re.escape, words))
+    aside = r"(?=[*_`~\"'”」』》】\])]*+\s*+(?:$|[(\[,.;:!?]|[-–—]\s))"
+    return re.compile(rf"{begins}{mark}*+(?:\d{{1,3}}[.):]{mark}*+)?({either}){aside}")

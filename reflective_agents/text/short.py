@@ -1,0 +1,65 @@
+"""What short answers to one question have in common, in whatever words they are given."""
+
+from functools import lru_cache
+
+from snowballstemmer import stemmer
+
+from reflective_agents.text.normal import normal_form, read_number
+from reflective_agents.text.words import STOPWORDS, cut
+
+_BOUNDS = {
+    "above", "after", "before", "below", "between", "more", "most", "no", "not", "over", "under", "until", "without",
+}  # fmt: skip
+"""Frequent words that change what the number beside them says."""
+_SENTENCE = {
+    "also", "altogether", "currently", "exactly", "finally", "hence", "left", "now", "remain", "remaining", "remains",
+    "still", "therefore", "thus", "total",
+    "am", "das", "dem", "den", "der", "die", "du", "ende", "er", "es", "genau", "hat", "ich", "ihm", "ihr", "im",
+    "insgesamt", "ist", "jetzt", "noch", "nun", "sie", "sind", "somit", "wir",
+}  # fmt: skip
+"""Words that turn a number into a sentence, in English and German, beside the stop words."""
+_FREQUENT = STOPWORDS - _BOUNDS | _SENTENCE
+_STEM, _ENDING = 4, 2
+"""Letters that two forms of one word share at least, and in which they may differ at their ends."""
+
+
+@lru_cache(maxsize=1024)
+def short_form(answer: str, question: str) -> str:
+    """Return what equal answers to a question have in common; empty for an answer that cannot be read.
+
+    It is the normal form. Beside a single number, the words of the question and the most frequent words do not count:
+    to "How many pages does Tom read?" the answers "42", "42 pages" and "Tom reads 42 pages now." are the same, and "42
+    books" is another one.
+
+    Args:
+        answer: A number, a name, a few words.
+        question: What it answers.
+    """
+    parts = normal_form(answer).split()
+    figures = [read_number(part) is not None for part in parts]
+    if sum(figures) != 1:
+        return " ".join(parts)
+    asked = normal_form(question)
+    kept = (
+        part
+        for part, figure in zip(parts, figures, strict=True)
+        if figure or not (part in _FREQUENT or _is_asked(asked, part))
+    )
+    return " ".join(kept)
+
+
+def _is_asked(asked: str, part: str) -> bool:
+    """Whether a part of an answer consists of words of the question, in whatever form."""
+    stem = stemmer("porter").stemWord  # SQLite's stems, which memories are found by, would block the event loop
+    others, words = set(cut(asked)), cut(part)
+    return bool(words) and all(
+        (word in asked and not word.isascii())
+        or any(_inflected(word, other) or stem(word) == stem(other) for other in others)
+        for word in words
+    )
+
+
+def _inflected(word: str, other: str) -> bool:
+    """Whether two words differ only in their endings."""
+    stem = max(len(word), len(other)) - _ENDING
+    return stem >= _STEM and word[:stem] == other[:stem]

@@ -1,0 +1,42 @@
+"""Stems of words, by SQLite's tokenizer: what BM25 counts."""
+
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Sequence
+
+from reflective_agents.text.words import content_words, spaced
+
+TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
+"""Words in lower case, without accents, stemmed by Porter's rules; the marks of scripts such as Thai belong to them."""
+_TABLES = f"""
+CREATE VIRTUAL TABLE texts USING fts5(text, content = '', tokenize = "{TOKENIZER}");
+CREATE VIRTUAL TABLE stems USING fts5vocab(texts, 'instance');
+"""
+_of_this_thread = threading.local()
+
+
+def stems(texts: Sequence[str]) -> list[Counter[str]]:
+    """Count each stem in each text, in any script. Blocks for about 20 microseconds per text."""
+    database = _database()
+    rows = [(place, spaced(text.encode(errors="ignore").decode())) for place, text in enumerate(texts)]
+    found: list[Counter[str]] = [Counter() for _ in texts]
+    with database:
+        database.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", rows)
+        for stem, place in database.execute("SELECT term, doc FROM stems"):
+            found[place][stem] += 1
+        database.execute("INSERT INTO texts (texts) VALUES ('delete-all')")
+    return found
+
+
+def query_stems(query: str) -> set[str]:
+    """Return the stems of a query, without the most common English words unless it has no others."""
+    return set(stems([" ".join(content_words(query))])[0])
+
+
+def _database() -> sqlite3.Connection:
+    if not hasattr(_of_this_thread, "database"):
+        _of_this_thread.database = sqlite3.connect(":memory:")
+        _of_this_thread.database.executescript(_TABLES)
+    made: sqlite3.Connection = _of_this_thread.database
+    return made

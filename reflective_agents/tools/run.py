@@ -1,0 +1,168 @@
+"""Running the tool calls of a message: at once, by LangGraph's own `ToolNode`, with an answer to each."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any
+
+from langchain_core.messages import AIMessage, InvalidToolCall, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.prebuilt import ToolNode
+from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
+from langgraph.types import Command
+from pydantic import BaseModel
+
+from reflective_agents import telemetry
+from reflective_agents.state.secrets import redacted
+from reflective_agents.text.clean import clean_data
+
+MAX_CALLS = 64
+"""Calls of one message that are run; one more is refused, which tells the model, and the rest is dropped."""
+MAX_RESULT = 100_000
+"""Most characters of a tool's result that the model sees."""
+
+
+def with_call_ids(message: AIMessage) -> AIMessage:
+    """Return the message with an id for each of its tool calls: a missing one is made from the call's position.
+
+    Store this message rather than the model's own: a provider refuses a tool message whose id no call has.
+    """
+    if len(message.tool_calls) > MAX_CALLS + 1:
+        message = message.model_copy(update={"tool_calls": message.tool_calls[: MAX_CALLS + 1]})
+    count = len(message.tool_calls)
+    calls = [{**call, "id": call["id"] or f"call_{i}"} for i, call in enumerate(message.tool_calls, 1)]
+    invalid = [
+        {**call, "id": call["id"] or f"call_{i}"} for i, call in enumerate(message.invalid_tool_calls, count + 1)
+    ]
+    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": invalid})
+
+
+async def run_tool_calls(
+    message: AIMessage,
+    tools: Sequence[BaseTool],
+    *,
+    timeout: float | None,  # noqa: ASYNC109 - it holds for each call, which the caller's own timeout could not do
+) -> list[ToolMessage]:
+    """Run all tool calls of a message at once. To be called inside a node of a graph.
+
+    An unknown tool, arguments that do not fit, a tool that raises or takes too long, and a call whose arguments are not
+    JSON are answered with status "error" and what to do. `interrupt()` inside a tool pauses the graph as it should.
+
+    Args:
+        message: what the model said.
+        tools: what it may call.
+        timeout: seconds that each call may take; None for no end.
+
+    Returns:
+        One tool message for each call: the valid calls in their order, then the invalid ones (so are they sent, too).
+    """
+    message = with_call_ids(message)
+    beyond = message.tool_calls[MAX_CALLS:]
+    answers = [_error(call, f"was not run: a message may have at most {MAX_CALLS} calls.") for call in beyond]
+    answers += [_refuse(call) for call in message.invalid_tool_calls]
+    message = message.model_copy(update={"tool_calls": message.tool_calls[:MAX_CALLS]})
+    if not message.tool_calls:
+        return answers
+    node = ToolNode([*map(_contained_tool, tools)], handle_tool_errors=_explain, awrap_tool_call=_bounded(timeout))
+    output = await node.ainvoke({"messages": [message]})
+    return [*output["messages"], *answers]
+
+
+_Execute = Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+
+
+def _bounded(timeout: float | None) -> Callable[[ToolCallRequest, _Execute], Awaitable[ToolMessage | Command[Any]]]:
+    async def call(request: ToolCallRequest, execute: _Execute) -> ToolMessage:
+        with telemetry.tool_call(request.tool.name if request.tool else "unknown") as told:
+            answer = await in_time(request, execute)
+            told.note(outcome="error" if answer.status == "error" else "ok", result=answer.text)
+            return answer
+
+    async def in_time(request: ToolCallRequest, execute: _Execute) -> ToolMessage:
+        if request.tool and (misfit := _misfit(request.tool, request.tool_call["args"])):
+            return _error(request.tool_call, f"was not run: it takes {misfit}. Call it again with what it takes.")
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await _contained(request, execute)
+        except TimeoutError:  # of the clock: what a tool raises itself has become an answer in `execute`
+            return _error(request.tool_call, f"gave no answer within {timeout:g} seconds. Try something else.")
+        if isinstance(answer, ToolMessage):
+            return cut_result(answer)
+        return _error(request.tool_call, "wanted to steer the graph, which is not allowed here. Use another tool.")
+
+    return call
+
+
+def _misfit(tool: BaseTool, args: Mapping[str, Any]) -> str:
+    """Return what a tool takes, and which arguments it does not: it would ignore them without a word; empty if none."""
+    schema = tool.args_schema
+    known, takes_any = set[str](), True
+    if isinstance(schema, dict):
+        known, takes_any = set(schema.get("properties") or ()), bool(schema.get("additionalProperties"))
+    elif schema is not None and issubclass(schema, BaseModel):
+        aliases = {field.alias for field in schema.model_fields.values() if field.alias}
+        known, takes_any = schema.model_fields.keys() | aliases, schema.model_config.get("extra") == "allow"
+    surplus = sorted(args.keys() - known) if known and not takes_any else []
+    return f"{', '.join(sorted(known))}, not {', '.join(surplus)}" if surplus else ""
+
+
+def _contained_tool(tool: BaseTool) -> BaseTool:
+    """Make `sys.exit` in a coroutine an error of the tool's: LangChain runs it in a task, which would end the loop."""
+    run = tool._arun
+
+    @wraps(run)
+    async def arun(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await run(*args, **kwargs)
+        except SystemExit as error:
+            raise RuntimeError(f"SystemExit: {error}") from error
+
+    contained = tool.model_copy()
+    object.__setattr__(contained, "_arun", arun)
+    return contained
+
+
+async def _contained(request: ToolCallRequest, execute: _Execute) -> ToolMessage | Command[Any]:
+    """Execute a call. What is no plain error, such as `sys.exit`, must not end the run either."""
+    task = asyncio.current_task()
+    assert task is not None
+    cancellations = task.cancelling()
+    try:
+        return await execute(request)
+    except asyncio.CancelledError:
+        if task.cancelling() > cancellations:  # somebody else wants the run to end
+            raise
+        return _error(request.tool_call, "was cancelled. Try something else.")
+    except (Exception, KeyboardInterrupt, GeneratorExit):  # `interrupt()` is such an exception
+        raise
+    except BaseException as error:  # noqa: BLE001 - what is left is the tool's own: SystemExit and the like
+        return _error(request.tool_call, f"failed: {_described(error)}")
+
+
+def cut_result(answer: ToolMessage) -> ToolMessage:
+    """Make a result fit to be stored, cut off what is too long, and tell the model so."""
+    answer = answer.model_copy(update={"content": clean_data(answer.content)})
+    if not isinstance(answer.content, str) or len(answer.content) <= MAX_RESULT:
+        return answer
+    told = f"{answer.content[:MAX_RESULT]}\n(cut off: {len(answer.content)} characters are too many)"
+    return answer.model_copy(update={"content": told})
+
+
+def _explain(error: Exception) -> str:
+    """Say what a tool raised, or which of the call's arguments do not fit."""
+    if isinstance(error, ToolInvocationError):
+        return error.message
+    return f"The tool failed: {_described(error)}"
+
+
+def _described(error: BaseException) -> str:
+    return f"{type(error).__name__}: {redacted(str(error))}\nChange the arguments, or try something else."
+
+
+def _error(call: Any, what: str) -> ToolMessage:
+    name = call["name"] or "?"
+    return ToolMessage(f"The tool {name} {what}", name=call["name"], tool_call_id=call["id"], status="error")
+
+
+def _refuse(call: InvalidToolCall) -> ToolMessage:
+    return _error(call, "was not run: its arguments are not a valid JSON object. Call it again with valid JSON.")

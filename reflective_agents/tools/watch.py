@@ -1,0 +1,112 @@
+"""Watching what the processes of a sandbox use together, and ending them.
+
+The kernel limits each process by itself. A control group, which could limit all, belongs to the administrator of a
+machine and is seldom handed on, least of all in a container; so their memory is added up from outside, time and again.
+Between two looks it can grow beyond the limit by what is written in that time.
+"""
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+EVERY_SECONDS = 0.05
+_PROC = Path("/proc")
+_GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
+"""What reading a process brings that has ended, or is only being set up."""
+
+
+async def watch(pid: int, memory: int, files: int) -> str:
+    """Look at a process and its descendants until they use too much; kill them then.
+
+    Args:
+        pid: the process.
+        memory: bytes that all may have together; what they share is counted once.
+        files: files and folders in their /tmp.
+
+    Returns:
+        Why they were killed.
+    """
+    while True:
+        await asyncio.sleep(EVERY_SECONDS)
+        if excess := await asyncio.to_thread(_excess, pid, memory, files):
+            await asyncio.to_thread(kill, pid)
+            return excess
+
+
+def _excess(pid: int, memory: int, files: int) -> str:
+    pids = family(pid)
+    if sum(map(_resident, pids)) > memory and sum(map(_share, pids)) > memory:
+        return f"Killed: its processes used more than {memory >> 20} MiB of memory together."
+    if _files(pids[-1]) > files:
+        return f"Killed: it made more than {files} files."
+    return ""
+
+
+def _resident(pid: int) -> int:
+    """Return the bytes of a process; cheap, but what several share counts for each."""
+    with suppress(*_GONE):
+        return int((_PROC / str(pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def _share(pid: int) -> int:
+    """Return the bytes of a process that no file holds, and of shared ones its part."""
+    with suppress(*_GONE):
+        lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()
+        return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
+    return _resident(pid)
+
+
+def _files(pid: int) -> int:
+    with suppress(*_GONE):
+        folder = _PROC / str(pid) / "root/tmp"
+        if folder.stat().st_dev != Path("/tmp").stat().st_dev:  # while it is set up, it is this machine's
+            found = os.statvfs(folder)
+            return found.f_files - found.f_ffree
+    return 0
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and all its descendants, parents first."""
+    found = [pid]
+    for parent in found:
+        found += _children(parent)
+    return found
+
+
+def kill(pid: int) -> None:
+    """Kill a process with its group and all its descendants.
+
+    A sandbox that is only starting does not yet die with its parent. Each process is stopped before its children are
+    listed, so that none is missed.
+    """
+    doomed = [pid]
+    for parent in doomed:
+        with suppress(ProcessLookupError):
+            os.kill(parent, signal.SIGSTOP)
+        doomed += _children(parent)
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    for victim in doomed:
+        with suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
+
+
+def _children(parent: int) -> list[int]:
+    with suppress(*_GONE):
+        threads = list((_PROC / str(parent) / "task").iterdir())
+        return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    return [] if Path("/proc/thread-self/children").exists() else _listed_children(parent)
+
+
+def _listed_children(parent: int) -> list[int]:
+    """Look through all processes, where the kernel does not list the children of one."""
+    found = []
+    for entry in _PROC.glob("[0-9]*/stat"):
+        with suppress(*_GONE):
+            # The name of the program, in brackets, may hold anything; the parent is the second field after it.
+            if int(entry.read_text(errors="replace").rpartition(")")[2].split()[1]) == parent:
+                found.append(int(entry.parent.name))
+    return found

@@ -1,0 +1,53 @@
+"""Best of N: independent trajectories from the same beginning, of which the best answer wins.
+
+The baseline of every tree search: it neither looks at what comes of a step before it takes the next one, nor goes back.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reflective_agents.state.tree import Stats, StatsView
+from reflective_agents.tree_search.algorithms.mcts import backpropagate
+from reflective_agents.tree_search.base import Algorithm, Child, Job, leaf, noting, own
+from reflective_agents.tree_search.places import ROOT, children
+
+
+@dataclass(frozen=True)
+class BestOfN(Algorithm):
+    """The trajectories as a tree: those that begin alike share their first nodes, and go on as many as they are.
+
+    Attributes:
+        width: How many trajectories, N.
+    """
+
+    width: int = 5
+
+    def choose(self, stats: StatsView) -> Job | None:
+        """Continue the first open trajectory: one trajectory ends before the next begins."""
+        waiting = [ROOT]
+        while waiting:
+            node = waiting.pop()
+            if stats[node]["closed"] or stats[node].get("flight"):
+                continue
+            if not stats[node]["children"]:
+                width = self.width if node == ROOT else own(stats[node], "chains", 1)
+                return Job(node=node, kind="expand", first=0, width=width)
+            waiting += reversed(children(stats, node))
+        return None
+
+    def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
+        """Add the steps. A node stands for as many trajectories as samples have come to it."""
+        node = job["node"]
+        if stats[node]["children"] or stats[node]["closed"]:
+            return {}
+        changed: Stats = {node: {**stats[node], "children": len(new)}}
+        for child in new:
+            stat = noting(leaf(child), chains=child.node.get("samples", 1))
+            changed[child.node["id"]] = {**stat, "closed": not child.expandable}
+        scores = [child.node["score"] for child in new if child.node["score"] is not None]
+        return backpropagate(stats, node, changed, len(scores), sum(scores))
+
+    @property
+    def exhausted(self) -> str:
+        """Every trajectory has come to its end."""
+        return "all trajectories have ended"

@@ -1,0 +1,84 @@
+"""Depth-first search with pruning (Tree of Thoughts, algorithm 2): the most promising child first, and back where a
+state is judged to lead nowhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reflective_agents.state.limits import Limit
+from reflective_agents.state.tree import NodeStats, Stats, StatsView, TreeNode, TreeView
+from reflective_agents.tree_search.algorithms.mcts import backpropagate
+from reflective_agents.tree_search.base import Algorithm, Child, Job, noting
+from reflective_agents.tree_search.places import ROOT, Rank, children, order_of, parent_of
+
+
+@dataclass(frozen=True)
+class DepthFirst(Algorithm):
+    """Depth-first search. Children are judged when their turn comes, in the order in which they were proposed.
+
+    Attributes:
+        width: Children asked for at each state.
+        prune_below: Lowest score at which a state is gone on with, the threshold of the paper.
+        max_states: Most states visited; None for any number.
+    """
+
+    width: int = 3
+    prune_below: float = 0.01
+    max_states: int | None = 100
+
+    def choose(self, stats: StatsView) -> Job | None:
+        """Choose the next job in depth-first order. Nodes in flight are skipped, as if they led nowhere."""
+        root = stats[ROOT]
+        if self.max_states is not None and root["visits"] + root.get("virtual", 0) >= self.max_states:
+            return None
+        return self._next(stats, ROOT)
+
+    def _next(self, stats: StatsView, node_id: str) -> Job | None:
+        node = stats[node_id]
+        if node["children"] and not node["closed"]:
+            return next((job for child in children(stats, node_id) if (job := self._next(stats, child))), None)
+        if node["closed"] or node.get("flight"):
+            return None
+        if node["visits"] or node_id == ROOT:
+            return Job(node=node_id, kind="expand", first=0, width=self.width)
+        return Job(node=node_id, kind="judge", first=0, width=1, nodes=[node_id])
+
+    def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
+        """Take in children, which wait to be visited; or a visit, and close what scores too low."""
+        node = job["node"]
+        if job["kind"] == "judge":
+            return self._visited(stats, node, new)
+        if stats[node]["children"] or stats[node]["closed"]:
+            return {}
+        fresh = NodeStats(visits=0, total=0.0, children=0, closed=False)
+        changed: Stats = {node: {**stats[node], "children": len(new)}}
+        changed |= {child.node["id"]: fresh for child in new}
+        return backpropagate(stats, node, changed, 0, 0.0)
+
+    def _visited(self, stats: StatsView, node: str, judged: Sequence[Child]) -> Stats:
+        """Return the changes made by a visit; a state that could not be judged is closed."""
+        score = judged[0].node["score"] if judged else None
+        if score is None:
+            return backpropagate(stats, str(parent_of(node)), {node: {**stats[node], "closed": True}}, 0, 0.0)
+        pruned = score < self.prune_below
+        closed = pruned or not judged[0].expandable
+        stat: NodeStats = {**stats[node], "visits": 1, "total": score, "closed": closed}
+        changed: Stats = {node: noting(stat, pruned=pruned or None)}
+        return backpropagate(stats, str(parent_of(node)), changed, 1, score)
+
+    def rescore(self, stats: StatsView, child: Child, before: float | None) -> Stats:
+        """Set the score of a state, which is pruned if that is too low."""
+        changed, node = super().rescore(stats, child, before), child.node["id"]
+        low = (child.node["score"] or 0.0) < self.prune_below
+        return {**changed, **self.prune({**stats, **changed}, node)} if low else changed
+
+    def limit(self, stats: StatsView) -> Limit | None:
+        """Return the number of visited states, where it has ended the search."""
+        most, visited = self.max_states, stats[ROOT]["visits"]
+        reached = most is not None and visited >= most and not stats[ROOT]["closed"]
+        return Limit(name="max_states", most=most or 0, spent=visited) if reached else None
+
+    def rank(self, tree: TreeView, node: TreeNode) -> Rank:
+        """Sort answers: solved, then those that were visited, the deepest, by score, and the first of equals (section
+        4.3: the deepest explored state is the output)."""
+        score = node["score"]
+        return (not node["solved"], score is None, -node["depth"], -(score or 0.0), *order_of(node["id"]))

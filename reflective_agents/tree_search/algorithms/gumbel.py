@@ -1,0 +1,122 @@
+"""Gumbel search with sequential halving (Danihelka et al. 2022, "Policy improvement by planning with Gumbel"; for
+language models ReSCALE, Ugadiarov et al. 2026, arXiv 2603.21162).
+
+UCT spends a larger budget by the values that it has, and so digs deeper where a judge errs. Here the root's children
+compete in rounds: all survivors get the same number of rollouts, and after each round the better half goes on. What
+they are ranked by is g + logit + sigma(q): a Gumbel draw, which makes the choice of the first ones a sample without
+replacement from the policy; the logarithm of the policy, here of how many samples came to the same step; and the value.
+Below the root no luck is drawn: the child is taken that has the fewest visits for its improved policy.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, exp, log, log2
+
+from reflective_agents.state.tree import NodeStats, Stats, StatsView
+from reflective_agents.tree_search.algorithms.mcts import Mcts
+from reflective_agents.tree_search.base import Child, Job, noting, own, value
+from reflective_agents.tree_search.places import ROOT, children, upwards
+
+VISITS, SCALE = 50, 1.0
+"""c_visit and c_scale of sigma(q) = (c_visit + max N) * c_scale * q: the more visits, the more values count."""
+
+
+@dataclass(frozen=True)
+class Gumbel(Mcts):
+    """Gumbel search with sequential halving at the root.
+
+    Attributes:
+        considered: How many children of the root compete, m.
+        rollouts: How many rollouts they share, N.
+        seed: What the draws begin with.
+    """
+
+    considered: int = 8
+    rollouts: int = 30
+    seed: str = ""
+
+    def order(self, stats: StatsView, node_id: str, open_children: Sequence[str]) -> list[str]:
+        """Sort children, the one to go on with first."""
+        if node_id != ROOT:
+            policy = self._improved(stats, open_children)
+            tried = sum(_visits(stats[child]) for child in open_children)
+            return sorted(open_children, key=lambda child: _visits(stats[child]) / (1 + tried) - policy[child])
+        alive, _ = self._round(stats)
+        strength = self._strength(stats)
+        return sorted(open_children, key=lambda child: (child not in alive, _tried(stats[child]), -strength[child]))
+
+    def begin(self, stats: StatsView, job: Job) -> Stats:
+        """Count the rollout at the child of the root that it goes through, and keep who has survived."""
+        changed = dict(super().begin(stats, job))
+        if job["kind"] == "expand" and job["node"] != ROOT:
+            child = [*upwards(job["node"])][-2]
+            alive, number = self._round(stats)
+            changed[child] = noting(stats[child], tried=_tried(stats[child]) + 1)
+            changed[ROOT] = noting(changed.get(ROOT) or stats[ROOT], alive=alive, round=number)
+        return changed
+
+    def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
+        """Learn as MCTS does, and note how many samples came to each step."""
+        changed = dict(super().learn(stats, job, new))
+        for child in new:
+            if (samples := child.node.get("samples", 1)) > 1 and child.node["id"] in changed:
+                changed[child.node["id"]] = noting(changed[child.node["id"]], samples=samples)
+        return changed
+
+    def _round(self, stats: StatsView) -> tuple[list[str], int]:
+        """Return who is still in, and in which round: as it was kept, or after the halving that is due now."""
+        strength = self._strength(stats)
+        ranked = sorted(strength, key=lambda child: -strength[child])
+        alive: list[str] = own(stats[ROOT], "alive", []) or ranked[: self.considered]
+        number: int = own(stats[ROOT], "round", 1)
+        rounds = max(ceil(log2(max(min(self.considered, len(ranked)), 2))), 1)
+        open_ones = [child for child in alive if not stats[child]["closed"]]
+        while len(open_ones) > 1 and min(_tried(stats[child]) for child in open_ones) >= self._due(number, rounds):
+            kept = [child for child in ranked if child in alive][: ceil(len(alive) / 2)]
+            if kept == alive or len(alive) < 2:
+                break
+            alive, number = kept, number + 1
+            open_ones = [child for child in alive if not stats[child]["closed"]]
+        return alive, number
+
+    def _due(self, number: int, rounds: int) -> int:
+        """Return how many rollouts a child has had by the end of a round: N / rounds are shared in each."""
+        left = [max(ceil(self.considered / 2**passed), 1) for passed in range(number)]
+        return sum(max(int(self.rollouts / (rounds * width)), 1) for width in left)
+
+    def _strength(self, stats: StatsView) -> dict[str, float]:
+        """Return g + logit + sigma(q) of each child of the root."""
+        kids = children(stats, ROOT)
+        most = max((_visits(stats[kid]) for kid in kids), default=0)
+        return {kid: self._draw(kid) + _logit(stats[kid]) + _sigma(value(stats[kid]), most) for kid in kids}
+
+    def _draw(self, child: str) -> float:
+        """Draw from the Gumbel distribution, always the same for a child."""
+        luck = random.Random(f"{self.seed} {child}").random()
+        return -log(-log(min(max(luck, 1e-12), 1 - 1e-12)))
+
+    def _improved(self, stats: StatsView, nodes: Sequence[str]) -> dict[str, float]:
+        """Return the improved policy: the softmax of logit + sigma(q)."""
+        most = max((_visits(stats[node]) for node in nodes), default=0)
+        logits = {node: _logit(stats[node]) + _sigma(value(stats[node]), most) for node in nodes}
+        top = max(logits.values(), default=0.0)
+        weights = {node: exp(logit - top) for node, logit in logits.items()}
+        total = sum(weights.values()) or 1.0
+        return {node: weight / total for node, weight in weights.items()}
+
+
+def _visits(node: NodeStats) -> int:
+    return node["visits"] + node.get("virtual", 0)
+
+
+def _tried(node: NodeStats) -> int:
+    return own(node, "tried", 0)
+
+
+def _logit(node: NodeStats) -> float:
+    return log(own(node, "samples", 1))
+
+
+def _sigma(q: float, most: int) -> float:
+    return (VISITS + most) * SCALE * q

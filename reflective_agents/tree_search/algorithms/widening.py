@@ -1,0 +1,48 @@
+"""MCTS that widens: once no leaf is left, more children are asked for where there are some already.
+
+Each time all leaves are used up, the node that promises most among those that were widened least is expanded once more
+(compare progressive widening, Coulom 2007). So a tree may begin narrow, which is cheap, and still grow as wide as the
+calls allow.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reflective_agents.state.tree import NodeStats, Stats, StatsView
+from reflective_agents.tree_search.algorithms.mcts import Mcts
+from reflective_agents.tree_search.base import Child, Job, noting, over, own, value
+from reflective_agents.tree_search.places import order_of
+
+
+@dataclass(frozen=True)
+class Widening(Mcts):
+    """Monte Carlo tree search that begins narrow.
+
+    Attributes:
+        widest: How often a node is expanded at most.
+    """
+
+    widest: int = 3
+
+    def choose(self, stats: StatsView) -> Job | None:
+        """Choose as MCTS does; where it finds nothing, a node to be expanded again."""
+        if (job := super().choose(stats)) or self._reached(stats) or any(stat.get("flight") for stat in stats.values()):
+            return job
+        able = {key: stat for key, stat in stats.items() if stat["children"] and _times(stat) < self.widest}
+        if not able:
+            return None
+        node = min(able, key=lambda key: (_times(able[key]), -value(able[key]), order_of(key)))
+        return Job(node=node, kind="expand", first=able[node]["children"], width=self.width)
+
+    def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
+        """Add the children; those that were there already stay, with all that was seen below them."""
+        node = job["node"]
+        if not job["first"]:
+            return super().learn(stats, job, new)
+        again = noting({**stats[node], "closed": False}, times=_times(stats[node]) + 1)
+        return {node: again, **super().learn(over({node: again}, stats), job, new)}
+
+
+def _times(stat: NodeStats) -> int:
+    """Return how often a node was expanded."""
+    return own(stat, "times", 1)

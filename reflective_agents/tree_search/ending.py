@@ -1,0 +1,87 @@
+"""Why a tree search ends: it is solved, at a limit, without a model that answers, or there is nothing to gain."""
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from reflective_agents.nodes.step import Step
+from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.families import BranchingContext, TreeContext
+from reflective_agents.state.outcome import Outcome, limited, stopped
+from reflective_agents.state.tree import LogEntry, TreeNode
+from reflective_agents.tree_search.base import Algorithm
+from reflective_agents.tree_search.job import JobResult
+from reflective_agents.tree_search.places import rank
+from reflective_agents.tree_search.progress import Progress
+
+
+def without_job(progress: Progress, algorithm: Algorithm, step: Step[TreeContext]) -> Outcome:
+    """Return the outcome of a run for which the algorithm has no further job."""
+    if ended := algorithm.ended(progress.stats):
+        return Outcome(status=ended[0], reason=ended[1])
+    if limit := algorithm.limit(progress.stats):
+        return limited(limit)
+    if any("narrowed" in entry for entry in progress.history):
+        return limited(step.meter.limit("max_model_calls"), "no room for more candidates")
+    reasons = [algorithm.exhausted, *([] if progress.best else _dead_ends(progress, step.context.max_depth))]
+    return Outcome(status="exhausted", reason="; ".join(reasons))
+
+
+def _dead_ends(progress: Progress, max_depth: int) -> list[str]:
+    """Explain in words why a tree search without an answer could not go on."""
+    refused = sum(entry.get("refused", 0) for entry in progress.history)
+    deep = sum(node["depth"] >= max_depth for node in progress.tree.values())
+    why = next((entry["why"] for entry in reversed(progress.history) if "why" in entry), "")
+    said = [f"nodes without an answer at max_depth={max_depth}: {deep}"] if deep else []
+    return [*said, f"steps refused: {refused}, the last one because {why}"] if why else said
+
+
+def after_job(
+    result: JobResult, progress: Progress, algorithm: Algorithm, context: TreeContext, before: Outcome | None
+) -> Outcome | None:
+    """Return the outcome once a job was taken in; None if the search goes on.
+
+    Args:
+        result: What came of the job.
+        progress: The tree with it.
+        algorithm: What has chosen it.
+        context: The settings.
+        before: The outcome that was met before: a limit or a fault, for which only a solution is better news.
+    """
+    solved = sorted((child.node for child in result.children if child.node["solved"]), key=rank)
+    limits = [reason for reason in result.stops if isinstance(reason, LimitReached)]
+    if solved:
+        return Outcome(status="solved", reason=why_solved(solved[0]))
+    if before:
+        return before
+    if limits:
+        return stopped(limits[0])
+    if result.stops and result.fruitless and _keeps_failing(progress.history, algorithm.ways()):
+        return stopped(result.stops[0])
+    if isinstance(context, BranchingContext) and context.min_gain is not None and progress.best:
+        reached = (progress.tree[progress.best]["score"] or 0.0) + context.min_gain
+        if not _may_exceed(reached, progress, algorithm):
+            reason = f"no open leaf is better than the best answer by more than min_gain={context.min_gain:g}"
+            return Outcome(status="exhausted", reason=reason)
+    return None
+
+
+def _keeps_failing(history: Sequence[LogEntry], arms: Sequence[str]) -> bool:
+    """Return whether one job more has failed in a row than there are models to choose from, or all so far; and no model
+    has been spared. One alone costs only itself."""
+    paid = [entry for entry in history if entry["calls"] or "failed" in entry]
+    row = list(takewhile(lambda entry: "failed" in entry, reversed(paid)))
+    spared = set(arms) - {entry.get("arm", "") for entry in row}
+    return not spared and (len(row) > len(set(arms)) or len(row) == len(paid))
+
+
+def _may_exceed(score: float, progress: Progress, algorithm: Algorithm) -> bool:
+    """Return whether an open leaf promises more than a score."""
+    leaves = ((key, stat) for key, stat in progress.stats.items() if not stat["closed"] and not stat["children"])
+    return any((progress.tree[key]["score"] or algorithm.promise(stat)) > score for key, stat in leaves)
+
+
+def why_solved(node: TreeNode) -> str:
+    """Return who says that a node solves the task."""
+    if "reward" in node:
+        return f"node {node['id']} has a reward of {node['reward']:g}"
+    return f"the judge accepts node {node['id']} with a score of {node['score']:.2f}"

@@ -1,0 +1,241 @@
+"""What the graphs of all tree searches have in common: how one begins, goes on and answers."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar, cast
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable, RunnableLambda
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, Overwrite
+
+from reflective_agents.environments.base import Environment, Task
+from reflective_agents.nodes.agent import appraised, environment_of
+from reflective_agents.nodes.answers import read_answer
+from reflective_agents.nodes.lessons import Learned
+from reflective_agents.nodes.step import Step, Update, node
+from reflective_agents.nodes.transcript import quoted, request_text
+from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.voice import Voice, final_answer
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.families import TreeContext
+from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome
+from reflective_agents.state.tree import Lesson, LogEntry, SearchOutput, SearchState, TreeNode
+from reflective_agents.state.trial import ActingInput
+from reflective_agents.tree_search.base import START as START_JOB
+from reflective_agents.tree_search.base import Child, Job, tell
+from reflective_agents.tree_search.candidates import Branch, trajectory_text
+from reflective_agents.tree_search.job import TreeSearch
+from reflective_agents.tree_search.loop import SearchStep
+from reflective_agents.tree_search.places import ROOT, best_step, path
+from reflective_agents.tree_search.steering import Steering
+
+C = TypeVar("C", bound=TreeContext)
+Node = Runnable[Any, Update]
+Setup = Callable[[Any, Step[C]], Awaitable[TreeSearch]]
+"""Says for a state and a node what is searched with."""
+FRESH: Update = {
+    "tree": Overwrite({}),
+    "stats": Overwrite({}),
+    "log": Overwrite([]),
+    "lessons": Overwrite([]),
+    "values": Overwrite({}),
+    "expansions": 0,
+    "best": None,
+}
+"""The channels of a tree search at the beginning of a turn."""
+
+
+def search_graph(
+    name: str,
+    schema: type[C],
+    setup: Setup[C],
+    *,
+    expand: Node | None = None,
+    finish: Node | None = None,
+    state: type[SearchState] = SearchState,
+    output: type[SearchOutput] = SearchOutput,
+    **fresh: Any,
+) -> StateGraph[Any, Any, Any, Any]:
+    """Build the graph of a tree search: begin -> start -> expand -> expand -> ... -> finish.
+
+    Args:
+        name: The strategy's name.
+        schema: Its settings.
+        setup: What is searched with.
+        expand: The node that grows the tree, again and again until something ends the run, if it is not the usual one.
+        finish: The node that answers, if it is not the usual one.
+        state: The state, if it is more than what all tree searches have.
+        output: What of it is returned.
+        fresh: Further channels with their first values.
+    """
+
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(
+        state, context_schema=schema, input_schema=ActingInput, output_schema=output
+    )
+    start, grow, steer, reply = usual_nodes(schema, setup)
+    again = RunnableLambda(_again, afunc=_again_at_once)
+    builder.add_node("begin", begin(name, schema, enter, **FRESH, **fresh))
+    builder.add_node("start", start)
+    builder.add_node("expand", unless_ordered(expand or grow, steer) | again, destinations=("expand", "finish"))
+    builder.add_node("finish", unless_ordered(finish or reply))
+    builder.add_edge(START, "begin")
+    builder.add_edge("begin", "start")
+    builder.add_conditional_edges("start", unless_ended("expand"), ["expand", "finish"])
+    builder.add_edge("finish", END)
+    return builder
+
+
+def usual_nodes(schema: type[C], setup: Setup[C]) -> tuple[Node, Node, Node, Node]:
+    """Make the nodes that a tree search has unless it brings its own: start, expand, steer and finish."""
+
+    @node(schema)
+    async def start(state: SearchState, step: Step[C]) -> Update:
+        """Make the root: the task as it stands, or a first step."""
+        search = await setup(state, step)
+        return await SearchStep(state, step, search).run() if search.sample_root else bare_root(state, step, search)
+
+    @node(schema)
+    async def expand(state: SearchState, step: Step[C]) -> Update:
+        """Run the next jobs of the tree search, `parallel` at once."""
+        return await SearchStep(state, step, await setup(state, step)).run()
+
+    @node(schema)
+    async def steer(state: SearchState, step: Step[C]) -> Update:
+        """Do what people have ordered, instead of an expansion."""
+        return Steering(state, step, await setup(state, step)).run()
+
+    @node(schema)
+    async def finish(state: SearchState, step: Step[C]) -> Update:
+        """Answer with the best answer of the tree."""
+        return await answer(state, step, await setup(state, step))
+
+    return start, expand, steer, finish
+
+
+def unless_ordered(usual: Node, steer: Node | None = None) -> Node:
+    """Make a node that steers where somebody has ordered something, or by default leaves that to another one."""
+
+    def choose(state: Mapping[str, Any]) -> Any:
+        return usual if not state.get("orders") else steer or {}
+
+    async def choose_at_once(state: Mapping[str, Any]) -> Any:
+        return choose(state)
+
+    return RunnableLambda(choose, afunc=choose_at_once)
+
+
+def _again(update: Update) -> Command[str]:
+    """Expand until something has ended the run. A conditional edge would copy the whole tree to look at the outcome."""
+    if "then" in update:
+        return Command(update={name: value for name, value in update.items() if name != "then"}, goto=update["then"])
+    return Command(update=update, goto="finish" if update.get("outcome") else "expand")
+
+
+async def _again_at_once(update: Update) -> Command[str]:
+    """Do the same as `_again`; a plain function would be sent to another thread and back."""
+    return _again(update)
+
+
+async def enter(state: Mapping[str, Any], step: Step[TreeContext]) -> Update:
+    """Begin a tree search: where its task starts, and what is asked, as quoted text.
+
+    The task's right answer is left out unless the settings ask for it, or the environment cannot do without it:
+    otherwise it would reward by it.
+    """
+    given = cast(Task | None, state.get("task")) or Task(id="", question=state["messages"][-1].text)
+    environment = await environment_of(step.context)
+    keeps_gold = step.context.gold_reward or (environment is not None and environment.needs_gold)
+    task = {key: value for key, value in given.items() if key != "gold" or keeps_gold}
+    world = environment.start(cast(Task, task)) if environment else {}
+    request = quoted("request", environment.public(world)) if environment else request_text(state["messages"])
+    learned = [*state.get("recalled", []), state.get("advice")]
+    lessons = [Lesson(node="", answer="", text=text) for text in learned if text]
+    used: Update = {name: None for name in ("task", "advice", "reward") if name in state}
+    used |= {name: empty for name, empty in (("orders", []), ("raised", {})) if state.get(name)}
+    return {"world": world, "request": request, "recalled": [], "lessons": Overwrite(lessons), **used}
+
+
+def bare_root(state: SearchState, step: Step[TreeContext], search: TreeSearch) -> Update:
+    """Make the root where nothing has been done yet."""
+    root = TreeNode(id=ROOT, parent_id=None, depth=0, kind="root", messages=[], critique="", score=None, solved=False)
+    if world := {key: value for key, value in state["world"].items() if key != "task"}:
+        root["state"] = world
+    stats = tell(search.algorithm, {}, START_JOB, [Child(root, True)])
+    shown = {"id": ROOT, "parent_id": None, "depth": 0, "kind": "root", "score": None, "solved": False}
+    step.emit("node", **shown, expansions=0)
+    figures: dict[str, list[float]] = {ROOT: [stats[ROOT]["visits"], stats[ROOT]["total"]]}
+    log = LogEntry(kind="start", node=None, added=[ROOT], stats=figures, calls=0, tokens=0)
+    return {"tree": {ROOT: root}, "stats": stats, "log": [log]}
+
+
+async def answer(state: SearchState, step: Step[TreeContext], search: TreeSearch, said: str = "") -> Update:
+    """Answer with the best answer of the tree, in other words if they are `said`; if there is none, let the best
+    trajectory answer now."""
+    best, outcome = state["tree"].get(state["best"] or ""), state["outcome"]
+    text, reward, name, appraisal = "", None, None, UNCHECKED
+    if best is not None:
+        text, reward = said or search.world.answer(best), best.get("reward")
+        name = best["messages"][0].id if best["messages"] else None
+        appraisal = standing(best, await environment_of(step.context))
+    else:
+        voice = Voice(step, final_answer)
+        try:
+            text, reward = await conclude(state, step, search, None if step.context.environment else voice)
+            name = await voice.end(text)
+            appraisal = appraised(await environment_of(step.context), reward)
+        except (LimitReached, ModelFailed) as stop:
+            outcome = because(outcome, stop)
+    if outcome and step.context.gold_reward and "gold" in state["world"].get("task", {}):
+        reason = f"{outcome['reason']} (the search was rewarded by the right answer: gold_reward)"
+        outcome = {**outcome, "reason": reason}
+    message = AIMessage(text, id=name) if text else None
+    trees = {lesson["text"]: path(state["tree"], lesson["node"]) for lesson in state["lessons"] if lesson["node"]}
+    learned = [Learned(text, trajectory_text(steps)) for text, steps in trees.items()]
+    made = best or best_step(state["tree"])
+    model = search.policy.author(made) if made else None
+    return {"reward": reward} | await end({**state, "outcome": outcome}, step, message, learned, model, appraisal)
+
+
+def standing(best: TreeNode, environment: Environment | None) -> Appraisal:
+    """Return what is known of the best answer: whether the environment has rewarded it or a judge accepts it, and what
+    score it is left with."""
+    if environment and "reward" in best:
+        said = f"the best answer is node {best['id']} with a reward of {best['reward']:g}"
+        return Appraisal(environment.verifier, best["solved"], said)
+    score = "no score" if best["score"] is None else f"a score of {best['score']:.2f}"
+    said = f"the best answer is node {best['id']} with {score}"
+    return Appraisal("judge", True, said) if best["solved"] else Appraisal(said=said)
+
+
+def because(reached: Outcome | None, stop: LimitReached | ModelFailed) -> Outcome:
+    """Return why there is no answer, where even the last attempt has failed: what has ended the search, and what has
+    stopped the attempt, unless that is a limit as well."""
+    if reached is None or reached["status"] == "failed":
+        return reached or Outcome(status="failed", reason=str(stop))
+    if reached["status"] == "limit_reached" and isinstance(stop, LimitReached):
+        return reached
+    return Outcome(status="failed", reason=f"{reached['reason']}, and no answer could be had: {stop}")
+
+
+async def conclude(
+    state: SearchState, step: Step[TreeContext], search: TreeSearch, voice: Voice | None
+) -> tuple[str, float | None]:
+    """Ask for an answer from the best trajectory; empty if there is none, or no call has succeeded.
+
+    Raises:
+        LimitReached: if a limit forbids it.
+        ModelFailed: if the model does not answer.
+    """
+    best = best_step(state["tree"])
+    usage = step.meter.usage
+    if best is None or usage["failed_calls"] == usage["model_calls"] > 0:
+        return "", None
+    nodes = path(state["tree"], best["id"])
+    job = Job(node=best["id"], kind="expand", first=0, width=1)
+    text = await search.policy.conclude(Branch(job, state["messages"], state["request"], nodes, (), False), voice)
+    if not text.strip():
+        raise ModelFailed("the model called a tool where it had to write text")
+    candidate = await search.world.reward(nodes, text)
+    if candidate is None:
+        return read_answer(text, await environment_of(step.context)) or "", None
+    return search.world.answer(candidate.as_node(f"{best['id']}.0", best["id"])), candidate.reward

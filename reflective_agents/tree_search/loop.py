@@ -1,0 +1,203 @@
+"""The loop of every tree search: select a job, carry it out, backpropagate what came of it."""
+
+import asyncio
+from typing import NamedTuple, Self
+
+from reflective_agents.models.meter import Bill, billed
+from reflective_agents.nodes.step import Step, Update
+from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.families import TreeContext
+from reflective_agents.state.limits import Limit
+from reflective_agents.state.outcome import Outcome, limited
+from reflective_agents.state.tree import SearchState, TreeNode
+from reflective_agents.tree_search.base import Child, Job, ask, own, tell, withdraw
+from reflective_agents.tree_search.candidates import Branch
+from reflective_agents.tree_search.ending import after_job, without_job
+from reflective_agents.tree_search.job import JobResult, TreeSearch
+from reflective_agents.tree_search.places import ROOT, parent_of, path
+from reflective_agents.tree_search.progress import Progress
+from reflective_agents.tree_search.report import emit_events, log_entry
+
+EXPANSIONS = ("expand", "simulate")
+"""Kinds of jobs that count as expansions."""
+JOBS_IN_A_STEP = 4
+"""Jobs of one super-step for each that may be in flight, where several may: at its end none is, and all is stored."""
+
+
+class InFlight(NamedTuple):
+    """A job in flight: what it has spent, and how many calls it is planned to take."""
+
+    job: Job
+    bill: Bill
+    planned: int
+
+
+class SearchStep:
+    """One super-step of a tree search, in which `parallel` jobs are in flight at once; `run` is its loop.
+
+    Jobs in flight are given up when the search has come to its end; at a limit or a fault, what was paid for is taken
+    in.
+
+    Args:
+        state: The state of the run.
+        step: The node that searches.
+        search: What is searched with.
+    """
+
+    def __init__(self, state: SearchState, step: Step[TreeContext], search: TreeSearch) -> None:
+        self.state, self.step, self.search = state, step, search
+        self.context, self.algorithm = step.context, search.algorithm
+        self.progress = Progress(state)
+        self.goes_on = True
+        self._outcome: Outcome | None = None
+        self._width = self.context.parallel if ROOT in state["stats"] else 1
+        self._jobs_left = 1 if self._width == 1 else JOBS_IN_A_STEP * self._width
+        self._flight: dict[asyncio.Task[JobResult], InFlight] = {}
+
+    async def run(self) -> Update:
+        """Select, carry out and backpropagate until the super-step is over."""
+        async with self:
+            while self.goes_on:
+                while job := self.select():
+                    self.start(job)
+                for job, result in await self.finished():
+                    self.backpropagate(job, result)
+        return self.update()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Cancel what is in flight, wait until it has ended, and take its virtual losses back."""
+        flight, self._flight = self._flight, {}
+        for task, flying in flight.items():
+            task.cancel()
+            self.progress.stats.update(withdraw(self.progress.stats, flying.job))
+        await asyncio.gather(*flight, return_exceptions=True)
+
+    def select(self) -> Job | None:
+        """Select the next job, as wide as the limits allow; None if there is none now, or no room for it."""
+        if not self._jobs_left or self._outcome or len(self._flight) >= self._width:
+            return None
+        jobs, changed = ask(self.algorithm, self.progress.stats)
+        if not jobs:
+            self._end(without_job(self.progress, self.algorithm, self.step))
+            return None
+        job, most = jobs[0], self.context.max_expansions
+        if job["kind"] in EXPANSIONS and self.progress.expansions + len(self._flight) >= most:
+            self._end(limited(self.context.limit("max_expansions", self.progress.expansions)))
+            return None
+        width = self._affordable(job) if job["node"] else 1
+        if width < 1 or (width < job["width"] and self._flight):
+            self._end(limited(self._no_room(job), "no room for another expansion"))
+            return None
+        self.progress.stats.update(changed)
+        self._jobs_left -= 1
+        return {**job, "width": width, "narrowed": True} if width < job["width"] else {**job, "width": width}
+
+    def start(self, job: Job) -> None:
+        """Run a job as a task, with a bill of its own."""
+        with billed() as bill:
+            task = asyncio.create_task(self.search.job(self.search, self._branch(job), self.progress.first_in).run())
+        self._flight[task] = InFlight(job, bill, self.search.calls(job, job["width"]))
+
+    async def finished(self) -> list[tuple[Job, JobResult]]:
+        """Wait until a job has finished, and return all that have; the super-step is over when none is in flight, or
+        the search has come to its end."""
+        if not self._flight or (self._outcome and self._outcome["status"] in ("solved", "answered", "exhausted")):
+            self.goes_on = False
+            return []
+        done, _ = await asyncio.wait(self._flight, return_when=asyncio.FIRST_COMPLETED)
+        return [self._landed(task) for task in list(self._flight) if task in done]
+
+    def backpropagate(self, job: Job, result: JobResult) -> None:
+        """Tell the algorithm what came of a job, and everybody else."""
+        progress = self.progress
+        unmet = job["kind"] == "judge" or any(isinstance(reason, LimitReached) for reason in result.stops)
+        if result.stops and unmet and not result.children:
+            progress.stats.update(withdraw(progress.stats, job))
+        children = [self._existing_twin(job, child) for child in result.children]
+        new = [child for child in result.children if child in children]
+        result.merged += len(result.children) - len(new)
+        result.children = new
+        changed = tell(self.algorithm, progress.stats, job, children)
+        pruned = [key for key in changed if own(changed[key], "pruned", False) and not self._is_pruned(key)]
+        progress.stats.update(changed)
+        progress.expansions += job["kind"] in EXPANSIONS
+        progress.tree.update({child.node["id"]: child.node for child in result.children})
+        progress.remember(result.keys)
+        progress.lessons += result.lessons
+        entry = log_entry(job, result, changed, pruned)
+        progress.log.append(entry)
+        emit_events(self.step, job, result, entry, progress.expansions)
+        self._choose_best(result)
+        self._outcome = after_job(result, progress, self.algorithm, self.context, self._outcome)
+
+    def update(self) -> Update:
+        """Return the update of the state."""
+        return self.progress.update() | ({"outcome": self._outcome} if self._outcome else {})
+
+    def _end(self, outcome: Outcome) -> None:
+        """End the run, unless something is in flight that may change the matter."""
+        if not self._flight:
+            self._outcome = outcome
+
+    @property
+    def _kept_calls(self) -> int:
+        """How many calls are kept back: one for an answer, as long as there is none."""
+        return int(self.progress.best is None)
+
+    def _affordable(self, job: Job) -> int:
+        """Return how many candidates the calls that are left allow, those promised to other jobs apart. Nodes are
+        judged all or not at all."""
+        promised = sum(max(flying.planned - flying.bill.calls, 0) for flying in self._flight.values())
+        left = self.step.meter.calls_left - self._kept_calls - promised
+        widths = [job["width"]] if job["kind"] == "judge" else range(job["width"], 0, -1)
+        return next((width for width in widths if self.search.calls(job, width) <= left), 0)
+
+    def _no_room(self, job: Job) -> Limit:
+        """Return the limit of calls, which a job does not fit into any more, however narrow it is."""
+        least = job["width"] if job["kind"] == "judge" else 1
+        return self.step.meter.limit("max_model_calls", self.search.calls(job, least) + self._kept_calls)
+
+    def _branch(self, job: Job) -> Branch:
+        nodes = path(self.progress.tree, job["node"])
+        judged: list[list[TreeNode]] = []
+        may_act = len(nodes) < self.context.max_depth and self.step.meter.calls_left > self._kept_calls
+        if "nodes" in job:
+            nodes, judged = self.progress.paths(job["nodes"])
+        return Branch(
+            job=job,
+            conversation=self.state["messages"],
+            request=self.state["request"],
+            path=nodes,
+            lessons=[lesson["text"] for lesson in self.progress.lessons],
+            may_act=may_act,
+            keep=self._kept_calls,
+            judged=judged,
+            tree=self.progress.tree,
+        )
+
+    def _landed(self, task: asyncio.Task[JobResult]) -> tuple[Job, JobResult]:
+        job, bill, _ = self._flight.pop(task)
+        result = task.result()
+        result.calls, result.tokens = bill.calls, bill.tokens
+        return job, result
+
+    def _existing_twin(self, job: Job, child: Child) -> Child:
+        """Return the child that came to the same before, where children are made one by one, else the child itself."""
+        twin = self.progress.first_in(child.key) if "arm" in job else None
+        if twin is None or parent_of(twin["id"]) != job["node"]:
+            return child
+        self.step.emit("merged", with_node=twin["id"])
+        return child._replace(node=twin)
+
+    def _is_pruned(self, key: str) -> bool:
+        return key in self.progress.stats and own(self.progress.stats[key], "pruned", False)
+
+    def _choose_best(self, result: JobResult) -> None:
+        tree, best = self.progress.tree, self.progress.best
+        nodes = [*([tree[best]] if best else []), *(child.node for child in result.children)]
+        answers = [node for node in nodes if node["kind"] == "answer"]
+        chosen = min(answers, key=lambda node: self.algorithm.rank(tree, node), default=None)
+        self.progress.best = chosen["id"] if chosen else None

@@ -1,0 +1,66 @@
+"""The policy of an agent of the user's own: each of its runs is a whole trajectory, with an answer at its end."""
+
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from reflective_agents.models.calls import Listener
+from reflective_agents.nodes.answers import read_answer
+from reflective_agents.nodes.briefing import short_briefing
+from reflective_agents.nodes.memo import each_to_its_end
+from reflective_agents.nodes.own_agent import Said, ask_agent
+from reflective_agents.nodes.step import Step
+from reflective_agents.state.families import TreeContext
+from reflective_agents.state.tree import TreeNode
+from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
+from reflective_agents.tree_search.policies import Follow
+from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
+
+
+class OwnAgent:
+    """Lets an agent answer as often as trajectories are wanted.
+
+    Args:
+        step: The node that asks.
+        world: The task.
+        agent: The agent.
+    """
+
+    def __init__(self, step: Step[TreeContext], world: OpenWorld | TaskWorld, agent: Any) -> None:
+        self.step, self.world, self.agent = step, world, agent
+
+    def calls(self, width: int) -> int:
+        """Count one call for each; what an agent takes beyond that, only its run shows."""
+        return width
+
+    async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
+        """Let the agent answer `width` times at once."""
+
+        async def one(place: int) -> None:
+            await follow([self._candidate(await self._ask(branch), place)])
+
+        await each_to_its_end([one(place) for place in range(width)])
+
+    async def conclude(self, branch: Branch, voice: Listener | None = None) -> str:
+        """Ask for an answer once more."""
+        return (await self._ask(branch)).answer
+
+    def author(self, node: TreeNode) -> None:
+        """Return none: the agent has made all nodes."""
+        return None
+
+    async def _ask(self, branch: Branch) -> Said:
+        *earlier, last = branch.conversation
+        asked: list[BaseMessage] = [last]
+        if isinstance(self.world, TaskWorld):
+            briefed = short_briefing(self.world.environment, examples=self.step.context.few_shot)
+            asked = [HumanMessage(briefed + self.world.environment.public(dict(self.world.start)))]
+        lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
+        return await ask_agent(self.agent, [*earlier, *lessons, *asked], self.step.meter)
+
+    def _candidate(self, said: Said, place: int) -> Candidate:
+        if isinstance(self.world, OpenWorld):
+            return Candidate(place, messages=[AIMessage(said.answer)], thought=said.steps)
+        answer = read_answer(said.answer, self.world.environment) or said.answer
+        action = self.world.environment.final_action(answer) or answer
+        return Candidate(place, thought=said.steps or said.answer, action=action)

@@ -1,0 +1,301 @@
+"""Policies: how the candidates of a tree search are sampled."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.tools import BaseTool
+
+from reflective_agents.models.calls import ChatModel, Listener, request, takes_seed, takes_stop
+from reflective_agents.nodes.chat import model_of
+from reflective_agents.nodes.research import today
+from reflective_agents.nodes.sampling import Replies, calls_for, sample, sample_each
+from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.transcript import quoted
+from reflective_agents.nodes.written import read_move
+from reflective_agents.prompts import lats as prompts
+from reflective_agents.state.context import Model
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.families import TreeContext
+from reflective_agents.state.purpose import Purpose
+from reflective_agents.state.tree import TreeNode
+from reflective_agents.text.labels import without_marker
+from reflective_agents.tools.run import with_call_ids
+from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
+from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
+
+Follow = Callable[[list[Candidate]], Awaitable[None]]
+"""Takes candidates as they come, and sees them through."""
+
+
+class Policy(Protocol):
+    """How next steps are proposed."""
+
+    def calls(self, width: int) -> int:
+        """Return how many calls so many candidates take."""
+        ...
+
+    async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
+        """Sample up to `width` steps, and hand each on as soon as it is there.
+
+        Raises:
+            LimitReached, ModelFailed: if some or all of them are not to be had.
+        """
+        ...
+
+    async def conclude(self, branch: Branch, voice: Listener | None = None) -> str:
+        """Ask for an answer now, in plain text."""
+        ...
+
+    def author(self, node: TreeNode) -> BaseChatModel | None:
+        """Return the model that has made a node; None if that was an agent of the user's own."""
+        ...
+
+
+class Sampling(ABC):
+    """Samples each step on its own: all in one request where the provider can, else in requests at once.
+
+    Subclasses say what is asked (`prompt`) and how a reply is read (`read`).
+    """
+
+    def __init__(self, step: Step[TreeContext], model: Model = None) -> None:
+        self.step = step
+        self.model = model_of(step, model or step.context.model)
+
+    @abstractmethod
+    def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
+        """Return what the model is asked for the next step, or with `closing` for an answer."""
+
+    @abstractmethod
+    def read(self, reply: AIMessage, index: int) -> Candidate:
+        """Read a reply as a candidate."""
+
+    def bound(self, branch: Branch) -> ChatModel:
+        """Return the model with what it may call."""
+        return self.model
+
+    def options(self) -> dict[str, Any]:
+        """Return further options of a request."""
+        return {}
+
+    def calls(self, width: int) -> int:
+        """Count the calls: one where the provider takes n, else one each."""
+        return calls_for(self.model, width)
+
+    async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
+        """Sample `width` steps.
+
+        With a seed all of them are awaited before the first is followed, so that of two that come to the same it is
+        always the same one that stays.
+        """
+        if self.step.context.seed is None:
+            await self._sample(branch, width, follow)
+            return
+        sampled: list[Candidate] = []
+
+        async def keep(candidates: list[Candidate]) -> None:
+            sampled.extend(candidates)
+
+        stopped: LimitReached | ModelFailed | None = None
+        try:
+            await self._sample(branch, width, keep)
+        except (LimitReached, ModelFailed) as stop:
+            stopped = stop
+        await follow(sorted(sampled, key=lambda candidate: candidate.index))
+        if stopped is not None:
+            raise stopped
+
+    async def _sample(self, branch: Branch, width: int, follow: Follow) -> None:
+        async def read(replies: Replies) -> None:
+            await follow([self.read(reply, place) for place, reply in replies.items()])
+
+        options = {"first": branch.job["first"], "purpose": purpose_of(branch), **self.options()}
+        prompt = [*self.prompt(branch), *refusals(branch)]
+        await sample_each(self.step, self.bound(branch), prompt, range(width), read, **options)
+
+    async def conclude(self, branch: Branch, voice: Listener | None = None) -> str:
+        """Ask for an answer from where the branch stands."""
+        chat, prompt = self.bound(branch), self.prompt(branch, prompts.CONCLUDE)
+        return (await request(chat, prompt, self.step.meter, voice=voice, purpose=purpose_of(branch)))[0].text
+
+    def author(self, node: TreeNode) -> BaseChatModel:
+        """Return the one model that there is."""
+        return self.model
+
+
+class ChatSampling(Sampling):
+    """Steps of an assistant with tools, which answers in plain text."""
+
+    def __init__(self, step: Step[TreeContext], tools: list[BaseTool], model: Model = None) -> None:
+        super().__init__(step, model)
+        self.tools = tools
+
+    def bound(self, branch: Branch) -> ChatModel:
+        """Return the model with the tools, which it may not call where it has to answer."""
+        if not self.tools:
+            return self.model
+        return self.model.bind_tools(self.tools, tool_choice=None if branch.may_act else "none")
+
+    def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
+        """Return the conversation and the steps so far; what changes from request to request stands last."""
+        lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
+        said = history(branch.path, prompts.NEXT_STEP if self.tools else prompts.NEXT_ANSWER)
+        closing = closing or (prompts.LAST_STEP if self.tools and not branch.may_act else "")
+        return prompts.ACT.format_messages(
+            situation=(prompts.SEARCHING if self.tools else prompts.ANSWERING).format(today=today()),
+            conversation=list(branch.conversation),
+            trajectory=with_closing([*lessons, *said], closing),
+        )
+
+    def read(self, reply: AIMessage, index: int) -> Candidate:
+        """Keep the message without what the provider says of it, which is longer than the rest of a short one."""
+        bare = reply.model_copy(update={"response_metadata": {}, "usage_metadata": None})
+        return Candidate(index, messages=[with_call_ids(bare)])
+
+    async def conclude(self, branch: Branch, voice: Listener | None = None) -> str:
+        """Ask for an answer; no tool may be called."""
+        idle = Branch(branch.job, branch.conversation, branch.request, branch.path, (), False)
+        return await super().conclude(idle, voice)
+
+
+class ActSampling(Sampling):
+    """Steps of an agent in an environment, as text: a thought and an action (ReAct)."""
+
+    def __init__(self, step: Step[TreeContext], world: TaskWorld, model: Model = None) -> None:
+        super().__init__(step, model)
+        self.world, self.environment = world, world.environment
+
+    def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
+        """Return the task and the steps so far, and then what changes from request to request."""
+        steps = [node for node in branch.path if node.get("action")]
+        said = "".join(f"{line}\n" for number, node in enumerate(steps, 1) for line in _lines(number, node))
+        return prompts.ACT_TEXT.format_messages(
+            task=self.world.task,
+            conversation=list(branch.conversation[:-1]),
+            request=branch.request,
+            lessons=lessons_text(branch),
+            steps=f"{said}{closing or f'{self._last(branch)}Thought {len(steps) + 1}:'}",
+        )
+
+    def _last(self, branch: Branch) -> str:
+        ends = not branch.may_act and self.environment.final_action("") is not None
+        return prompts.LAST_ACTION if ends else ""
+
+    def read(self, reply: AIMessage, index: int) -> Candidate:
+        """Read thought and action; an answer without an action becomes the action that gives it."""
+        move = read_move(reply.text)
+        return Candidate(index, thought=move["thought"], action=move["action"] or move["answer"] or "")
+
+    def options(self) -> dict[str, Any]:
+        """End the step before an observation."""
+        return {"stop": ["\nObservation"]} if takes_stop(self.model) else {}
+
+
+def _lines(number: int, node: TreeNode) -> list[str]:
+    lines = [f"Thought {number}: {node.get('thought', '')}", f"Action {number}: {node.get('action', '')}"]
+    lines += [f"Observation {number}: {node.get('observation', '')}"]
+    return [*lines, quoted("critique", node["critique"])] if node["critique"] else lines
+
+
+class ListProposals(ActSampling):
+    """Asks for lists of next steps, one step a line (the propose prompt of Tree of Thoughts).
+
+    Args:
+        step: The node that asks.
+        world: The task.
+        lists: How many lists are asked for at once.
+    """
+
+    template = prompts.LIST
+
+    def __init__(self, step: Step[TreeContext], world: TaskWorld, lists: int) -> None:
+        super().__init__(step, world)
+        self.lists = lists
+
+    def calls(self, width: int) -> int:
+        """Count the calls: one where the provider takes n, else one per list."""
+        return calls_for(self.model, self.lists)
+
+    def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
+        """Return the state that the branch has come to, which for such tasks is all that matters."""
+        if closing:
+            return super().prompt(branch, closing)
+        state = quoted("task", self.environment.public(self.world.state(branch.path[-1])))
+        return self.template.format_messages(task=self.world.task, state=state, lessons=lessons_text(branch))
+
+    async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
+        """Ask for the lists at once; each line of a reply is a step, and the more lists it stands in, the better."""
+        seed = self.step.context.seed
+        seeded = {"seed": seed} if seed is not None and takes_seed(self.model) else {}
+        prompt = [*self.prompt(branch), *refusals(branch)]
+        replies = await sample(self.step, self.model, prompt, self.lists, **seeded)
+        lines = [without_marker(line) for reply in replies for line in reply.text.splitlines()]
+        await follow([Candidate(i, action=line) for i, line in enumerate(filter(None, lines))])
+
+
+class Arms:
+    """Several policies, of which each job names one."""
+
+    def __init__(self, policies: Mapping[str, Sampling]) -> None:
+        self.policies = policies
+
+    def calls(self, width: int) -> int:
+        """Count the calls of the policy that makes the most."""
+        return max(policy.calls(width) for policy in self.policies.values())
+
+    async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
+        """Let the policy of the job sample."""
+        await self.policies[branch.job.get("arm", "")].sample(branch, width, follow)
+
+    async def conclude(self, branch: Branch, voice: Listener | None = None) -> str:
+        """Let the policy conclude that has made the last step."""
+        return await self._of(branch.path[-1]).conclude(branch, voice)
+
+    def author(self, node: TreeNode) -> BaseChatModel:
+        """Return the model that has made a node; the first, if it is the root."""
+        return self._of(node).model
+
+    def _of(self, node: TreeNode) -> Sampling:
+        return self.policies.get(node.get("model", "")) or next(iter(self.policies.values()))
+
+
+def one_by_one(step: Step[TreeContext], world: OpenWorld | TaskWorld, model: Model = None) -> Sampling:
+    """Return the policy that samples each step of a world on its own."""
+    if isinstance(world, OpenWorld):
+        return ChatSampling(step, world.tools, model)
+    return ActSampling(step, world, model)
+
+
+def history(trajectory: Sequence[TreeNode], then: str) -> list[AnyMessage]:
+    """Return a trajectory as the agent sees it: its own messages and observations, each step followed by the judge's
+    critique, and by what to do `then`."""
+    messages: list[AnyMessage] = []
+    for node in trajectory:
+        messages += node["messages"]
+        if node["critique"]:
+            said = [node["critique"], *([node["checked"]] if node.get("unfounded") else [])]
+            critique = quoted("critique", "\n".join(said))
+            messages.append(HumanMessage(prompts.CRITIQUE.format(critique=critique, next=then)))
+    return messages
+
+
+def refusals(branch: Branch) -> list[BaseMessage]:
+    """Return what the model is told where nothing can be done of all that it has proposed."""
+    reasons = "\n".join(quoted("observation", why) for why in branch.refused)
+    return [HumanMessage(prompts.REFUSED.format(reasons=reasons))] if reasons else []
+
+
+def with_closing(messages: Sequence[AnyMessage], closing: str) -> list[AnyMessage]:
+    """Return messages that end with a closing word, which joins the user's message before it if there is one."""
+    *earlier, last = messages or [HumanMessage("")]
+    if not closing or not messages:
+        return [*messages, *([HumanMessage(closing)] if closing else [])]
+    joined = [HumanMessage(f"{last.text}\n{closing}")] if last.type == "human" else [last, HumanMessage(closing)]
+    return [*earlier, *joined]
+
+
+def purpose_of(branch: Branch) -> Purpose:
+    """Return what a request is for: the next step of the user's request, or the answer to it."""
+    return {"request": branch.conversation[-1].text}

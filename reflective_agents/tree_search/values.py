@@ -1,0 +1,203 @@
+"""Values: how the states of a tree search are graded where no environment has rewarded them."""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from langchain_core.messages import BaseMessage
+from pydantic import BaseModel
+
+from reflective_agents.nodes.chat import ask, model_of
+from reflective_agents.nodes.memo import each_to_its_end
+from reflective_agents.nodes.sampling import calls_for, sample
+from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.transcript import around, quoted
+from reflective_agents.prompts import lats as prompts
+from reflective_agents.state.context import Model
+from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.families import TreeContext
+from reflective_agents.state.outcome import accepts
+from reflective_agents.state.purpose import Purpose
+from reflective_agents.state.schemas import Judgement, Judgements
+from reflective_agents.text.labels import last_word
+from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, lessons_text, trajectory_text
+from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
+
+T = TypeVar("T", bound=BaseModel)
+Entry = TypeVar("Entry")
+
+
+class Value(ABC):
+    """How candidates are graded: each on its own by `grade`, or all siblings by `compare`."""
+
+    @abstractmethod
+    def calls(self, width: int) -> int:
+        """Return the most calls that it takes to grade so many candidates."""
+
+    async def grade(self, branch: Branch, candidate: Candidate) -> Grade | None:
+        """Grade a candidate on its own, as soon as it has acted; None to leave it to `compare`."""
+        return None
+
+    async def compare(self, branch: Branch, candidates: Sequence[Candidate]) -> None:
+        """Complete the grades when all siblings are there."""
+        return None
+
+
+class Judge(Value):
+    """A model that reads whole trajectories and gives each a score with a critique.
+
+    Args:
+        step: The node that asks.
+        task: What the judge is told of the task; empty for an open question.
+        together: Whether siblings are judged in one call, or in as few as their judgements have room in.
+        answers_only: Whether a step on the way to an answer gets no grade.
+    """
+
+    def __init__(
+        self, step: Step[TreeContext], task: str, *, together: bool = False, answers_only: bool = False
+    ) -> None:
+        self.step, self.task, self.together, self.answers_only = step, task, together, answers_only
+
+    @property
+    def model(self) -> Model:
+        """The judge's model."""
+        return self.step.context.judge_model or self.step.context.model
+
+    def calls(self, width: int) -> int:
+        """Count the calls: one each, or one for as many judgements as an answer has room for."""
+        return -(-width // max(self.step.context.max_answer_tokens // JUDGEMENT_TOKENS, 1)) if self.together else width
+
+    async def grade(self, branch: Branch, candidate: Candidate) -> Grade | None:
+        """Judge a candidate, unless siblings are judged together."""
+        if self.together or (self.answers_only and not candidate.answers):
+            return None
+        self.spare(branch, candidate)
+        return await self._alone(branch, candidate)
+
+    async def _alone(self, branch: Branch, candidate: Candidate) -> Grade:
+        prompt = prompts.JUDGE.format_messages(
+            task=self.task,
+            rubric=prompts.TASK_RUBRIC if self.task else prompts.RUBRIC,
+            request=branch.request,
+            lessons=lessons_text(branch),
+            trajectory=around("trajectory", trajectory_text([*branch.path, *candidate.before, candidate])),
+        )
+        return self._as_grade(await ask(self.step, self.model, prompt, Judgement, judging=True), candidate)
+
+    async def compare(self, branch: Branch, candidates: Sequence[Candidate]) -> None:
+        """Judge siblings together that have no grade yet."""
+        waiting = [one for one in candidates if one.grade is None and (one.answers or not self.answers_only)]
+        if not waiting or not self.together:
+            return
+        if not any(candidate.answers for candidate in waiting):
+            self.spare(branch, waiting[0])
+        size = -(-len(waiting) // self.calls(len(waiting)))
+        parts = [waiting[first : first + size] for first in range(0, len(waiting), size)]
+        await each_to_its_end([self._judge(branch, part) for part in parts])
+
+    async def _judge(self, branch: Branch, waiting: Sequence[Candidate]) -> None:
+        prompt = prompts.JUDGE_TOGETHER.format_messages(
+            task=self.task,
+            rubric=prompts.TASK_RUBRIC if self.task else prompts.RUBRIC,
+            request=branch.request,
+            trajectory=around("trajectory", trajectory_text(branch.path, goes_on=True)),
+            lessons=lessons_text(branch),
+            candidates=candidates_text(waiting),
+        )
+        judged = await self.ask_each(prompt, Judgements, lambda said: said.judgements, len(waiting), "judgements")
+        for candidate, judgement in zip(waiting, judged, strict=True):
+            candidate.grade = self._as_grade(judgement, candidate)
+
+    async def ask_each(
+        self, prompt: list[BaseMessage], schema: type[T], of: Callable[[T], Sequence[Entry]], wanted: int, noun: str
+    ) -> Sequence[Entry]:
+        """Ask for structured output that has one entry for each of the `wanted` candidates: `of` takes the entries out
+        of it, and `noun` is what they are called."""
+
+        def one_each(said: T) -> str | None:
+            given = len(of(said))
+            return None if given == wanted else f"there are {wanted} candidates, but {given} {noun}"
+
+        return of(await ask(self.step, self.model, prompt, schema, one_each, judging=True))
+
+    async def sample(self, prompt: list[BaseMessage], count: int, purpose: Purpose | None = None) -> list[str]:
+        """Ask the same several times, and return the texts."""
+        replies = await sample(self.step, model_of(self.step, self.model), prompt, count, purpose=purpose, judging=True)
+        return [reply.text for reply in replies]
+
+    def calls_for(self, samples: int) -> int:
+        """Return how many calls so many samples take."""
+        return calls_for(model_of(self.step, self.model), samples)
+
+    def spare(self, branch: Branch, candidate: Candidate) -> None:
+        """Refuse to spend the call that is kept for an answer on a candidate that is none.
+
+        Raises:
+            LimitReached: if there is no other.
+        """
+        if not candidate.answers and self.step.meter.calls_left <= branch.keep:
+            raise LimitReached(self.step.meter.limit("max_model_calls", needed=1 + branch.keep))
+
+    def _as_grade(self, judgement: Judgement, candidate: Candidate) -> Grade:
+        """Grade a candidate; an answer is solved if the judge says so and its score reaches the minimum."""
+        ended = candidate.answers and candidate.final
+        accepted = accepts(judgement.solved, judgement.score, self.step.context.min_score)
+        solved = ended and accepted and not candidate.unfounded
+        return Grade(judgement.score, judgement.reasoning, solved)
+
+
+JUDGEMENT_TOKENS = 150
+"""What one judgement takes of an answer."""
+
+
+def candidates_text(candidates: Sequence[Candidate]) -> str:
+    """Return candidates as quoted text, numbered from 1, each with the steps that lead to it."""
+    texts = [trajectory_text([*candidate.before, candidate]) for candidate in candidates]
+    return "\n".join(around("candidate", text, number=i) for i, text in enumerate(texts, 1))
+
+
+LABELS = {"sure": 20.0, "likely": 1.0, "impossible": 0.001}
+"""The value of a label (Tree of Thoughts, section 4.1)."""
+
+
+class LabelJudge(Judge):
+    """A judge that calls a state sure, likely or impossible, several times: its score is the sum of the labels (Tree of
+    Thoughts), as a share of the most that there could be. A reply without a label adds nothing, and is counted.
+
+    Args:
+        step: The node that asks.
+        world: What shows a candidate's state.
+        samples: How often a label is sampled.
+    """
+
+    def __init__(self, step: Step[TreeContext], world: OpenWorld | TaskWorld, samples: int) -> None:
+        super().__init__(step, world.task)
+        self.world, self.samples = world, samples
+
+    def calls(self, width: int) -> int:
+        """Count the calls: one each where the provider takes n, else one per label."""
+        return width * self.calls_for(self.samples)
+
+    async def grade(self, branch: Branch, candidate: Candidate) -> Grade | None:
+        """Ask for the labels at once."""
+        self.spare(branch, candidate)
+        state = quoted("task", self.world.show(branch, candidate))
+        prompt = prompts.LABEL.format_messages(task=self.task, state=state, lessons=lessons_text(branch))
+        labels = [read_label(text) for text in await self.sample(prompt, self.samples)]
+        self.step.meter.count(parse_failures=labels.count(""))
+        return labelled(labels)
+
+
+def labelled(labels: Sequence[str]) -> Grade:
+    """Return the grade that labels come to. They are summed in one order, or equal states would differ in the last
+    digit."""
+    counts = Counter(labels)
+    total = sum(label_value * counts[label] for label, label_value in sorted(LABELS.items()) if counts[label])
+    said = {label: float(count) for label, count in sorted(counts.items()) if label}
+    return Grade(total / (LABELS["sure"] * max(len(labels), 1)), terms=said)
+
+
+def read_label(text: str) -> str:
+    """Return the label on the last line of a reply; empty if there is none."""
+    return last_word(text, LABELS)

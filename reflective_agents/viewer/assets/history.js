@@ -1,0 +1,100 @@
+// The bar below: a slider over the frames, a player, and the best value found so far as a line.
+
+class History {
+  /** `changed` is called with the frame that is to be shown. */
+  constructor(footer, changed) {
+    this.slider = footer.querySelector("#slider");
+    this.status = footer.querySelector("#status");
+    this.button = footer.querySelector("[data-does=play]");
+    this.changed = changed;
+    this.timer = null;
+    this.chart = footer.querySelector("#chart");
+    this.grow();
+    this.slider.addEventListener("input", () => {
+      this.stop();
+      this.go(this.slider.valueAsNumber);
+    });
+  }
+
+  /** Take in how long the history is. */
+  grow() {
+    this.frame ??= lastFrame;
+    this.slider.max = lastFrame;
+    chart(this.chart);
+  }
+
+  /** Show a frame; one outside of the history is the nearest in it. */
+  go(frame) {
+    this.frame = Math.min(Math.max(frame, 0), lastFrame);
+    this.slider.value = this.frame;
+    const text = describe(this.frame);
+    this.slider.setAttribute("aria-valuetext", text);
+    this.status.textContent = text;
+    this.changed(this.frame);
+  }
+
+  /** Go so many steps on; what plays, stops. */
+  step(by) {
+    this.stop();
+    this.go(this.frame + by);
+  }
+
+  /** Play from here, or from the beginning if this is the end; or stop. */
+  play() {
+    if (this.timer) {
+      this.stop();
+      return;
+    }
+    if (this.frame === lastFrame) this.go(0);
+    const pause = Math.min(Math.max(20_000 / (lastFrame + 1), 60), 900);
+    this.timer = setInterval(() => (this.frame < lastFrame ? this.go(this.frame + 1) : this.stop()), pause);
+    this.#shows(true);
+  }
+
+  /** Stop playing. */
+  stop() {
+    clearInterval(this.timer);
+    this.timer = null;
+    this.#shows(false);
+  }
+
+  #shows(playing) {
+    this.button.setAttribute("aria-pressed", playing);
+    this.button.setAttribute("aria-label", playing ? "Pause" : "Play");
+    this.button.textContent = playing ? "⏸" : "▶";
+  }
+}
+
+/** A frame in words. */
+function describe(place) {
+  const frame = picture.frames[place];
+  const said = [
+    frame.added.length ? `${whole.format(frame.added.length)} added` : "",
+    frame.merged ? `${whole.format(frame.merged)} merged` : "",
+    frame.pruned.length ? `${whole.format(frame.pruned.length)} pruned` : "",
+    frame.reflection ? "a reflection" : "",
+    frame.calls ? counted(frame.calls, "call") : "",
+    frame.tokens ? counted(frame.tokens, "token") : "",
+  ].filter(Boolean);
+  const far = spent[place];
+  const sum = place && far.calls ? `; ${counted(far.calls, "call")}, ${counted(far.tokens, "token")} so far` : "";
+  const details = said.length ? `: ${said.join(", ")}` : "";
+  return `Step ${place + 1} of ${lastFrame + 1}, ${frame.event} ${frame.node ?? ""}${details}${sum}`;
+}
+
+function chart(svg) {
+  svg.replaceChildren();
+  if (!lastFrame) return;
+  svg.setAttribute("viewBox", `0 -0.08 ${lastFrame} 1.16`);
+  const known = bestSoFar.map((best, place) => [place, 1 - Math.min(Math.max(best ?? 0, 0), 1)]);
+  const line = known.map(([x, y], place) => (place ? `H${x}V${y}` : `M${x} ${y}`)).join("");
+  svg.append(draw("path", { class: "area", d: `${line}V1H0Z` }), draw("path", { class: "line", d: line }));
+  picture.frames.forEach((frame, place) => {
+    const kind = frame.added.some((id) => nodes.get(id).solved) ? "solved" : frame.reflection ? "reflected" : "";
+    if (kind) svg.append(draw("path", { class: `event ${kind}`, d: `M${place} 0V1` }));
+  });
+  svg.setAttribute(
+    "aria-label",
+    `Best value so far: ${number(bestSoFar[0])} at first, ${number(bestSoFar[lastFrame])} in the end`,
+  );
+}

@@ -1,0 +1,196 @@
+// The page: the timeline, who knows the news, the conversations, and the memories of one agent at a time.
+
+const places = new Map(picture.places.map((place, index) => [place, index % 8]));
+const cells = [];
+
+document.title = `${picture.town}: a day`;
+put("town", picture.town);
+put("told", `${names[0] ?? "Nobody"} was told: ${picture.told}`);
+put("facts", summary());
+put("news", ...news());
+document.getElementById("day").append(timeline());
+document.getElementById("talks").append(...talks());
+document.getElementById("whose").append(...names.map(tab));
+whose(names[0]);
+cells[0]?.[0]?.click();
+
+function put(id, ...children) {
+  document.getElementById(id).replaceChildren(...children.filter((child) => child !== null));
+}
+
+function summary() {
+  const [first, last] = [steps[0]?.[1] ?? "", steps.at(-1)?.[1] ?? ""];
+  const { usage, outcome } = picture;
+  const parts = [
+    `${first}–${last}`,
+    counted(names.length, "agent"),
+    counted(steps.length, "step"),
+    counted(picture.conversations.length, "conversation"),
+    counted(usage.model_calls, "call"),
+    counted(usage.total_tokens, "token"),
+    `${usage.seconds.toFixed(1)} s`,
+    ...(usage.cost ? [`$${usage.cost.toFixed(4)}`] : []),
+  ];
+  return `${parts.join(" · ")}${outcome ? ` · ${outcome.status}: ${outcome.reason}` : ""}`;
+}
+
+/** Who knows of the news, and by which way it came. */
+function news() {
+  if (!picture.fact) return [];
+  const told = picture.spread.map((one) => {
+    if (!one.knows) return el("span", { class: "chip", dir: "auto" }, `${one.agent}: does not know`);
+    const way = `◆ ${one.way.join(" → ")} (${one.time})`;
+    const memory = memories.get(one.memory);
+    return memory ? link(way, () => showMemory(memory), { class: "chip" }) : el("span", { class: "chip" }, way);
+  });
+  const count = picture.spread.filter((one) => one.knows).length;
+  return [`Of “${picture.fact}” know ${count} of ${names.length}: `, ...told];
+}
+
+/** Rows are agents, columns are steps under their hours; what goes on for several steps is one cell. */
+function timeline() {
+  const hours = steps.map(([, time]) => time.slice(0, 2));
+  const begins = hours.flatMap((hour, place) => (place && hour === hours[place - 1] ? [] : [place]));
+  const times = begins.map((place, hour) => {
+    const span = (begins[hour + 1] ?? steps.length) - place;
+    return el("th", { scope: "colgroup", colspan: span }, steps[place][1]);
+  });
+  const head = el("tr", {}, el("th", { scope: "col" }, "agent"), ...times);
+  const rows = names.map((name, row) => {
+    const spans = spansOf(name);
+    cells.push(spans.map((span, column) => moment(span, row, column)));
+    const drawn = spans.map((span, column) => {
+      const shown = { colspan: span.steps.length, class: `place${places.get(span.place) ?? 0}` };
+      return el("td", shown, cells[row][column], marks(span));
+    });
+    return el("tr", {}, el("th", { scope: "row", dir: "auto" }, name), ...drawn);
+  });
+  const table = el("table", { class: "day" }, el("thead", {}, head), el("tbody", {}, ...rows));
+  table.style.setProperty("--steps", steps.length);
+  return table;
+}
+
+function moment(span, row, column) {
+  const until = after(span.time, span.steps.length * picture.minutes);
+  const made = el(
+    "button",
+    {
+      type: "button",
+      class: "moment",
+      tabindex: row || column ? -1 : 0,
+      "aria-label": `${span.agent}, ${span.time} to ${until}, ${span.place}: ${span.doing}`,
+      title: `${span.time}–${until} ${span.place}: ${span.doing}`,
+    },
+    el("span", { class: "where", dir: "auto" }, span.place),
+    el("span", { class: "doing", dir: "auto" }, span.doing),
+  );
+  made.addEventListener("click", () => {
+    for (const other of document.querySelectorAll(".moment[aria-current]")) other.removeAttribute("aria-current");
+    made.setAttribute("aria-current", "true");
+    focusOn(made);
+    showSpan(span);
+  });
+  made.addEventListener("keydown", (event) => walk(event, row, column));
+  return made;
+}
+
+/** Conversations in a span, and the news if it comes in it. */
+function marks(span) {
+  const known = picture.fact && span.steps.includes(learned(span.agent));
+  return [
+    ...span.talks.map((talk) => link(`talk ${talk}`, () => showTalk(talkOf(talk)), { class: "chip" })),
+    known ? el("span", { class: "chip news" }, "◆ knows") : null,
+  ];
+}
+
+function walk(event, row, column) {
+  const start = spansOf(names[row])[column].steps[0];
+  const beside = (other) => {
+    const line = spansOf(names[other] ?? "");
+    return cells[other]?.[Math.max(line.findLastIndex((span) => span.steps[0] <= start), 0)];
+  };
+  const to = {
+    ArrowRight: () => cells[row][column + 1],
+    ArrowLeft: () => cells[row][column - 1],
+    ArrowDown: () => beside(row + 1),
+    ArrowUp: () => beside(row - 1),
+    Home: () => cells[row][0],
+    End: () => cells[row].at(-1),
+  }[event.key]?.();
+  if (!to) return;
+  event.preventDefault();
+  focusOn(to);
+  to.focus();
+}
+
+function focusOn(cell) {
+  for (const other of cells.flat()) other.tabIndex = other === cell ? 0 : -1;
+}
+
+function talks() {
+  if (!picture.conversations.length) return [el("p", {}, "Nobody talked.")];
+  return picture.conversations.map((talk) =>
+    el(
+      "details",
+      { open: talk.talk === 1 ? "" : null },
+      el("summary", { dir: "auto" }, `${talk.talk}. ${talk.time}, ${talk.place}: ${talk.agents.join(" and ")}`),
+      linesOf(talk),
+      link("what they remember of it", () => showTalk(talk)),
+    ),
+  );
+}
+
+function tab(name) {
+  const made = el("button", { type: "button", dir: "auto" }, name);
+  made.addEventListener("click", () => whose(name));
+  return made;
+}
+
+/** Show the memories of an agent: its reflections as trees, and all of them as a table. */
+function whose(name) {
+  const agent = picture.agents.find((one) => one.name === name);
+  if (!agent) return;
+  for (const [place, button] of [...document.getElementById("whose").children].entries()) {
+    button.setAttribute("aria-pressed", names[place] === name);
+  }
+  const top = agent.memories.filter((one) => one.evidence.length && !derived.has(one.id));
+  put(
+    "tree",
+    words(agent.about),
+    el("h3", {}, top.length ? "Reflections, each with what it rests on" : "No reflections yet"),
+    top.length ? el("ul", { class: "tree" }, ...top.map((one) => branch(one, new Set()))) : null,
+  );
+  put("memories", table(agent));
+}
+
+function branch(memory, above) {
+  const below = memory.evidence.map((id) => memories.get(id)).filter((one) => one && !above.has(one.id));
+  const text = `${timeOf(memory)} ${HOW[memory.how]}: ${memory.text}`;
+  if (!below.length) return el("li", {}, link(text, () => showMemory(memory)));
+  const lower = el("ul", {}, ...below.map((one) => branch(one, new Set([...above, memory.id]))));
+  const label = el("summary", { dir: "auto" }, `${text} (because of ${counted(below.length, "thing")})`);
+  return el("li", {}, el("details", {}, label, link("show it", () => showMemory(memory)), lower));
+}
+
+function table(agent) {
+  const columns = ["time", "how", "memory", "importance", "retrieved"];
+  columns.push("recency", "importance then", "relevance", "archive");
+  const head = el("tr", {}, ...columns.map((column) => el("th", { scope: "col" }, column)));
+  const rows = agent.memories.map((one) => {
+    const found = retrieved.get(one.id) ?? [];
+    const last = found.at(-1);
+    const three = ["recency", "importance", "relevance"].map((name) => (last ? term(last[name]) : el("td", {}, "–")));
+    return el(
+      "tr",
+      { class: one.archived ? "archived" : null },
+      el("td", {}, timeOf(one)),
+      el("td", {}, HOW[one.how]),
+      el("td", {}, link(one.text, () => showMemory(one), { "data-memory": one.id })),
+      el("td", { class: "number" }, String(one.importance)),
+      el("td", { class: "number" }, `${found.length}×`),
+      ...three,
+      el("td", {}, one.archived ? "archived" : ""),
+    );
+  });
+  return el("table", { class: "terms" }, el("thead", {}, head), el("tbody", {}, ...rows));
+}

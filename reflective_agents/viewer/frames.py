@@ -1,0 +1,108 @@
+"""The history of a search: one frame for each thing that it did, with the figures that changed."""
+
+from collections.abc import Mapping
+from typing import Any, NotRequired, TypedDict
+
+
+class Figures(TypedDict):
+    """What the search knows of a node: how many values it has seen there and below, their sum, and whether nothing
+    below can be expanded any more.
+
+    Where the search keeps them, also `best`, the highest of these values, and `prior`, which stands for them before the
+    first.
+    """
+
+    visits: int
+    total: float
+    closed: bool
+    best: NotRequired[float]
+    prior: NotRequired[float]
+
+
+class Frame(TypedDict):
+    """One step of a search.
+
+    `event` names what happened (`start`, `expand`, `simulate`, `judge`, ...) and `node` where. `added` are the nodes
+    that were new, `pruned` those that were given up, `merged` counts the candidates that were the same as others.
+    `stats` holds the figures that changed: the figures at any moment are those of all frames up to it, the later over
+    the earlier. `calls` and `tokens` are what this step alone has cost.
+    """
+
+    number: int
+    event: str
+    node: str | None
+    added: list[str]
+    merged: int
+    pruned: list[str]
+    reflection: str
+    stats: dict[str, Figures]
+    calls: int
+    tokens: int
+
+
+def frames(values: Mapping[str, Any]) -> list[Frame]:
+    """Rebuild the history of a run, frame by frame.
+
+    Args:
+        values: The state of the run, with `tree` and `stats`, and with `log` and `lessons` if it has kept them. Without
+            a log there is one frame, the last.
+    """
+    log, tree = values.get("log") or [], values["tree"]
+    final = {key: {**stat, **stat.get("own", {})} for key, stat in values["stats"].items()}
+    if not log:
+        entry = {"kind": "end", "node": None, "added": list(tree), "calls": 0, "tokens": 0}
+        return [_frame(0, entry, {key: _kept(own) for key, own in final.items()}, "")]
+    log = [{**entry, "stats": {**_first(tree, entry["added"]), **entry["stats"]}} for entry in log]
+    last = {key: place for place, entry in enumerate(log) for key in entry["stats"]}
+    lessons = {lesson["node"]: lesson["text"] for lesson in values.get("lessons") or []}
+    made = []
+    seen: dict[str, Figures] = {}
+    for place, entry in enumerate(log):
+        stats = {key: _figures(own, seen.get(key), final.get(key, {})) for key, own in entry["stats"].items()}
+        for key, own in stats.items():
+            # A node closes when something at or below it is told, and then for good: with its last change.
+            if entry["kind"] == "rescore" and key == entry["node"] and "best" in own:
+                own["best"] = entry["change"]["score"]
+            own["closed"] = last[key] == place and final.get(key, {}).get("closed", False)
+        seen |= stats
+        learned = [lessons[key] for key in entry["added"] if key in lessons]
+        made.append(_frame(place, entry, stats, "\n".join(learned)))
+    return made
+
+
+def _first(tree: Mapping[str, Any], added: list[str]) -> dict[str, list[float]]:
+    """Return the first statistics of new nodes: their own score, unless the log says otherwise."""
+    return {key: [1, tree[key].get("score") or 0.0] for key in added if key in tree}
+
+
+def _kept(own: Mapping[str, Any]) -> Figures:
+    kept: Any = {name: own[name] for name in Figures.__annotations__ if name in own}
+    figures: Figures = kept
+    return figures
+
+
+def _figures(own: list[Any], before: Figures | None, final: Mapping[str, Any]) -> Figures:
+    """Return the figures of a node after a step, given those before it and the final ones."""
+    made = Figures(visits=own[0], total=own[1], closed=False)
+    if "prior" in final:
+        made["prior"] = final["prior"]
+    if "best" in final and made["visits"]:
+        # Who keeps it passes up one value at a time, of 0 or more: what the sum has grown by.
+        total, best = (before["total"], before.get("best", 0.0)) if before else (0.0, 0.0)
+        made["best"] = max(best, made["total"] - total)
+    return made
+
+
+def _frame(number: int, entry: Mapping[str, Any], stats: dict[str, Figures], reflection: str) -> Frame:
+    return Frame(
+        number=number,
+        event=entry["kind"],
+        node=entry["node"] or next(iter(entry["added"]), None),
+        added=entry["added"],
+        merged=entry.get("merged", 0),
+        pruned=entry.get("pruned", []),
+        reflection=reflection,
+        stats=stats,
+        calls=entry["calls"],
+        tokens=entry["tokens"],
+    )

@@ -1,0 +1,232 @@
+"""A search as plain data: all that is needed to draw its tree at any moment. Every view works on this and nothing else.
+
+Ids say where a node stands: `0` is the root, `0.3.1` the second child of the fourth child of it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar
+
+from reflective_agents.viewer.frames import Frame, frames
+
+Aggregate = Literal["mean", "max"]
+Kind = Literal["root", "action", "answer"]
+N = TypeVar("N", bound=Mapping[str, Any])
+
+
+class ToolCall(TypedDict):
+    """A call of a tool. Its id is what the answer to it names; calls without one are answered in their order."""
+
+    name: str
+    args: dict[str, Any]
+    id: NotRequired[str | None]
+
+
+class Message(TypedDict):
+    """A message: who says it (`human`, `ai`, `tool`, `system`), what, and what it calls or answers."""
+
+    type: str
+    content: str
+    tool_calls: list[ToolCall]
+    tool_call_id: NotRequired[str | None]
+
+
+class Node(TypedDict):
+    """One step of the search.
+
+    `score` is what the search makes of it and `reward` what the environment gave, both in 0..1 and None if there is
+    none; `terms` are the figures that the score is made of, by name. A step in an environment has no messages, but a
+    `thought` and an `action`. `done` says that nothing can follow, `samples` how many identical
+    candidates became this node, `model` who proposed it.
+    """
+
+    id: str
+    parent_id: str | None
+    depth: int
+    kind: Kind
+    messages: list[Message]
+    thought: str
+    action: str
+    observation: str
+    critique: str
+    score: float | None
+    reward: float | None
+    terms: dict[str, float]
+    solved: bool
+    done: bool
+    samples: int
+    model: str
+
+
+class Reflection(TypedDict):
+    """A lesson that was drawn from the failed trajectory that ends at `node`; of one that was brought along, `node` is
+    empty."""
+
+    node: str
+    text: str
+
+
+class Picture(TypedDict):
+    """A search: its question and how it ended, its nodes by id, its history, and the path that was chosen in the end.
+
+    `conversation` holds the messages up to the question, `weight` is the w of UCT, None if the search does not select
+    by it, `aggregate` what the search makes of the values that a node has seen, `path` goes from the root down.
+    """
+
+    strategy: str
+    question: str
+    conversation: list[Message]
+    answer: str | None
+    outcome: dict[str, str] | None
+    usage: dict[str, float]
+    weight: float | None
+    aggregate: Aggregate
+    nodes: dict[str, Node]
+    frames: list[Frame]
+    path: list[str]
+    reflections: list[Reflection]
+
+
+def picture(
+    values: Mapping[str, Any], strategy: str, weight: float | None = None, aggregate: Aggregate = "mean"
+) -> Picture:
+    """Build the picture of a run.
+
+    Args:
+        values: The state of the run, with `tree`, `stats`, `log` and the channels that every strategy has.
+        strategy: Its name.
+        weight: The w of UCT; None if the search does not select by it.
+        aggregate: Whether the search goes by the mean or the highest of the values that a node has seen.
+    """
+    spoken = values.get("messages") or []
+    asked = max((place for place, message in enumerate(spoken, 1) if message.type == "human"), default=0)
+    nodes = {key: _node(node) for key, node in values["tree"].items()}
+    end = values.get("best") or _best(nodes)
+    drawn = {
+        "strategy": strategy,
+        "question": spoken[asked - 1].text if asked else "",
+        "conversation": [_message(message) for message in spoken[:asked]],
+        "weight": weight,
+        "aggregate": aggregate,
+        "nodes": nodes,
+        "frames": frames(values),
+        "path": [node["id"] for node in path_to(nodes, end)],
+        "reflections": [{"node": entry["node"], "text": entry["text"]} for entry in values.get("lessons") or []],
+        **{name: values.get(name) for name in ("answer", "outcome", "usage")},
+    }
+    return complete(drawn)
+
+
+def complete(data: Mapping[str, Any]) -> Picture:
+    """Complete a picture: what is missing or None is filled in, and each node is added by one frame.
+
+    Raises:
+        ValueError: if the nodes do not form a tree.
+    """
+    nodes = {key: _filled(_NODE, {**node, "id": key}) for key, node in data["nodes"].items()}
+    roots = [key for key, node in nodes.items() if node["parent_id"] is None]
+    lost = [key for key, node in nodes.items() if node["parent_id"] is not None and node["parent_id"] not in nodes]
+    if len(roots) != 1 or lost:
+        raise ValueError(f"the nodes do not form a tree: roots {roots}, without their parents {lost}")
+    entry = [_frame(place, frame, nodes) for place, frame in enumerate(data.get("frames") or [{}])]
+    missing = nodes.keys() - {key for frame in entry for key in frame["added"]}
+    entry[-1]["added"] = [*entry[-1]["added"], *(key for key in nodes if key in missing)]
+    path = [key for key in data.get("path") or [] if key in nodes]
+    whole: Any = _filled(_PICTURE, {**data, "nodes": nodes, "frames": entry, "path": path})
+    made: Picture = whole
+    return made
+
+
+_NODE: dict[str, Any] = {
+    "messages": [],
+    "thought": "",
+    "action": "",
+    "observation": "",
+    "critique": "",
+    "score": None,
+    "reward": None,
+    "terms": {},
+    "solved": False,
+    "done": False,
+    "samples": 1,
+    "model": "",
+}
+_FRAME: dict[str, Any] = {
+    "event": "start",
+    "node": None,
+    "added": [],
+    "merged": 0,
+    "pruned": [],
+    "reflection": "",
+    "stats": {},
+    "calls": 0,
+    "tokens": 0,
+}
+_PICTURE: dict[str, Any] = {
+    "strategy": "",
+    "question": "",
+    "conversation": [],
+    "answer": None,
+    "outcome": None,
+    "usage": {},
+    "weight": None,
+    "aggregate": "mean",
+    "path": [],
+    "reflections": [],
+}
+
+
+def _filled(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    return {**defaults, **{key: value for key, value in given.items() if value is not None or key not in defaults}}
+
+
+def _frame(place: int, frame: Mapping[str, Any], nodes: Mapping[str, Any]) -> dict[str, Any]:
+    made = _filled(_FRAME, {"number": place, **frame})
+    return {**made, **{name: [key for key in made[name] if key in nodes] for name in ("added", "pruned")}}
+
+
+def _node(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a node of the state: messages as data, and its action and observation in words unless it has its own."""
+    messages = [_message(message) for message in node.get("messages") or []]
+    calls = [called(call) for message in messages for call in message["tool_calls"]]
+    observed = [message["content"] for message in messages if message["type"] == "tool"]
+    said = {key: node[key] for key in Node.__annotations__ if key in node}
+    return {"action": ", ".join(calls), "observation": "\n".join(observed), **said, "messages": messages}
+
+
+def _message(message: Any) -> Message:
+    made = Message(type=message.type, content=message.text, tool_calls=[])
+    for call in getattr(message, "tool_calls", []):
+        made["tool_calls"].append({"name": call["name"], "args": call["args"], "id": call["id"]})
+    if message.type == "tool":
+        made["tool_call_id"] = message.tool_call_id
+    return made
+
+
+def called(call: ToolCall) -> str:
+    """Shorten a tool call to its name, and its arguments without their names."""
+    return f"{call['name']}({', '.join(map(str, call['args'].values()))})"
+
+
+def _best(nodes: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the node that would be chosen if the tree search ended now: solved first, then answers before steps."""
+
+    def rank(key: str) -> tuple[bool, bool, float]:
+        node = nodes[key]
+        return bool(node.get("solved")), node["kind"] == "answer", worth(node) or 0.0
+
+    return max(nodes, key=rank)
+
+
+def worth(node: Mapping[str, Any]) -> float | None:
+    """Return the value of a node by itself: the environment's reward, else the judge's score, else None."""
+    return node.get("score") if node.get("reward") is None else node["reward"]
+
+
+def path_to(nodes: Mapping[str, N], key: str) -> list[N]:
+    """Return the nodes from the root down to a node, both included."""
+    found: list[N] = []
+    current: str | None = key
+    while current is not None:
+        found.append(nodes[current])
+        current = nodes[current]["parent_id"]
+    return found[::-1]

@@ -1,0 +1,79 @@
+"""A town's day as one page of HTML that needs nothing else, made as the page of a search is: see `viewer.page`."""
+
+from collections.abc import Mapping
+from functools import cache
+from string import Template
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from reflective_agents.state.outcome import Outcome
+from reflective_agents.state.run import Usage
+from reflective_agents.state.town import Conversation, Knows, Moment, Portrait, Retrieval
+from reflective_agents.viewer.page import _FOLDER, _HERE, _embedded, _joined, _policy
+
+_SCRIPTS = ("elements.js", "town-data.js", "town-panel.js", "town.js")
+
+
+class TownPicture(TypedDict):
+    """A day, and what is needed to look at it. `minutes` pass in a step; `fact` is the news whose way is shown."""
+
+    town: str
+    told: str
+    fact: str
+    minutes: int
+    places: list[str]
+    day: list[Moment]
+    conversations: list[Conversation]
+    retrievals: list[Retrieval]
+    agents: list[Portrait]
+    spread: list[Knows]
+    outcome: Outcome | None
+    usage: Usage
+
+
+def town_picture(values: Mapping[str, Any]) -> TownPicture:
+    """Build the picture of a day from the state of its run."""
+    town = values["town"]
+    return TownPicture(
+        town=town["name"],
+        told=values["told"],
+        fact=town["fact"],
+        minutes=_minutes(values["day"]),
+        places=[place["name"] for place in town["places"]],
+        day=values["day"],
+        conversations=values["conversations"],
+        retrievals=values["retrievals"],
+        agents=values["agents"],
+        spread=values["spread"],
+        outcome=values["outcome"],
+        usage=values["usage"],
+    )
+
+
+def _minutes(day: list[Moment]) -> int:
+    """Return the minutes between the first two steps; 60 if there is only one."""
+    times = sorted({60 * int(entry["time"][:2]) + int(entry["time"][3:]) for entry in day})
+    return times[1] - times[0] if len(times) > 1 else 60
+
+
+def town_page(picture: TownPicture) -> str:
+    """Build the page of a day."""
+    before, after = split()
+    embedded = _embedded(picture)  # type: ignore[arg-type]  # any plain data
+    return f"{before}{embedded}{after}"
+
+
+def split() -> tuple[str, str]:
+    """Return what stands before and after the picture in the page of any day."""
+    style, script = _parts()
+    template = Template((_FOLDER / "town.html").read_text("utf-8"))
+    before, _, after = template.substitute(
+        policy=_policy(style, script), style=style, script=script, picture=_HERE
+    ).partition(_HERE)
+    return before, after
+
+
+@cache
+def _parts() -> tuple[str, str]:
+    return _joined("assets/town.css", "assets/town-day.css"), _joined(*(f"assets/{name}" for name in _SCRIPTS))

@@ -1,0 +1,267 @@
+"""Search in a folder of documents, embedded: an SQLite full-text index, ranked with BM25, kept up to date by itself.
+
+The index lies in a file of the user's cache, because reading a folder of PDFs takes minutes and every command is a new
+process. REFLECT_CACHE_DIR moves it. It holds nothing that cannot be rebuilt from the folder.
+"""
+
+import atexit
+import hashlib
+import logging
+import os
+import shutil
+import sqlite3
+import stat
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from functools import cache, lru_cache
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import quote, unquote_to_bytes
+
+import platformdirs
+
+from reflective_agents.state.errors import BadCorpus
+from reflective_agents.state.forks import after_fork
+from reflective_agents.state.sources import SearchResult
+from reflective_agents.text.words import spaced, words
+from reflective_agents.web_search.documents import SUFFIXES, Passage, Unreadable, read_passages
+
+log = logging.getLogger(__name__)
+
+MAX_FILE_BYTES = 50_000_000
+"""Larger files are skipped: they are data rather than documents, and would be read into memory whole."""
+
+PASSAGES_PER_DOCUMENT = 2
+"""So many passages of one document stand in one list of results, so that the results differ."""
+
+_MAX_TERMS = 256
+# In a small folder these outweigh the words that matter: they are left out of a query that has others.
+_COMMON = frozenset(
+    """
+    a an and are as at be by can did do does for from had has have how i if in into is it its me of on or our should so
+    than that the their them there these they this to was we were what when where which who why will with you your
+    """.split()  # noqa: SIM905 - a list of 64 quoted words is harder to read
+)
+# Passages as they are shown, and beside them an index of their words, which keeps no text of its own.
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS passages (id INTEGER PRIMARY KEY, path TEXT, title TEXT, text TEXT);
+CREATE INDEX IF NOT EXISTS passages_path ON passages (path);
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
+    title, text, content = '', tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
+);
+"""
+_FORMAT = 2  # raise it when the schema or the splitting changes: older index files are then left alone
+
+Stamp = tuple[int, int]
+"""Size in bytes and time of the last change in nanoseconds: a file that keeps both is not read again."""
+
+
+class Corpus:
+    """The documents below one folder. Made by `open_corpus`; `search` may be called from any thread."""
+
+    def __init__(self, folder: Path) -> None:
+        """Represent `folder`; nothing is read yet."""
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._seen: tuple[Path, dict[str, Stamp]] | None = None
+
+    def search(self, query: str, max_results: int = 5) -> list[SearchResult]:
+        """Find the passages that fit best. Blocks: call it from a thread. Files that changed are read again first.
+
+        Args:
+            query: plain words. Operators of the index's query language have no meaning in it.
+            max_results: how many passages at most.
+
+        Returns:
+            The passages, the best first, at most two of one document; empty if no word of the query occurs.
+
+        Raises:
+            BadCorpus: if the folder has gone, or not one file in it could be read.
+        """
+        terms = _terms(query)
+        path = _index_file(self.folder)
+        with self._lock:
+            self._refresh(path)
+        if not terms:
+            return []
+        with closing(_connect(path, "rw")) as index:
+            rows = index.execute(
+                "SELECT p.title, p.path, p.text FROM words JOIN passages p ON p.id = words.rowid WHERE words MATCH ? "
+                "ORDER BY bm25(words, 2, 1), p.id LIMIT ?",
+                (" OR ".join(f'"{term}"' for term in terms), max_results * 10),
+            ).fetchall()
+        return _spread(rows)[:max_results]
+
+    def _refresh(self, path: Path) -> None:
+        """Bring the index up to date with the folder."""
+        found = dict(_scan(self.folder))
+        if (path, found) == self._seen and path.exists():
+            return
+        try:
+            self._update(path, found)
+        except sqlite3.OperationalError:  # locked, or the disk is full: the index itself is sound
+            raise
+        except sqlite3.DatabaseError as error:
+            log.warning("The index of %s is damaged and is built anew: %s", self.folder, error)
+            path.unlink(missing_ok=True)
+            self._update(path, found)
+        self._seen = path, found
+
+    def _update(self, path: Path, found: dict[str, Stamp]) -> None:
+        with closing(_connect(path, "rwc")) as index:
+            index.execute("PRAGMA synchronous = OFF")  # what a power failure damages is built anew
+            index.executescript(_SCHEMA)
+            known = {name: (size, mtime) for name, size, mtime in index.execute("SELECT path, size, mtime FROM files")}
+            for name in known.keys() - found.keys():
+                _replace(index, name, None, [])
+            for name, stamp in found.items():
+                if known.get(name) != stamp:
+                    _replace(index, name, stamp, _read(self.folder, name))
+            if not index.execute("SELECT 1 FROM passages LIMIT 1").fetchone():
+                raise BadCorpus(f"None of the files in {self.folder} could be read: {_ADVICE}")
+
+
+_ADVICE = f"put text into it ({', '.join(sorted(SUFFIXES))}), or name another folder."
+
+
+def open_corpus(folder: str | None) -> Corpus:
+    """Open a folder of documents, or the articles on agent methods that come with this project.
+
+    Looks only at the folder, reads no file: fit for refusing early. The index is built by the first search.
+
+    Args:
+        folder: a path, in which `~` may stand for the home directory; None or "" for the articles.
+
+    Returns:
+        The corpus; the same object for the same folder.
+
+    Raises:
+        BadCorpus: if there is no such folder, or no file in it that can be read.
+    """
+    path = Path(folder).expanduser() if folder else Path(str(files("reflective_agents.web_search") / "corpus_articles"))
+    if not path.exists():
+        raise BadCorpus(f"There is no folder {path}: name one that exists.")
+    if not path.is_dir():
+        raise BadCorpus(f"{path} is a file: name the folder that it lies in.")
+    if next(_scan(path), None) is None:
+        raise BadCorpus(f"{path} holds no document: {_ADVICE}")
+    return _corpus(path.resolve())
+
+
+@cache
+def _corpus(folder: Path) -> Corpus:
+    others = Counter(path.suffix.lower() for path in _files(folder) if path.suffix.lower() not in SUFFIXES)
+    if others:
+        kinds = ", ".join(f"{count} {suffix or 'without an ending'}" for suffix, count in others.most_common(5))
+        log.warning("Skipped files of %s that are not read (%s): %s", folder, kinds, _ADVICE)
+    return Corpus(folder)
+
+
+after_fork(_corpus.cache_clear)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield every visible file, in order."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(parent, name) for name in sorted(names) if not name.startswith("."))
+
+
+def _scan(folder: Path) -> Iterator[tuple[str, Stamp]]:
+    """Yield path and stamp of every visible, non-empty file of a known kind; the path relative and percent-encoded."""
+    for path in _files(folder):
+        if path.suffix.lower() not in SUFFIXES:
+            continue
+        try:
+            if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+                continue  # what lies elsewhere was not given to be searched
+            info = path.stat()
+        except OSError:  # removed meanwhile, or a link that leads nowhere
+            continue
+        if stat.S_ISREG(info.st_mode) and info.st_size:
+            yield quote(os.fsencode(path.relative_to(folder).as_posix())), (info.st_size, info.st_mtime_ns)
+
+
+def _read(folder: Path, path: str) -> list[Passage]:
+    """Read one file of the corpus. One that cannot be read has no passages, and a warning says why."""
+    file = folder / os.fsdecode(unquote_to_bytes(path))
+    try:
+        if file.stat().st_size > MAX_FILE_BYTES:
+            raise Unreadable(f"it is larger than {MAX_FILE_BYTES:,} bytes")
+        passages = read_passages(file)
+        if not passages:
+            raise Unreadable("it holds no text")
+    except (Unreadable, OSError) as error:
+        log.warning("Skipped %s: %s", file, error)
+        return []
+    return passages
+
+
+def _replace(index: sqlite3.Connection, path: str, stamp: Stamp | None, passages: list[Passage]) -> None:
+    """Put the passages of one file in the place of its old ones, in one transaction.
+
+    A file without passages is not recorded: it is tried again, and warned of again, by the next process.
+    """
+    with index:
+        index.execute("BEGIN IMMEDIATE")
+        if index.execute("DELETE FROM files WHERE path = ?", (path,)).rowcount:
+            old = index.execute("SELECT id, title, text FROM passages WHERE path = ?", (path,)).fetchall()
+            index.executemany("INSERT INTO words (words, rowid, title, text) VALUES ('delete', ?, ?, ?)", _cut(old))
+            index.execute("DELETE FROM passages WHERE path = ?", (path,))
+        if stamp and passages:
+            index.execute("INSERT INTO files VALUES (?, ?, ?)", (path, *stamp))
+            (last,) = index.execute("SELECT coalesce(max(id), 0) FROM passages").fetchone()
+            new = [(number, p.title, p.text) for number, p in enumerate(passages, last + 1)]
+            index.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", [(row[0], path, *row[1:]) for row in new])
+            index.executemany("INSERT INTO words (rowid, title, text) VALUES (?, ?, ?)", _cut(new))
+
+
+def _cut(rows: list[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
+    """Return rows in the form that the index of words takes."""
+    return [(number, spaced(title), spaced(text)) for number, title, text in rows]
+
+
+def _terms(query: str) -> list[str]:
+    """Return the distinct words of a query; those that every text is full of only if there are no others."""
+    found = list(dict.fromkeys(words(query)))[:_MAX_TERMS]
+    return [word for word in found if word not in _COMMON] or found
+
+
+def _spread(rows: list[tuple[str, str, str]]) -> list[SearchResult]:
+    """Turn rows, the best first, into results, with so many passages of one document at most."""
+    taken: Counter[str] = Counter()
+    results = []
+    for title, path, text in rows:
+        taken[path] += 1
+        if taken[path] <= PASSAGES_PER_DOCUMENT:
+            results.append(SearchResult(title=title, url=f"corpus:{path}", content=text))
+    return results
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Open the index: "rw" one that exists, "rwc" also a new one. A connection serves one thread, and one search."""
+    return sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, timeout=30, isolation_level=None)
+
+
+def _index_file(folder: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+    return _cache_folder(os.environ.get("REFLECT_CACHE_DIR")) / f"corpus-{_FORMAT}-{name}.sqlite"
+
+
+@lru_cache(maxsize=8)
+def _cache_folder(chosen: str | None) -> Path:
+    """Return the folder of the indexes; one for this process alone where none can be written to."""
+    path = Path(chosen).expanduser().resolve() if chosen else platformdirs.user_cache_path("reflective-agents")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            return path
+    except OSError as error:
+        log.warning("No index can be kept in %s (%s); it is built again in each process.", path, error)
+        path = Path(tempfile.mkdtemp(prefix="reflective-agents-"))
+        atexit.register(shutil.rmtree, path, ignore_errors=True)
+        return path

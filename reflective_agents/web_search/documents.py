@@ -1,0 +1,261 @@
+"""Reading local documents: text, Markdown, HTML and PDF become passages that can be searched and quoted."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from html import unescape
+from pathlib import Path
+
+from reflective_agents.text.words import count_words
+
+SUFFIXES = frozenset({".txt", ".md", ".markdown", ".rst", ".html", ".htm", ".pdf"})
+"""Endings of the file names that can be read."""
+
+PASSAGE_WORDS = 120
+"""Words a passage aims at, in any script: a paragraph group of an answer's size, so that a few fit into a prompt."""
+
+PDF_SECONDS = 120
+"""Seconds that reading one PDF may take."""
+PDF_MEMORY = 1_000_000_000
+"""Bytes of memory that reading one PDF may take."""
+PDF_CHARACTERS = 20_000_000
+"""Characters that a PDF may hold."""
+
+# A sentence with the white space behind it; the full stops of unspaced scripts need none.
+_SENTENCE = re.compile(
+    r".+?(?:[.!?]\s+|[\u3002\uff01\uff1f\uff61\u104b\u17d4][\u300d\u300f\u201d\u2019\uff09]*\s*|\Z)", re.DOTALL
+)
+_HEADING = "\x1e"
+_BLOCK = "\x1d"
+_BLOCK_TAGS = ["p", "li", "dt", "dd", "td", "th", "tr", "pre", "blockquote", "div", "section", "article", "br"]
+_HEADING_TAGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+_TAG = re.compile(r"(/?[a-zA-Z][a-zA-Z0-9]*)[^>]*>")
+_NOISE_TAGS = ["script", "style", "noscript", "template", "nav", "svg", "title"]
+
+
+class Unreadable(Exception):
+    """Raised when a file cannot be read as text; its message says why."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A piece of a document: `title` is "document — heading", `text` about 120 words of plain text."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class _Document:
+    """A document as read: its title and its paragraphs, each beside the heading it stands under ("" for none)."""
+
+    title: str
+    paragraphs: list[tuple[str, str]]
+
+
+def read_passages(path: Path) -> list[Passage]:
+    """Read one file and split it into passages.
+
+    Args:
+        path: a file whose name ends in one of `SUFFIXES`.
+
+    Returns:
+        The passages in the order of the text; empty if the file holds no text.
+
+    Raises:
+        Unreadable: if the file is broken, encrypted, or not in a known encoding.
+        OSError: if the file cannot be opened.
+    """
+    name = _clean(path.stem)
+    match path.suffix.lower():
+        case ".pdf":
+            document = _read_pdf(path, name)
+        case ".html" | ".htm":
+            document = _read_html(path.read_bytes(), name)
+        case ".md" | ".markdown":
+            document = _read_markdown(_decode(path.read_bytes()), name)
+        case _:
+            document = _read_text(_decode(path.read_bytes()), name)
+    return [
+        Passage(" — ".join(filter(None, [document.title, heading])), text)
+        for heading, group in _by_heading(document.paragraphs)
+        for text in _pack(group)
+    ]
+
+
+def _clean(text: str) -> str:
+    """Return `text` on one line, without control characters and halves of surrogate pairs."""
+    return " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", text.encode("utf-8", "ignore").decode()).split())
+
+
+def _decode(data: bytes) -> str:
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"it is not {encoding.removesuffix('-sig')} text; save it as UTF-8") from error
+    if "\0" in text:
+        raise Unreadable("it holds binary data, not text")
+    return text
+
+
+def _read_text(text: str, name: str) -> _Document:
+    paragraphs: list[tuple[str, str]] = []
+    heading = ""
+    for block in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
+        lines = block.strip().split("\n")
+        if len(lines) > 1 and re.fullmatch(r"([=\-~^*#+\"'`:.])\1{2,}", lines[1].strip()):  # underlined, as in reST
+            heading = _clean(lines[0])
+            lines = lines[2:]
+        paragraphs.append((heading, _clean(" ".join(lines))))
+    return _Document(name, paragraphs)
+
+
+def _read_markdown(text: str, name: str) -> _Document:
+    from markdown_it import MarkdownIt  # here and below: only who has such files pays for the import
+
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)  # settings in front of the text
+    return _read_html(MarkdownIt("commonmark").enable("table").render(text).encode(), name)
+
+
+def _read_html(data: bytes, name: str) -> _Document:
+    from bs4.dammit import UnicodeDammit
+
+    data = re.sub(rb"^\s*<\?xml[^>]*\?>", b"", data)  # read as HTML all the same
+    if b"<" not in data:
+        return _read_text(_decode(data), name)
+    markup = UnicodeDammit(data, is_html=True).unicode_markup or ""
+    for begin, end in ("<!--", "-->"), ("<!", ">"), ("<?", ">"):
+        markup = _without(markup, begin, end)
+    title, text = _strip(markup.replace(_HEADING, " ").replace(_BLOCK, " "))
+    return _Document(title or name, list(_under_headings(text.split(_BLOCK), title)))
+
+
+def _without(markup: str, begin: str, end: str) -> str:
+    """Leave out comments and the like. Where one has no end, Python's parser would look for it from each beginning."""
+    first, *others = markup.split(begin)
+    closed = [rest for _, mark, rest in (other.partition(end) for other in others) if mark]
+    return "".join([first, *closed])
+
+
+def _tags(markup: str) -> Iterator[tuple[str, str]]:
+    """Yield each tag's name, with a slash in front if it closes, and the text behind it; first the text before all."""
+    first, *pieces = markup.split("<")
+    yield "", unescape(first)
+    for piece in pieces:
+        tag = _TAG.match(piece)
+        yield (tag[1].lower(), unescape(piece[tag.end() :])) if tag else ("", unescape(f"<{piece}"))
+
+
+def _strip(markup: str) -> tuple[str, str]:
+    """Return a page's title, and its text with marks between its blocks and before its headings.
+
+    One pass without a tree: pages may be nested, or left open, to keep a reader busy.
+    """
+    title, text = "", [_BLOCK]
+    heading: list[str] = []
+    noise, depth, in_heading = "", 0, False
+    for tag, data in _tags(markup):
+        if noise:
+            depth += (tag == noise) - (tag == f"/{noise}")
+            if depth:
+                continue
+            noise = ""
+        elif tag in _NOISE_TAGS:
+            noise, depth = tag, 1
+            title = title or (_clean(data) if tag == "title" else "")
+            continue
+        if tag.strip("/") in _HEADING_TAGS + _BLOCK_TAGS:
+            text.append(_BLOCK + (_HEADING if tag in _HEADING_TAGS else ""))
+        if tag in ("h1", "/h1"):
+            in_heading = tag == "h1" and not heading
+        heading += [data] * in_heading
+        text.append(data)
+    return title or _clean("".join(heading)), "".join(text)
+
+
+def _under_headings(blocks: Iterable[str], title: str) -> Iterator[tuple[str, str]]:
+    """Yield the paragraphs, each with the heading above it; the document's own title does not count as one."""
+    heading = ""
+    for block in blocks:
+        text = _clean(block)
+        if block.startswith(_HEADING):
+            heading = "" if text == title else text
+        else:
+            yield heading, text
+
+
+def _read_pdf(path: Path, name: str) -> _Document:
+    bounds = (str(PDF_MEMORY), str(PDF_CHARACTERS))
+    program = [sys.executable, "-P", str(Path(__file__).with_name("pdf.py")), *bounds]
+    try:
+        with path.open("rb") as file:
+            done = subprocess.run(program, stdin=file, capture_output=True, timeout=PDF_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise Unreadable(f"reading the PDF takes more than {PDF_SECONDS} seconds") from error
+    if done.returncode:
+        raise Unreadable(done.stdout.decode().strip() or f"the PDF is broken (exit code {done.returncode})")
+    title, pages = json.loads(done.stdout)
+    title = _clean(title) or name
+    blocks = [
+        (f"page {number}" if len(pages) > 1 else "", _clean(block))
+        for number, page in enumerate(pages, 1)
+        for block in re.split(r"\n\s*\n", page)
+    ]
+    return _Document(title, blocks)
+
+
+def _by_heading(paragraphs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
+    """Group neighbouring paragraphs that stand under the same heading; empty ones are left out."""
+    current: tuple[str, list[str]] = ("", [])
+    for heading, text in paragraphs:
+        if heading != current[0]:
+            yield current
+            current = (heading, [])
+        if text:
+            current[1].append(text)
+    yield current
+
+
+def _pack(paragraphs: Iterable[str]) -> Iterator[str]:
+    """Join short paragraphs and cut long ones at the ends of sentences, towards `PASSAGE_WORDS` words.
+
+    A line break stays where a paragraph began.
+    """
+    held, size = "", 0
+    for paragraph in paragraphs:
+        for sentence in _SENTENCE.findall(f"{paragraph}\n"):
+            more = count_words(sentence)
+            if held and size + more > PASSAGE_WORDS * 1.25:
+                yield held.strip()
+                held, size = "", 0
+            held, size = held + sentence, size + more
+            if size > PASSAGE_WORDS * 2:  # no end of a sentence in sight: tables, lists, code
+                *heads, held = _cut(held, size)
+                yield from map(str.strip, heads)
+                size = count_words(held)
+        if size >= PASSAGE_WORDS * 0.75:
+            yield held.strip()
+            held, size = "", 0
+    if held.strip():
+        yield held.strip()
+
+
+def _cut(text: str, size: int) -> Iterator[str]:
+    """Cut a text of so many words into pieces of `PASSAGE_WORDS`, in one pass; what has no blanks is cut anywhere.
+
+    The last piece, which is what is left, has up to twice as many.
+    """
+    begin, held = 0, 0
+    for part in re.finditer(r"\S{1,20}\s*", text):
+        more = count_words(part[0])
+        if held and held + more > PASSAGE_WORDS:
+            yield text[begin : part.start()]
+            begin, size, held = part.start(), size - held, 0
+            if size <= PASSAGE_WORDS * 2:
+                break
+        held += more
+    yield text[begin:]

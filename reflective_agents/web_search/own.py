@@ -1,0 +1,69 @@
+"""Search engines of one's own: a function, or a retriever of LangChain's."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from hashlib import blake2b
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.runnables import Runnable
+
+from reflective_agents.state.errors import SearchFailed
+from reflective_agents.state.sources import SearchResult
+
+OwnSearch = Callable[[str], Any] | Runnable[str, list[Document]]
+"""`query -> results`, at once or awaited, or a retriever. A result is a `Document`, a text, or a mapping with
+`content` (or `snippet`, `text`), `url` (or `link`, `source`) and `title`."""
+
+_CONTENT = ("content", "snippet", "text", "page_content")
+_URL = ("url", "link", "source", "href")
+
+
+def name_of(engine: OwnSearch) -> str:
+    """Return what an engine is called in events."""
+    return str(getattr(engine, "__name__", None) or type(engine).__name__)
+
+
+async def search_own(engine: OwnSearch, query: str, *, max_results: int) -> list[SearchResult]:
+    """Ask an engine of one's own. A function that does not await is run in a thread.
+
+    Raises:
+        SearchFailed: if it fails, or finds what is no result.
+    """
+    try:
+        found = await _asked(engine, query)
+    except SearchFailed:
+        raise
+    except Exception as error:  # whatever the code of others raises is an observation for the model
+        raise SearchFailed(f"{name_of(engine)} failed: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Iterable) or isinstance(found, str | Mapping):
+        raise SearchFailed(f"{name_of(engine)} returned {type(found).__name__}, not a list of results")
+    results = [_result(each, name_of(engine)) for each in found]
+    return [result for result in results if result["content"]][:max_results]
+
+
+async def _asked(engine: OwnSearch, query: str) -> object:
+    if isinstance(engine, Runnable):
+        return await engine.ainvoke(query)
+    if inspect.iscoroutinefunction(engine) or inspect.iscoroutinefunction(getattr(engine, "__call__", None)):  # noqa: B004
+        return await engine(query)
+    found = await asyncio.to_thread(engine, query)
+    return await found if isinstance(found, Awaitable) else found
+
+
+def _result(found: object, engine: str) -> SearchResult:
+    """Read a result; one without an address gets one that names its engine and content, so that it can be cited."""
+    if isinstance(found, Document):
+        data: Mapping[str, Any] = {**found.metadata, "content": found.page_content}
+    elif isinstance(found, Mapping):
+        data = found
+    else:
+        data = {"content": found}
+    content = _first(data, _CONTENT)
+    url = _first(data, _URL) or f"{engine}:{blake2b(content.encode(), digest_size=6).hexdigest()}"
+    return SearchResult(title=_first(data, ("title", "Title")) or url, url=url, content=content)
+
+
+def _first(data: Mapping[str, Any], names: Iterable[str]) -> str:
+    return next((str(data[name]).strip() for name in names if data.get(name)), "")

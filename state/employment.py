@@ -1,0 +1,82 @@
+"""Settings of strategies that let other strategies work: which, and with what settings of their own."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic.json_schema import JsonSchemaValue
+
+from reflective_agents.state.context import from_json
+from reflective_agents.state.families import AskingContext, SearchContext
+from reflective_agents.state.settings import employable, settings_of
+
+NESTED = {"worker_settings", "roles"}
+"""Settings that hold settings."""
+Own = Annotated[dict[str, Any], BeforeValidator(from_json)]
+"""Settings of another strategy by name; also as JSON, which is how the command and the environment give them."""
+
+
+@dataclass(frozen=True)
+class Below:
+    """Marks a setting that names a strategy of a level below, so that nesting has an end."""
+
+    level: int
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The names that may be given."""
+        return employable(self.level)
+
+    def check(self, name: str) -> str:
+        """Return the name if it is one of the choices."""
+        if name not in self.choices:
+            raise ValueError(f"Input should be one of {', '.join(self.choices)}")
+        return name
+
+    def show(self, schema: JsonSchemaValue) -> None:
+        """Name the choices in a JSON schema."""
+        schema["enum"] = [*self.choices]
+
+
+def check_own(strategy: str, own: dict[str, Any]) -> None:
+    """Check the settings of another strategy.
+
+    Raises:
+        ValueError: if it does not take them.
+    """
+    try:
+        settings_of(strategy).model_validate(own)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ValueError(f"{strategy} does not take that: {problems}") from error
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as plain data; None if it holds an object, which only Python can give."""
+    if isinstance(value, BaseModel):
+        objects = any(getattr(value, name) for name, field in type(value).model_fields.items() if field.exclude)
+        value = None if objects else value.model_dump(exclude_unset=True)
+    if isinstance(value, list):
+        items = [_plain(item) for item in value]
+        return None if None in items else items
+    try:
+        json.dumps(value)
+    except TypeError:
+        return None
+    return value
+
+
+class CooperationContext(AskingContext, SearchContext):
+    """Settings of strategies that let others work. What all strategies share (model, search, corpus, timeouts) is
+    handed on to them."""
+
+    def given(self) -> dict[str, Any]:
+        """Return what `Context.given` does, plus the nested settings that are plain data."""
+        nested = {name: _plain(getattr(self, name)) for name in NESTED if name in self._given()}
+        return super().given() | {name: value for name, value in nested.items() if value is not None}
+
+    def resumed(self, earlier: dict[str, Any]) -> Self:
+        """Resume as `Context.resumed` does, without validating unchanged nested settings again at each node."""
+        same = {name for name in NESTED & earlier.keys() if _plain(getattr(self, name)) == earlier[name]}
+        return super().resumed({name: value for name, value in earlier.items() if name not in same})

@@ -1,0 +1,253 @@
+"""Settings that several strategies share: to search the web, to act in environments, to grow a tree."""
+
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from reflective_agents.state.answer_form import check_schema
+from reflective_agents.state.context import Context, Model, from_json
+from reflective_agents.state.examples import OwnExample
+from reflective_agents.state.policy import OPERATOR, Operator
+
+ENGINES = ("tavily", "local", "none", "searxng", "duckduckgo", "arxiv", "pubmed", "wikipedia")
+
+
+def _is_engine(value: Any) -> Any:
+    if value is None or value == "" or callable(value) or hasattr(value, "ainvoke"):
+        return None if isinstance(value, str) else value
+    if value in ENGINES:
+        return value
+    raise ValueError(f"a search is one of {', '.join(ENGINES)}, or in Python a function or a retriever")
+
+
+Engine = Annotated[
+    Literal["tavily", "local", "none", "searxng", "duckduckgo", "arxiv", "pubmed", "wikipedia"] | Any,
+    BeforeValidator(_is_engine),
+    WithJsonSchema({"anyOf": [{"enum": [*ENGINES], "type": "string"}, {"type": "null"}], "default": None}),
+]
+"""The name of a search engine, or in Python one of your own: see `web_search.own`."""
+
+
+class SearchContext(Context):
+    """Settings of strategies that search for evidence."""
+
+    search: Engine = Field(
+        default=None,
+        description="Search engine: 'tavily' (needs TAVILY_API_KEY), 'local' (the corpus), 'none'; with the extra "
+        "community 'searxng' (needs SEARXNG_URL), 'duckduckgo', 'arxiv', 'pubmed', 'wikipedia'; in Python also a "
+        "retriever of LangChain's, or a function. Default: tavily if TAVILY_API_KEY is set, else local.",
+    )
+    corpus: Annotated[str | None, OPERATOR] = Field(
+        default=None,
+        description="Folder of text, Markdown, HTML or PDF for the local search. Default: the shipped articles.",
+    )
+
+
+def environments() -> Mapping[str, Any]:
+    """Return the shipped environments by name, as their registry lists them.
+
+    It is loaded when a setting names an environment: settings import no other room.
+    """
+    shipped: Mapping[str, Any] = import_module("reflective_agents.environments.registry").ENVIRONMENTS
+    return shipped
+
+
+def _is_environment(value: Any) -> Any:
+    if value is None or value == "" or hasattr(value, "step"):
+        return None if isinstance(value, str) else value
+    if isinstance(value, str) and value in environments():
+        return value
+    raise ValueError(f"an environment is one of {', '.join(environments())}, or in Python an Environment")
+
+
+class _Names:
+    """The names of environments in a JSON schema, for forms."""
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"anyOf": [{"enum": list(environments()), "type": "string"}, {"type": "null"}]}
+
+
+World = Annotated[Any, BeforeValidator(_is_environment), _Names()]
+"""The name of an environment, or in Python one of your own: see `environments.base`."""
+
+
+class TaskContext(SearchContext):
+    """Settings of strategies that may be given a task of an environment."""
+
+    environment: World = Field(
+        default=None, description="Kind of tasks, with its actions and its reward. Default: open questions, with tools."
+    )
+    docstore: Annotated[str | None, Operator(lambda value: value == "wikipedia")] = Field(
+        default=None,
+        description="Articles of the environments questions and fever: 'wikipedia', a folder or a JSONL file. "
+        "Default: those that the task brings.",
+    )
+    unsafe_code: Annotated[bool, OPERATOR] = Field(
+        default=False, description="Whether programs may run as plain processes where bubblewrap is missing."
+    )
+    examples: bool = Field(default=True, description="Whether the prompt shows worked examples (few-shot).")
+    own_examples: Annotated[list[OwnExample], BeforeValidator(from_json)] = Field(
+        default=[],
+        max_length=50,
+        description='Worked examples in place of the environment\'s: [{"task": ..., "reasoning": ..., "acts": '
+        "[[thought, action, observation], ...]}].",
+    )
+
+    @property
+    def few_shot(self) -> "bool | list[OwnExample]":
+        """The worked examples that are shown: one's own, or whether those of the environment are."""
+        return self.own_examples if self.examples and self.own_examples else self.examples
+
+    @property
+    def environment_name(self) -> str:
+        """The name of the environment; empty for open questions."""
+        return getattr(self.environment, "name", None) or self.environment or ""
+
+
+def _are_tools(value: Any) -> Any:
+    if not isinstance(value, list | tuple) or not all(callable(tool) or hasattr(tool, "ainvoke") for tool in value):
+        raise ValueError("tools are a list of LangChain's tools, or of functions with type hints and a docstring")
+    return list(value)
+
+
+Tools = Annotated[SkipJsonSchema[list[Any]], BeforeValidator(_are_tools)]
+"""In Python: tools of LangChain's, or functions, which become tools."""
+
+
+def _is_agent(value: Any) -> Any:
+    if value is not None and (not hasattr(value, "ainvoke") or hasattr(value, "bind_tools")):
+        raise ValueError("an agent is a graph of LangGraph's, or an agent of LangChain's, that takes messages")
+    return value
+
+
+class AgentContext(Context):
+    """Settings of strategies whose actor may be an agent of one's own."""
+
+    agent: Annotated[SkipJsonSchema[Any], BeforeValidator(_is_agent)] = Field(
+        default=None,
+        exclude=True,
+        description="In Python: a LangGraph or LangChain agent that does the work, with a model and tools of its own.",
+    )
+
+
+class ToolsContext(SearchContext):
+    """Settings of strategies that act with tools."""
+
+    tools: Tools = Field(
+        default_factory=list,
+        exclude=True,
+        description="In Python: tools beside the search; one takes the place of ours of the same name.",
+    )
+
+
+class ActingContext(TaskContext):
+    """Settings of strategies that act one step after another: in an environment, or with tools."""
+
+    max_context_tokens: int = Field(
+        default=100_000, ge=500, le=10_000_000, description="Longest prompt, in estimated tokens; older steps are cut."
+    )
+
+
+_NAME = re.compile(r"[\w-]{1,64}", re.ASCII)
+
+
+def _check_tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for tool in tools:
+        function = tool.get("function")
+        name = function.get("name") if isinstance(function, dict) else None
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ValueError('a tool is {"type": "function", "function": {"name": ..., "parameters": ...}}')
+        assert isinstance(function, dict)
+        check_schema(function.get("parameters") or None)
+    return tools
+
+
+class AskingContext(Context):
+    """Settings of strategies that may ask their caller to carry out tools of his own."""
+
+    client_tools: Annotated[list[dict[str, Any]], BeforeValidator(from_json), AfterValidator(_check_tools)] = Field(
+        default=[],
+        max_length=128,
+        description="Tools that the caller carries out, declared as OpenAI's clients do. A call of one pauses the run, "
+        "which is resumed with its result.",
+    )
+
+    @model_validator(mode="after")
+    def _act_in_one_place(self) -> Self:
+        if self.client_tools and getattr(self, "environment", None) is not None:
+            raise ValueError("an environment has actions of its own: give client_tools or an environment")
+        return self
+
+
+class TreeContext(TaskContext):
+    """Settings of every tree search."""
+
+    task_presets: ClassVar[dict[str, Any]] = {}
+    """Defaults in an environment that has no presets of its own for the strategy."""
+
+    judge_model: Model = Field(
+        default=None,
+        validation_alias=AliasChoices("judge_model", "JUDGE_MODEL"),
+        description="Model of the judge. Default: the same as model.",
+    )
+    max_expansions: int = Field(default=10, ge=0, le=10_000, description="Most expansions in one run.")
+    max_depth: int = Field(
+        default=5, ge=1, le=100, description="Deepest a node may lie below the root of the tree; its children are at 1."
+    )
+    parallel: int = Field(
+        default=1, ge=1, le=64, description="Expansions in flight at once; with 1 and a seed the tree is the same."
+    )
+    min_score: float = Field(
+        default=0.7,
+        ge=0,
+        le=1,
+        description="Lowest score at which an answer that the judge calls solved ends the search.",
+    )
+    gold_reward: bool = Field(
+        default=False,
+        description="Whether the environment may reward answers by the task's right answer within the search.",
+    )
+    seed: int | None = Field(
+        default=None, description="Seed for models that take one; the same seed gives the same tree."
+    )
+
+    @model_validator(mode="after")
+    def _take_presets(self) -> Self:
+        presets = {} if self.environment is None else presets_of(self.environment, type(self))
+        if unknown := presets.keys() - type(self).model_fields:
+            raise ValueError(f"the environment has presets for settings that do not exist: {', '.join(unknown)}")
+        vars(self).update({field: preset for field, preset in presets.items() if field not in self.model_fields_set})
+        return self
+
+
+def presets_of(environment: Any, schema: type[TreeContext]) -> Mapping[str, Any]:
+    """Return the settings that an environment presets for a strategy, else those that the strategy has for tasks.
+
+    Args:
+        environment: A name or an object.
+        schema: The settings of the strategy, whose module has its name.
+    """
+    kind = environments()[environment] if isinstance(environment, str) else environment
+    own: Mapping[str, Mapping[str, Any]] = getattr(kind, "presets", {})
+    names = [part.__module__.rpartition(".")[2] for part in schema.__mro__]
+    return next((own[name] for name in names if name in own), schema.task_presets)
+
+
+class BranchingContext(TreeContext):
+    """Settings of the searches that sample the children of a node together."""
+
+    n: int = Field(default=5, ge=1, le=100, description="Candidates sampled at each expansion.")
+    grading: Literal["each", "together"] = Field(
+        default="each", description="Judge each candidate in a call of its own, or all siblings in one call."
+    )
+    min_gain: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Ends the search when no open leaf has a score above that of the best answer by more than this. "
+        "Default: the search goes on.",
+    )

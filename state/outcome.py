@@ -1,0 +1,102 @@
+"""How a run ends: the facts that its nodes leave, and the one rule that makes a status of them (docs/outcomes.md)."""
+
+from typing import Literal, NamedTuple, NotRequired
+
+from typing_extensions import TypedDict
+
+from reflective_agents.state.errors import LimitReached, ReflectError
+from reflective_agents.state.limits import Limit, sentence
+from reflective_agents.text.declining import declines
+
+Status = Literal["solved", "answered", "limit_reached", "exhausted", "failed"]
+Verifier = Literal["environment", "tests", "checks", "judge", "person"]
+
+
+class Outcome(TypedDict):
+    """How a run ended. `failed` means that there is no answer; otherwise the best answer found is returned.
+
+    `verified_by` is there if the answer is `solved`: who has verified it. `limit` is there if a limit ended the run.
+    `reason` says the same in words, for people. Until the run is over, `status` is what the node that ends it makes of
+    it; `decide` has the last word.
+    """
+
+    status: Status
+    reason: str
+    verified_by: NotRequired[Verifier]
+    limit: NotRequired[Limit]
+
+
+class Appraisal(NamedTuple):
+    """What is known of the answer that is returned: who has checked it, whether it is accepted (None if nobody has
+    checked it), and that in words.
+
+    What is accepted `by` nobody is a reply that may be anything, such as one in a conversation.
+    """
+
+    by: Verifier | None = None
+    accepted: bool | None = None
+    said: str = ""
+
+
+UNCHECKED = Appraisal()
+"""Nobody has checked the answer."""
+DECLINED = "the answer declares that there is none"
+
+
+def many(count: int, noun: str) -> str:
+    """Return a count with its noun: 1 action, 2 actions."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def limited(limit: Limit, detail: str = "") -> Outcome:
+    """Return the outcome of a run that a limit has ended."""
+    return Outcome(status="limit_reached", reason=sentence(limit, detail), limit=limit)
+
+
+def stopped(error: ReflectError) -> Outcome:
+    """Return the outcome of a run that a limit or a failure has ended."""
+    if isinstance(error, LimitReached):
+        return limited(error.limit, error.detail)
+    return Outcome(status="failed", reason=str(error))
+
+
+def accepts(verdict: bool, score: float, least: float = 0.0) -> bool:
+    """Tell whether a judge accepts: it says so, and its score (0..1) reaches the least and is not 0."""
+    return verdict and score > 0 and score >= least
+
+
+def decide(reached: Outcome | None, answer: str | None, appraisal: Appraisal = UNCHECKED) -> Outcome:
+    """Decide how a run has ended.
+
+    Args:
+        reached: What has ended the run, if anything did.
+        answer: The answer; None if there is none.
+        appraisal: What is known of it.
+    """
+    reached = reached or Outcome(status="exhausted", reason="nothing was left to do")
+    by, accepted, said = appraisal
+    if accepted is None and "verified_by" in reached:
+        by, accepted = reached["verified_by"], True
+    opinion = accepted is None or by in ("judge", "checks")
+    if answer is not None and opinion and declines(answer):
+        accepted, said = False, DECLINED
+    status = _status(reached, answer, accepted, by)
+    known = status in ("failed", reached["status"]) and status not in ("limit_reached", "exhausted")
+    outcome = Outcome(status=status, reason="; ".join(filter(None, [reached["reason"], "" if known else said])))
+    if status == "solved" and by:
+        outcome["verified_by"] = by
+    if "limit" in reached:
+        outcome["limit"] = reached["limit"]
+    return outcome
+
+
+def _status(reached: Outcome, answer: str | None, accepted: bool | None, by: Verifier | None) -> Status:
+    """Return the first status that applies."""
+    if answer is None:
+        return "failed"
+    if accepted and by:
+        return "solved"
+    if "limit" in reached:
+        return "limit_reached"
+    gave_up = reached["status"] not in ("solved", "answered")
+    return "exhausted" if gave_up or accepted is False else "answered"

@@ -1,0 +1,44 @@
+"""Parameters of requests to chat models, as settings give them."""
+
+from typing import Any
+
+from reflective_agents.state.policy import Operator
+
+_OURS = {
+    "max_tokens": "max_answer_tokens",
+    "messages": "",
+    "model": "model",
+    "n": "",
+    "response_format": "structured",
+    "stream": "",
+    "temperature": "temperature",
+    "timeout": "call_timeout",
+    "tool_choice": "",
+    "tools": "",
+}
+"""Parameters that a strategy decides on itself, with the setting for each that has one."""
+
+_HARMLESS = {
+    "frequency_penalty",
+    "min_p",
+    "presence_penalty",
+    "repeat_penalty",
+    "repetition_penalty",
+    "seed",
+    "top_k",
+    "top_p",
+}
+"""Parameters that change what a model writes, and nothing else: anybody may set them on a server."""
+
+SAMPLING = Operator(lambda given: given.keys() <= _HARMLESS)
+
+
+def check_parameters(given: dict[str, Any]) -> dict[str, Any]:
+    """Refuse parameters that a strategy decides on itself.
+
+    Raises:
+        ValueError: if there is one.
+    """
+    for name in sorted(given.keys() & _OURS.keys()):
+        raise ValueError(f"set {_OURS[name]} instead of {name}" if _OURS[name] else f"{name} is the strategy's")
+    return given

@@ -1,0 +1,36 @@
+"""The settings of `graphs.ab_mcts`."""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from reflective_agents.state.context import Model, from_json
+from reflective_agents.state.families import ToolsContext, TreeContext
+
+
+class AbMctsContext(ToolsContext, TreeContext):
+    """Settings of `graphs.ab_mcts`."""
+
+    does: ClassVar[str] = "Searches whole answers, wider or deeper as it pays; among several models too."
+    use_when: ClassVar[str] = "answers can be criticised and improved, and it is not known which of both helps more"
+
+    task_presets: ClassVar[dict[str, Any]] = {"max_depth": 7}
+
+    max_expansions: int = Field(default=20, ge=0, le=10_000, description="Most answers tried in one run.")
+    prior: float = Field(
+        default=0.5, gt=0, le=100, description="Successes and failures that each choice begins with (Beta prior)."
+    )
+    arms: Annotated[list[Model] | None, BeforeValidator(from_json)] = Field(
+        default=None,
+        min_length=1,
+        max_length=20,
+        description='Several models, among which the search chooses: ["openai:<model>", "<provider>:<model>"]. '
+        "Default: model alone.",
+    )
+
+    @field_validator("arms")
+    @classmethod
+    def _are_models(cls, arms: list[Model] | None) -> list[Model] | None:
+        if arms and any(arm is None for arm in arms):
+            raise ValueError("each of the models needs a name")
+        return arms

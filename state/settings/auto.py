@@ -1,0 +1,55 @@
+"""The settings of `graphs.auto`."""
+
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from reflective_agents.state.settings.lats import LatsContext
+
+CHEAP: dict[str, Any] = {
+    "lists": 1,
+    "grades": "judge",
+    "grading": "together",
+    "max_lessons": 0,
+    "max_rollouts": None,
+    "max_expansions": 1000,
+}
+"""How the tree search works in an environment whatever that presets for LATS: it begins narrow, and widens."""
+LISTED = 8
+"""Candidates of an expansion that asks for a list: eight cost no call more than five."""
+
+
+class AutoContext(LatsContext):
+    """Settings of `graphs.auto`: its own, and those of its tree search, which is LATS."""
+
+    does: ClassVar[str] = "Begins cheap, and goes up to evidence, tree search and trials as long as it pays."
+    use_when: ClassVar[str] = "you want the best answer for your budget, and not to choose among strategies"
+
+    samples: int = Field(
+        default=3, ge=1, le=1000, description="Whole answers sampled at first, if the budget leaves room for more."
+    )
+    confidence: float = Field(
+        default=0.9,
+        gt=0.5,
+        lt=1,
+        description="Chance that the answer that leads is the model's most frequent one, from which on a vote is safe.",
+    )
+    call_cost: float = Field(
+        default=0.01,
+        ge=0,
+        le=1,
+        description="What a model call costs, where a right answer is worth 1: a call that is expected to gain less is "
+        "not made.",
+    )
+    max_rounds: int = Field(default=1, ge=0, le=100, description="Most revisions after looking things up; 0 for none.")
+    max_trials: int = Field(
+        default=3, ge=0, le=100, description="Most reflections on what has failed, each with a new attempt."
+    )
+    max_expansions: int = Field(default=1000, ge=0, le=10_000, description="Most expansions in one run.")
+
+    @model_validator(mode="after")
+    def _begin_narrow(self) -> Self:
+        if self.environment is not None:
+            cheap = CHEAP | ({"n": LISTED} if self.proposals == "list" else {})
+            vars(self).update({name: value for name, value in cheap.items() if name not in self.model_fields_set})
+        return self

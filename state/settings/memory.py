@@ -1,0 +1,64 @@
+"""The settings of `graphs.memory`."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from reflective_agents.state.context import Context
+
+
+def _is_embeddings(value: Any) -> Any:
+    if value is None or isinstance(value, str) or hasattr(value, "aembed_documents"):
+        return value or None
+    raise ValueError("embeddings are a string such as 'lexical' or 'openai:<model>', or an object of LangChain's")
+
+
+Embeddings = Annotated[
+    Any,
+    BeforeValidator(_is_embeddings),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}),
+]
+"""A string that names embeddings, or in Python an object of LangChain's."""
+
+
+class MemoryContext(Context):
+    """Settings of `graphs.memory`. Those of the paper are `ranking="paper"`, with the weights of its published code."""
+
+    does: ClassVar[str] = "Talks with a user, remembers it, and answers from what it remembers."
+    use_when: ClassVar[str] = "one user comes back, in other threads and on other days"
+    level: ClassVar[int | None] = None
+
+    user: str = Field(
+        default="default",
+        min_length=1,
+        max_length=200,
+        description="Whose memories these are; those of other users are never seen.",
+    )
+    retrieved: int = Field(default=10, ge=0, le=100, description="Most memories that an answer is given.")
+    ranking: Literal["hybrid", "paper"] = Field(
+        default="hybrid",
+        description="How memories are ranked: 'hybrid' by words and meaning, 'paper' as Generative Agents does.",
+    )
+    recency: float | None = Field(
+        default=None, ge=0, le=100, description="Weight of recency in retrieval. Default: 0.3; 0.5 as in the paper."
+    )
+    importance: float | None = Field(
+        default=None, ge=0, le=100, description="Weight of importance in retrieval. Default: 0.6; 2 as in the paper."
+    )
+    relevance: float | None = Field(
+        default=None, gt=0, le=100, description="Weight of relevance in retrieval. Default: 3 in both."
+    )
+    reflect_at: float = Field(
+        default=150, ge=0, le=100_000, description="Importance of new memories beyond which the agent reflects on them."
+    )
+    max_memories: int = Field(default=10_000, ge=10, le=1_000_000, description="Most memories kept of a user.")
+    embeddings: Embeddings = Field(
+        default=None,
+        description="Embeddings: 'minilm', 'lexical', or '<provider>:<model>'. "
+        "Default: REFLECT_EMBEDDINGS, else minilm if it is installed, else lexical.",
+    )
+
+    @property
+    def remembers(self) -> bool:
+        """Always: that is what it is for."""
+        return True

@@ -1,0 +1,41 @@
+"""The settings of `graphs.plan`."""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from reflective_agents.state.employment import Below, CooperationContext, Own, check_own
+from reflective_agents.state.families import AgentContext, Tools
+
+LEVEL = 1
+WORKERS = Below(LEVEL)
+
+
+class PlanContext(AgentContext, CooperationContext):
+    """Settings of `graphs.plan`."""
+
+    does: ClassVar[str] = "Plans sub-goals, has workers reach them at once, and replans what fails."
+    use_when: ClassVar[str] = "a request has several parts, each of which needs work of its own"
+    level: ClassVar[int | None] = LEVEL
+
+    worker: Annotated[str, AfterValidator(WORKERS.check), WORKERS] = Field(
+        default="react", description="The strategy that works on each sub-goal.", json_schema_extra=WORKERS.show
+    )
+    worker_settings: Own | None = Field(
+        default=None,
+        description='Further settings of the worker, such as {"max_actions": 4} or a model of its own.',
+    )
+    max_subgoals: int = Field(default=5, ge=1, le=50, description="Most sub-goals in one plan.")
+    max_replans: int = Field(default=2, ge=0, le=100, description="Most times that a failure leads to another plan.")
+    tools: Tools = Field(
+        default_factory=list,
+        exclude=True,
+        description="In Python: tools of the worker beside the search and the calculator, if it takes any.",
+    )
+
+    @field_validator("worker_settings")
+    @classmethod
+    def _fit_the_worker(cls, own: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
+        if own and "worker" in info.data:
+            check_own(info.data["worker"], own)
+        return own

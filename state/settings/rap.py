@@ -1,0 +1,58 @@
+"""The settings of `graphs.rap`."""
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from reflective_agents.state.families import BranchingContext
+
+
+class RapContext(BranchingContext):
+    """Settings of `graphs.rap`."""
+
+    does: ClassVar[str] = "Plans with the model as its own model of the world, and weighs the answers of all paths."
+    use_when: ClassVar[str] = (
+        "a question falls into smaller ones, or actions have to be planned before any is carried out"
+    )
+
+    task_presets: ClassVar[dict[str, Any]] = {"max_depth": 7, "proposals": "list"}
+
+    n: int = Field(default=4, ge=1, le=100, description="Next steps that are considered in each state.")
+    max_expansions: int = Field(default=1000, ge=0, le=10_000, description="Most states that are predicted in one run.")
+    max_rollouts: int = Field(default=10, ge=1, le=10_000, description="Most rollouts in one run.")
+    exploration_weight: float = Field(
+        default=1.0, ge=0, le=100, description="w of UCT: 0 only exploits, larger values explore more."
+    )
+    alpha: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="What the reward of a step, r0 ** alpha * r1 ** (1 - alpha), makes of the likelihood of the action "
+        "(r0); the rest is the confidence in the predicted state (r1).",
+    )
+    action_reward: Literal["likelihood", "judge"] | None = Field(
+        default=None,
+        description="r0: the likelihood of the action, from log probabilities or else its share of the samples; or how "
+        "useful a judge holds it to be. Default: log probabilities where the provider gives them, else the judge.",
+    )
+    grading: Literal["each", "together"] = Field(
+        default="together", description="Judge each action in a call of its own, or all actions in one call."
+    )
+    confidence_samples: int = Field(
+        default=3, ge=1, le=100, description="How often the next state is predicted; r1 is the share that agrees."
+    )
+    aggregate: Literal["mean", "max"] = Field(
+        default="max", description="What a step is worth: the mean or the maximum of the paths through it."
+    )
+    proposals: Literal["samples", "list"] = Field(
+        default="samples", description="Sample each next step on its own, or ask for a list of them in one call."
+    )
+    min_paths: int = Field(
+        default=3, ge=1, le=10_000, description="Fewest paths with an answer whose agreement ends the search."
+    )
+    min_score: float = Field(
+        default=0.7,
+        ge=0,
+        le=1,
+        description="Share of the weight of all paths that one answer needs to end the search.",
+    )

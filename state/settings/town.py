@@ -1,0 +1,85 @@
+"""The settings of `graphs.town`."""
+
+import json
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
+
+from reflective_agents.state.context import Context
+from reflective_agents.state.policy import Operator
+from reflective_agents.state.town import Town
+
+
+def _is_town(value: Any) -> Any:
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"not valid JSON: {error}") from error
+    if isinstance(value, dict):
+        return Town.model_validate(value)
+    if isinstance(value, (Town, str)) and value:
+        return value
+    raise ValueError("a town is the name of a shipped one, a JSON file, or the JSON itself")
+
+
+def _no_path(value: Any) -> bool:
+    """Tell whether a setting names no file: names of shipped towns have neither a dot nor a slash."""
+    return not isinstance(value, str) or value.isidentifier()
+
+
+Setting = Annotated[Any, BeforeValidator(_is_town), WithJsonSchema({"type": "string", "default": "lindenhof"})]
+"""The name of a town, the path of its file, or in Python the town itself."""
+
+
+class TownContext(Context):
+    """Settings of `graphs.town`."""
+
+    does: ClassVar[str] = "Lets a small town of agents live for a day, each with a memory of its own."
+    use_when: ClassVar[str] = "you want to see how agents plan, meet, talk and pass on news"
+    level: ClassVar[int | None] = None
+
+    town: Annotated[Setting, Operator(_no_path)] = Field(
+        default="lindenhof", description="The town: the name of a shipped one, a JSON file, or the JSON itself."
+    )
+    fact: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="Words by which a memory shows that its agent knows of the news. Default: the town's.",
+    )
+    minutes: int = Field(default=30, ge=1, le=240, description="Minutes that pass in one step of the clock.")
+    max_steps: int = Field(default=200, ge=1, le=10_000, description="Most steps in one run.")
+    max_turns: int = Field(default=4, ge=1, le=50, description="Most things said in one conversation.")
+    talk_again: int = Field(
+        default=180, ge=0, le=1440, description="Minutes before two agents who have talked may talk again."
+    )
+    retrieved: int = Field(default=6, ge=1, le=50, description="Memories retrieved for each decision.")
+    reflect_at: float = Field(
+        default=60,
+        ge=0,
+        le=100_000,
+        description="Importance of new observations beyond which an agent reflects (150 in the paper's larger town).",
+    )
+    recency: float = Field(default=1, ge=0, le=100, description="Weight of recency in retrieval.")
+    importance: float = Field(default=1, ge=0, le=100, description="Weight of importance in retrieval.")
+    relevance: float = Field(default=1, gt=0, le=100, description="Weight of relevance in retrieval.")
+    max_memories: int = Field(default=10_000, ge=10, le=1_000_000, description="Most memories that an agent keeps.")
+    keep_memories: bool = Field(
+        default=False, description="Whether the memories stay in the store when the day is over."
+    )
+    embeddings: str | None = Field(
+        default=None,
+        description="Embeddings: 'minilm', 'lexical', or '<provider>:<model>'. "
+        "Default: REFLECT_EMBEDDINGS, else minilm if it is installed, else lexical.",
+    )
+    max_model_calls: int = Field(
+        default=500, ge=1, le=100_000, description="Most requests to models in one run, retries included."
+    )
+
+    @field_validator("experience")
+    @classmethod
+    def _is_for_questions(cls, experience: str | None) -> str | None:
+        if experience is not None:
+            raise ValueError("lessons fit questions, and a town has none: leave it out")
+        return experience

@@ -1,0 +1,71 @@
+"""The settings of `graphs.tree_of_thoughts`."""
+
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from reflective_agents.state.families import BranchingContext, ToolsContext
+
+
+class TreeOfThoughtsContext(ToolsContext, BranchingContext):
+    """Settings of `graphs.tree_of_thoughts`. The games of the paper have the paper's settings."""
+
+    does: ClassVar[str] = "Plans, compares the plans, and goes on from the best, level by level or depth first."
+    use_when: ClassVar[str] = "an answer needs a plan, or a puzzle has many steps of which few can be right"
+
+    task_presets: ClassVar[dict[str, Any]] = {
+        "n": 3,
+        "beam": 3,
+        "max_depth": 7,
+        "max_expansions": 1000,
+        "grading": "each",
+    }
+
+    method: Literal["breadth_first", "depth_first"] = Field(
+        default="breadth_first", description="Expand the best of each level together, or follow the most promising one."
+    )
+    beam: int = Field(default=1, ge=1, le=64, description="Breadth first: nodes of each level that are expanded (b).")
+    prune_below: float = Field(
+        default=0.01, ge=0, le=1, description="Depth first: lowest score at which a state is gone on with."
+    )
+    max_states: int = Field(default=100, ge=1, le=100_000, description="Depth first: most states that are visited.")
+    max_depth: int = Field(
+        default=2,
+        ge=1,
+        le=100,
+        description="Deepest a node may lie; for open questions plans lie at 1, and answers below.",
+    )
+    parallel: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Expansions in flight at once. Default: as many as the beam; depth first 1.",
+    )
+    proposals: Literal["samples", "list"] = Field(
+        default="samples", description="In an environment: sample each step on its own, or ask for a list in one call."
+    )
+    lists: int = Field(default=1, ge=1, le=100, description="How many lists of next steps are asked for at once.")
+    grades: Literal["judge", "labels", "vote"] = Field(
+        default="judge",
+        description="Have thoughts judged, called sure, likely or impossible, or (breadth first) voted on.",
+    )
+    grading: Literal["each", "together"] = Field(
+        default="together", description="Judge each thought in a call of its own, or (breadth first) a level in one."
+    )
+    grade_samples: int = Field(default=5, ge=1, le=100, description="How often a label is sampled, or a vote held.")
+
+    @property
+    def compares(self) -> bool:
+        """Whether the thoughts of a level are graded together."""
+        together = self.grades == "vote" or (self.grades == "judge" and self.grading == "together")
+        return self.method == "breadth_first" and together
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.grades == "vote" and self.method == "depth_first":
+            raise ValueError(
+                "depth first there is no level to vote on: choose grades=judge, grades=labels, or breadth_first"
+            )
+        if "parallel" not in self.model_fields_set and self.method == "breadth_first":
+            vars(self)["parallel"] = self.beam
+        return self

@@ -1,0 +1,35 @@
+"""The version of the state: what an earlier release has stored is brought up to date here, where it is read.
+
+A run that is resumed keeps the channels it began with, so its state is read through `upgraded` until it ends; the next
+question on the thread begins with the state of today. To change the shape of stored state: count `VERSION` up, and add
+a function to `UPGRADES` that makes the new shape of the old one, and changes nothing when it is called again.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from reflective_agents.state.errors import WrongThread
+
+VERSION = 2
+"""What runs of this release write. 1 is what 0.1.0 wrote before it noted a version."""
+
+UPGRADES: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {}
+"""By version: what makes the next version's state of it, if there is anything to do."""
+
+
+def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a state in the shape of this release.
+
+    Raises:
+        WrongThread: if a newer release has written it.
+    """
+    written = state.get("version", 1)
+    if written > VERSION:
+        raise WrongThread(
+            f"this thread was written by a newer release (state version {written}, here {VERSION}): "
+            "update reflective-agents, or choose another thread"
+        )
+    for version in range(written, VERSION):
+        if version in UPGRADES:
+            state = UPGRADES[version](state)
+    return state

@@ -1,0 +1,281 @@
+"""The strategies on Aegra: nothing is lost when processes die, and nobody sees what is another's."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import openai
+import psycopg
+import pytest
+from langgraph_sdk.errors import APIStatusError
+from openai.types.chat import ChatCompletionMessageParam
+
+from reflective_agents.testing.openai_server import OpenAIServer
+from tests.aegra.outage import Outage
+from tests.aegra.process import KEYS, Server
+
+pytestmark = [
+    pytest.mark.aegra,
+    pytest.mark.thorough,
+    pytest.mark.timeout(900),
+]
+
+SEARCH: dict[str, Any] = {"n": 2, "max_expansions": 4, "max_model_calls": 30, "search": "none"}
+CALLS_OF_A_STEP = 2
+"""An expansion: one call samples the candidates, one judges them."""
+CALLS = CALLS_OF_A_STEP * (1 + SEARCH["max_expansions"])
+"""Calls of a search with these settings whose question is never solved; the first step answers it without searching."""
+Run = tuple[str, str]
+
+
+def asking(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+async def begin(servers: list[Server], number: int) -> list[Run]:
+    """Begin searches that take some seconds, in turn on each of the processes."""
+
+    async def one(place: int) -> Run:
+        thread, client = str(uuid4()), clients[place % len(clients)]
+        question = asking(f"An unsolvable question, number {place}")
+        run = await client.runs.create(thread, "lats", input=question, context=SEARCH, if_not_exists="create")
+        return thread, run["run_id"]
+
+    clients = [server.client() for server in servers]
+    return await asyncio.gather(*map(one, range(number)))
+
+
+async def ended(server: Server, runs: list[Run], patience: float = 800) -> list[Any]:
+    """Wait until runs have ended, and return what they have left on their threads."""
+    client = server.client()
+    async with asyncio.timeout(patience):
+        for thread, run in runs:
+            while (await client.runs.get(thread, run))["status"] in ("pending", "running"):  # noqa: ASYNC110 # of another process
+                await asyncio.sleep(0.5)
+    return [(await client.threads.get_state(thread))["values"] for thread, _ in runs]
+
+
+def assert_all_is_well(found: list[Any]) -> None:
+    for values in found:
+        assert [message["type"] for message in values["messages"]] == ["human", "ai"]
+        assert values["outcome"]["status"] == "limit_reached"
+        assert values["usage"]["model_calls"] == CALLS
+        assert values["usage"]["failed_calls"] == 0
+
+
+@pytest.mark.skipif(not os.environ.get("LOAD"), reason="set LOAD=1: it takes several minutes of both cores")
+async def test_two_hundred_runs_at_once(servers: list[Server], model_server: OpenAIServer) -> None:
+    before = len(model_server.requests)
+    found = await ended(servers[0], await begin(servers, 200))
+    assert_all_is_well(found)
+    assert sum(values["usage"]["model_calls"] for values in found) == len(model_server.requests) - before
+
+
+async def in_the_midst(model_server: OpenAIServer, before: int) -> None:
+    """Wait until about a third of the calls of twenty runs were made."""
+    while len(model_server.requests) - before < 20 * CALLS / 3:  # noqa: ASYNC110 # of another thread
+        await asyncio.sleep(0.1)
+
+
+async def test_runs_of_a_killed_process_go_on_in_the_other(
+    servers: list[Server], model_server: OpenAIServer, start: Callable[[], Server]
+) -> None:
+    await ended(servers[0], await begin(servers, 2))  # both have loaded everything
+    before = len(model_server.requests)
+    runs = await begin(servers, 20)
+    await in_the_midst(model_server, before)
+    servers[0].end(signal.SIGKILL)
+    servers[0] = start()
+    found = await ended(servers[1], runs)
+    assert_all_is_well(found)
+    paid_twice = len(model_server.requests) - before - 20 * CALLS
+    assert 0 < paid_twice <= 20 * CALLS_OF_A_STEP
+    servers[0].wait_until_ready()
+
+
+async def test_a_process_that_is_asked_to_end_hands_its_runs_over(
+    servers: list[Server], model_server: OpenAIServer, start: Callable[[], Server]
+) -> None:
+    before = len(model_server.requests)
+    runs = await begin(servers, 20)
+    await in_the_midst(model_server, before)
+    await asyncio.to_thread(servers[0].end, signal.SIGTERM)
+    assert servers[0].process.returncode == 0
+    servers[0] = start()
+    found = await ended(servers[1], runs)
+    assert_all_is_well(found)
+    assert len(model_server.requests) - before == 20 * CALLS  # they had thirty seconds to end
+    servers[0].wait_until_ready()
+
+
+@pytest.mark.parametrize("away", [Outage.of_postgres, Outage.of_redis])
+async def test_runs_go_on_when_a_database_was_away(
+    servers: list[Server], model_server: OpenAIServer, outage: Outage, away: Callable[[Outage], None]
+) -> None:
+    before = len(model_server.requests)
+    runs = await begin(servers, 20)
+    await in_the_midst(model_server, before)
+    await asyncio.to_thread(away, outage)
+    found = await ended(servers[1], runs)
+    assert_all_is_well(found)
+    paid_twice = len(model_server.requests) - before - 20 * CALLS
+    assert 0 <= paid_twice <= 20 * CALLS_OF_A_STEP
+
+
+async def test_a_run_whose_end_was_not_written_ends_after_all(
+    servers: list[Server], model_server: OpenAIServer, settings: dict[str, str]
+) -> None:
+    [(_, run)] = runs = await begin(servers[:1], 1)
+    await ended(servers[0], runs)
+    before = len(model_server.requests)
+    with psycopg.connect(settings["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute("UPDATE runs SET status = 'running' WHERE run_id = %s", [run])
+    assert_all_is_well(await ended(servers[0], runs))
+    assert len(model_server.requests) == before
+
+
+async def test_one_run_at_a_time_on_a_thread(servers: list[Server]) -> None:
+    thread = str(uuid4())
+    await servers[0].client().threads.create(thread_id=thread)
+
+    async def ask(server: Server) -> int:
+        try:
+            await server.client().runs.create(thread, "reflection", input=asking("Why?"))
+        except APIStatusError as refused:
+            return refused.status_code
+        return 200
+
+    assert sorted(await asyncio.gather(*(ask(server) for server in servers * 4))) == [200, *[409] * 7]
+
+
+async def test_one_of_two_resumes_is_refused(servers: list[Server]) -> None:
+    client, thread = servers[0].client(), str(uuid4())
+    human: dict[str, Any] = {"critic": "human"}
+    run = await client.runs.create(thread, "reflection", input=asking("Why?"), context=human, if_not_exists="create")
+    await ended(servers[0], [(thread, run["run_id"])])
+
+    async def resume(server: Server) -> int:
+        try:
+            await server.client().runs.create(thread, "reflection", command={"resume": "accept"}, context=human)
+        except APIStatusError as refused:
+            return refused.status_code
+        return 200
+
+    assert sorted(await asyncio.gather(*map(resume, servers))) == [200, 409]
+
+
+async def test_a_foreign_thread_does_not_exist(servers: list[Server]) -> None:
+    [(thread, run)] = runs = await begin(servers[:1], 1)
+    ann, bob = (servers[0].client(user) for user in KEYS)
+    assert thread not in [found["thread_id"] for found in await bob.threads.search(limit=1000)]
+    for attempt in (
+        bob.threads.get(thread),
+        bob.threads.get_state(thread),
+        bob.threads.get_history(thread),
+        bob.threads.update_state(thread, {"answer": "mine"}),
+        bob.threads.delete(thread),
+        bob.runs.get(thread, run),
+        bob.runs.cancel(thread, run),
+        bob.runs.create(thread, "reflection", input=asking("What was asked here?")),
+    ):
+        with pytest.raises(APIStatusError) as refused:
+            await attempt
+        assert refused.value.status_code == 404
+    assert_all_is_well(await ended(servers[0], runs))
+    assert (await ann.threads.get(thread))["thread_id"] == thread
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/threads/search", "/assistants/search", "/store/items?key=a"])
+@pytest.mark.parametrize("key", [None, "nobody's"])
+def test_nobody_comes_in_without_a_key(servers: list[Server], path: str, key: str | None) -> None:
+    method = "GET" if path.startswith(("/v1", "/store")) else "POST"
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    assert httpx.request(method, servers[0].address + path, headers=headers, json={}).status_code == 401
+
+
+async def test_the_store_is_nobodys(servers: list[Server]) -> None:
+    ann = servers[0].client()
+    for attempt in (
+        ann.store.search_items(["memory"]),
+        ann.store.get_item(["memory"], "a"),
+        ann.store.put_item(["memory"], "a", {}),
+        ann.store.list_namespaces(),
+    ):
+        with pytest.raises(APIStatusError) as refused:
+            await attempt
+        assert refused.value.status_code == 403
+
+
+async def test_a_memory_is_its_users(servers: list[Server]) -> None:
+    def chat(user: str) -> openai.AsyncOpenAI:
+        return openai.AsyncOpenAI(base_url=f"{servers[0].address}/v1", api_key=KEYS[user], max_retries=0)
+
+    async def say(who: str, text: str, **settings: Any) -> str:
+        said: list[ChatCompletionMessageParam] = [{"role": "user", "content": text}]
+        wish = {"settings": {"model": "offline", "embeddings": "lexical", **settings}}
+        async with chat(who) as client:
+            answer = await client.chat.completions.create(model="memory", messages=said, extra_body=wish)
+        return str(answer.choices[0].message.model_dump())
+
+    await say("ann", "My bicycle is called Heliotrope.")
+    assert "Heliotrope" in await say("ann", "What is my bicycle called?")
+    assert "Heliotrope" not in await say("bob", "What is my bicycle called?")
+    with pytest.raises(openai.BadRequestError, match="not yours"):
+        await say("bob", "What is my bicycle called?", user="ann")
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "status"),
+    [
+        ("lats", {"corpus": "/etc"}, 403),
+        ("react", {"unsafe_code": True}, 403),
+        ("lats", {"model": "openai:dear"}, 403),
+        ("lats:openai:dear", {}, 403),
+        ("lats", {"judge_model": "anthropic:dear"}, 403),
+        ("lats", {"max_model_calls": 61}, 403),
+        ("lats", {"max_expansion": 1}, 400),
+        ("latz", {}, 404),
+    ],
+)
+@pytest.mark.parametrize("native", [True, False])
+async def test_what_is_not_allowed_is_refused(
+    servers: list[Server], model: str, given: dict[str, Any], status: int, native: bool
+) -> None:
+    headers = {"authorization": f"Bearer {KEYS['ann']}"}
+    strategy, _, named = model.partition(":")
+    context = given | ({"model": named} if named else {})
+    body = {"assistant_id": strategy, "input": asking("Why?"), "context": context}
+    asked = {"model": model, "messages": [{"role": "user", "content": "Why?"}], "settings": given}
+    path, sent = ("/runs/wait", body) if native else ("/v1/chat/completions", asked)
+    async with httpx.AsyncClient(base_url=servers[0].address, headers=headers) as client:
+        assert (await client.post(path, json=sent)).status_code == status
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("patience", [0.05, 3.0])  # seconds: before the run's id is known, and in its first calls
+async def test_a_client_that_leaves_stops_the_run(
+    servers: list[Server], model_server: OpenAIServer, streamed: bool, patience: float
+) -> None:
+    headers = {"authorization": f"Bearer {KEYS['ann']}"}
+    body = {"model": "lats", "messages": [{"role": "user", "content": "unsolvable"}], "stream": streamed}
+    async with httpx.AsyncClient(base_url=servers[0].address, headers=headers) as client:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(client.post("/v1/chat/completions", json=body), patience)
+    await asyncio.sleep(2)
+    before = len(model_server.requests)
+    await asyncio.sleep(4)
+    assert len(model_server.requests) == before
+
+
+async def test_a_strategy_is_a_tool(servers: list[Server]) -> None:
+    headers = {"accept": "application/json, text/event-stream"}
+    given = {"name": "reflection", "arguments": {"question": "Why?", "settings": {"max_rounds": 1}}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": given}
+    async with httpx.AsyncClient(base_url=servers[0].address, headers=headers, timeout=60) as client:
+        assert (await client.post("/mcp", json=body)).status_code == 401
+        answered = await client.post("/mcp", json=body, headers={"authorization": f"Bearer {KEYS['ann']}"})
+    assert answered.json()["result"]["structuredContent"].keys() == {"answer", "outcome", "usage"}

@@ -1,0 +1,64 @@
+"""Small contexts: every strategy works at its defaults in 8,192 tokens, prompt and answer together."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from tenacity import wait_none
+
+from reflective_agents.models.providers import close_models
+from reflective_agents.models.ways import forget
+from reflective_agents.testing.awkward import AwkwardServer
+from reflective_agents.testing.script import Request, Script
+from tests.strategies import ASK, Result, Strategy, every_strategy
+
+pytestmark = pytest.mark.wire
+QUICK = ("n", "search", "parallel", "samples", "confidence_samples", "examples")
+"""Settings by which the strategies' quick runs differ from their defaults."""
+PARAGRAPH = "What a small model writes when it is asked for a paragraph of the usual length. " * 10
+ENDS_EARLY = {("auto", 4_096)}
+"""What docs/small-models.md says of small contexts: ends before its last round, with the best draft."""
+PARTS = ("critique", "reasoning", "answer", "missing", "superfluous")
+
+
+@pytest.fixture(autouse=True)
+async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
+    forget()
+    yield
+    await close_models()
+
+
+def at_length(script: Script) -> Script:
+    """A model that says the same in as many words as models use: 800 characters, 400 in each part of a form."""
+
+    def reply(request: Request) -> Any:
+        said = script(request)
+        if isinstance(said, dict):
+            return {name: f"{PARAGRAPH[:400]} {part}" if name in PARTS else part for name, part in said.items()}
+        return f"{PARAGRAPH}\n{said}" if isinstance(said, str) and len(said) > 35 else said
+
+    return reply
+
+
+async def longest_run(strategy: Strategy, context: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Result, int]:
+    """A run at the defaults that its own limit ends; and the requests refused as too long."""
+    settings: dict[str, Any] = {name: value for name, value in strategy.settings.items() if name not in QUICK}
+    settings |= {"search": "local"} if "search" in strategy.context.model_fields else {}
+    async with AwkwardServer(at_length(strategy.endless), "small_context", context=context) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        result = await strategy.graph.ainvoke(ASK, context=strategy.context(model="openai:test", **settings))
+    return result, sum(exchange.fault == "400" for exchange in server.requests)
+
+
+@pytest.mark.matrix(over="strategy")
+@every_strategy
+@pytest.mark.parametrize("context", [8_192, 4_096])
+async def test_every_strategy_works_at_its_defaults(
+    strategy: Strategy, context: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, refused = await longest_run(strategy, context, monkeypatch)
+    assert result["answer"]
+    assert ("context" in result["outcome"]["reason"]) is ((strategy.name, context) in ENDS_EARLY)
+    assert refused <= 1 + ((strategy.name, context) in ENDS_EARLY)

@@ -1,0 +1,339 @@
+"""How runs end: each row of the table in docs/outcomes.md is a run."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from tenacity import wait_none
+
+from reflective_agents.environments.base import Environment, State, Transition, refuse
+from reflective_agents.graphs import graph_of
+from reflective_agents.testing.fake import FakeChatModelWithoutN
+from reflective_agents.testing.script import Reply, Request, Script
+from tests.strategies import STRATEGIES
+
+PAGE = Path(__file__).parents[2] / "docs" / "outcomes.md"
+ROWS = [
+    tuple(cell.strip() for cell in line.strip("|").split("|"))
+    for line in PAGE.read_text().partition("## Every strategy")[2].splitlines()
+    if line.startswith("| ") and not line.startswith("| strategy")
+]
+SOLVING = {strategy.name: strategy for strategy in STRATEGIES}
+Run = tuple[str, Script, Mapping[str, Any]]
+"""A strategy, its model, and its settings; `task` among them is given beside the question."""
+
+
+class Once(Environment):
+    """One guess: 7 is right, every other number wrong, and a word no guess."""
+
+    name = "once"
+    actions = "a whole number"
+    goal = "Guess the number."
+
+    async def step(self, state: State, action: str) -> Transition:
+        if not action.strip().isdecimal():
+            return refuse(state, "That is not a whole number.", self.actions)
+        return Transition(
+            {**state, "answer": action.strip(), "done": True}, "Over.", float(action.strip() == "7"), True
+        )
+
+
+class Steps(Once):
+    """The same in several steps: a single answer is no guess."""
+
+    def final_action(self, answer: str) -> str | None:
+        return None
+
+
+class Asked(Once):
+    """The same by way of smaller questions."""
+
+    by_subquestions = True
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries do not wait."""
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
+
+
+def saying(text: str, score: float | None = None) -> Script:
+    """A model that always says the same; with a score, its judges call everything solved at that score, or nothing
+    if it is negative."""
+
+    def reply(request: Request) -> Reply:
+        judged = {"reasoning": "So.", "score": abs(score or 0), "solved": score is not None and score >= 0}
+        if request.schema == "Judgements":
+            return {"judgements": [judged] * request.last.count("<candidate ")}
+        if request.schema == "Critique":
+            return {"critique": "So.", "score": judged["score"], "accept": judged["solved"]}
+        return judged if request.schema else text
+
+    return reply
+
+
+def acting(action: str, at_last: str = "") -> Script:
+    """An agent that always acts so, and answers so where it may act no more."""
+    closing, step = ("No further action", "The run ends here"), f"Thought: So.\nAction: {action}"
+    return lambda request: f"Final Answer: {at_last}" if any(told in request.text for told in closing) else step
+
+
+def voting(request: Request) -> Reply:
+    """Different thoughts, of which the second has all votes."""
+    number = request.index + request.attempt
+    return "The best choice is 2" if "<candidate" in request.last else f"Thought {len(request.messages)} {number}."
+
+
+def responding(*, complete: bool, cites: bool) -> Script:
+    """A responder that is content or not, and cites what it has found or nothing."""
+
+    def reply(request: Request) -> Reply:
+        found = re.findall(r'"url": "([^"]+)"', request.text)[:1] if cites else []
+        said = {"missing": "" if complete else "Proof.", "superfluous": "", "complete": complete}
+        common = {"answer": f"It helps{' [1]' if found else ''}.", "reflection": said}
+        queries = [f"reflection {len(request.messages)}"] if cites else ["reflection"]
+        draft = request.schema == "AnswerQuestion"
+        return {**common, "search_queries": queries, **({} if draft else {"references": found})}
+
+    return reply
+
+
+def disagreeing(forms: Script) -> Script:
+    """A model whose samples all differ; its forms are those of another."""
+    return lambda request: forms(request) if request.schema else f"Answer: {request.index + request.attempt}"
+
+
+def debating(answers: Callable[[str], str], solved: bool) -> Script:
+    """Solvers whose answers depend on their names, and a judge."""
+
+    def reply(request: Request) -> Reply:
+        if request.schema == "Verdict":
+            first = int(re.findall(r'<candidate number="(\d+)"', request.last)[0])
+            return {"reasoning": "So.", "best": first, "score": 0.6, "solved": solved}
+        return answers(re.findall(r"You are (\w+), a member of a team", request.text)[0])
+
+    return reply
+
+
+def failing_later(request: Request) -> Reply:
+    return ValueError("out of order") if request.schema else "A draft."
+
+
+def ending_at_once(request: Request) -> Reply:
+    """A supervisor that hands the first report over with a score of 0."""
+    first = "<candidate" not in request.last
+    given = {"tasks": [{"to": "solver", "task": "Answer."}]} if first else {"best": 1, "done": True}
+    return (
+        {"critique": "", "best": 0, "score": 0, "done": False, "tasks": [], **given} if request.schema else "Answer: 7"
+    )
+
+
+ONCE = {"environment": Once(), "mode": "text"}
+IN_STEPS = {"environment": Once(), "proposals": "samples", "grades": "judge", "n": 1, "max_expansions": 3}
+OPEN = {"search": "none"}
+DEBATE = {
+    **OPEN,
+    "shape": "debate",
+    "max_rounds": 3,
+    "roles": [{"name": name, "instructions": "Solve.", "strategy": "chain_of_thought"} for name in ("ada", "bob")],
+}
+DOUBLE = {"entry_point": "double", "tests": ["assert double(2) == 4"], "hidden": "pass"}
+PROGRAM = "```python\ndef double(x):\n    return 2 * x\n```"
+CUT = AIMessage("So it", response_metadata={"finish_reason": "length"})
+
+
+def solving(name: str, **settings: Any) -> Run:
+    """The model that the shared tests run a strategy with."""
+    return name, SOLVING[name].solving, {**SOLVING[name].settings, **settings}
+
+
+RUNS: Mapping[tuple[str, str], Run] = {
+    ("chain_of_thought", "samples agree"): ("chain_of_thought", saying("Answer: 7"), {"samples": 3}),
+    ("chain_of_thought", "one sample is all there is"): ("chain_of_thought", saying("Answer: 7"), {"samples": 1}),
+    ("chain_of_thought", "three samples give three answers"): (
+        "chain_of_thought",
+        lambda request: f"Answer: {request.index + request.attempt}",
+        {"samples": 3},
+    ),
+    ("chain_of_thought", "the environment does not reward a single answer"): (
+        "chain_of_thought",
+        saying("Answer: 7"),
+        {"environment": Steps()},
+    ),
+    ("chain_of_thought", "the environment refuses the answer"): (
+        "chain_of_thought",
+        saying("Answer: seven"),
+        {"environment": Once()},
+    ),
+    ("chain_of_thought", "no sample can be read"): ("chain_of_thought", lambda _: CUT, {"samples": 1}),
+    ("chain_of_thought", "the answer has a reward of 0"): (
+        "chain_of_thought",
+        saying("Answer: 5"),
+        {"environment": Once()},
+    ),
+    ("chain_of_thought", "the answer has a reward of 1"): (
+        "chain_of_thought",
+        saying("Answer: 7"),
+        {"environment": Once()},
+    ),
+    ("chain_of_thought", "the program passes the visible tests"): (
+        "chain_of_thought",
+        saying(PROGRAM),
+        {"environment": "programming", "task": {"id": "1", "question": "double", "data": DOUBLE}},
+    ),
+    ("chain_of_thought", "a limit left samples out"): (
+        "chain_of_thought",
+        saying("Answer: 7"),
+        {"samples": 2, "max_model_calls": 1},
+    ),
+    ("react", "it answers"): ("react", saying("It helps."), OPEN),
+    ("react", "it writes prose without an action, twice"): (
+        "react",
+        saying("I will search for more."),
+        {**OPEN, "mode": "text"},
+    ),
+    ("react", "it declares that it found nothing"): ("react", saying("I found nothing on this."), OPEN),
+    ("react", "the answer has a reward of 0"): ("react", acting("5"), ONCE),
+    ("react", "the answer has a reward of 1"): ("react", acting("7"), ONCE),
+    ("react", "at a limit, its best answer has a reward of 1"): ("react", acting("x", "7"), {**ONCE, "max_actions": 1}),
+    ("react", "at a limit, its best answer has a reward of 0"): ("react", acting("x", "5"), {**ONCE, "max_actions": 1}),
+    ("reflection", "the critic accepts"): ("reflection", saying("A draft.", 0.9), {}),
+    ("reflection", "all checks pass"): ("reflection", saying("A draft."), {"critic": "checks", "max_words": 5}),
+    ("reflection", "the critic accepts with a score of 0, to the end"): (
+        "reflection",
+        saying("A draft.", 0),
+        {},
+    ),
+    ("reflexion", "the answer is complete, and every citation is of a page that was found"): (
+        "reflexion",
+        responding(complete=True, cites=True),
+        {"search": "local"},
+    ),
+    ("reflexion", "the answer is complete, and cites nothing"): (
+        "reflexion",
+        responding(complete=True, cites=False),
+        {"search": "local"},
+    ),
+    ("reflexion", "the answer is not complete, and nothing new can be searched"): (
+        "reflexion",
+        responding(complete=False, cites=False),
+        {"search": "local"},
+    ),
+    ("reflexion", "the answer is not complete after the last round"): (
+        "reflexion",
+        responding(complete=False, cites=True),
+        {"search": "local"},
+    ),
+    ("auto", "the samples agree"): ("auto", saying("Answer: 7"), OPEN),
+    ("auto", "a sample has a reward of 1"): ("auto", saying("Answer: 7"), {"environment": Once()}),
+    ("auto", "a complete answer cites what was found"): (
+        "auto",
+        disagreeing(responding(complete=True, cites=True)),
+        {"search": "local"},
+    ),
+    ("auto", "the judge accepts a node"): (
+        "auto",
+        disagreeing(saying("", 0.9)),
+        OPEN,
+    ),
+    ("auto", "another call is expected to gain less than it costs"): (
+        "auto",
+        disagreeing(saying("")),
+        {**OPEN, "call_cost": 0.3},
+    ),
+    ("auto", "no sample has a reward of 1, and no call is left"): (
+        "auto",
+        saying("Answer: 5"),
+        {"environment": Once(), "max_model_calls": 2},
+    ),
+    ("lats", "the judge accepts a node"): ("lats", saying("It helps.", 0.9), OPEN),
+    ("lats", "the judge accepts with a score of 0, to the end"): (
+        "lats",
+        saying("It helps.", 0),
+        {**OPEN, "min_score": 0},
+    ),
+    ("lats", "a node has a reward of 1"): ("lats", acting("7"), IN_STEPS),
+    ("lats", "at a limit, its last answer has a reward of 1"): (
+        "lats",
+        acting("x", "7"),
+        {**IN_STEPS, "max_model_calls": 1},
+    ),
+    ("lats", "no open leaf promises more (`min_gain`)"): (
+        "lats",
+        saying("It helps.", -0.5),
+        {**OPEN, "min_gain": 0.9, "revise_answers": True},
+    ),
+    ("tree_of_thoughts", "the judge accepts a node"): ("tree_of_thoughts", saying("It helps.", 0.9), OPEN),
+    ("tree_of_thoughts", "an answer has enough votes"): ("tree_of_thoughts", voting, {**OPEN, "grades": "vote"}),
+    ("tree_of_thoughts", "no answer is accepted, and no leaf is left"): (
+        "tree_of_thoughts",
+        saying("It helps.", -0.5),
+        OPEN,
+    ),
+    ("ab_mcts", "the judge accepts a node"): ("ab_mcts", saying("It helps.", 0.9), OPEN),
+    ("ab_mcts", "no answer is accepted up to the last expansion"): (
+        "ab_mcts",
+        saying("It helps.", -0.5),
+        {**OPEN, "max_expansions": 3},
+    ),
+    ("best_of_n", "the judge accepts a trajectory"): ("best_of_n", saying("It helps.", 0.9), OPEN),
+    ("best_of_n", "no trajectory is accepted"): ("best_of_n", saying("It helps.", -0.5), OPEN),
+    ("rap", "the paths agree"): solving("rap"),
+    ("rap", "the paths do not agree, and no leaf is left"): (
+        "rap",
+        SOLVING["rap"].endless,
+        {**SOLVING["rap"].settings, "n": 1, "max_depth": 2},
+    ),
+    ("rap", "the end of a path has a reward of 1"): (
+        "rap",
+        lambda request: {"scores": [0.5]} if request.schema else "Now we can answer the question. Answer: 7",
+        {"environment": Asked(), "n": 1},
+    ),
+    ("plan", "all that was planned is done"): solving("plan"),
+    ("plan", "a sub-goal has failed, and no other plan may be made"): solving("plan", max_replans=0),
+    ("team", "the supervisor accepts a report"): solving("team"),
+    ("team", "the supervisor ends the work with a score of 0"): ("team", ending_at_once, SOLVING["team"].settings),
+    ("team", "the solvers of a debate agree"): ("team", debating(lambda _: "Answer: 7", solved=False), DEBATE),
+    ("team", "the judge of a debate accepts an answer"): (
+        "team",
+        debating(lambda name: f"Answer: {name}", solved=True),
+        DEBATE,
+    ),
+    ("team", "nobody changes their mind, and the judge accepts nothing"): (
+        "team",
+        debating(lambda name: f"Answer: {name}", solved=False),
+        DEBATE,
+    ),
+    ("trials", "a trial has a reward of 1"): ("trials", acting("7"), ONCE),
+    ("trials", "a trial gives the task's right answer (`exact_match`)"): (
+        "trials",
+        saying("Seven."),
+        {**OPEN, "evaluator": "exact_match", "task": {"id": "1", "question": "How many?", "gold": "seven"}},
+    ),
+    ("trials", "the judge accepts a trial"): ("trials", saying("It helps.", 0.9), OPEN),
+    ("trials", "the last trial fails"): ("trials", saying("It helps.", 0), OPEN),
+    ("memory", "it replies"): solving("memory"),
+    ("town", "the day is over"): solving("town"),
+    ("any", "the model fails before there is an answer"): ("react", lambda _: ValueError("out of order"), OPEN),
+    ("any", "the model fails after there is an answer"): ("reflection", failing_later, {}),
+}
+
+
+def test_the_table_has_a_row_for_each_run() -> None:
+    assert [row[:2] for row in ROWS] == [*RUNS]
+    assert {name for name, _ in RUNS} == {*SOLVING, "any"}
+
+
+@pytest.mark.parametrize(("strategy", "why", "status", "verified_by"), ROWS, ids=lambda cell: cell[:40])
+async def test_a_run_ends_as_the_table_says(strategy: str, why: str, status: str, verified_by: str) -> None:
+    name, script, settings = RUNS[strategy, why]
+    settings = dict(settings)
+    given = {"messages": [("user", "Why does reflection help? [alpha]")], "task": settings.pop("task", None)}
+    given = {key: value for key, value in given.items() if value}
+    out = await graph_of(name).ainvoke(given, context={**settings, "model": FakeChatModelWithoutN(reply=script)})
+    assert (out["outcome"]["status"], out["outcome"].get("verified_by", "")) == (status, verified_by), out["outcome"]
+    assert (out["answer"] is None) == (status == "failed")
+    assert ("limit" in out["outcome"]) or status != "limit_reached"

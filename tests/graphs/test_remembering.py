@@ -1,0 +1,211 @@
+"""What the agent keeps of conversations, and how it stands in the requests: facts, changes, and everything once."""
+
+import re
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reflective_agents.graphs import memory as graph_module
+from reflective_agents.graphs._memory import recall
+from reflective_agents.testing.script import Reply, Request
+from tests.graphs.test_memory import Talk
+
+MAY, JULY, AUGUST = (datetime(2026, month, 3, 12, tzinfo=UTC).timestamp() for month in (5, 7, 8))
+FACT = {"about": "the user", "since": "", "importance": 6, "supersedes": []}
+WARD = "I work in a paediatric ward."
+QUIT = "I quit, and work nowhere now."
+WHERE = "Where do I work?"
+
+
+class Clock:
+    """The time of the agent."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = MAY
+        for module in (recall, graph_module):
+            monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: self.now))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def numbers(request: Request, text: str) -> list[int]:
+    """Under which number a request shows a memory that holds this text."""
+    return [int(number) for number, body in MEMORY.findall(request.last) if text in body]
+
+
+MEMORY = re.compile(r'<memory number="(\d+)"[^>]*>\n(.*?)\n</memory>', re.S)
+
+
+def keeper(request: Request) -> Reply:
+    """A model that keeps what a careful reader would, and says which fact another one ends."""
+    if request.schema == "Facts":
+        if WARD in request.last:
+            return {"facts": [{**FACT, "statement": "The user works in a paediatric ward.", "since": "May 2026"}]}
+        if QUIT in request.last:
+            ended = numbers(request, "paediatric ward")
+            return {
+                "facts": [{**FACT, "statement": "The user has quit and works nowhere.", "supersedes": [*ended, 99]}]
+            }
+        return {"facts": []}
+    if request.schema == "Questions":
+        return {"questions": ["What does the user do?"]}
+    if request.schema == "Insights":
+        ground = numbers(request, WARD) or [1]
+        return {"insights": [{"insight": "The user cares for sick children.", "evidence": ground, "importance": 7}]}
+    return "I see."
+
+
+def shown(request: Request) -> str:
+    """The memories that an answer was given."""
+    return "\n".join(message.text for message in request.messages if "<memory " in message.text)
+
+
+async def test_what_holds_now_and_what_did_is_shown_with_its_dates(clock: Clock) -> None:
+    talk = Talk(keeper)
+    await talk.say(WARD)
+    clock.now = JULY
+    await talk.say(QUIT)
+    clock.now = AUGUST
+    out = await talk.say(WHERE)
+    facts = {one["text"]: one for one in out["memories"] if one["kind"] == "fact"}
+    ward, left = facts["The user works in a paediatric ward."], facts["The user has quit and works nowhere."]
+    assert (ward["since"], ward["until"]) == ("May 2026", pytest.approx(JULY, abs=1))
+    assert left["until"] is None
+    prompt = shown(talk.answered()[-1])
+    assert re.search(r'kind="fact" of="2026-05-03 12:00 UTC" since="May 2026" until="2026-07-03 12:00 UTC"', prompt)
+    assert re.search(r'kind="fact" of="2026-07-03 12:00 UTC">\nThe user has quit', prompt)
+    assert "It is 2026-08-03 12:00 UTC now" in prompt or "it is 2026-08-03 12:00 UTC now" in prompt
+    assert left["score"] > ward["score"]
+
+
+async def test_insights_drawn_before_a_change_do_not_come_back_as_new(clock: Clock) -> None:
+    talk = Talk(keeper, reflect_at=5)
+    await talk.say(WARD)
+    insight = next(one for one in await talk.all() if one["kind"] == "reflection")
+    assert "until" not in insight
+    clock.now = JULY
+    await talk.say(QUIT, reflect_at=1000)
+    insight = next(one for one in await talk.all() if one["kind"] == "reflection")
+    assert insight["until"] == pytest.approx(JULY, abs=1)
+    clock.now = AUGUST
+    await talk.say(WHERE, reflect_at=1000)
+    assert re.search(r'kind="reflection" of="2026-05-03[^"]*" until="2026-07-03', shown(talk.answered()[-1]))
+
+
+async def test_the_model_is_told_what_is_known_and_the_answer_is_no_evidence(clock: Clock) -> None:
+    talk = Talk(keeper)
+    await talk.say(WARD)
+    clock.now = JULY
+    await talk.say(QUIT)
+    request = next(call for call in reversed(talk.model.calls) if call.schema == "Facts")
+    assert "It is 2026-07-03 12:00 UTC." in request.last
+    known, said = request.last.split("<said", 1)
+    assert '<memory number="1" kind="fact" of="2026-05-03 12:00 UTC">\nThe user works in a paediatric ward.' in known
+    assert said.startswith(f' by="user">\n{QUIT}\n</said>\n<answer by="assistant">\nI see.')
+    memories = {one["text"]: one for one in await talk.all()}
+    left = memories["The user has quit and works nowhere."]
+    assert left["supersedes"] == [memories["The user works in a paediatric ward."]["id"]], "99 was not shown"
+    assert left["evidence"] == [memories[QUIT]["id"]]
+    assert memories["I see."]["importance"] == 1
+
+
+async def test_questions_and_thanks_leave_no_fact_and_cost_no_more_calls() -> None:
+    talk = Talk(keeper)
+    for text in ("What is a ward?", "Thank you!"):
+        out = await talk.say(text)
+        assert out["usage"]["model_calls"] == 2
+    kept = await talk.all()
+    assert {one["kind"] for one in kept} == {"observation"}
+    assert {one["importance"] for one in kept} == {1.0}
+
+
+async def test_a_prompt_says_everything_once(clock: Clock) -> None:
+    talk = Talk(keeper, reflect_at=5)
+    for thread in ("a", "b", "c"):
+        clock.now += 60
+        await talk.say(WARD, thread=thread)
+    clock.now = AUGUST
+    out = await talk.say(WHERE, thread="d")
+    prompt = talk.answered()[-1].text
+    assert prompt.count(WARD) == 1
+    assert prompt.count("The user works in a paediatric ward.") == 1
+    assert prompt.count("The user cares for sick children.") == 1
+    fact = next(one for one in out["memories"] if one["kind"] == "fact")
+    assert [one["text"] for one in await talk.all() if one["kind"] == "fact"] == [fact["text"]], "kept once"
+
+
+async def test_what_stands_in_the_thread_is_no_memory_in_it(clock: Clock) -> None:
+    talk = Talk(keeper)
+    await talk.say(WARD, thread="a")
+    clock.now += 60
+    out = await talk.say(WHERE, thread="a")
+    assert out["memories"] == []
+    assert talk.answered()[-1].text.count(WARD) == 1
+    clock.now += 60
+    assert [one["kind"] for one in (await talk.say(WHERE, thread="b"))["memories"]][:1] == ["fact"]
+
+
+async def test_equal_insights_are_merged_with_their_evidence(clock: Clock) -> None:
+    def same_again(request: Request) -> Reply:
+        if request.schema == "Insights":
+            drawn = [("Bakers rise early.", [1]), ("bakers rise early", [2]), ("Bakers sleep.", [1])]
+            return {"insights": [{"insight": text, "evidence": on, "importance": 5} for text, on in drawn]}
+        return keeper(request)
+
+    talk = Talk(same_again, reflect_at=1)
+    await talk.say("I bake. " + WARD)
+    clock.now += 60
+    await talk.say("And again. " + WARD)
+    insights = [one for one in await talk.all() if one["kind"] == "reflection"]
+    assert {one["text"]: len(one["evidence"]) for one in insights} == {"Bakers rise early.": 2, "Bakers sleep.": 1}
+    assert len(insights) == 2
+
+
+async def test_one_insight_is_enough_and_one_question_too() -> None:
+    talk = Talk(keeper, reflect_at=5)
+    out = await talk.say(WARD)
+    assert out["usage"]["model_calls"] == 4, "answer, facts, questions, insights of the one question"
+    assert out["usage"]["parse_failures"] == 0
+
+
+async def test_a_model_that_cannot_reflect_is_not_asked_again_at_every_turn() -> None:
+    def unable(request: Request) -> Reply:
+        return "No." if request.schema == "Questions" else keeper(request)
+
+    talk = Talk(unable, reflect_at=5)
+    out = await talk.say(WARD)
+    assert (out["answer"], out["usage"]["model_calls"]) == ("I see.", 2 + 3)
+    assert "not_reflected" in [event["event"] for event in talk.events]
+    assert (await talk.say("Thank you!"))["usage"]["model_calls"] == 2
+
+
+async def test_memories_of_a_reflection_stand_in_order_with_their_dates(clock: Clock) -> None:
+    talk = Talk(keeper, reflect_at=1000)
+    for month, text in ((JULY, "Later."), (AUGUST, "Latest."), (AUGUST + 60, "Last.")):
+        clock.now = month
+        await talk.say(text)
+    clock.now += 60
+    await talk.say(WARD, reflect_at=0)
+    request: Any = next(call for call in talk.model.calls if call.schema == "Insights")
+    dates = re.findall(r' of="([^"]+)"', request.last)
+    assert len(dates) > 3
+    assert dates == sorted(dates)
+    assert '<memory number="1" kind="observation" by="user" of="2026-07-03 12:00 UTC">\nLater.' in request.last
+
+
+async def test_what_was_asked_before_helps_to_understand_a_yes(clock: Clock) -> None:
+    def asking(request: Request) -> Reply:
+        return "Are you a vegetarian?" if not request.schema and "Hello" in request.last else keeper(request)
+
+    talk = Talk(asking)
+    await talk.say("Hello", thread="a")
+    clock.now += 60
+    await talk.say("Yes, I am.", thread="a")
+    request = next(call for call in reversed(talk.model.calls) if call.schema == "Facts")
+    assert '<before by="assistant">\nAre you a vegetarian?\n</before>\n<said by="user">\nYes, I am.' in request.last
+    assert "<before" not in next(call for call in talk.model.calls if call.schema == "Facts").last

@@ -1,0 +1,238 @@
+"""Steering a tree search by hand: what is given up, set, hinted at or asked for, on runs that wait or have ended."""
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
+
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.settings import settings_of
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.tree_search.places import is_below
+from reflective_agents.tree_search.steering import changes_in, earlier, go_on, hint, more, prune, rescore
+from reflective_agents.viewer.figures import figures, pruned
+from reflective_agents.viewer.picture import picture
+from tests.strategies import STRATEGIES, TREES
+
+SCRIPTS = {strategy.name: strategy for strategy in STRATEGIES}
+every_search = pytest.mark.parametrize("strategy", TREES)
+QUESTION: dict[str, Any] = {"messages": [("user", "What do tides do?")]}
+
+
+class Thread:
+    """A tree search on a thread, whose models are scripted and never satisfied."""
+
+    def __init__(self, strategy: str = "lats", script: Any = None, **settings: Any) -> None:
+        self.model = FakeChatModel(reply=script or SCRIPTS[strategy].endless)
+        module = import_module(f"reflective_agents.graphs.{strategy}")
+        self.graph: CompiledStateGraph[Any, Any, Any, Any] = module.builder.compile(
+            name=strategy, checkpointer=InMemorySaver()
+        )
+        self.config: RunnableConfig = {"configurable": {"thread_id": "1"}}
+        given = {**SCRIPTS[strategy].settings, "model": self.model, "search": "none", "max_expansions": 4, **settings}
+        self.context = settings_of(strategy).model_validate(given)
+
+    async def run(self, given: Any = None, config: RunnableConfig | None = None, **options: Any) -> Any:
+        await self.graph.ainvoke(given, config or self.config, context=self.context, **options)
+        return await self.values()
+
+    async def values(self) -> Any:
+        return (await self.graph.aget_state(self.config)).values
+
+    async def pause(self, steps: int) -> Any:
+        """Run until the log has so many entries."""
+        values = await self.run(QUESTION, interrupt_before=["expand"])
+        while len(values["log"]) < steps and not values["outcome"]:
+            values = await self.run(None, interrupt_before=["expand"])
+        return values
+
+
+def open_below(values: Any, node: str) -> list[str]:
+    return [key for key, stat in values["stats"].items() if is_below(key, node) and not stat["closed"]]
+
+
+def sums(values: Any) -> dict[str, tuple[int, float]]:
+    return {key: (stat["visits"], stat["total"]) for key, stat in values["stats"].items()}
+
+
+@every_search
+async def test_a_pruned_node_is_never_expanded_again_nor_answered_with(strategy: str) -> None:
+    thread = Thread(strategy)
+    before = await thread.pause(3)
+    node = next(key for key in before["tree"] if key.count(".") == 1)
+    after = await thread.run(prune(before, node))
+    grown = [key for key in after["tree"].keys() - before["tree"].keys() if is_below(key, node)]
+    assert (grown, open_below(after, node)) == ([], [])
+    assert after["outcome"] is not None
+    assert after["best"] is None or not is_below(after["best"], node)
+    assert [entry["kind"] for entry in after["log"]].count("prune") == 1
+
+
+@every_search
+async def test_the_log_tells_all_figures(strategy: str) -> None:
+    thread = Thread(strategy)
+    before = await thread.pause(3)
+    first, *others = [key for key in before["tree"] if key.count(".") == 1]
+    await thread.run(rescore(before, first, 0.9), interrupt_before=["expand"])
+    if others:
+        await thread.run(prune(await thread.values(), others[-1]), interrupt_before=["expand"])
+    after = await thread.run(more(await thread.values(), 2))
+    drawn = picture(after, strategy)
+    seen = {key: (own["visits"], own["total"]) for key, own in figures(drawn).items()}
+    assert seen == {key: pytest.approx(figure) for key, figure in sums(after).items() if key in seen}
+    assert seen.keys() == after["stats"].keys()
+    assert {*others[-1:]} <= pruned(drawn)
+    assert len(drawn["frames"]) == len(after["log"])
+
+
+@every_search
+async def test_an_ended_search_goes_on_when_more_is_asked_for(strategy: str) -> None:
+    thread = Thread(strategy)
+    ended = await thread.run(QUESTION)
+    again = await thread.run(more(ended, 3))
+    limit = again["outcome"].get("limit", {})
+    if ended["outcome"]["status"] == "limit_reached":
+        assert (again["expansions"], limit.get("most")) == (7, 7)
+    assert [message.type for message in again["messages"]] == ["human", "ai"]
+    assert again["messages"][-1].text == again["answer"]
+
+
+async def test_a_score_counts_for_all_above_as_if_the_judge_had_given_it() -> None:
+    thread = Thread()
+    before = await thread.pause(3)
+    node = next(key for key in before["tree"] if key.count(".") == 2)
+    after = await thread.run(rescore(before, node, 1.0), interrupt_before=["expand"])
+    gained = 1.0 - before["tree"][node]["score"]
+    above = {key: total + gained for key, (_, total) in sums(before).items() if is_below(node, key)}
+    assert {key: sums(after)[key][1] for key in above} == pytest.approx(above)
+    assert after["tree"][node]["score"] == 1.0
+    assert after["best"] == node
+    assert {key for key in after["stats"] if sums(after)[key] != sums(before)[key]} == above.keys()
+
+
+async def test_a_hint_stands_in_all_prompts_below_its_node_and_in_no_others() -> None:
+    thread = Thread(n=2)
+    before = await thread.pause(2)
+    asked = len(thread.model.calls)
+    await thread.run(hint(before, "0.1", "Think of the <moon>."), interrupt_before=["expand"])
+    await thread.run(rescore(await thread.values(), "0.1", 1.0), interrupt_before=["expand"])
+    after = await thread.run(None)
+    assert any(is_below(key, "0.1.0") for key in after["tree"])
+    told = ["moon" in str(call) for call in thread.model.calls[asked:]]
+    below = sum(is_below(str(entry["node"]), "0.1") for entry in after["log"][4:])
+    assert below > 0
+    assert sum(told) == below * 2
+
+
+async def test_who_has_not_seen_what_another_has_ordered_is_told() -> None:
+    thread = Thread()
+    seen = await thread.pause(3)
+    first, second = prune(seen, "0.0"), rescore(seen, "0.0", 1.0)
+    await thread.run(first, interrupt_before=["expand"])
+    told = [
+        event
+        async for event in thread.graph.astream(
+            second, thread.config, context=thread.context, stream_mode="custom", interrupt_before=["expand"]
+        )
+    ]
+    after = await thread.values()
+    assert [event["event"] for event in told] == ["refused"]
+    assert "somebody else has steered" in told[0]["why"] == after["log"][-1]["said"]
+    assert changes_in(after) == 1
+    assert after["tree"]["0.0"]["score"] == seen["tree"]["0.0"]["score"]
+
+
+async def test_a_refused_order_leaves_an_ended_thread_as_it_was() -> None:
+    thread = Thread()
+    ended = await thread.run(QUESTION)
+    pruned_once = await thread.run(prune(ended, "0.0"))
+    calls = len(thread.model.calls)
+    after = await thread.run(prune(ended, "0.1"))
+    kept = ("answer", "outcome", "tree", "stats", "best", "messages")
+    assert {name: after[name] for name in kept} == {name: pruned_once[name] for name in kept}
+    assert len(thread.model.calls) == calls
+    after = await thread.run(prune(after, "0.1"))
+    assert changes_in(after) == 2
+
+
+async def test_pruning_the_solution_goes_on_and_pruning_anything_else_does_not() -> None:
+    thread = Thread(script=SCRIPTS["lats"].solving, max_expansions=3)
+    solved = await thread.run(QUESTION)
+    assert solved["outcome"]["status"] == "solved"
+    best = solved["best"]
+    other = next((key for key in solved["tree"] if not is_below(best, key) and not is_below(key, best)), None)
+    assert other is not None
+    same = await thread.run(prune(solved, other))
+    assert (same["best"], same["answer"], len(same["tree"])) == (best, solved["answer"], len(solved["tree"]))
+    gone_on = await thread.run(prune(same, best))
+    assert gone_on["best"] != best
+    assert len(gone_on["tree"]) > len(solved["tree"]) or gone_on["outcome"]["status"] == "solved"
+
+
+async def test_a_fork_goes_on_from_an_earlier_step() -> None:
+    thread = Thread()
+    ended = await thread.run(QUESTION)
+    place = await earlier(thread.graph, thread.config, 3)
+    values = (await thread.graph.aget_state(place)).values
+    assert len(values["log"]) == 3
+    forked = await thread.run(prune(values, "0.0"), place)
+    assert ended["log"][:3] == forked["log"][:3]
+    assert forked["log"][3]["kind"] == "prune"
+    assert forked["expansions"] == ended["expansions"]
+    with pytest.raises(Misuse, match="no state after step 99"):
+        await earlier(thread.graph, thread.config, 99)
+
+
+async def test_a_fork_from_before_an_order_leaves_it_out() -> None:
+    thread = Thread()
+    await thread.run(prune(await thread.pause(2), "0.0"))
+    place = await earlier(thread.graph, thread.config, 2)
+    before = (await thread.graph.aget_state(place)).values
+    plain = await thread.run(go_on(), place)
+    assert changes_in(plain) == 0
+    other = await thread.run(prune(before, "0.1"), place)
+    assert [entry["node"] for entry in other["log"] if entry["kind"] in ("prune", "refused")] == ["0.1"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda values: prune(values, "0.77"), "there is no node 0.77"),
+        (lambda values: prune(values, "0"), "stop the run"),
+        (lambda values: prune(values), "nothing is ordered"),
+        (lambda values: rescore(values, "0.0", 1.5), "from 0 to 1"),
+        (lambda values: rescore(values, "0.0", float("nan")), "from 0 to 1"),
+        (lambda values: hint(values, "0.0", "  "), "a text of 1 to"),
+        (lambda values: more(values), "by how much"),
+        (lambda values: more({}, 1), "no tree yet"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_at_once(wrong: Any, said: str) -> None:
+    values = await Thread().pause(2)
+    with pytest.raises(Misuse, match=said):
+        wrong(values)
+
+
+@pytest.mark.parametrize(
+    "orders",
+    [
+        ["nonsense"],
+        [{"seen": 0}],
+        [{"seen": 0, "changes": [{"kind": "prune", "node": "0.99"}]}],
+        [{"seen": 0, "changes": [{"kind": "more", "limits": {"max_expansions": 10**9}}]}],
+        [{"seen": 0, "changes": [{"kind": "more", "limits": {"n": 2}}]}],
+        [{"seen": 0, "changes": [{"kind": "rescore", "node": "0.0"}]}],
+        [{"seen": 0, "changes": [{"kind": "drop"}]}],
+    ],
+    ids=str,
+)
+async def test_orders_from_outside_are_checked_and_never_break_a_thread(orders: Any) -> None:
+    thread = Thread()
+    before = await thread.pause(2)
+    after = await thread.run(Command(update={"orders": orders}, goto="expand"), interrupt_before=["expand"])
+    assert (after["tree"], after["stats"], after["orders"]) == (before["tree"], before["stats"], [])
+    assert (await thread.run(None))["outcome"]["status"] == "limit_reached"

@@ -1,0 +1,34 @@
+"""Servers that fork after they have used a graph, as prefork servers and multiprocessing do."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = [pytest.mark.process, pytest.mark.hostile]
+
+FORKING = """
+import os, signal, threading
+from reflective_agents.graphs.reflexion import graph
+
+def ask():
+    question = {"messages": [("user", "What is LATS?")]}
+    return graph.invoke(question, context={"model": "offline", "search": "local", "max_rounds": 1})["answer"]
+
+asked = [threading.Thread(target=ask) for _ in range(4)]  # whose locks are held while this process forks
+[thread.start() for thread in asked]
+first = ask()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(0 if ask() == first else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), ask() == first)
+[thread.join() for thread in asked]
+"""
+
+
+@pytest.mark.thorough
+def test_a_forked_process_can_invoke() -> None:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.stdout, result.stderr) == ("0 True\n", "")

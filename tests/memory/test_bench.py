@@ -1,0 +1,85 @@
+"""What `make bench-memory` reads and counts, on data made up here; and that it runs on the recorded data."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.locomo import read_locomo, read_longmemeval
+from bench.retrieval import by_category, hits, least_gain, line, main
+
+TURNS = [("Ada", "I moved to Turin."), ("Bob", "How nice!"), ("Ada", "I play the cello there."), ("Bob", "I bake.")]
+ROW = {
+    "id": "1",
+    "speakers": ["Ada", "Bob"],
+    "sessions": [
+        {
+            "number": 1,
+            "at": "2023-05-08T13:56",
+            "turns": [{"id": f"D1:{n}", "speaker": who, "text": text} for n, (who, text) in enumerate(TURNS)],
+        }
+    ],
+    "questions": [
+        {"id": "1-0", "question": "Where did Ada move?", "category": 4, "evidence": ["D1:0", "D1:2"]},
+        {"id": "1-1", "question": "Who bakes?", "category": 5, "evidence": ["D1:3"]},
+        {"id": "1-2", "question": "Unanswerable?", "category": 3, "evidence": []},
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, row in (("locomo", ROW), ("locomo_corrections", {"id": "1-0", "evidence": ["D1:0"]})):
+        with gzip.open(tmp_path / f"{name}.mine.jsonl.gz", "wt") as file:
+            file.write(json.dumps(row) + "\n")
+    return tmp_path
+
+
+def test_turns_become_memories_with_speaker_and_time_and_evidence_is_published_and_audited(folder: Path) -> None:
+    (conversation,) = read_locomo(folder / "locomo.mine.jsonl.gz", [folder / "locomo_corrections.mine.jsonl.gz"])
+    first = conversation.turns[0]
+    assert (first["text"], first.get("speaker"), first["created"]) == ("I moved to Turin.", "Ada", 1683554160.0)
+    asked = conversation.questions
+    assert [(one.category, len(one.evidence), len(one.audited)) for one in asked] == [
+        ("single-hop", 2, 1),
+        ("adversarial", 1, 1),
+    ]
+    found = [[first["id"]], []]
+    assert [one.recall[1] for one in hits([conversation], [found], audited=False)] == [0.5, 0.0]
+    audited = hits([conversation], [found], audited=True)
+    assert [one.recall[1] for one in audited] == [1.0, 0.0]
+    assert line("mine", audited) == "| mine | 100.0 | 100.0 | 100.0 | 100.0 to 100.0 | 100.0 | 100.0 | 1 |"
+    assert by_category({"mine": audited})[0] == "| recall@10 | single-hop (1) | adversarial (1) |"
+    assert least_gain(audited, audited) == (0.0, "1")
+
+
+def test_longmemeval_is_read_by_its_own_dates(tmp_path: Path) -> None:
+    said = {"role": "user", "content": "I moved to Turin.", "has_answer": True}
+    row = {
+        "question_id": "q1",
+        "question_type": "single-session-user",
+        "question": "Where did I move?",
+        "question_date": "2023/05/30 (Tue) 23:40",
+        "haystack_session_ids": ["s1", "s2"],
+        "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/01 (Mon) 02:21"],
+        "haystack_sessions": [[said, {"role": "assistant", "content": "Nice."}], [{"role": "user", "content": "Hi."}]],
+    }
+    file = tmp_path / "longmemeval.json"
+    file.write_text(json.dumps([row, {**row, "question_id": "q2_abs"}]))
+    (conversation,) = read_longmemeval(file)
+    assert [one["text"] for one in conversation.turns] == ["Hi.", "I moved to Turin.", "Nice."]
+    assert [one.evidence for one in conversation.questions] == [{conversation.turns[1]["id"]}]
+
+
+@pytest.mark.thorough
+def test_the_tables_are_printed(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.retrieval.is_installed", lambda: False)
+    monkeypatch.setattr("sys.argv", ["bench.retrieval", str(folder)])
+    main()
+    told = capsys.readouterr().out
+    assert "### LoCoMo (locomo.mine.jsonl.gz), published evidence" in told
+    assert "### LoCoMo (locomo.mine.jsonl.gz), audited evidence" in told
+    assert "| memory, lexical | 100.0 | 100.0 | 100.0 |" in told

@@ -1,0 +1,208 @@
+"""Finding what was said: by words and meaning, beside its neighbours, by whom, when, and later before earlier."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from reflective_agents.memory.scoring import HYBRID, PAPER, Ranking
+from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.models.lexical import LexicalEmbeddings
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.memories import Memory, new_memory
+from tests.memory.windows import Window, items
+
+DAY = 86_400.0
+MAY, JULY, AUGUST = (datetime(2026, month, 3, 12, tzinfo=UTC).timestamp() for month in (5, 7, 8))
+
+
+async def memory_of(*memories: Memory) -> MemoryStream:
+    stream = await MemoryStream.open(InMemoryStore(), "anna", "lexical")
+    await stream.add(memories)
+    return stream
+
+
+def turn(text: str, at: float, speaker: str = "user", conversation: str = "a", **rest: Any) -> Memory:
+    return new_memory(text, created=at, speaker=speaker, conversation=conversation, key=text, **rest)
+
+
+async def found(stream: MemoryStream, query: str, now: float = AUGUST, **rest: Any) -> list[str]:
+    return [one.memory["text"] for one in await stream.retrieve(query, now=now, **{"k": 1, "renew": False, **rest})]
+
+
+CHATTER = [turn(f"Small talk number {n} about nothing.", MAY + n * DAY, conversation=f"c{n}") for n in range(30)]
+
+
+async def test_a_rare_word_finds_what_it_was_said_with() -> None:
+    said = turn("We took the Zephyrine to get there.", MAY)
+    stream = await memory_of(*CHATTER, said)
+    assert await found(stream, "What is the zephyrine?") == [said["text"]]
+
+
+@pytest.mark.parametrize(
+    ("said", "question"),
+    [
+        ("\u6211\u59d0\u59d0\u963f\u8fbe\u4f4f\u5728\u90fd\u7075\u3002", "\u963f\u8fbe\u4f4f\u5728\u54ea\u91cc\uff1f"),
+        (
+            "\u0e1e\u0e35\u0e48\u0e2a\u0e32\u0e27\u0e2d\u0e22\u0e39\u0e48\u0e17\u0e35\u0e48\u0e15\u0e39\u0e23\u0e34\u0e19",
+            "\u0e1e\u0e35\u0e48\u0e2a\u0e32\u0e27\u0e2d\u0e22\u0e39\u0e48\u0e17\u0e35\u0e48\u0e44\u0e2b\u0e19",
+        ),
+    ],
+)
+async def test_words_are_found_in_scripts_without_blanks(said: str, question: str) -> None:
+    other = "\u4eca\u5929\u5929\u6c14\u5f88\u597d\uff0c\u6211\u4eec\u53bb\u516c\u56ed\u3002"
+    stream = await memory_of(*CHATTER, turn(said, MAY), turn(other, JULY))
+    assert await found(stream, question) == [said]
+
+
+async def test_the_turn_beside_what_fits_comes_before_turns_elsewhere() -> None:
+    asked = turn("Which instrument does Ada play?", MAY, speaker="assistant")
+    answer = turn("The viola da gamba.", MAY + 20)
+    stream = await memory_of(*CHATTER[5:], asked, answer)
+    assert await found(stream, "Which instrument does Ada play?", k=2) == [asked["text"], answer["text"]]
+    apart = await memory_of(*CHATTER[5:], asked, turn(answer["text"], MAY + 20, conversation="another"))
+    assert answer["text"] not in await found(apart, "Which instrument does Ada play?", k=2)
+
+
+async def test_who_is_named_is_who_said_it() -> None:
+    ada = turn("I adopted a puppy from the shelter.", MAY, speaker="Ada")
+    bob = turn("I adopted a puppy from the shelter, too.", MAY + 20, speaker="Bob")
+    stream = await memory_of(*CHATTER, ada, bob)
+    assert await found(stream, "Did Ada adopt a puppy?") == [ada["text"]]
+    assert await found(stream, "Did Bob adopt a puppy?") == [bob["text"]]
+
+
+async def test_a_date_that_is_named_prefers_what_was_said_then() -> None:
+    stream = await memory_of(
+        *(turn(f"Went to the lake with {name}.", at, conversation=name) for name, at in (("Eve", MAY), ("Max", JULY)))
+    )
+    assert await found(stream, "Who went to the lake last May?") == ["Went to the lake with Eve."]
+    assert await found(stream, "Who went to the lake in July 2026?") == ["Went to the lake with Max."]
+    assert await found(stream, "Who went to the lake 13 weeks ago?") == ["Went to the lake with Eve."]
+
+
+async def test_of_two_statements_that_fit_alike_the_later_one_wins_also_when_the_earlier_was_asked_for() -> None:
+    may, july = (
+        turn("I live in Turin now.", MAY, conversation="may"),
+        turn("I live in Lyon now.", JULY, conversation="july"),
+    )
+    stream = await memory_of(may, july, *CHATTER)
+    question = "Where do I live now?"
+    assert await found(stream, question, k=2) == [july["text"], may["text"]]
+    await stream.renew({may["id"]: AUGUST - 60})
+    assert await found(stream, question, k=2) == [july["text"], may["text"]]
+    paper = Ranking(recency=3, importance=0, relevance=3)
+    assert await found(stream, question, ranking=paper) == [may["text"]]
+
+
+async def test_old_memories_are_told_apart_and_not_buried() -> None:
+    """Under the paper's decay all that is months old is equal, and what was said today comes before what fits."""
+    old = turn("My blood type is AB negative.", MAY)
+    recent = [turn(f"Good morning to you, day {n}.", AUGUST - n * DAY, conversation=f"d{n}") for n in range(20)]
+    stream = await memory_of(old, *recent)
+    assert await found(stream, "What is my blood type?") == [old["text"]]
+
+
+async def test_what_an_insight_rests_on_is_found_on_its_own() -> None:
+    """60 facts, 24 insights that each cite five of them."""
+    facts = [
+        turn(f"Item{n:02} lies in drawer{(7 * n) % 60:02}.", MAY + n * DAY / 4, conversation=f"f{n}") for n in range(60)
+    ]
+    insights = [
+        new_memory(
+            f"Many items lie in drawers, group {n}.",
+            created=JULY + n,
+            kind="reflection",
+            importance=5,
+            evidence=[facts[(5 * n + place) % 60]["id"] for place in range(5)],
+        )
+        for n in range(24)
+    ]
+    stream = await memory_of(*facts, *insights)
+    hits = [fact["text"] in await found(stream, f"Where is item{n:02}?", k=10) for n, fact in enumerate(facts)]
+    assert sum(hits) == 60
+    assert [fact["archived"] for fact in await stream.get([one["id"] for one in facts])] == [True] * 60
+    assert await found(stream, "Where is item07?", k=10, ranking=PAPER) != []
+    assert facts[7]["text"] not in await found(stream, "Where is item07?", k=10, ranking=PAPER)
+
+
+async def test_what_is_in_the_archive_ranks_below_what_fits_as_well() -> None:
+    below, beside = turn("Ada paints.", MAY), turn("Ada paints .", MAY, conversation="b")
+    insight = new_memory("Quite another thing.", created=JULY, kind="reflection", evidence=[below["id"]])
+    assert (await found(await memory_of(below, beside, insight), "Ada paints", k=2))[0] == beside["text"]
+
+
+async def test_what_is_superseded_stays_with_its_time_and_ranks_below() -> None:
+    said = turn("I work in a paediatric ward.", MAY)
+    ward = new_memory("The user works in a paediatric ward.", created=MAY + 1, kind="fact", evidence=[said["id"]])
+    insight = new_memory("The user loves the ward.", created=MAY + DAY, kind="reflection", evidence=[said["id"]])
+    left = new_memory("The user no longer works.", created=JULY, kind="fact", supersedes=[ward["id"]])
+    late = new_memory("The user left the ward.", created=AUGUST, kind="reflection", evidence=[said["id"], left["id"]])
+    store = InMemoryStore()
+    stream = await MemoryStream.open(store, "anna", "lexical")
+    await stream.add([said, ward, insight])
+    assert "until" not in (await stream.get([ward["id"]]))[0]
+    await stream.add([left, late])
+    ids = [one["id"] for one in (said, ward, insight, left, late)]
+    expected = [None, JULY, JULY, None, None]
+    assert [one.get("until") for one in await stream.get(ids)] == expected
+    again = await MemoryStream.open(InMemoryStore(), "anna", "lexical")
+    await again.add([late, left, insight, ward, said])
+    assert [one.get("until") for one in await again.get(ids)] == expected
+    await stream.delete(left["id"])
+    assert [one.get("until") for one in await stream.get(ids)] == [None, None, None, None]
+
+
+async def test_what_is_said_now_may_be_left_out() -> None:
+    first, second = turn("I like figs.", MAY), turn("I like dates.", MAY + 20, conversation="now")
+    stream = await memory_of(first, second)
+    assert await found(stream, "What do I like?", k=5, apart_from="now") == [first["text"]]
+    assert len(await found(stream, "What do I like?", k=5, apart_from="never seen")) == 2
+    assert await found(stream, "What do I like?", k=5, kinds=["fact"]) == []
+
+
+def test_the_default_ranking_is_hybrid_and_the_papers_is_not() -> None:
+    assert HYBRID.hybrid
+    assert not PAPER.hybrid
+
+
+async def test_memories_of_an_earlier_version_get_their_words_when_they_are_first_opened() -> None:
+    store = InMemoryStore()
+    said = turn("We took the Zephyrine to get there.", MAY)
+    await (await MemoryStream.open(store, "anna", "lexical")).add([said, *CHATTER])
+    whole = items(store)
+    for (*namespace, key), value in whole.items():
+        if namespace[2] == "index":
+            await store.aput(tuple(namespace), key, {name: part for name, part in value.items() if name != "words"})
+    stream = await MemoryStream.open(Window(store), "anna", LexicalEmbeddings())
+    assert await found(stream, "What is the zephyrine?") == [said["text"]]
+    words = [value for key, value in items(store).items() if key[2] == "index"]
+    assert all(value["words"] for value in words)
+    assert len(words) == 1 + len(CHATTER)
+
+
+async def test_a_corrected_text_is_found_by_its_new_words_in_every_process() -> None:
+    store = InMemoryStore()
+    said = turn("My sister lives in Turin.", MAY)
+    top = new_memory("The family is abroad.", created=JULY, kind="reflection", evidence=[said["id"]])
+    first = await MemoryStream.open(Window(store), "anna", LexicalEmbeddings())
+    await first.add([said, top, *CHATTER])
+    second = await MemoryStream.open(Window(store), "anna", LexicalEmbeddings())
+    assert await found(second, "Who is in Turin?") == [said["text"]]
+    edited = await first.edit(said["id"], "My sister lives in Zagreb.")
+    assert edited == {**said, "text": "My sister lives in Zagreb.", "archived": True}
+    assert await found(second, "Who is in Zagreb?") == [edited["text"]]
+    assert await second.evidence(top["id"]) == [edited]
+    with pytest.raises(Misuse, match="no memory"):
+        await first.edit("0" * 32, "No.")
+
+
+async def test_gaps_that_deletions_leave_are_closed_and_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reflective_agents.memory.index.HOLES", 3)
+    stream = await memory_of(*CHATTER, *(turn(f"Rareword{n} and such.", JULY + n, conversation="r") for n in range(12)))
+    for one in CHATTER[:25]:
+        await stream.delete(one["id"])
+    for n in range(12):
+        assert (await found(stream, f"Rareword{n}"))[0] == f"Rareword{n} and such."
+    assert await stream.count() == 5 + 12

@@ -1,0 +1,253 @@
+"""In which ways models are asked, and what is learned from how they answer."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from tenacity import wait_none
+
+from reflective_agents.models.calls import request
+from reflective_agents.models.language import in_language, is_english, language_of
+from reflective_agents.models.meter import Meter
+from reflective_agents.models.providers import choose_model, close_models, get_model
+from reflective_agents.models.structured import read_form, retry
+from reflective_agents.models.ways import ways_of
+from reflective_agents.nodes.chat import ask, call_tools
+from reflective_agents.nodes.step import Step
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import InvalidOutput, ModelFailed, TooLong, UnknownModel
+from reflective_agents.state.run import NOTHING_SPENT
+from reflective_agents.state.schemas import Critique
+from reflective_agents.testing.awkward import AwkwardServer, Manner
+from reflective_agents.testing.script import Reply, Request, ToolUse
+from reflective_agents.tools.arithmetic import arithmetic_tools
+
+pytestmark = pytest.mark.wire
+GOOD = {"critique": "Fine.", "score": 0.5, "accept": True}
+PROMPT = [HumanMessage("Judge.")]
+
+
+@pytest.fixture(autouse=True)
+async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
+    yield
+    await close_models()
+
+
+def script(request: Request) -> Reply:
+    if request.schema:
+        return GOOD
+    if request.tools and not any("4" in message.text for message in request.messages[1:]):
+        return ToolUse("calculator", {"expression": "2 + 2"})
+    return "It is 4."
+
+
+def step_of(events: list[dict[str, Any]], **settings: Any) -> Step[Context]:
+    return Step(Context(model="openai:test", **settings), {}, events.append)
+
+
+@pytest.mark.parametrize(
+    ("manner", "way", "calls"),
+    [("fences", "json_schema", 1), ("refuses_json_schema", "tool", 2), ("refuses_everything", "text", 3)],
+)
+async def test_the_way_of_structured_output_is_learned_once(
+    manner: Manner, way: str, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[dict[str, Any]] = []
+    async with AwkwardServer(script, manner) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        for _ in range(2):
+            assert await ask(step_of(events), "openai:test", PROMPT, Critique) == Critique(**GOOD)
+            assert ways_of(get_model("openai:test")).structured[0] == way
+        assert len(server.requests) == calls + 1
+    assert [event["structured"] for event in events if event["event"] == "learned"][-1:] == ([way] * (calls > 1))
+
+
+async def test_a_way_that_is_set_is_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(script, "refuses_json_schema") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        with pytest.raises(ModelFailed, match="json_schema is not supported"):
+            await ask(step_of([], structured="json_schema"), "openai:test", PROMPT, Critique)
+        assert len(server.requests) == 1
+
+
+async def test_a_choice_of_tool_that_is_ignored_leads_to_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(script, "ignores_tool_choice") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        ways_of(get_model("openai:test")).structured[:] = ["tool", "text"]
+        assert (await ask(step_of([]), "openai:test", PROMPT, Critique)).score == 0.5
+        assert ways_of(get_model("openai:test")).structured == ["text"]
+
+
+async def test_what_its_server_cannot_do_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(lambda _: "I would rather not.", "refuses_everything") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        with pytest.raises(InvalidOutput, match=r"refuses json_schema.*refuses tool"):
+            await ask(step_of([]), "openai:test", PROMPT, Critique)
+
+
+async def test_tools_that_are_refused_are_called_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[dict[str, Any]] = []
+    async with AwkwardServer(script, "refuses_tools") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        tools = [tool for tool in arithmetic_tools() if tool.name == "calculator"]
+        reply = await call_tools(step_of(events), "openai:test", [HumanMessage("2 + 2?")], tools)
+        assert [(call["name"], call["args"]) for call in reply.tool_calls] == [("calculator", {"expression": "2 + 2"})]
+        result = ToolMessage("4", tool_call_id=str(reply.tool_calls[0]["id"]))
+        last = await call_tools(step_of(events), "openai:test", [HumanMessage("2 + 2?"), reply, result], tools)
+        assert (last.text, last.tool_calls) == ("It is 4.", [])
+        assert [exchange.fault for exchange in server.requests] == ["400", None, None]
+    assert [event["refused"] for event in events if event["event"] == "learned"] == ["tools"]
+
+
+@pytest.mark.parametrize("manner", ["refuses_n", "ignores_n"])
+async def test_n_is_given_up_and_remembered(manner: Manner, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(script, manner) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        chat = get_model("openai:test")
+        await request(chat, PROMPT, Meter(Context(), NOTHING_SPENT), n=3)
+        before = len(server.requests)
+        assert len(await request(chat, PROMPT, Meter(Context(), NOTHING_SPENT), n=3)) == 3
+        assert len(server.requests) == before + 3
+
+
+async def test_thoughts_are_counted_and_told_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    for manner in ("thinks", "thinks_half", "reasons"):
+        events: list[dict[str, Any]] = []
+        async with AwkwardServer(script, manner) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+            step = step_of(events)
+            reply = (await request(get_model("openai:test"), PROMPT, step.meter))[0]
+        assert reply.text == "It is 4."
+        assert step.meter.usage["thinking_tokens"] > 0
+        assert [event["event"] for event in events] == ["thought"]
+
+
+async def test_a_reply_that_was_all_thought_gets_more_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(script, "thinks_cut_off") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        reply = (await request(get_model("openai:test"), PROMPT, Meter(Context(), NOTHING_SPENT)))[0]
+        assert reply.text == "It is 4."
+        assert [exchange.body["max_tokens"] for exchange in server.requests] == [2048, 4096, 8192]
+    async with AwkwardServer(script, "reasons_only") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        meter = Meter(Context(), NOTHING_SPENT)
+        with pytest.raises(ModelFailed, match=r"max_answer_tokens, or set thinking"):
+            await request(get_model("openai:test"), PROMPT, meter)
+        assert meter.usage["total_tokens"] == server.total_tokens
+
+
+async def test_the_switch_of_thinking_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(script, "fences") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        await request(get_model("openai:test"), PROMPT, Meter(Context(thinking="off"), NOTHING_SPENT))
+        body = server.requests[0].body
+        assert body["reasoning_effort"] == "none"
+        assert body["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+async def test_the_size_of_the_context_is_learned_from_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(script, "small_context") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        chat, meter = get_model("openai:test"), Meter(Context(), NOTHING_SPENT)
+        assert (await request(chat, [HumanMessage("x " * 5_000)], meter))[0].text == "It is 4."
+        assert ways_of(chat).context_tokens == 4096
+        assert server.requests[-1].body["max_tokens"] == 1024
+        with pytest.raises(TooLong, match=r"4096.*max_context_tokens"):
+            await request(chat, [HumanMessage("x " * 50_000)], meter)
+
+
+async def test_a_server_that_is_not_there_is_named_and_costs_nothing(
+    monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{unused_tcp_port}/v1")
+    meter = Meter(Context(), NOTHING_SPENT)
+    with pytest.raises(ModelFailed, match=rf"no connection to http://127.0.0.1:{unused_tcp_port}/v1"):
+        await request(get_model("openai:test"), PROMPT, meter)
+    assert meter.usage["total_tokens"] == 0
+
+
+async def test_a_server_without_a_model_is_not_silently_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with pytest.raises(UnknownModel, match="MODEL=openai:"):
+        choose_model(None)
+
+
+async def test_ollama_needs_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "localhost:1234")
+    chat: Any = get_model("ollama:llama3.2")
+    assert chat.model_name == "llama3.2"
+    assert chat.root_async_client.base_url == httpx2.URL("http://localhost:1234/v1/")
+
+
+@pytest.mark.parametrize("name", ["anthropic:claude", "mistralai:x"])
+def test_a_missing_package_is_named_with_its_pip(name: str) -> None:
+    with pytest.raises(UnknownModel, match="pip install langchain-"):
+        get_model(name)
+
+
+def test_a_retry_repeats_the_call_and_answers_it() -> None:
+    call = {"name": "Critique", "args": {"score": 7}, "id": "1", "type": "tool_call"}
+    reply = AIMessage("", tool_calls=[call])
+    _, problem = read_form(reply, Critique)
+    said, told = retry(reply, problem)
+    assert isinstance(said, AIMessage)
+    assert said.tool_calls == [call]
+    assert isinstance(told, ToolMessage)
+    assert "score: Input should be less than or equal to 1" in told.text
+    assert "- score" not in told.text, "the form says it"
+
+
+def test_the_filled_in_example_is_no_output() -> None:
+    echo = AIMessage('{"critique": "...", "score": 0.5, "accept": false}')
+    assert read_form(echo, Critique) == (None, "that is the example; fill it in")
+
+
+@pytest.mark.parametrize(
+    ("text", "english"),
+    [
+        ("What is Reflexion?", True),
+        ("4 9 10 13", True),
+        ("Was ist Reflexion?", False),
+        ("反思为什么有用？", False),
+        ("การสะท้อนคิดมีประโยชน์อย่างไร", False),
+    ],
+)
+def test_whether_a_question_is_english(text: str, english: bool) -> None:
+    assert is_english(text) is english
+    assert (len(in_language(PROMPT, None, text)) == 1) is english
+
+
+def test_a_language_that_is_set_is_asked_for() -> None:
+    assert "Write in German" in in_language(PROMPT, "German", "What is it?")[0].text
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("Tom hat 3 Schachteln mit je 12 Stiften. Wie viele hat er?", "German"),
+        ("Combien de pages sont dans ce livre, et qui les a lues ?", "French"),
+        ("¿Cuántas páginas lee Tom, y dónde?", "Spanish"),
+        ("Quantas páginas você lê por dia?", "Portuguese"),
+        ("Quanti libri sono nella scuola?", "Italian"),
+        ("为什么海水会涨潮？", "simplified Chinese"),
+        ("為什麼海水會漲潮？", "traditional Chinese"),
+        ("東京の人口は何人ですか。", "Japanese"),
+        ("อะไรทำให้เกิดน้ำขึ้นน้ำลง", "Thai"),
+        ("서울의 인구는 얼마입니까?", "Korean"),
+        ("Hvem er den mand der bor i dette hus?", 'the language of "Hvem er den mand der bor i dette hus?"'),
+        ("Ile stron ma ta książka i kto ją napisał?", 'the language of "Ile stron ma ta książka i kto ją napisał?"'),
+        ("Что такое прилив?", 'the language of "Что такое прилив?"'),
+        ("What causes tides, and who found it?", None),
+    ],
+)
+def test_a_language_is_named_where_it_is_known(question: str, language: str | None) -> None:
+    assert language_of(question) == language
+
+
+def test_a_sample_of_a_language_ends_with_a_word() -> None:
+    asked = "Hvad er årsagen til " + "tidevandet i havet omkring øen " * 9
+    assert (language_of(asked) or "").endswith(' ..."')
+    assert len(language_of(asked) or "") < 110

@@ -1,0 +1,162 @@
+"""Tools that the caller carries out: a run waits for their results, and goes on with them."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from pydantic import ValidationError
+
+from reflective_agents.graphs import graph_of
+from reflective_agents.graphs.react import builder
+from reflective_agents.state.settings.react import ReactContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.responder import respond
+from reflective_agents.testing.script import Reply, Request, ToolUse
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+WEATHER: dict[str, Any] = {"type": "function", "function": {"name": "weather", "parameters": CITY}}
+ASK: dict[str, Any] = {"messages": [("user", "How warm is it in Oslo and in Rome?")]}
+CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
+OSLO, ROME = ToolUse("weather", {"city": "Oslo"}), ToolUse("weather", {"city": "Rome"})
+
+
+def results(request: Request) -> list[str]:
+    return [str(message.text) for message in request.messages if isinstance(message, ToolMessage)]
+
+
+def both_cities(request: Request) -> Reply:
+    """Ask for both cities at once, then answer with what was found."""
+    found = results(request)
+    return " and ".join(found) if found else [OSLO, ROME]
+
+
+def context(script: Any = both_cities, **settings: Any) -> Any:
+    return {"model": FakeChatModel(reply=script), "search": "none", "client_tools": [WEATHER], **settings}
+
+
+def asked(result: Any) -> list[dict[str, Any]]:
+    return [call for waiting in result["__interrupt__"] for call in waiting.value["tool_calls"]]
+
+
+async def test_calls_of_one_message_are_asked_for_together() -> None:
+    graph = builder.compile(checkpointer=InMemorySaver())
+    waiting = await graph.ainvoke(ASK, CONFIG, context=context())
+    calls = asked(waiting)
+    assert [(call["name"], call["args"]) for call in calls] == [
+        ("weather", {"city": city}) for city in ("Oslo", "Rome")
+    ]
+    given = [{"tool_call_id": call["id"], "content": f"{call['args']['city']}: 20"} for call in calls]
+    done = await graph.ainvoke(Command(resume=given), CONFIG, context=context())
+    assert done["answer"] == "Oslo: 20 and Rome: 20"
+    assert done["usage"]["model_calls"] == 2
+    assert done["usage"]["tool_calls"] == 2
+
+
+async def test_tools_of_its_own_run_once_and_after_the_wait() -> None:
+    ran: list[str] = []
+
+    @tool
+    def note(text: str) -> str:
+        """Write a note."""
+        ran.append(text)
+        return "noted"
+
+    def script(request: Request) -> Reply:
+        return " ".join(results(request)) or [ToolUse("note", {"text": "warm"}), OSLO]
+
+    settings = context(script, tools=[note])
+    graph = builder.compile(checkpointer=InMemorySaver())
+    assert len(asked(await graph.ainvoke(ASK, CONFIG, context=settings))) == 1
+    assert not ran
+    done = await graph.ainvoke(Command(resume="20 degrees"), CONFIG, context=settings)
+    assert ran == ["warm"]
+    assert sorted(done["answer"].split(" ", 1)) == [["20", "degrees noted"][0], "degrees noted"]
+
+
+async def test_a_call_written_as_text() -> None:
+    def script(request: Request) -> Reply:
+        return (
+            "Final Answer: 20" if "20 degrees" in request.text else 'Thought: Look.\nAction: weather[{"city": "Oslo"}]'
+        )
+
+    graph = builder.compile(checkpointer=InMemorySaver())
+    settings = context(script, mode="text")
+    assert asked(await graph.ainvoke(ASK, CONFIG, context=settings))[0]["args"] == {"city": "Oslo"}
+    done = await graph.ainvoke(Command(resume="20 degrees"), CONFIG, context=settings)
+    assert done["answer"] == "20"
+
+
+@pytest.mark.parametrize("given", [[], [{"tool_call_id": "another", "content": "20"}], [{"content": 7}], None, 5])
+async def test_a_call_without_a_result_is_an_error_for_the_model(given: Any) -> None:
+    def script(request: Request) -> Reply:
+        return " ".join(results(request)) or OSLO
+
+    graph = builder.compile(checkpointer=InMemorySaver())
+    waiting = await graph.ainvoke(ASK, CONFIG, context=context(script))
+    resume = {waiting["__interrupt__"][0].id: given}
+    done = await graph.ainvoke(Command(resume=resume), CONFIG, context=context(script))
+    assert done["answer"] == "The tool weather gave no result. Try something else."
+
+
+async def test_declarations_are_kept_for_a_run_that_is_resumed_without_settings() -> None:
+    graph = builder.compile(checkpointer=InMemorySaver())
+    waiting = await graph.ainvoke(ASK, CONFIG, context=context())
+    assert waiting["settings"]["client_tools"] == [WEATHER] if "settings" in waiting else True
+    kept = (await graph.aget_state(CONFIG)).values["settings"]
+    assert kept["client_tools"] == [WEATHER]
+
+
+@pytest.mark.parametrize("strategy", ["trials", "plan", "team"])
+async def test_strategies_whose_workers_act_wait_as_well(strategy: str) -> None:
+    def script(request: Request) -> Reply:
+        if request.schema == "Plan":
+            return {"subgoals": [{"id": str(n), "goal": f"Look {n} times", "needs": []} for n in (1, 2)]}
+        if request.schema == "Delegation":
+            done = "20 degrees" in request.last
+            said = {"critique": "So.", "score": 0.9, "best": int(done), "done": done}
+            return said | {"tasks": [] if done else [{"to": "solver", "task": "Look."}]}
+        if request.schema:
+            return respond(request)
+        if "weather" not in request.tools:
+            return "All in all it is 20 degrees."
+        return " ".join(results(request)) or OSLO
+
+    graph = graph_of(strategy).builder.compile(checkpointer=InMemorySaver())
+    roles = {"roles": [{"name": "solver", "instructions": "Solve it.", "strategy": "react"}]}
+    settings = context(script, **(roles if strategy == "team" else {}))
+    result = await graph.ainvoke(ASK, CONFIG, context=settings)
+    turns = 0
+    while result.get("__interrupt__"):
+        turns += 1
+        given = {
+            waiting.id: [{"tool_call_id": call["id"], "content": "20 degrees"} for call in waiting.value["tool_calls"]]
+            for waiting in result["__interrupt__"]
+        }
+        result = await graph.ainvoke(Command(resume=given), CONFIG, context=settings)
+        assert turns < 20
+    assert turns
+    assert "20 degrees" in result["answer"]
+    assert isinstance(result["messages"][-1], AIMessage)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"function": {}},
+        {"function": {"name": "two words"}},
+        {"function": {"name": "a", "parameters": {"type": "string"}}},
+    ],
+)
+def test_a_wrong_declaration_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="client_tools"):
+        ReactContext.model_validate({"client_tools": [wrong]})
+
+
+def test_tools_have_no_place_in_an_environment() -> None:
+    with pytest.raises(ValidationError, match="environment"):
+        ReactContext.model_validate({"client_tools": [WEATHER], "environment": "arithmetic"})

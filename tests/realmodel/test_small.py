@@ -1,0 +1,65 @@
+"""Every strategy with a real language model, far too weak to be judged by its answers: what holds for any model."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from langchain_core.messages import HumanMessage
+from tenacity import wait_none
+
+from reflective_agents.models.calls import request
+from reflective_agents.models.meter import Meter
+from reflective_agents.models.providers import close_models, get_model
+from reflective_agents.models.structured import in_way, read_form
+from reflective_agents.models.ways import ways_of
+from reflective_agents.state.context import Context
+from reflective_agents.state.run import NOTHING_SPENT
+from reflective_agents.state.schemas import Judgement
+from tests.strategies import Strategy, every_strategy
+
+pytestmark = [pytest.mark.realmodel, pytest.mark.process, pytest.mark.wire, pytest.mark.thorough]
+pytestmark += [pytest.mark.timeout(600)]
+
+MODEL = "openai:smollm2"
+LIMITS = {"max_model_calls": 12, "max_seconds": 240, "max_answer_tokens": 100, "call_timeout": 120}
+ASK = {"messages": [("user", "What is 12 plus 7?")]}
+
+
+@pytest.fixture(autouse=True)
+async def provider(model_server: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    monkeypatch.setenv("OPENAI_BASE_URL", model_server)
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
+    yield
+    await close_models()
+
+
+@every_strategy
+async def test_a_strategy_keeps_its_promises(strategy: Strategy) -> None:
+    result = await strategy.graph.ainvoke(ASK, context=strategy.make(model=MODEL, **LIMITS))
+    outcome, usage = result["outcome"], result["usage"]
+    assert usage["model_calls"] <= LIMITS["max_model_calls"]
+    assert outcome["reason"].strip()
+    if outcome["status"] == "failed":
+        assert result["answer"] is None
+        return
+    assert result["answer"].strip() == result["messages"][-1].text.strip()
+    assert not result["messages"][-1].tool_calls
+    for unwanted in ('{"name"', '"arguments"', "<tool_call>", "<think>"):
+        assert unwanted not in result["answer"]
+
+
+async def test_the_servers_schema_makes_structured_output_readable() -> None:
+    chat = get_model(MODEL, max_answer_tokens=400)
+    assert ways_of(chat).structured[0] == "json_schema"
+    bound, prompt = in_way("json_schema", chat, Judgement, [HumanMessage("Judge this answer to 'What is 2 + 2?': 4.")])
+    reply = (await request(bound, prompt, Meter(Context(), NOTHING_SPENT)))[0]
+    value, problem = read_form(reply, Judgement)
+    assert value is not None or "cut off" in problem or "score" in problem
+
+
+async def test_n_beyond_what_the_server_gives_leads_to_single_draws() -> None:
+    chat, told = get_model(MODEL, max_answer_tokens=16), list[str]()
+    meter = Meter(Context(), NOTHING_SPENT, lambda event, **_: told.append(event))
+    replies = await request(chat, [HumanMessage("Say a word.")], meter, n=4)
+    assert len(replies) == 4
+    assert ways_of(chat).n is False
+    assert "learned" in told

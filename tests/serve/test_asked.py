@@ -1,0 +1,91 @@
+"""What a request to /v1/chat/completions may ask for, and what is refused with its name."""
+
+from typing import Any
+
+import pytest
+
+from reflective_agents.serve.asked import parse
+from reflective_agents.serve.refusals import Refused
+
+HI: dict[str, Any] = {"role": "user", "content": "Hi"}
+
+
+def body(**given: Any) -> dict[str, Any]:
+    return {"model": "lats", "messages": [HI], **given}
+
+
+def refusal(**given: Any) -> Refused:
+    with pytest.raises(Refused) as refused:
+        parse(body(**given)).context()
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    ("model", "strategy", "context"),
+    [
+        ("lats", "lats", {}),
+        ("lats:offline", "lats", {"model": "offline"}),
+        ("reflexion:openai:gpt-4.1-mini", "reflexion", {"model": "openai:gpt-4.1-mini"}),
+    ],
+)
+def test_a_model_is_a_strategy_and_its_model(model: str, strategy: str, context: dict[str, Any]) -> None:
+    asked = parse(body(model=model))
+    assert (asked.strategy, asked.context()) == (strategy, context)
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_the_length_of_an_answer_is_a_setting(name: str) -> None:
+    assert parse(body(**{name: 99})).context() == {"max_answer_tokens": 99}
+
+
+def test_settings_are_those_of_the_strategy() -> None:
+    assert parse(body(settings={"n": 3, "max_expansions": 4})).context() == {"n": 3, "max_expansions": 4}
+
+
+@pytest.mark.parametrize(
+    ("given", "param", "status"),
+    [
+        ({"model": "latz"}, "model", 404),
+        ({"settings": {"max_expansion": 3}}, "settings.max_expansion", 400),
+        ({"settings": {"n": 0}}, "settings.n", 400),
+        ({"settings": {"model": 7}}, "settings.model", 400),
+        ({"model": "reflection", "seed": 7}, "settings.seed", 400),
+        ({"max_tokens": 1}, "settings.max_answer_tokens", 400),
+        ({"n": 2}, "n", 400),
+        ({"temperature": 0}, "temperature", 400),
+        ({"top_p": 0.5}, "top_p", 400),
+        ({"logprobs": True}, "logprobs", 400),
+        ({"logit_bias": {"50256": -100}}, "logit_bias", 400),
+        ({"tools": [{"type": "function"}]}, "tools", 400),
+        ({"tool_choice": "required"}, "tool_choice", 400),
+        ({"parallel_tool_calls": False}, "parallel_tool_calls", 400),
+        ({"response_format": {"type": "xml"}}, "response_format.type", 400),
+        ({"response_format": {"type": "json_schema"}}, "response_format", 400),
+        ({"functions": []}, "functions", 400),
+        ({"audio": {}}, "audio", 400),
+        ({"messages": []}, "messages", 400),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages.0.content", 400),
+        ({"messages": [{"role": "wizard", "content": "Hi"}]}, "messages.0.role", 400),
+        ({"on_disconnect": "shrug"}, "on_disconnect", 400),
+    ],
+)
+def test_what_cannot_be_done_is_refused_by_name(given: dict[str, Any], param: str, status: int) -> None:
+    refused = refusal(**given)
+    assert (refused.param, refused.status) == (param, status)
+    assert refused.body()["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_p", "n", "presence_penalty", "stop", "user", "metadata"])
+def test_what_is_not_set_is_not_refused(name: str) -> None:
+    assert parse(body(**{name: None})).context() == {}
+
+
+def test_text_in_parts_is_text() -> None:
+    parts = [{"type": "text", "text": "Why "}, {"type": "text", "text": "so?"}]
+    assert parse(body(messages=[{"role": "user", "content": parts}])).question()[0]["content"] == "Why so?"
+
+
+def test_a_thread_is_told_only_what_is_new() -> None:
+    said = [HI, {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "Why?"}]
+    assert [one["content"] for one in parse(body(messages=said)).question()] == ["Hi", "Hello", "Why?"]
+    assert [one["content"] for one in parse(body(messages=said, thread_id="a")).question()] == ["Why?"]

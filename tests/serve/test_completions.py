@@ -1,0 +1,59 @@
+"""The JSON of an answer."""
+
+import json
+
+import pytest
+
+from reflective_agents.serve.completions import Completion, Saying, cut, pieces, told, usage_of
+
+
+@pytest.mark.parametrize(
+    ("stops", "left"),
+    [([], "one two"), (["two"], "one "), (["two", "one"], ""), (["three"], "one two")],
+)
+def test_an_answer_ends_in_front_of_a_stop(stops: list[str], left: str) -> None:
+    assert cut("one two", stops) == left
+
+
+@pytest.mark.parametrize("answer", ["", "short", "long " * 200])
+def test_the_pieces_of_an_answer_are_the_answer(answer: str) -> None:
+    assert "".join(pieces(answer)) == answer
+
+
+def test_usage_in_openais_words() -> None:
+    usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7, "model_calls": 2, "cost": 0.5, "seconds": 1.0}
+    counted = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7, "model_calls": 2, "cost": 0.5}
+    assert usage_of(usage) == counted
+
+
+def test_a_chunk_is_one_event() -> None:
+    text = Completion("id", "lats", {"thread_id": "t"}).chunk({"content": "two\nlines \N{SNOWMAN}"})
+    assert text.startswith("data: ")
+    assert text.endswith("\n\n")
+    assert text.count("\n") == 2
+    chunk = json.loads(text.removeprefix("data: "))
+    assert (chunk["object"], chunk["thread_id"]) == ("chat.completion.chunk", "t")
+    assert chunk["choices"][0]["delta"]["content"] == "two\nlines \N{SNOWMAN}"
+
+
+def test_an_event_is_told_without_the_cost() -> None:
+    event = {"seq": 3, "event": "draft", "round": 1, "text": "So.", "score": None, "model_calls": 2, "seconds": 0.1}
+    assert told(event) == "draft: round=1, text=So.\n"
+
+
+@pytest.mark.parametrize(
+    ("stops", "said"),
+    [([], "one two three"), (["two"], "one "), (["two three four"], "one two three"), (["e t", "o t"], "on")],
+)
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+def test_a_streamed_answer_ends_in_front_of_a_stop(stops: list[str], said: str, size: int) -> None:
+    answer, saying = "one two three", Saying(stops)
+    streamed = [saying.more(answer[start : start + size]) for start in range(0, len(answer), size)]
+    assert "".join(streamed) + (saying.rest(cut(answer, stops)) or "") == said
+    assert said.startswith("".join(streamed))
+
+
+def test_an_answer_that_becomes_another_is_told() -> None:
+    saying = Saying([])
+    assert saying.more("The moon") == "The moon"
+    assert saying.rest("The sun") is None

@@ -1,0 +1,114 @@
+"""What a user may spend in a day: held before each call, settled after it, never exceeded."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reflective_agents.models.account import charge_to
+from reflective_agents.models.meter import Meter
+from reflective_agents.nodes.caller import ANYBODY
+from reflective_agents.serve import days
+from reflective_agents.serve.days import Days, InMemory, Spent
+from reflective_agents.serve.policy import Policy
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.limits import NANO
+from reflective_agents.state.run import NOTHING_SPENT
+
+
+@pytest.fixture
+def book(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemory]:
+    monkeypatch.setattr(days, "caller", lambda: None)
+    book = InMemory()
+    yield book
+    charge_to(None)
+
+
+async def spent(book: InMemory) -> Spent:
+    return await book.spent(ANYBODY, days._today())
+
+
+def meter(**settings: Any) -> Meter:
+    return Meter(Context(model="offline", **settings), NOTHING_SPENT)
+
+
+async def call(meter: Meter, held: int = 10, used: int = 4) -> None:
+    async with meter.reserve(held, 5) as reservation:
+        await asyncio.sleep(0)
+        reservation.settle(used, 0, 2)
+
+
+async def test_a_call_costs_what_it_was(book: InMemory) -> None:
+    charge_to(Days({"max_model_calls": 10}, book))
+    await call(meter())
+    assert await spent(book) == Spent(1, 4, 2)
+
+
+async def test_a_call_is_held_while_it_is_under_way_and_kept_if_it_is_cancelled(book: InMemory) -> None:
+    charge_to(Days({"max_model_calls": 10}, book))
+
+    async def never_ends() -> None:
+        async with meter().reserve(10, 5):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(never_ends())
+    await asyncio.sleep(0.01)
+    assert await spent(book) == Spent(1, 10, 5)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert await spent(book) == Spent(1, 10, 5)
+
+
+async def test_a_call_that_the_run_may_not_make_costs_nothing(book: InMemory) -> None:
+    charge_to(Days({"max_model_calls": 10}, book))
+    with pytest.raises(LimitReached, match="max_total_tokens=5 "):
+        await call(meter(max_total_tokens=5))
+    assert await spent(book) == Spent()
+
+
+@pytest.mark.parametrize(
+    ("most", "done", "limit"),
+    [
+        ({"max_model_calls": 7}, 7, "max_model_calls_a_day"),
+        ({"max_total_tokens": 34}, 7, "max_total_tokens_a_day"),
+        ({"max_cost": 17 / NANO}, 7, "max_cost_a_day"),
+    ],
+)
+async def test_many_runs_together_do_not_exceed_it(
+    book: InMemory, most: dict[str, float], done: int, limit: str
+) -> None:
+    account = Days(most, book)
+    charge_to(account)
+    for _ in range(done):
+        await call(meter())
+    results = await asyncio.gather(*(call(meter()) for _ in range(20)), return_exceptions=True)
+    reached = [result for result in results if isinstance(result, LimitReached)]
+    assert len(reached) == 20
+    assert reached[0].limit["name"] == limit
+    assert (await spent(book)).within(account.most)
+
+
+async def test_fifty_at_once_get_what_is_left(book: InMemory) -> None:
+    charge_to(Days({"max_model_calls": 30}, book))
+    results = await asyncio.gather(*(call(meter()) for _ in range(50)), return_exceptions=True)
+    assert sum(result is None for result in results) == 30
+
+
+async def test_who_has_spent_all_is_told_so_before_a_run_begins(book: InMemory) -> None:
+    account = Days({"max_model_calls": 1}, book)
+    charge_to(account)
+    assert await account.used_up(ANYBODY) is None
+    await call(meter())
+    limit = await account.used_up(ANYBODY)
+    assert limit is not None
+    assert (limit["name"], limit["most"], limit["spent"]) == ("max_model_calls_a_day", 1, 1)
+    assert await account.used_up("another") is None
+
+
+def test_a_day_is_part_of_the_policy() -> None:
+    assert Policy().days() is None
+    account = Policy(day={"max_cost": 2}).days()
+    assert account is not None
+    assert account.most.nano == 2 * NANO

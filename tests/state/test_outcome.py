@@ -1,0 +1,68 @@
+"""The one rule that makes a status of what ended a run and what is known of its answer."""
+
+import pytest
+
+from reflective_agents.state.errors import ModelFailed
+from reflective_agents.state.outcome import DECLINED, Appraisal, Outcome, accepts, decide, limited, stopped
+
+LIMIT = limited({"name": "max_rounds", "most": 3, "spent": 3})
+DONE = Outcome(status="answered", reason="it answers")
+LEFT = Outcome(status="exhausted", reason="nothing is left")
+JUDGED = Outcome(status="solved", reason="accepted", verified_by="judge")
+FAULT = stopped(ModelFailed("no route"))
+RIGHT, WRONG = Appraisal("environment", True, "reward 1"), Appraisal("environment", False, "reward 0")
+
+
+@pytest.mark.parametrize(
+    ("reached", "answer", "appraisal", "status", "by"),
+    [
+        (JUDGED, None, Appraisal(), "failed", None),
+        (LIMIT, "42", RIGHT, "solved", "environment"),
+        (FAULT, "42", RIGHT, "solved", "environment"),
+        (LEFT, "42", RIGHT, "solved", "environment"),
+        (JUDGED, "42", Appraisal(), "solved", "judge"),
+        (JUDGED, "42", WRONG, "exhausted", None),
+        (LIMIT, "42", WRONG, "limit_reached", None),
+        (LIMIT, "42", Appraisal(), "limit_reached", None),
+        (DONE, "42", WRONG, "exhausted", None),
+        (FAULT, "42", Appraisal(), "exhausted", None),
+        (LEFT, "42", Appraisal(), "exhausted", None),
+        (None, "42", Appraisal(), "exhausted", None),
+        (DONE, "42", Appraisal(), "answered", None),
+        (DONE, "I do not know.", Appraisal(), "exhausted", None),
+        (JUDGED, "I do not know.", Appraisal(), "exhausted", None),
+        (LIMIT, "I do not know.", Appraisal(), "limit_reached", None),
+        (DONE, "NOT ENOUGH INFO", RIGHT, "solved", "environment"),
+        (DONE, "I do not know you yet.", Appraisal(accepted=True), "answered", None),
+        (Outcome(status="solved", reason="as 0.1.0 said"), "42", Appraisal(), "answered", None),
+    ],
+)
+def test_the_first_rule_that_applies_wins(
+    reached: Outcome | None, answer: str | None, appraisal: Appraisal, status: str, by: str | None
+) -> None:
+    outcome = decide(reached, answer, appraisal)
+    assert (outcome["status"], outcome.get("verified_by")) == (status, by)
+    assert outcome.get("limit") == (reached.get("limit") if reached else None)
+
+
+@pytest.mark.parametrize(
+    ("reached", "answer", "appraisal", "reason"),
+    [
+        (LIMIT, "42", RIGHT, "max_rounds=3 reached (rounds=3); reward 1"),
+        (LIMIT, "42", WRONG, "max_rounds=3 reached (rounds=3); reward 0"),
+        (DONE, "42", RIGHT, "it answers; reward 1"),
+        (JUDGED, "42", Appraisal("judge", True, "score 0.9"), "accepted"),
+        (DONE, "I do not know.", Appraisal(), f"it answers; {DECLINED}"),
+        (FAULT, None, WRONG, "no route"),
+    ],
+)
+def test_the_reason_adds_what_is_known_of_the_answer(
+    reached: Outcome, answer: str | None, appraisal: Appraisal, reason: str
+) -> None:
+    assert decide(reached, answer, appraisal)["reason"] == reason
+
+
+@pytest.mark.parametrize(("said", "score", "accepted"), [(True, 0.7, True), (True, 0.6, False), (False, 1.0, False)])
+def test_a_judge_accepts_from_its_least_score_on(said: bool, score: float, accepted: bool) -> None:
+    assert accepts(said, score, 0.7) is accepted
+    assert not accepts(said, 0.0)

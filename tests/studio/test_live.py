@@ -1,0 +1,179 @@
+"""The live page on the development server, in a real browser: watched, joined late, steered, and continued."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, FrameLocator, Page, expect
+
+from tests.serve import live
+from tests.viewer.conftest import browser, chromium
+from tests.viewer.pictures import grown
+from tests.viewer.test_page import MARKUP
+
+pytestmark = [
+    pytest.mark.studio,
+    pytest.mark.browser,
+    pytest.mark.xdist_group("studio"),
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.timeout(600),
+]
+__all__ = ["browser", "chromium"]
+PATIENCE = 120_000
+
+
+class Look:
+    """A window with the live page, and what it complained about."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        page.set_default_timeout(PATIENCE)
+        page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    @property
+    def tree(self) -> FrameLocator:
+        return self.page.frame_locator("#tree")
+
+    async def ask(self, question: str, **settings: str) -> None:
+        await expect(self.page.locator("#strategy option")).not_to_have_count(0, timeout=PATIENCE)
+        await self.page.fill("#question", question)
+        await self.page.click("#ask summary")
+        for name, value in settings.items():
+            await self.page.fill(f"#setting-{name}", value)
+        await self.page.click("#ask summary")
+        await self.page.click("#send")
+
+    async def says(self, text: str) -> None:
+        await expect(self.page.locator("#state")).to_contain_text(text, timeout=PATIENCE)
+
+    async def has(self, nodes: int) -> None:
+        await expect(self.tree.locator(".node[data-id]")).to_have_count(nodes, timeout=PATIENCE)
+
+    async def choose(self, node: str) -> None:
+        await self.tree.locator(f"[id='node-{node}'] .shape").click()
+        await expect(self.page.locator("#node")).to_have_text(node, timeout=PATIENCE)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def look(browser: Browser, address: str) -> AsyncIterator[Look]:
+    context = await browser.new_context(viewport={"width": 1400, "height": 900})
+    page = await context.new_page()
+    await page.goto(f"{address}/live")
+    yield Look(page)
+    await context.close()
+
+
+async def joined(look: Look) -> Look:
+    """Open what a window shows in another one."""
+    page = await look.page.context.new_page()
+    await page.goto(look.page.url)
+    return Look(page)
+
+
+async def test_a_run_is_watched_joined_late_steered_and_continued(look: Look) -> None:
+    await look.ask("A slow and unsolvable question", n="2", max_expansions="3")
+    await look.has(1)
+    await look.says("running")
+    await look.has(3)
+    late = await joined(look)
+    await late.has(3)
+    await look.page.click("[data-do=pause]")
+    await look.says("paused")
+    await look.choose("0.1")
+    await look.page.click("[data-do=prune]")
+    await look.says("ended: limit reached")
+    await look.has(7)
+    await expect(look.tree.locator(".node.pruned[data-id]")).to_have_count(1, timeout=PATIENCE)
+    await look.ask("Another unsolvable question", max_expansions="1")
+    await expect(look.page.locator("#said li")).to_have_count(4, timeout=PATIENCE)
+    assert (look.complaints, late.complaints) == ([], [])
+
+
+async def test_the_second_of_two_people_is_told(look: Look) -> None:
+    await look.ask("An unsolvable question", n="2", max_expansions="2")
+    await look.says("ended")
+    other = await joined(look)
+    await other.says("ended")
+    await look.choose("0.1")
+    await other.choose("0.0")
+    await look.page.click("[data-do=prune]")
+    await expect(look.tree.locator(".node.pruned[data-id]")).to_have_count(1, timeout=PATIENCE)
+    await other.page.click("[data-do=prune]")
+    await expect(other.page.locator("#problem")).to_contain_text("somebody else", timeout=PATIENCE)
+    await expect(other.tree.locator(".node.pruned[data-id]")).to_have_count(1, timeout=PATIENCE)
+
+
+async def test_texts_stay_texts(look: Look) -> None:
+    await look.ask(MARKUP)
+    await look.says("ended")
+    for frame in look.page.frames:
+        names = ["img", "iframe", "a", "base", "svg[onload]"]
+        counts = await frame.evaluate("names => names.map(name => document.querySelectorAll(name).length)", names)
+        assert counts == [0, int(frame is look.page.main_frame), 0, 0, 0]
+        assert await frame.evaluate("() => window.hacked ?? null") is None
+    assert "<script>" in await look.page.inner_text("#said")
+    assert look.complaints == []
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+async def test_axe_finds_nothing_and_nothing_is_cut_off(browser: Browser, address: str, width: int) -> None:
+    context = await browser.new_context(viewport={"width": width, "height": 900}, bypass_csp=True)
+    look = Look(await context.new_page())
+    await look.page.goto(f"{address}/live")
+    await look.ask("An unsolvable question", n="2", max_expansions="1")
+    await look.says("ended")
+    await look.has(3)
+    await look.page.click("#ask summary")
+    found = await Axe().run(look.page)
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found.response["violations"]] == []
+    assert await look.page.evaluate("document.documentElement.scrollWidth") <= width
+    await context.close()
+
+
+async def test_everything_is_reached_by_keys(look: Look) -> None:
+    await expect(look.page.locator("#strategy option")).not_to_have_count(0, timeout=PATIENCE)
+    await look.page.focus("#ask summary")
+    await look.page.keyboard.press("Enter")
+    await look.page.focus("#setting-max_expansions")
+    await look.page.keyboard.type("1")
+    await look.page.focus("#question")
+    await look.page.keyboard.type("An unsolvable question")
+    await look.page.keyboard.press("Control+Enter")
+    await look.says("ended")
+    reached = set()
+    await look.page.focus("#new")
+    for _ in range(120):
+        reached.add(await look.page.evaluate("document.activeElement.dataset.do ?? document.activeElement.id"))
+        await look.page.keyboard.press("Tab")
+    assert {"stop", "more", "fork", "step", "score", "hint-text", "tree", "question", "send", "said", "key"} <= reached
+
+
+async def test_a_thousand_nodes_grow_without_being_drawn_anew(look: Look) -> None:
+    """Of a tree that is there already, only what has changed is made: the others keep their elements."""
+    page = look.page
+    frame = next(one for one in page.frames if one.url.endswith("/live/tree"))
+    before, after = grown(1000), grown(1000)
+    before["nodes"] = {key: node for key, node in before["nodes"].items() if key in {*list(before["nodes"])[:990]}}
+    for drawn in (before,):
+        for one in drawn["frames"]:
+            one["added"] = [key for key in one["added"] if key in drawn["nodes"]]
+            one["pruned"] = [key for key in one["pruned"] if key in drawn["nodes"]]
+            one["stats"] = {key: own for key, own in one["stats"].items() if key in drawn["nodes"]}
+    send = "drawn => document.getElementById('tree').contentWindow.postMessage(drawn, location.origin)"
+    await page.evaluate("document.body.classList.add('with-tree')")
+    await page.evaluate(send, before)
+    await look.tree.locator("[data-does=unfold]").click()
+    await look.has(990)
+    await frame.evaluate("() => document.querySelectorAll('.node[data-id]').forEach(one => { one.dataset.old = 1 })")
+    await page.evaluate(send, after)
+    await look.has(1000)
+    assert await frame.evaluate("() => document.querySelectorAll('.node[data-old]').length") > 900
+
+
+async def test_requests_of_the_page(address: str) -> None:
+    async with live.browser(address) as client:
+        await asyncio.gather(live.early_and_late_hear_the_same(client), live.steered_by_two(client))

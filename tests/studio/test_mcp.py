@@ -1,0 +1,55 @@
+"""The Model Context Protocol's own client, pointed at the server: a strategy is a tool."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import TextContent
+
+from reflective_agents.state.settings import strategy_names
+from reflective_agents.testing.openai_server import OpenAIServer
+
+pytestmark = [pytest.mark.studio, pytest.mark.xdist_group("studio")]
+WHY = "Why is reflection useful?"
+
+
+@asynccontextmanager
+async def connected(address: str) -> AsyncIterator[ClientSession]:
+    async with streamable_http_client(f"{address}/mcp") as (read, write, _), ClientSession(read, write) as session:
+        await session.initialize()
+        yield session
+
+
+async def test_the_tools_are_the_strategies(address: str) -> None:
+    async with connected(address) as session:
+        tools = (await session.list_tools()).tools
+    assert [tool.name for tool in tools] == list(strategy_names())
+    assert all(tool.inputSchema["required"] == ["question"] for tool in tools)
+
+
+async def test_a_call_returns_the_answer_the_outcome_and_the_usage(address: str, openai_server: OpenAIServer) -> None:
+    before = len(openai_server.requests)
+    async with connected(address) as session:
+        result = await session.call_tool("reflection", {"question": WHY, "settings": {"max_rounds": 2}})
+    said = result.structuredContent
+    assert isinstance(result.content[0], TextContent)
+    assert said
+    assert said.keys() == {"answer", "outcome", "usage"}
+    assert said["answer"] == result.content[0].text == f"Answer to: {WHY}"
+    assert said["outcome"]["status"] == "solved"
+    assert said["usage"]["model_calls"] == len(openai_server.requests) - before
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"), [({"max_round": 2}, "max_round"), ({"corpus": "/etc"}, "corpus"), ({"model": "x:y"}, "x:y")]
+)
+async def test_what_cannot_be_done_is_an_error_of_the_tool(
+    address: str, settings: dict[str, object], reason: str
+) -> None:
+    async with connected(address) as session:
+        result = await session.call_tool("reflection", {"question": WHY, "settings": settings})
+    assert result.isError
+    assert isinstance(result.content[0], TextContent)
+    assert reason in result.content[0].text

@@ -1,0 +1,19 @@
+"""What the offline model reads out of texts, in any script."""
+
+from reflective_agents.text.extract import Passage, rank, terms
+
+
+def best(question: str, content: str) -> str:
+    ranked = rank([Passage("", "", content)], terms(question))
+    return max(ranked, key=lambda sentence: sentence.score).text
+
+
+def test_a_question_finds_its_sentence_in_chinese_and_thai() -> None:
+    text = "张三在北京卖面包。他的妹妹住在上海的一座老房子里。他们每年冬天见面。"
+    assert best("谁住在上海?", text) == "他的妹妹住在上海的一座老房子里。"
+    text = "แม่น้ำเจ้าพระยาไหลผ่านกรุงเทพ\n\nเชียงใหม่อยู่ทางเหนือของประเทศไทย"
+    assert best("เชียงใหม่อยู่ที่ไหน", text) == "เชียงใหม่อยู่ทางเหนือของประเทศไทย"
+
+
+def test_a_term_is_told_as_it_stood_in_the_text() -> None:
+    assert dict(terms("The Reflections of Dublin, reflected")) == {"reflect": "Reflections", "dublin": "Dublin"}

@@ -1,0 +1,64 @@
+"""No reader of model text can be frozen: a long text takes about as much work as ten texts of a tenth of it."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from reflective_agents.nodes.citations import settle
+from reflective_agents.nodes.written import as_call, read_move
+from reflective_agents.text.labels import answer_in, bare, choice_in, last_word, sections, without_label, without_marker
+from reflective_agents.text.normal import normal_form
+from reflective_agents.text.structure import read_calls, read_object
+
+READERS: list[Callable[[str], object]] = [
+    answer_in,
+    bare,
+    without_marker,
+    choice_in,
+    normal_form,
+    lambda text: without_label(text, "answer"),
+    lambda text: last_word(text, ["sure"]),
+    lambda text: list(sections(text)),
+    lambda text: read_object(text, ["a"], "a"),
+    lambda text: read_calls(text, ["a"]),
+    lambda text: read_move(text, ["a"]),
+    lambda text: as_call(text, []),
+    lambda text: settle(text, ['[{"url": "https://a.example", "content": "A."}]']),
+]
+UNITS = [
+    *map(chr, range(32, 127)),
+    "\n",
+    "\t",
+    "：",
+    "“",
+    "［",
+    "Action:",
+    "Answer:",
+    "answer is ",
+    "best choice is",
+    "References",
+    "**",
+]
+UNITS += ["1. ", "- ", '{"', '{"a":', "[{", '{"a": 1, ', '"a",', "[1,", "<think>", "\nObservation", "\n\n", "a[", "1,"]
+BEFORE = ["", '{"a": "', "Action: a[", "Answer", "\nReferences:\n"]
+
+
+def growth(read: Callable[[str], object], short: str, long: str) -> float:
+    """The CPU time of one long text, in that of ten short ones: 1 if reading is linear, 10 if it is quadratic."""
+    return cpu(lambda: read(long)) / max(cpu(lambda: [read(short) for _ in range(10)]), 1e-9)
+
+
+def cpu(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_long_runs_take_linear_time(unit: str) -> None:
+    for before in BEFORE:
+        short, long = (before + unit * (size // len(unit)) for size in (1_000, 10_000))
+        for read in READERS:
+            # One measurement may be disturbed by whatever else the machine does, but hardly each of ten.
+            assert any(growth(read, short, long) < 5 for _ in range(10)), (read, before)

@@ -1,0 +1,150 @@
+"""Search engines of one's own, and those of langchain-community."""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+from reflective_agents.graphs import graph_of
+from reflective_agents.state.errors import MissingKey, Misuse, SearchFailed
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request, ToolUse
+from reflective_agents.testing.searxng_server import SearxNGServer
+from reflective_agents.web_search import community
+from reflective_agents.web_search.engines import make_search
+
+PAGE = {"title": "Towers", "url": "https://example.com/towers", "content": "The tower is 330 m high."}
+ASK: Any = {"messages": [("user", "How high is the tower?")]}
+
+
+class Shelf(BaseRetriever):
+    """A retriever with one document."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        return [Document(f"{query}: 330 m", metadata={"source": "shelf.txt", "title": "Towers"})]
+
+
+def listing(query: str) -> list[dict[str, str]]:
+    return [{"title": "Towers", "link": "https://example.com/towers", "snippet": f"{query}: 330 m"}]
+
+
+async def awaited(query: str) -> list[str]:
+    return [f"{query}: 330 m", ""]
+
+
+@pytest.mark.parametrize(
+    ("engine", "url"),
+    [(Shelf(), "shelf.txt"), (listing, "https://example.com/towers"), (awaited, r"awaited:[0-9a-f]{12}")],
+    ids=["retriever", "function", "coroutine"],
+)
+async def test_results_of_any_kind_become_sources(engine: Any, url: str) -> None:
+    search = make_search(engine, None)
+    assert search
+    [found] = await search("tower")
+    assert found["content"] == "tower: 330 m"
+    assert re.fullmatch(url, found["url"])
+
+
+def broken(query: str) -> list[str]:
+    raise ConnectionError("no network")
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [
+        (broken, "broken failed: ConnectionError: no network"),
+        (lambda query: None, "returned NoneType, not a list"),
+        (lambda query: "text", "returned str, not a list"),
+        (lambda query: [], "Nothing was found"),
+    ],
+)
+async def test_what_goes_wrong_is_told(engine: Callable[[str], Any], said: str) -> None:
+    search = make_search(engine, None)
+    assert search
+    with pytest.raises(SearchFailed, match=said):
+        await search("tower")
+
+
+def agent(request: Request) -> Reply:
+    results = [message.text for message in request.messages if message.type == "tool"]
+    return f"I found {results[-1]}" if results else ToolUse("search", {"query": "tower"})
+
+
+@pytest.mark.parametrize("strategy", ["react", "lats"])
+async def test_an_agent_searches_with_a_retriever(strategy: str) -> None:
+    def reply(request: Request) -> Reply:
+        return {"reasoning": "Good.", "score": 0.9, "solved": True} if request.schema else agent(request)
+
+    graph: Any = graph_of(strategy)
+    result = await graph.ainvoke(ASK, context={"model": FakeChatModel(reply=reply), "search": Shelf()})
+    assert "shelf.txt" in result["answer"]
+    assert result["usage"]["tool_calls"] >= 1
+
+
+@pytest.mark.parametrize("engine", ["yahoo", 7, ["local"]])
+async def test_other_engines_are_refused(engine: object) -> None:
+    graph: Any = graph_of("react")
+    with pytest.raises(ValueError, match="a search is one of tavily, local, none, searxng"):
+        await graph.ainvoke(ASK, context={"model": "offline", "search": engine})
+
+
+# langchain-community
+
+
+@pytest.fixture
+async def searxng(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SearxNGServer]:
+    async with SearxNGServer([PAGE, {**PAGE, "title": "Empty", "content": ""}]) as server:
+        monkeypatch.setenv("SEARXNG_URL", server.address)
+        yield server
+
+
+@pytest.mark.wire
+async def test_searxng(searxng: SearxNGServer) -> None:
+    search = make_search("searxng", None)
+    assert search
+    assert await search("tower height") == [PAGE]
+    assert searxng.queries == ["tower height"]
+
+
+@pytest.mark.wire
+async def test_a_run_searches_with_searxng(searxng: SearxNGServer) -> None:
+    graph: Any = graph_of("react")
+    result = await graph.ainvoke(ASK, context={"model": FakeChatModel(reply=agent), "search": "searxng"})
+    assert PAGE["content"] in result["answer"]
+    assert searxng.queries == ["tower"]
+
+
+@pytest.mark.wire
+async def test_a_searxng_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with SearxNGServer([], status=500) as server:
+        monkeypatch.setenv("SEARXNG_URL", server.address)
+        search = make_search("searxng", None)
+        assert search
+        with pytest.raises(SearchFailed, match="searxng failed"):
+            await search("tower")
+
+
+async def test_searxng_needs_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEARXNG_URL", raising=False)
+    graph: Any = graph_of("react")
+    with pytest.raises(MissingKey, match="SEARXNG_URL"):
+        await graph.ainvoke(ASK, context={"model": "offline", "search": "searxng"})
+
+
+@pytest.mark.parametrize("name", community.UNTESTED)
+def test_engines_of_the_internet_are_importable(name: str) -> None:
+    assert callable(getattr(community, name)(3))
+
+
+async def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(community, "import_module", missing)
+    graph: Any = graph_of("react")
+    with pytest.raises(Misuse, match=r"pip install 'reflective-agents\[community\]'"):
+        await graph.ainvoke(ASK, context={"model": "offline", "search": "arxiv"})
