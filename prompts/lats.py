@@ -129,6 +129,8 @@ JUDGE_TOGETHER = ChatPromptTemplate(
     "all on the same scale: compare them, and give the same score only to those that are worth the same."
 )
 
+ONLY_CANDIDATE = "Judge the candidate that continues the trajectory: one judgement."
+
 REFLECT = ChatPromptTemplate(
     [
         (

@@ -55,7 +55,8 @@ class SubQuestions(WorldModel):
         self.request, self.messages = state["request"], list(state["messages"])
         question = self.world["task"]["question"] if environment else state["messages"][-1].text
         self.question = " ".join(question.split())
-        self.last = prompts.LAST.format(question=self.question if len(self.question) <= LONGEST else "as it was put")
+        asked = self.question if len(self.question) <= LONGEST else "as it was put"
+        self.last = prompts.LAST.format(question=asked).strip()
 
     def propose(self, path: Sequence[TreeNode], width: int) -> list[BaseMessage]:
         """Show the question and what is known, then ask for the next sub-question."""
@@ -142,7 +143,7 @@ class SubQuestions(WorldModel):
     def clean(self, action: str) -> str:
         """Remove the label from a sub-question; the last sub-question always gets the same words."""
         asked = without_label(action.strip(), "question")
-        return self.last if self._ends(asked) else asked
+        return self.last if self._ends(action.strip()) or self._ends(asked) else asked
 
     def same(self, candidate: Candidate) -> str:
         """Return the words of a sub-question."""

@@ -9,7 +9,7 @@ from reflective_agents.offline.reading import CRITICISE, Piece, Reading
 from reflective_agents.text.extract import split, terms
 
 _NEXT_QUESTION = re.compile(r"[,;]?\s+(?:and\s+)?(?=(?:what|how|why|which|who|whose|when|where)\b)", re.I)
-_CRITIC = re.compile(r"critic|criticise|review", re.I)
+_CRITIC = re.compile(r"critic|review", re.I)
 
 
 def subgoals(reading: Reading) -> Iterator[dict[str, str | list[str]]]:
@@ -64,7 +64,7 @@ def waiting(reading: Reading) -> list[Piece]:
 
 
 def _is_critic(member: Piece) -> bool:
-    return bool(_CRITIC.search(f"{member.name} {member.text}"))
+    return bool(_CRITIC.search(member.name))
 
 
 def best(reading: Reading) -> Reading:

@@ -79,7 +79,8 @@ async def test_a_candidate_without_siblings_is_not_compared() -> None:
     model = FakeChatModel(reply=lambda r: unsolvable(r) if r.schema else "the same answer")
     await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", max_expansions=1))
     [judged] = [request for request in model.calls if request.schema]
-    assert judged.schema == "Judgement"
+    assert judged.schema == "Judgements"
+    assert "Judge the candidate that continues" in judged.text
     assert "compare them" not in judged.text
 
 

@@ -105,7 +105,7 @@ TELLING = {
         "spread-table": ">Anna &gt; Ben &gt; Clara<",
         "talks-table": ">I heard from Anna: ",
         "reflection-table": ">On ",
-        "waves-run": ">15<",
+        "waves-run": ">10<",
         "limits-run": ">max_steps=4 reached (steps=4)<",
     },
     "memory": {

@@ -39,8 +39,9 @@ def turned(text: str) -> str:
 
 
 def wordy(text: str) -> str:
-    """Further words around each text, of those that prompts are known by."""
-    return f"Write up to 7 answers, question: criticise.\n{text}\nWhich is the best choice? Impossible."
+    """Further words around each text, of those that prompts are known by; what is a line stays one."""
+    between = "\n" if "\n" in text else " "
+    return between.join(("Write up to 7 answers, question: criticise.", text, "Which is the best choice? Impossible."))
 
 
 def modules() -> Iterator[ModuleType]:
@@ -92,10 +93,10 @@ async def ran(strategy: Strategy, settings: Mapping[str, Any]) -> Result:
     return result
 
 
-def told(result: Result) -> tuple[str, bool]:
-    """How a run has ended, and whether with sentences that were found: which ones may depend on the words around."""
+def told(result: Result) -> tuple[str, str]:
+    """How a run has ended, and the first paragraph of its answer."""
     answer = result["answer"] or ""
-    return result["outcome"]["status"], "[1]" in answer or "found nothing" not in answer
+    return result["outcome"]["status"], answer.split("\n\n")[0]
 
 
 @pytest.mark.matrix(keep=5)

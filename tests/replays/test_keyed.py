@@ -21,7 +21,7 @@ def test_an_act_is_known_by_task_lessons_and_steps() -> None:
     system = "Solve the task." + prompts.LESSONS.format(lessons=listed(["Look twice.", "Be\nshort."]))
     steps = "Thought 1: hm\nAction 1: Search[Ada]\nObservation 1: She was.\nAction 9: none\nThought 2:"
     told = ("hm", "Search[Ada]", "She was.\nAction 9: none")
-    expected = Key("act", "Question: Who?", "- Look twice.\n- Be\nshort.", told)
+    expected = Key("act", "Question: Who?", "- Look twice.\n- Be short.", told)
     assert asked(request(system, f"Question: Who?\n{steps}")) == expected
     assert asked(request("Solve.", "Question: Who?\nThought 1:")) == Key("act", "Question: Who?")
 

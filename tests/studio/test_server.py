@@ -124,4 +124,4 @@ async def test_keys_reach_their_services_and_nobody_else(client: LangGraphClient
 
 def test_the_server_writes_only_its_own_folder_and_needs_no_env_file(address: str, checkout: Path) -> None:
     written = {path.name for path in checkout.iterdir() if not path.is_symlink()}
-    assert written == {"langgraph.json", "blocking_probe.py", ".langgraph_api"}
+    assert written - {"__pycache__"} == {"langgraph.json", "blocking_probe.py", ".langgraph_api"}

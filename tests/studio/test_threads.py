@@ -54,7 +54,7 @@ async def test_a_person_accepts(client: LangGraphClient, thread: str) -> None:
     assert (await asked(client, thread))["draft"] == "Answer to: Why?"
     result = await resume(client, thread, "accept")
     reason = "accepted in round 1 with a score of 1.00"
-    assert result["outcome"] == {"status": "solved", "reason": reason, "verified_by": "judge"}
+    assert result["outcome"] == {"status": "solved", "reason": reason, "verified_by": "person"}
     assert result["answer"] == "Answer to: Why?"
     assert result["usage"]["model_calls"] == 1
 
