@@ -8,7 +8,8 @@ def script(request: Request, solves: bool) -> Reply:
     if request.schema == "Judgement":
         return judgement(request.last, solves)
     if request.schema == "Judgements":
-        path, *candidates = request.last.split("<candidate ")
+        asked = next(message.text for message in request.messages if "<candidate " in message.text)  # before retries
+        path, *candidates = asked.split("<candidate ")
         return {"judgements": [judgement(f"{path}{candidate}", solves) for candidate in candidates]}
     depth = sum(message.type == "ai" and not marks([message]) for message in request.messages)
     number = request.index + request.attempt
