@@ -3,9 +3,8 @@
 import asyncio
 import json
 import shlex
-import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from reflective_agents.cli.checks import check
 from reflective_agents.cli.database import home_folder
 from reflective_agents.cli.options import flag_of, make_context
 from reflective_agents.cli.output import print_table, say
+from reflective_agents.cli.signals import cancel_on_signals, ignore_interrupts
 from reflective_agents.cli.store import open_store
 from reflective_agents.cli.strategies import load
 from reflective_agents.cli.tally import Tally, counting
@@ -109,17 +109,15 @@ def run(asked: Evaluation) -> int:
     try:
         summary, folder = asyncio.run(_evaluate(asked, dataset, tally))
     except (KeyboardInterrupt, asyncio.CancelledError):
+        ignore_interrupts()
         say(f"interrupted with {len(tally.results):,} of {tally.total:,} results; go on with: {asked.command()}")
         return INTERRUPTED
     return _report(asked, summary, tally, folder)
 
 
 async def _evaluate(asked: Evaluation, dataset: Dataset, tally: Tally) -> tuple[Summary, Path]:
-    """Check everything, and only then write to the folder. SIGTERM is treated like Ctrl-C."""
-    task = asyncio.current_task()
-    assert task is not None
-    with suppress(NotImplementedError):  # on Windows
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    """Check everything, and only then write to the folder."""
+    cancel_on_signals()
     try:
         context = await _settings(asked, dataset)
         wanted = about(asked.strategy, context, dataset)

@@ -1,10 +1,8 @@
 """`reflect run`: one question through a strategy, on a thread that outlives the process."""
 
 import asyncio
-import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +16,7 @@ from reflective_agents.cli.output import say, stderr
 from reflective_agents.cli.progress import Progress, details, display, line, redrawable
 from reflective_agents.cli.report import report, report_interruption, report_loss, show_draft
 from reflective_agents.cli.request import Request, Run
+from reflective_agents.cli.signals import cancel_on_signals, ignore_interrupts
 from reflective_agents.cli.store import open_store
 from reflective_agents.cli.strategies import load
 from reflective_agents.cli.threads import (
@@ -63,6 +62,7 @@ def run(request: Request) -> int:
                 break
             _leg(replace(request, question=None, thread=done.thread, resume=True, critique=critique), done)
     except KeyboardInterrupt:
+        ignore_interrupts()
         return report_interruption(request, done)
     except NoDatabase as error:
         if not done.resumable:
@@ -75,12 +75,7 @@ def _leg(request: Request, done: Run) -> None:
     """Run until the end or until a person is asked. SIGTERM and the terminal's hanging up are treated like Ctrl-C."""
 
     async def main() -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        with suppress(NotImplementedError, AttributeError):  # on Windows
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` wants it
-                    asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        cancel_on_signals()
         try:
             await _advance(request, done)
         finally:

@@ -1,6 +1,7 @@
 """How tests call the command: in this process, or as a process of its own."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -33,6 +34,14 @@ def away_from_the_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     """Run in an empty folder: the one of the project may hold a `.env`."""
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the tests again after a command that was interrupted in this process."""
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.fixture
