@@ -97,8 +97,8 @@ class Judge(Value):
         await each_to_its_end([self._judge(branch, part) for part in parts])
 
     async def _judge(self, branch: Branch, waiting: Sequence[Candidate]) -> None:
-        told = prompts.JUDGE_TOGETHER if len(waiting) > 1 else prompts.JUDGE_TOGETHER.partial(what=prompts.ONLY_CANDIDATE)
-        prompt = told.format_messages(
+        alone = {"what": prompts.ONLY_CANDIDATE} if len(waiting) == 1 else {}
+        prompt = prompts.JUDGE_TOGETHER.partial(**alone).format_messages(
             task=self.task,
             rubric=prompts.TASK_RUBRIC if self.task else prompts.RUBRIC,
             request=branch.request,
