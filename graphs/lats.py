@@ -30,9 +30,9 @@ from reflective_agents.tree_search.algorithms.gumbel import Gumbel
 from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, trajectory_text
 from reflective_agents.tree_search.graph import search_graph
-from reflective_agents.tree_search.job import ExpansionJob, FirstIn, JobResult, TreeSearch
+from reflective_agents.tree_search.job import ExpansionJob, FirstIn, JobResult, TreeSearch, findings
 from reflective_agents.tree_search.loop import SearchStep
-from reflective_agents.tree_search.policies import ListProposals, one_by_one
+from reflective_agents.tree_search.policies import ListedCalls, ListProposals, one_by_one
 from reflective_agents.tree_search.values import Judge, LabelJudge, Value
 from reflective_agents.tree_search.worlds import TaskWorld, world_of
 
@@ -58,6 +58,11 @@ class Rollout(ExpansionJob):
     ) -> None:
         super().__init__(search, branch, first_in)
         self.failed, self.max_lessons = failed, max_lessons
+
+    def state_of(self, candidate: Candidate) -> str:
+        """Return the state of the world; of an open question what was found, for searches in other words may find the
+        same."""
+        return super().state_of(candidate) or findings(candidate)
 
     async def run(self) -> JobResult:
         """Expand the leaf, evaluate its children, and reflect on those that failed."""
@@ -132,6 +137,8 @@ async def lats(state: SearchState, step: Step[LatsContext]) -> TreeSearch:
     if isinstance(world, TaskWorld):
         judge = LabelJudge(step, world, context.grade_samples) if context.grades == "labels" else judge
         policy = ListProposals(step, world, context.lists) if context.proposals == "list" else policy
+    elif context.proposals == "list" and world.tools:
+        policy = ListedCalls(step, world.tools, context.lists)
     is_task = isinstance(world, TaskWorld)
     failed = {lesson["answer"] for lesson in state["lessons"] if lesson["node"]}
     return TreeSearch(

@@ -17,10 +17,19 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field, create_model
 
 from reflective_agents.graphs import graph_of
-from reflective_agents.graphs._plan.subgoals import as_task, flaw, numbered, planned, progress_text, ready, settled
+from reflective_agents.graphs._plan.subgoals import (
+    FRUITLESS,
+    as_task,
+    flaw,
+    numbered,
+    planned,
+    progress_text,
+    ready,
+    settled,
+)
 from reflective_agents.models.calls import estimate_tokens
 from reflective_agents.nodes.chat import ask, model_of, write
-from reflective_agents.nodes.citations import Settled, Sourced, settle_by, split_list
+from reflective_agents.nodes.citations import Settled, Sourced, settle_by, split_list, titles_in
 from reflective_agents.nodes.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, unless_ended
@@ -122,7 +131,7 @@ async def synthesis(state: PlanState, step: Step[PlanContext]) -> AIMessage:
     material = "\n".join([*(goal["answer"] or "" for goal in state["subgoals"]), state["messages"][-1].text])
     if not (sources or split_list(written.text)[1]):
         return AIMessage(written.text, id=await voice.end(written.text))
-    settled = settle_by(written.text, sources, material)
+    settled = settle_by(written.text, sources, material, titles_in(material))
     if settled.wrong:
         step.emit("not_found", sources=settled.wrong)
     return AIMessage(settled.text, id=await voice.end(settled.text))
@@ -147,7 +156,9 @@ def verdict(goals: Sequence[Subgoal], plans: int, step: Step[PlanContext]) -> Up
         return {}
     if not failed:
         done = sum(goal["status"] == "done" for goal in goals)
-        return stop("answered", f"all that was planned is done: {many(done, 'sub-goal')}, {many(plans, 'plan')}")
+        fruitless = sum(goal["reason"] == FRUITLESS for goal in goals)
+        but = f"; {FRUITLESS} for {many(fruitless, 'sub-goal')}" if fruitless else ""
+        return stop("answered", f"all that was planned is done: {many(done, 'sub-goal')}, {many(plans, 'plan')}{but}")
     if plans > context.max_replans:
         last = f"sub-goal {failed[-1]['id']} has failed: {failed[-1]['reason']:.300}"
         return stop_at(context.limit("max_replans", spent=plans - 1), last)
@@ -178,7 +189,8 @@ def found(done: Sequence[Subgoal]) -> AIMessage:
         return AIMessage(done[0]["answer"] or "", id=done[0]["said"])
     goals, sources = numbered(done)
     text = "\n\n".join(f"{goal['goal']}\n{split_list(goal['answer'] or '')[0]}" for goal in goals)
-    return AIMessage(Settled(text, [*range(1, len(sources) + 1)], [], sources).text)
+    titles = titles_in("\n".join(goal["answer"] or "" for goal in goals))
+    return AIMessage(Settled(text, [*range(1, len(sources) + 1)], [], sources, titles).text)
 
 
 builder: StateGraph[Any, PlanContext, Any, Any] = StateGraph(

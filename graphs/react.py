@@ -108,20 +108,20 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
     if not move["action"] and move["answer"] is None:
         asked_before = bool(state["steps"]) and not state["steps"][-1]["action"]
         if environment is None and asked_before and says_something(move["thought"], state["request"]):
-            return {"answer": move["thought"], **finished(len(state["steps"]))}
+            return {"answer": move["thought"], **finished(len(state["steps"]), move["thought"])}
         step.meter.count(parse_failures=1)
         told = prompts.UNREADABLE
         return taken(
             state, step, ActionStep(thought=move["thought"], action="", observation=told, valid=False, messages=[])
         )
     if environment is None and move["answer"] is not None:
-        return {"answer": move["answer"], **finished(len(state["steps"]))}
+        return {"answer": move["answer"], **finished(len(state["steps"]), move["answer"])}
     if environment is None:
         return taken(state, step, await with_tools(step, move, tools, state["steps"]))
     effect = await in_environment(environment, move, state["world"], state["reward"])
     step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
     update = taken(state, step, effect.step) | {"world": effect.world, "reward": effect.reward, "answer": effect.answer}
-    return update | (finished(len(update["steps"])) if effect.done else {})
+    return update | (finished(len(update["steps"]), effect.answer) if effect.done else {})
 
 
 @node(ReactContext)
@@ -151,9 +151,9 @@ def with_references(answer: str | None, state: ReactState, step: Step[ReactConte
     return settled.text
 
 
-def finished(actions: int) -> Update:
-    """Return the outcome of an agent that has answered."""
-    return stop("answered", f"the agent answered after {many(actions, 'action')}")
+def finished(actions: int, answer: str | None) -> Update:
+    """Return the outcome of an agent that has answered, or whose task is over without an answer."""
+    return stop("answered", f"done after {many(actions, 'action')}{'' if answer else ', without an answer'}")
 
 
 def says_something(text: str, request: str) -> bool:

@@ -15,6 +15,7 @@ from reflective_agents.graphs._tree_of_thoughts.ranked import RankedProposals
 from reflective_agents.graphs._tree_of_thoughts.thoughts import Thinking, Thoughts
 from reflective_agents.graphs._tree_of_thoughts.voting import VoteJudge
 from reflective_agents.nodes.step import Step
+from reflective_agents.prompts import tree_of_thoughts as prompts
 from reflective_agents.state.settings.tree_of_thoughts import TreeOfThoughtsContext
 from reflective_agents.state.tree import SearchState
 from reflective_agents.tree_search.algorithms.beam import Beam
@@ -68,7 +69,8 @@ def value(step: Step[TreeOfThoughtsContext], world: OpenWorld | TaskWorld) -> Va
         return VoteJudge(step, world.task, step.context.grade_samples)
     if step.context.grades == "labels":
         return LabelJudge(step, world, step.context.grade_samples)
-    return Judge(step, world.task, together=step.context.compares)
+    rubric = prompts.RUBRIC_OF_PLANS if isinstance(world, OpenWorld) else None
+    return Judge(step, world.task, together=step.context.compares, rubric=rubric)
 
 
 builder = search_graph("tree_of_thoughts", TreeOfThoughtsContext, tree_of_thoughts)

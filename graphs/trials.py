@@ -133,7 +133,8 @@ async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
     update: Update = {"trials": [*earlier, trial]}
     if not trial["solved"]:
         return update
-    return update | stop_solved(await verifier(step.context), f"solved in trial {trial['trial']}")
+    by = await verifier(step.context)
+    return update | stop_solved(by, why_solved(trial, by))
 
 
 @node(TrialsContext)
@@ -171,6 +172,15 @@ def standing(best: Trial | None) -> Appraisal:
     rewarded = [] if best["reward"] is None else [f"a reward of {best['reward']:g}"]
     scored = [] if best["score"] is None else [f"a score of {best['score']:.2f}"]
     return Appraisal(said=f"the best trial, {best['trial']}, has {' and '.join([*rewarded, *scored]) or 'no score'}")
+
+
+def why_solved(trial: Trial, by: Verifier) -> str:
+    """Return who says that a trial has solved the task."""
+    if trial["score"] is not None:
+        return f"the judge accepts trial {trial['trial']} with a score of {trial['score']:.2f}"
+    if by == "checks":
+        return f"trial {trial['trial']} gives the right answer"
+    return f"trial {trial['trial']} has a reward of {trial['reward']:g}"
 
 
 async def verifier(context: TrialsContext) -> Verifier:

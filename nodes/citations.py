@@ -2,19 +2,26 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import shorten
+from types import MappingProxyType
 from typing import NamedTuple
 
-from reflective_agents.nodes.sources import addresses
+from reflective_agents.nodes.sources import addresses, titles_of
 from reflective_agents.prompts import search as prompts
 
 LARGEST = 999
 """Greatest number of a citation; [2024] is none."""
 LONGEST_HEADING = 40
 """Characters of a line that may be the heading of a list of references."""
+LONGEST_TITLE = 120
+"""Characters of a title in a list of references."""
+NO_TITLES: Mapping[str, str] = MappingProxyType({})
 
 _CITATION = re.compile(r"\s?[\[【](\d{1,4}(?:\s{0,3},\s{0,3}\d{1,4}){0,99})[\]】]")
 _HEADING = re.compile(r"\s*+(?:#++\s*+)?\**+\s*+references?+\s*+[:：]?+\**+[:：]?+\s*+", re.IGNORECASE)
 _ENTRY = re.compile(r"^\W{0,8}(\d{1,3})\W{1,4}[^\n]*?((?:https?|corpus|tool):[^\s<>]+)")
+_TITLED = re.compile(r"^\[s?\d{1,3}\] (\S[^\n]*?), ((?:https?|corpus|tool):[^\s<>]+)$", re.MULTILINE)
+_SCHEME = re.compile(r"(https?|corpus|tool):(?=\S)")
 _NUMBERED = re.compile(r"\W{0,8}\d{1,3}(?:\W|$)")
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*+`)", re.DOTALL)
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`)\]}]+")
@@ -29,17 +36,20 @@ class Settled(NamedTuple):
         numbers: The results that it cites.
         wrong: What it refers to that was never found, as it names it.
         urls: The addresses of all results.
+        titles: Their titles by these, as far as they are known.
     """
 
     body: str
     numbers: list[int]
     wrong: list[str]
     urls: Sequence[str]
+    titles: Mapping[str, str] = NO_TITLES
 
     @property
     def text(self) -> str:
         """The answer followed by its references."""
-        lines = [f"[{number}] {url}" for number, url in zip(self.numbers, self.references, strict=True)]
+        cited = zip(self.numbers, self.references, strict=True)
+        lines = [f"[{number}] {entry(url, self.titles)}" for number, url in cited]
         return "\n".join([self.body, "", "References:", *lines]) if lines else self.body
 
     @property
@@ -67,10 +77,21 @@ def settle(answer: str, found: Sequence[str], given: str = "") -> Settled:
         found: The observations that it may rest on, in order.
         given: Further text from which it may take addresses, such as the request.
     """
-    return settle_by(answer, addresses(found), "\n".join([*found, given]))
+    return settle_by(answer, addresses(found), "\n".join([*found, given]), titles_of(found))
 
 
-def settle_by(answer: str, urls: Sequence[str], material: str) -> Settled:
+def entry(url: str, titles: Mapping[str, str]) -> str:
+    """Return an address as a list of references shows it: after its title, if that is known."""
+    title = shorten(_SCHEME.sub(r"\1: ", titles.get(url, "")), LONGEST_TITLE, placeholder=" ...")
+    return f"{title}, {url}" if title else url
+
+
+def titles_in(text: str) -> dict[str, str]:
+    """Read the titles from lists of references that were made by `entry`, by their addresses."""
+    return {url: title for title, url in _TITLED.findall(text)}
+
+
+def settle_by(answer: str, urls: Sequence[str], material: str, titles: Mapping[str, str] = NO_TITLES) -> Settled:
     """Check the citations of an answer, as `settle`, by the addresses of what was found, in the order of their numbers;
     other addresses that it names have to stand in the material."""
     body, own = split_list(answer)
@@ -95,7 +116,7 @@ def settle_by(answer: str, urls: Sequence[str], material: str) -> Settled:
     text = outside_code(_CITATION, checked, body)
     named = [url.rstrip(_ENDS) for part in _CODE.split(body)[::2] for url in _ADDRESS.findall(part)]
     wrong |= {url: None for url in named if url not in material}
-    return Settled(text.strip(), sorted(numbers), list(wrong), urls)
+    return Settled(text.strip(), sorted(numbers), list(wrong), urls, titles)
 
 
 def outside_code(pattern: re.Pattern[str], replaced: Callable[[re.Match[str]], str], text: str) -> str:

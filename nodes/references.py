@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from reflective_agents.nodes.citations import LARGEST, Settled, outside_code, split_list
+from reflective_agents.nodes.citations import LARGEST, Settled, entry, outside_code, split_list, titles_in
 
 MARK = "s"
 """What stands before the numbers of others' sources, where a worker's own results have numbers too: [s1]."""
@@ -28,12 +28,13 @@ def together(answers: Sequence[str], mark: str = "") -> tuple[list[str], list[st
         body, own = split_list(answer)
         common = {str(number): urls.setdefault(url, len(urls) + 1) for number, url in own.items()}
         said = outside_code(_CITED, partial(_renumbered, common=common, mark=mark), body)
-        listed = dict.fromkeys(f"[{mark}{common[str(number)]}] {url}" for number, url in own.items())
+        named = titles_in(answer)
+        listed = dict.fromkeys(f"[{mark}{common[str(number)]}] {entry(url, named)}" for number, url in own.items())
         texts.append("\n".join([said, "", "References:", *listed]) if listed else body)
     return texts, [*urls]
 
 
-def on_its_own(answer: str, sources: Sequence[str], *, searched: bool) -> Settled:
+def on_its_own(answer: str, sources: Sequence[str], *, searched: bool, told: str = "") -> Settled:
     """Give the answer of a worker a list of references of its own, which holds what it cites of others' sources too.
 
     Args:
@@ -41,6 +42,7 @@ def on_its_own(answer: str, sources: Sequence[str], *, searched: bool) -> Settle
         sources: The addresses of what others have found.
         searched: Whether the worker could look things up, and has had its own list checked. What another one lists
             has to be among the sources, or is removed and reported.
+        told: What the worker was shown, in which the titles of the sources stand.
     """
     body, own = split_list(answer)
     right = {f"{MARK}{number}": url for number, url in enumerate(sources, 1)}
@@ -66,7 +68,7 @@ def on_its_own(answer: str, sources: Sequence[str], *, searched: bool) -> Settle
 
     text = outside_code(_CITED, cited, body)
     urls = [*order] or [url for url in own.values() if url in right.values()]  # what is only listed stays
-    return Settled(text.strip(), [*range(1, len(urls) + 1)], [*wrong], urls)
+    return Settled(text.strip(), [*range(1, len(urls) + 1)], [*wrong], urls, titles_in(f"{told}\n{answer}"))
 
 
 def _renumbered(match: re.Match[str], common: Mapping[str, int], mark: str) -> str:

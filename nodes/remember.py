@@ -47,7 +47,7 @@ def store_of_process() -> BaseStore:
 
 
 def memories_text(memories: Sequence[Memory], clock: Clock | None = None) -> str:
-    """Quote memories for a prompt, numbered from 1; a clock adds when each was made, and until when it held."""
+    """Quote memories for a prompt, numbered from 1; a clock adds when each was made, and when it was superseded."""
     return "\n".join(memory_text(one, number, clock) for number, one in enumerate(memories, 1))
 
 
@@ -59,7 +59,7 @@ def memory_text(memory: Memory, number: int | str, clock: Clock | None = None) -
     if clock is not None:
         known["of"] = clock(memory["created"])
         if "until" in memory:
-            known["until"] = clock(memory["until"])
+            known["superseded"] = clock(memory["until"])
     return quoted("memory", memory["text"], **known)
 
 

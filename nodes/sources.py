@@ -19,6 +19,21 @@ def addresses(found: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(result["url"] for text in found for result in results_in(text)))
 
 
+def titles_of(found: Iterable[str]) -> dict[str, str]:
+    """Return the titles of all results in observations by address; without those that say no more than that."""
+    named: dict[str, dict[str, None]] = {}
+    for result in (result for text in found for result in results_in(text)):
+        if isinstance(title := result.get("title"), str) and title.strip() and title.strip() not in result["url"]:
+            named.setdefault(result["url"], {})[title.strip()] = None
+    return {url: _common(list(several)) for url, several in named.items()}
+
+
+def _common(names: Sequence[str]) -> str:
+    """Return the title of a document of which several passages were found, or else the first title."""
+    documents = {name.partition(" — ")[0] for name in names}
+    return documents.pop() if len(names) > 1 and len(documents) == 1 else names[0]
+
+
 def results_in(observation: str) -> list[dict[str, Any]]:
     """Return the search results that an observation holds: a JSON array of objects with an address and a text, or an
     object with such `results`."""

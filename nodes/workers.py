@@ -192,7 +192,8 @@ async def employ(
     result = await graph.ainvoke({"messages": sent["messages"]}, context=settings)
     outcome, answer = result["outcome"], result["answer"]
     searched = result["usage"]["tool_calls"] > 0
-    settled = None if answer is None else on_its_own(answer, sent.get("sources", ()), searched=searched)
+    sources, told = sent.get("sources", ()), "\n".join(message.text for message in sent["messages"])
+    settled = None if answer is None else on_its_own(answer, sources, searched=searched, told=told)
     report = Report(
         number=sent["number"],
         name=sent["name"],
@@ -222,7 +223,8 @@ async def engage(agent: Any, sent: Assignment, context: Context) -> Report:
     answer, ended = None, Outcome(status="answered", reason="the agent has answered")
     try:
         said = (await ask_agent(agent, sent["messages"], meter)).answer
-        answer = on_its_own(said, sent.get("sources", ()), searched=True).text
+        told = "\n".join(message.text for message in sent["messages"])
+        answer = on_its_own(said, sent.get("sources", ()), searched=True, told=told).text
     except (LimitReached, ModelFailed) as error:
         ended = stopped(error)
     outcome = decide(ended, answer)

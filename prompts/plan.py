@@ -24,7 +24,8 @@ REPLAN = """The work so far, in which something has failed:
 Plan what is left: it replaces all sub-goals that are not done. Reach what has failed in another way, or do without \
 it. The new sub-goals may need those that are done; give them ids that were not used yet."""
 
-WORK = f"You work on one part of a larger task. The last message is your part; work on nothing else. {_MATERIAL}"
+WORK = f"""You work on one part of a larger task. The last message is your part; work on nothing else. If you search \
+and find nothing, report that, with what you have searched for. {_MATERIAL}"""
 
 IMPOSSIBLE = "IMPOSSIBLE"
 """The word by which a worker says that its part cannot be done."""

@@ -39,8 +39,9 @@ Answer: 3"""
 
 LAST = "Now we can answer the question: {question}"
 ASK = "Write sub-question {number}: one line, and nothing else."
-ASK_SEVERAL = """Write up to {width} different possibilities for sub-question {number}, the most useful first, each on \
-a line of its own, and nothing else."""
+ASK_SEVERAL = """Write up to {width} possibilities for sub-question {number}, the most useful first, each on a line of \
+its own, and nothing else. Each asks for something else: none says in other words what another, or one before, says."""
+FOUND = "That was found; use only what bears on what is asked.\n"
 ANSWER = """{found}{question}
 Answer this sub-question. Think briefly; end with a line that holds 'Answer: ' and nothing but the answer, as short as \
 possible."""
@@ -90,7 +91,8 @@ RATE = ChatPromptTemplate(
         (
             "system",
             "{task}You rate the candidates for the next step of a solution, one score each in the order of their "
-            "numbers: from 0 (useless, impossible, or asked before) to 1 (exactly what has to come next). "
+            "numbers: from 0 (useless, impossible, asked before, or the same in other words as a candidate above) to 1 "
+            "(exactly what has to come next). "
             f"{_MATERIAL}",
         ),
         ("human", "{situation}\n{candidates}"),

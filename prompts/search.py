@@ -7,12 +7,17 @@ CITE = """Results of searches are numbered. What you take from them cites their 
 after the statement; the list of references is added for you, so do not write one. State nothing that was not found \
 unless it is beyond doubt, and say what could not be found."""
 CITED_REPORTS = """What you take from a report cites its source by the mark that it has there, as in [s1] or [s2, s3]; \
-the list of references is added for you."""
+the list of references is added for you. A text that is handed on as it is, such as a letter or an invitation, has no \
+citations."""
 
 ALONE = """There is nothing to look things up with: answer from what you know, say what you are not sure of, and name \
 no sources that you cannot check."""
 
 HINTS = """The person who asks watches you, and gives these hints for the way you are on. Follow them now.
+{hints}
+"""
+
+HINTS_TO_JUDGE = """The person who asks has given these hints on the way:
 {hints}
 """
 

@@ -139,7 +139,7 @@ async def _because(stream: MemoryStream, memory: Memory, shown: set[str]) -> dic
 def _line(memory: Memory) -> str:
     text = textwrap.shorten(memory["text"], LONGEST_EVIDENCE, placeholder=" ...")
     if "until" in memory:
-        text = f"{text} (until {clock(memory['until'])})"
+        text = f"{text} (superseded {clock(memory['until'])})"
     return f"{memory['speaker']}: {text}" if "speaker" in memory else text
 
 
@@ -174,7 +174,7 @@ def memories_message(memories: Sequence[Recalled]) -> list[AnyMessage]:
 def _quoted(one: Recalled) -> str:
     known = {"number": f"m{one['number']}", "kind": one["kind"], "by": one.get("speaker"), "of": clock(one["created"])}
     until = one.get("until")
-    known |= {"since": _attribute(one.get("since", "")), "until": None if until is None else clock(until)}
+    known |= {"since": _attribute(one.get("since", "")), "superseded": None if until is None else clock(until)}
     text = "\n".join([one["text"], *(f"- because: {text}" for text in one["because"])])
     return quoted("memory", text, **{name: value for name, value in known.items() if value})
 

@@ -13,6 +13,10 @@ from reflective_agents.prompts import search as search_prompts
 from reflective_agents.state.cooperation import Report, Subgoal
 from reflective_agents.state.decisions import Plan, PlannedGoal
 from reflective_agents.text.declining import declines
+from reflective_agents.text.labels import without_label
+
+FRUITLESS = "nothing was found"
+"""What is said of a sub-goal whose worker has looked and found nothing."""
 
 
 def flaw(made: Plan, earlier: Sequence[Subgoal]) -> str | None:
@@ -61,14 +65,16 @@ def ready(goals: Sequence[Subgoal]) -> list[Subgoal]:
 
 
 def settled(goal: Subgoal, report: Report, wave: int) -> Subgoal:
-    """Update a sub-goal with its worker's report. A worker fails if it gives no answer, or says that there is none."""
+    """Update a sub-goal with its worker's report. A worker fails if it gives no answer, or says that its part cannot be
+    done; one that has found nothing has done its work, and its report says so."""
     after: Subgoal = {**goal, "wave": wave, "usage": report["usage"]}
     answer = report["answer"]
     if answer is None:
         return {**after, "status": "failed", "reason": failure(report)}
-    if answer.lstrip(" *_#").upper().startswith(prompts.IMPOSSIBLE) or declines(answer):
+    if without_label(answer, "final", "answer").lstrip(" *_#").upper().startswith(prompts.IMPOSSIBLE):
         return {**after, "status": "failed", "reason": " ".join(answer.split())}
-    return {**after, "status": "done", "reason": report["reason"], "answer": answer, "said": report["said"]}
+    reason = FRUITLESS if declines(answer) else report["reason"]
+    return {**after, "status": "done", "reason": reason, "answer": answer, "said": report["said"]}
 
 
 def as_task(goal: Subgoal, goals: Sequence[Subgoal], conversation: Sequence[BaseMessage]) -> Task:

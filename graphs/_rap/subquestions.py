@@ -3,7 +3,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import KeysView, Sequence
 from functools import lru_cache
 
 from langchain_core.messages import BaseMessage
@@ -24,15 +24,26 @@ from reflective_agents.prompts import rap as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.settings.rap import RapContext
+from reflective_agents.state.sources import SearchResult
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.labels import answer_in, bare, sections, without_label
 from reflective_agents.text.normal import numbers, read_number
+from reflective_agents.text.stems import query_stems, stems
+from reflective_agents.text.words import words
 from reflective_agents.tree_search.candidates import Candidate, hints_text
 
 _LAST = re.compile(
     r"\W*(?:now we can answer\b|现在(?:我们)?(?:可以|能)回答|jetzt können wir\b|ตอนนี้เรา(?:สามารถ)?ตอบ)", re.IGNORECASE
 )
 _ARTICLES = frozenset({"a", "an", "the"})
+_FILLING = _ARTICLES | frozenset(
+    """
+    are at be did do does exactly for had has have in is it of on there to was were
+    """.split()  # noqa: SIM905 - the words are easier to read
+)
+_ALIKE = {"which": "what", "much": "many"}
+_BEARING = 3
+"""Words of a query, beside the most common ones, that a result has to hold; or all but one, if it has fewer."""
 _EDGES = ".,;:!?\"'()[]*_`"
 LONGEST = 400
 """Characters up to which the question is repeated in the last sub-question, and searched for."""
@@ -78,10 +89,11 @@ class SubQuestions(WorldModel):
         return self._prompt(path, prompts.ANSWER_ALL.format(found=found, question=asked, form=form))
 
     async def _found(self, *queries: str) -> list[str]:
-        """Return what the web search finds for queries, with numbers, and what went wrong."""
+        """Return what the web search finds for queries and bears on one of them, with numbers, and what went wrong."""
         if self.environment is not None:
             return []
         results, problems = await find(self.step, self.run_id, [query[:LONGEST] for query in queries])
+        results = _bearing(queries, results)
         material = [numbered(json.dumps(results, ensure_ascii=False), ())] if results else []
         return [*material, *problems]
 
@@ -146,19 +158,21 @@ class SubQuestions(WorldModel):
         return self.last if self._ends(action.strip()) or self._ends(asked) else asked
 
     def same(self, candidate: Candidate) -> str:
-        """Return the words of a sub-question."""
-        return _words(candidate.action)
+        """Return the stems of the words that matter in a sub-question: "Which year was it built in?" asks for the same
+        as "In what year was it built?"."""
+        return _words(candidate.action) if self._ends(candidate.action) else _gist(candidate.action)
 
     def repeats(self, candidate: Candidate, path: Sequence[TreeNode]) -> bool:
         """Tell whether a sub-question was asked before."""
-        return self.same(candidate) in {_words(node.get("action", "")) for node in path}
+        return self.same(candidate) in {_gist(node.get("action", "")) for node in path}
 
     def form(self, answer: str) -> str:
         """Return the number of an answer, or its words; to an open question, without what the question says already."""
         return self._form(answer, self.question)
 
     def _form(self, answer: str, question: str) -> str:
-        return (self.environment or PLAIN).vote(answer, question) or _words(answer)
+        asked = question if self.environment or question == self.question else f"{self.question} {question}"
+        return (self.environment or PLAIN).vote(answer, asked) or _words(answer)
 
     def place(self, path: Sequence[TreeNode]) -> str:
         """Identify the path by what was asked and answered, in any order."""
@@ -191,8 +205,25 @@ class SubQuestions(WorldModel):
         return candidate if await self.close(candidate, ()) is None and candidate.answers else None
 
 
+def _bearing(queries: Sequence[str], results: Sequence[SearchResult]) -> list[SearchResult]:
+    """Return the results that have more in common with a query than a word: a search of documents always finds some."""
+    asked = [(query_stems(query), _names(query)) for query in queries]
+    found = [stemmed.keys() for stemmed in stems([f"{result['title']} {result['content']}" for result in results])]
+
+    def bears(said: KeysView[str]) -> bool:
+        return any(said & names or len(said & words) >= min(_BEARING, len(words) - 1 or 1) for words, names in asked)
+
+    return [result for result, said in zip(results, found, strict=True) if bears(said)]
+
+
+def _names(query: str) -> set[str]:
+    """Return the stems of words that are written as names; what says a name of the query always bears on it."""
+    return query_stems(query) & query_stems(" ".join(word for word in query.split()[1:] if word[:1].isupper()))
+
+
 def _shown(found: Sequence[str]) -> str:
-    return "".join(f"{quoted('observation', text)}\n" for text in found)
+    shown = "".join(f"{quoted('observation', text)}\n" for text in found)
+    return shown + prompts.FOUND if found else ""
 
 
 def _steps(path: Sequence[TreeNode]) -> str:
@@ -201,6 +232,12 @@ def _steps(path: Sequence[TreeNode]) -> str:
         f"{quoted('asked', asked, number=i)}\n{quoted('answer', said)}\n" for i, (asked, said) in enumerate(known, 1)
     ]
     return "".join(texts)
+
+
+@lru_cache(maxsize=1024)
+def _gist(text: str) -> str:
+    kept = [_ALIKE.get(word, word) for word in words(text) if word not in _FILLING]
+    return " ".join(stem for found in stems(kept) for stem in found) or _words(text)
 
 
 @lru_cache(maxsize=1024)

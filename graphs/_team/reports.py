@@ -112,7 +112,8 @@ def work_text(rounds: Sequence[Round]) -> str:
     shown = [report for report in reports if report in latest or report is best]
     parts = [_candidate(report) for report in shown] or [prompts.NOTHING_YET]
     critiques = [round["critique"] for round in rounds if round["critique"]]
-    return "\n".join([*parts, *([quoted("remark", critiques[-1])] if critiques else [])])
+    said = [quoted("remark", critiques[-1], made="before the latest report")] if critiques else []
+    return "\n".join([*parts, *said])
 
 
 def reports_text(answers: Sequence[Report], remark: str = "") -> str:

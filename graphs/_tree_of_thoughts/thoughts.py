@@ -12,7 +12,8 @@ from reflective_agents.prompts import tree_of_thoughts as prompts
 from reflective_agents.prompts.search import ALONE, CITE, MATERIAL, TODAY
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tree import TreeNode
-from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
+from reflective_agents.text.labels import label_of
+from reflective_agents.tree_search.candidates import Branch, Candidate, is_answer, lessons_text
 from reflective_agents.tree_search.policies import ChatSampling, history, with_closing
 from reflective_agents.tree_search.worlds import OpenWorld
 
@@ -23,7 +24,8 @@ def plans(context: TreeContext) -> int:
 
 
 class Thoughts(OpenWorld):
-    """A thought of the first level is a plan, or searches; below it answers, or searches."""
+    """A thought of the first level is a plan, or searches, or is an answer that says so; below it answers, or
+    searches."""
 
     def __init__(self, step: Step[TreeContext], tools: list[BaseTool], request: str) -> None:
         super().__init__(step, tools, request)
@@ -35,12 +37,24 @@ class Thoughts(OpenWorld):
 
     async def act(self, candidate: Candidate, path: Sequence[TreeNode]) -> str | None:
         """Run the tools that the message calls; plain text on the first level becomes the plan."""
+        early = len(path) <= self.plans
+        at_once = early and _without_need_of_a_plan(candidate)
         refused = await super().act(candidate, path)
-        if refused is None and candidate.answers and len(path) <= self.plans:
+        if refused is None and candidate.answers and early and not at_once:
             candidate.answers = candidate.final = False
             candidate.thought, candidate.messages = candidate.messages[0].text, []
             candidate.checked, candidate.unfounded = "", False
         return refused
+
+
+def _without_need_of_a_plan(candidate: Candidate) -> bool:
+    """Tell whether a first message answers at once; the label that says so is taken off."""
+    message = candidate.messages[0]
+    label = label_of(message.text.lstrip().partition("\n")[0], ("answer", "final"))
+    if label is None or not is_answer(message):
+        return False
+    candidate.messages[0] = message.model_copy(update={"content": message.text.lstrip()[label[1] :].strip()})
+    return True
 
 
 class Thinking(ChatSampling):

@@ -64,8 +64,8 @@ def verdict_on(trial: Trial) -> str:
     """Say in plain words what was found wrong with a trial."""
     status, _, reason = trial["outcome"].partition(": ")
     said = ["This did not solve the task."]
-    said += ["It gave no answer."] if trial["answer"] is None else []
-    said += [f"It was broken off: {reason}."] if status in ("limit_reached", "failed") else []
+    ended = "It gave no answer" if trial["answer"] is None else "It was broken off"
+    said += [f"{ended}: {reason}."] if status in ("limit_reached", "failed") else []
     said += [] if trial["reward"] is None else [f"Its reward is {trial['reward']:g}, where 1 is the best."]
     said += [] if trial["score"] is None else [f"A judge gave it a score of {trial['score']:.2f}, where 1 is the best."]
     return "\n".join([" ".join(said), *([critique] if (critique := trial.get("critique")) else [])])

@@ -156,7 +156,8 @@ class Game24(Environment):
         """Apply an arithmetic step, or take the answer and reward it with 1 if it is right, else 0."""
         if state["done"]:
             return over(state)
-        if answer := _ANSWER.fullmatch(action.strip()):
+        action = _plain(action)
+        if answer := _ANSWER.fullmatch(action):
             return self._finish(state, answer[1].strip())
         step = parse_step(action)
         if step is None:
@@ -176,7 +177,8 @@ class Game24(Environment):
 
     def same(self, action: str) -> str:
         """Return a step without what is left, the operands of + and * in rising order; an answer without blanks."""
-        if answer := _ANSWER.fullmatch(action.strip()):
+        action = _plain(action)
+        if answer := _ANSWER.fullmatch(action):
             return f"answer:{''.join(answer[1].split())}"
         step = parse_step(action)
         if step is None:
@@ -214,7 +216,7 @@ class Game24(Environment):
 
     def score(self, task: Task, answer: str) -> dict[str, float]:
         """Return whether the last line of an answer is an expression that is right ("solved")."""
-        line = answer.strip().rpartition("\n")[2].strip()
+        line = _plain(answer.strip().rpartition("\n")[2])
         found = _ANSWER.fullmatch(line) or _ANSWER.fullmatch(f"answer:{line}")
         expression = found[1].strip() if found else ""
         return {"solved": float(check_expression(task["question"].split(), expression) is None)}
@@ -226,12 +228,17 @@ def parse_step(text: str) -> Step | None:
     Returns:
         The step, legal or not; None if the text is none.
     """
-    found = _STEP.fullmatch(text.strip()) if len(text) <= _MAX_CHARACTERS else None
+    found = _STEP.fullmatch(_plain(text)) if len(text) <= _MAX_CHARACTERS else None
     if found is None:
         return None
     a, operation, b, c, left = found.groups()
     rest = None if left is None else tuple(sorted(map(_read, re.findall(_NUMBER, left))))
     return Step(_read(a), operation, _read(b), _read(c), rest)
+
+
+def _plain(action: str) -> str:
+    """Return an action without the back-ticks that models put around the whole of it or a part."""
+    return action.replace("`", "").strip()
 
 
 def check_step(numbers: Sequence[Fraction], step: Step) -> str | None:

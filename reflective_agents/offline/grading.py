@@ -18,7 +18,7 @@ SUPPORTED = 0.6
 """Share of a sentence's terms that one sentence of the evidence must hold to support it."""
 
 _CITATION = re.compile(r"\[(\d+)\]")
-_REFERENCE = re.compile(r"^\W*\[?(\d+)[\].:]+\s+(\S+)", re.M)
+_REFERENCE = re.compile(r"^\W*\[?(\d+)[\].:]+\s+(?:[^\n]*, )?(\S+)", re.M)
 
 
 @dataclass(frozen=True)

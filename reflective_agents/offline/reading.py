@@ -32,7 +32,7 @@ _FOLLOW_UP = re.compile(
 )
 _OWN_CRITIQUE = re.compile(r"(No answer yet|Coverage \d+%)")
 _REMARK = re.compile(r"not covered|.*offline extractive model", re.I)
-_REFERENCE = re.compile(r"^\W*\[?(\d+)[\].:]+\s+(\S+)", re.M)
+_REFERENCE = re.compile(r"^\W*\[?(\d+)[\].:]+\s+(?:[^\n]*, )?(\S+)", re.M)
 _CITED = re.compile(r"\[(\d+)\]")
 _NOT_COVERED = re.compile(r"not covered(?: by what was found)?:([^.\n]*)", re.I)
 

@@ -12,10 +12,10 @@ _BOUNDS = {
 }  # fmt: skip
 """Frequent words that change what the number beside them says."""
 _SENTENCE = {
-    "also", "altogether", "currently", "exactly", "finally", "hence", "left", "now", "remain", "remaining", "remains",
-    "still", "therefore", "thus", "total",
+    "also", "altogether", "currently", "exactly", "finally", "hence", "left", "now", "per", "remain", "remaining",
+    "remains", "still", "therefore", "thus", "total",
     "am", "das", "dem", "den", "der", "die", "du", "ende", "er", "es", "genau", "hat", "ich", "ihm", "ihr", "im",
-    "insgesamt", "ist", "jetzt", "noch", "nun", "sie", "sind", "somit", "wir",
+    "insgesamt", "ist", "je", "jetzt", "noch", "nun", "pro", "sie", "sind", "somit", "wir",
 }  # fmt: skip
 """Words that turn a number into a sentence, in English and German, beside the stop words."""
 _FREQUENT = STOPWORDS - _BOUNDS | _SENTENCE

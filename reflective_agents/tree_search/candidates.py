@@ -152,8 +152,20 @@ def lessons_text(branch: Branch) -> str:
 
 def hints_text(path: Sequence[TreeNode]) -> str:
     """Return what a person has hinted at on a path, as text that ends its line; empty if there is nothing."""
-    hints = "\n".join(quoted("hint", node["hint"]) for node in path if node.get("hint"))
+    hints = _hints(path)
     return search_prompts.HINTS.format(hints=hints) if hints else ""
+
+
+def lessons_to_judge(branch: Branch) -> str:
+    """Return lessons and hints as a judge is told of them, as text that ends its line: as material, for only the agent
+    has to follow them."""
+    lessons, hints = "\n".join(quoted("lesson", lesson) for lesson in branch.lessons), _hints(branch.path)
+    told = prompts.LESSONS_TO_JUDGE.format(lessons=lessons) if lessons else ""
+    return told + (search_prompts.HINTS_TO_JUDGE.format(hints=hints) if hints else "")
+
+
+def _hints(path: Sequence[TreeNode]) -> str:
+    return "\n".join(quoted("hint", node["hint"]) for node in path if node.get("hint"))
 
 
 def trajectory_text(steps: Sequence[TreeNode | Candidate], *, goes_on: bool = False) -> str:

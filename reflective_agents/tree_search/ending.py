@@ -81,7 +81,7 @@ def _may_exceed(score: float, progress: Progress, algorithm: Algorithm) -> bool:
 
 
 def why_solved(node: TreeNode) -> str:
-    """Return who says that a node solves the task."""
+    """Return who says that a node solves the task; the node itself stands last, for who looks it up in the tree."""
     if "reward" in node:
-        return f"node {node['id']} has a reward of {node['reward']:g}"
-    return f"the judge accepts node {node['id']} with a score of {node['score']:.2f}"
+        return f"the answer has a reward of {node['reward']:g} (node {node['id']})"
+    return f"the judge accepts the answer with a score of {node['score']:.2f} (node {node['id']})"

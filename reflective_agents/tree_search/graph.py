@@ -186,7 +186,7 @@ async def answer(state: SearchState, step: Step[TreeContext], search: TreeSearch
         except (LimitReached, ModelFailed) as stop:
             outcome = because(outcome, stop)
     if outcome and step.context.gold_reward and "gold" in state["world"].get("task", {}):
-        reason = f"{outcome['reason']} (the search was rewarded by the right answer: gold_reward)"
+        reason = f"{outcome['reason']}; the search was rewarded by the right answer (gold_reward)"
         outcome = {**outcome, "reason": reason}
     message = AIMessage(text, id=name) if text else None
     trees = {lesson["text"]: path(state["tree"], lesson["node"]) for lesson in state["lessons"] if lesson["node"]}
@@ -200,10 +200,10 @@ def standing(best: TreeNode, environment: Environment | None) -> Appraisal:
     """Return what is known of the best answer: whether the environment has rewarded it or a judge accepts it, and what
     score it is left with."""
     if environment and "reward" in best:
-        said = f"the best answer is node {best['id']} with a reward of {best['reward']:g}"
+        said = f"the best answer has a reward of {best['reward']:g} (node {best['id']})"
         return Appraisal(environment.verifier, best["solved"], said)
     score = "no score" if best["score"] is None else f"a score of {best['score']:.2f}"
-    said = f"the best answer is node {best['id']} with {score}"
+    said = f"the best answer has {score} (node {best['id']})"
     return Appraisal("judge", True, said) if best["solved"] else Appraisal(said=said)
 
 

@@ -1,11 +1,13 @@
 """Carrying out one job of a tree search: candidates are sampled, act and are evaluated, each flowing on its own."""
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import ParamSpec
 
 from reflective_agents.nodes.memo import at_once, memo_of
+from reflective_agents.nodes.sources import results_in
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
@@ -88,6 +90,16 @@ class TreeSearch:
         if node["solved"] or node.get("done") or node["depth"] >= self.step.context.max_depth:
             return False
         return node["kind"] != "answer" or self.revise_answers
+
+
+def findings(candidate: Candidate) -> str:
+    """Return what a step has found, by which searches in other words come to the same; empty if it did something else
+    than search."""
+    replies = candidate.messages[1:]
+    found = [results_in(reply.text) for reply in replies]
+    if not found or not all(found):
+        return ""
+    return json.dumps(sorted({(result["url"], result["content"]) for results in found for result in results}))
 
 
 class ExpansionJob:
@@ -212,7 +224,7 @@ class ExpansionJob:
                 self._drop(candidate)
                 return False
             candidate.action = candidate.otherwise.pop(0)
-        key = self.world.key(candidate)
+        key = self.state_of(candidate)
         if self.search.skip_known_states and self.first_in(key):
             self._drop(candidate)
             self.result.merged += 1
@@ -222,6 +234,10 @@ class ExpansionJob:
             self._drop(candidate)
             self._merge(twin, candidate)
         return twin is candidate
+
+    def state_of(self, candidate: Candidate) -> str:
+        """Return what siblings have in common that have come to the same state; empty if none does."""
+        return self.world.key(candidate)
 
     def _drop(self, candidate: Candidate) -> None:
         self._candidates = {key: kept for key, kept in self._candidates.items() if kept is not candidate}

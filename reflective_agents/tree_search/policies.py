@@ -13,7 +13,7 @@ from reflective_agents.nodes.chat import model_of
 from reflective_agents.nodes.research import today
 from reflective_agents.nodes.sampling import Replies, calls_for, sample, sample_each
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import quoted
+from reflective_agents.nodes.transcript import quoted, steps_text
 from reflective_agents.nodes.written import read_move
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.context import Model
@@ -142,12 +142,19 @@ class ChatSampling(Sampling):
         """Return the conversation and the steps so far; what changes from request to request stands last."""
         lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
         said = history(branch.path, prompts.NEXT_STEP if self.tools else prompts.NEXT_ANSWER)
-        closing = closing or (prompts.LAST_STEP if self.tools and not branch.may_act else "")
+        if self.tools and said and not closing:
+            closing = self.beside(branch) if branch.may_act else prompts.LAST_STEP
         return prompts.ACT.format_messages(
             situation=(prompts.SEARCHING if self.tools else prompts.ANSWERING).format(today=today()),
             conversation=list(branch.conversation),
             trajectory=with_closing([*lessons, *said], closing),
         )
+
+    def beside(self, branch: Branch) -> str:
+        """Return what a step is told of those beside it: which stand already, and that others are taken at once."""
+        said = [prompts.STANDS.format(steps=steps)] if (steps := standing(branch)) else []
+        width = branch.job["width"]
+        return "\n".join([*said, *([prompts.APART.format(width=width)] if width > 1 else [])])
 
     def read(self, reply: AIMessage, index: int) -> Candidate:
         """Keep the message without what the provider says of it, which is longer than the rest of a short one."""
@@ -158,6 +165,42 @@ class ChatSampling(Sampling):
         """Ask for an answer; no tool may be called."""
         idle = Branch(branch.job, branch.conversation, branch.request, branch.path, (), False)
         return await super().conclude(idle, voice)
+
+
+class ListedCalls(ChatSampling):
+    """Asks for the different next steps in one reply, each as a call of its own; one without a call is an answer.
+
+    Args:
+        step: The node that asks.
+        tools: What may be called.
+        lists: How many such replies are asked for at once.
+    """
+
+    def __init__(self, step: Step[TreeContext], tools: list[BaseTool], lists: int) -> None:
+        super().__init__(step, tools)
+        self.lists = lists
+
+    def calls(self, width: int) -> int:
+        """Count the calls: one where the provider takes n, else one per list."""
+        return calls_for(self.model, self.lists)
+
+    def beside(self, branch: Branch) -> str:
+        """Say that each call is a step of its own."""
+        said = [prompts.STANDS.format(steps=steps)] if (steps := standing(branch)) else []
+        return "\n".join([*said, prompts.LIST_CALLS.format(width=branch.job["width"])])
+
+    async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
+        """Ask for the lists at once, and hand on the steps in them."""
+        prompt = [*self.prompt(branch), *refusals(branch)]
+        replies = await sample(self.step, self.bound(branch), prompt, self.lists, purpose=purpose_of(branch))
+        messages = [one for reply in replies for one in _one_each(reply)]
+        await follow([self.read(message, i) for i, message in enumerate(messages[: width * self.lists])])
+
+
+def _one_each(reply: AIMessage) -> list[AIMessage]:
+    """Return a reply once for each of its calls."""
+    calls = reply.tool_calls
+    return [reply.model_copy(update={"tool_calls": [call]}) for call in calls] if len(calls) > 1 else [reply]
 
 
 class ActSampling(Sampling):
@@ -279,6 +322,15 @@ def history(trajectory: Sequence[TreeNode], then: str) -> list[AnyMessage]:
             critique = quoted("critique", "\n".join(said))
             messages.append(HumanMessage(prompts.CRITIQUE.format(critique=critique, next=then)))
     return messages
+
+
+def standing(branch: Branch) -> str:
+    """Return as quoted text the calls of tools by which steps have gone on from here."""
+    job = branch.job
+    named = [f"{job['node']}.{place}" for place in range(job["first"])]
+    children = [branch.tree[name] for name in named if name in branch.tree]
+    called = [steps_text(node["messages"][:1]) for node in children if node["messages"] and node["kind"] == "action"]
+    return "\n".join(dict.fromkeys(called))
 
 
 def refusals(branch: Branch) -> list[BaseMessage]:

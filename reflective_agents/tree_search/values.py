@@ -21,7 +21,7 @@ from reflective_agents.state.outcome import accepts
 from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.schemas import Judgement, Judgements
 from reflective_agents.text.labels import last_word
-from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, lessons_text, trajectory_text
+from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, lessons_to_judge, trajectory_text
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
 
 T = TypeVar("T", bound=BaseModel)
@@ -52,12 +52,20 @@ class Judge(Value):
         task: What the judge is told of the task; empty for an open question.
         together: Whether siblings are judged in one call, or in as few as their judgements have room in.
         answers_only: Whether a step on the way to an answer gets no grade.
+        rubric: The criteria and the scale, if they are not the usual ones.
     """
 
     def __init__(
-        self, step: Step[TreeContext], task: str, *, together: bool = False, answers_only: bool = False
+        self,
+        step: Step[TreeContext],
+        task: str,
+        *,
+        together: bool = False,
+        answers_only: bool = False,
+        rubric: str | None = None,
     ) -> None:
         self.step, self.task, self.together, self.answers_only = step, task, together, answers_only
+        self.rubric = rubric or (prompts.TASK_RUBRIC if task else prompts.RUBRIC)
 
     @property
     def model(self) -> Model:
@@ -78,9 +86,9 @@ class Judge(Value):
     async def _alone(self, branch: Branch, candidate: Candidate) -> Grade:
         prompt = prompts.JUDGE.format_messages(
             task=self.task,
-            rubric=prompts.TASK_RUBRIC if self.task else prompts.RUBRIC,
+            rubric=self.rubric,
             request=branch.request,
-            lessons=lessons_text(branch),
+            lessons=lessons_to_judge(branch),
             trajectory=around("trajectory", trajectory_text([*branch.path, *candidate.before, candidate])),
         )
         return self._as_grade(await ask(self.step, self.model, prompt, Judgement, judging=True), candidate)
@@ -100,10 +108,10 @@ class Judge(Value):
         alone = {"what": prompts.ONLY_CANDIDATE} if len(waiting) == 1 else {}
         prompt = prompts.JUDGE_TOGETHER.partial(**alone).format_messages(
             task=self.task,
-            rubric=prompts.TASK_RUBRIC if self.task else prompts.RUBRIC,
+            rubric=self.rubric,
             request=branch.request,
             trajectory=around("trajectory", trajectory_text(branch.path, goes_on=True)),
-            lessons=lessons_text(branch),
+            lessons=lessons_to_judge(branch),
             candidates=candidates_text(waiting),
         )
         judged = await self.ask_each(prompt, Judgements, lambda said: said.judgements, len(waiting), "judgements")
@@ -184,7 +192,7 @@ class LabelJudge(Judge):
         """Ask for the labels at once."""
         self.spare(branch, candidate)
         state = quoted("task", self.world.show(branch, candidate))
-        prompt = prompts.LABEL.format_messages(task=self.task, state=state, lessons=lessons_text(branch))
+        prompt = prompts.LABEL.format_messages(task=self.task, state=state, lessons=lessons_to_judge(branch))
         labels = [read_label(text) for text in await self.sample(prompt, self.samples)]
         self.step.meter.count(parse_failures=labels.count(""))
         return labelled(labels)

@@ -15,7 +15,7 @@ class RapContext(BranchingContext):
         "a question falls into smaller ones, or actions have to be planned before any is carried out"
     )
 
-    task_presets: ClassVar[dict[str, Any]] = {"max_depth": 7, "proposals": "list"}
+    task_presets: ClassVar[dict[str, Any]] = {"max_depth": 7}
 
     n: int = Field(default=4, ge=1, le=100, description="Next steps that are considered in each state.")
     max_expansions: int = Field(default=1000, ge=0, le=10_000, description="Most states that are predicted in one run.")
@@ -45,7 +45,7 @@ class RapContext(BranchingContext):
         default="max", description="What a step is worth: the mean or the maximum of the paths through it."
     )
     proposals: Literal["samples", "list"] = Field(
-        default="samples", description="Sample each next step on its own, or ask for a list of them in one call."
+        default="list", description="Sample each next step on its own, or ask for a list of different ones in one call."
     )
     min_paths: int = Field(
         default=3, ge=1, le=10_000, description="Fewest paths with an answer whose agreement ends the search."

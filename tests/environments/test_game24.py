@@ -122,6 +122,15 @@ def test_equivalent_actions() -> None:
     assert GAME.same("Answer: (4 + 5)*2 = 24") == GAME.same("answer: ( 4 + 5 ) * 2")
 
 
+async def test_back_ticks_may_stand_anywhere() -> None:
+    start = GAME.start(task("4 9 10 13"))
+    done = await GAME.step(start, "`13 + 9 = 22` (left: 4 10 22)")
+    assert (done.valid, done.observation) == (True, "Left: 4 10 22.")
+    assert GAME.same("`13 + 9 = 22` (left: 4 10 22)") == GAME.same("13 + 9 = 22")
+    ended = await GAME.step(start, "Answer: `(13 - 9) * (10 - 4) = 24`")
+    assert (ended.reward, GAME.answer(ended.state)) == (1.0, "(13 - 9) * (10 - 4)")
+
+
 @given(numbers=NUMBERS, choices=st.lists(st.integers(0, 99), max_size=4))
 @settings(deadline=None)
 async def test_legal_steps_keep_the_exact_value(numbers: list[int], choices: list[int]) -> None:

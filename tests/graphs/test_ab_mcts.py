@@ -86,7 +86,7 @@ async def test_a_question_that_is_never_solved_costs_two_calls_an_answer() -> No
     state = await graph.ainvoke(QUESTION, context=AbMctsContext(model=model, search="none"))
     assert state["usage"]["model_calls"] == len(model.calls) == 40
     assert state["outcome"] == limited(
-        {"name": "max_expansions", "most": 20, "spent": 20}, "the best answer is node 0.0 with a score of 0.50"
+        {"name": "max_expansions", "most": 20, "spent": 20}, "the best answer has a score of 0.50 (node 0.0)"
     )
     assert len(state["tree"]) == 21
     assert {depth_of(key) for key in state["tree"]} >= {0, 1, 2, 3}, "it goes wider and deeper"

@@ -74,7 +74,7 @@ async def test_a_question_that_is_never_solved_costs_a_call_a_step_and_one_an_an
     assert kinds(model)["judge"] == 5
     assert state["outcome"] == {
         "status": "exhausted",
-        "reason": "all trajectories have ended; the best answer is node 0.0.0.0.0.0 with a score of 0.50",
+        "reason": "all trajectories have ended; the best answer has a score of 0.50 (node 0.0.0.0.0.0)",
     }
     assert Counter(depth_of(key) for key in state["tree"]) == {0: 1, **dict.fromkeys(range(1, 6), 5)}
     assert {one["kind"] for key, one in state["tree"].items() if depth_of(key) == 5} == {"answer"}

@@ -63,7 +63,7 @@ async def test_an_unsolvable_question_stops_at_its_limits() -> None:
     model = FakeChatModel(reply=unsolvable)
     out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", grading="each"))
     assert out["outcome"] == limited(
-        {"name": "max_expansions", "most": 10, "spent": 10}, "the best answer is node 0 with a score of 0.50"
+        {"name": "max_expansions", "most": 10, "spent": 10}, "the best answer has a score of 0.50 (node 0)"
     )
     assert len(model.calls) == out["usage"]["model_calls"] == 62
     assert len(out["tree"]) == 51

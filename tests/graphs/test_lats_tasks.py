@@ -192,7 +192,10 @@ async def test_a_rewarded_answer_solves_the_task() -> None:
     state, _ = await research(steps, n=2, gold_reward=True)
     assert (state["answer"], state["reward"]) == (GOLD, 1)
     assert state["outcome"]["status"] == "solved"
-    assert "has a reward of 1 (the search was rewarded by the right answer: gold_reward)" in state["outcome"]["reason"]
+    assert (
+        "has a reward of 1 (node 0.0.0); the search was rewarded by the right answer (gold_reward)"
+        in state["outcome"]["reason"]
+    )
 
 
 async def test_without_simulation_each_expansion_is_a_rollout() -> None:
@@ -236,6 +239,18 @@ async def test_a_lesson_stands_in_all_later_prompts_of_the_agent_and_the_judge_a
         later = [request for request in model.calls[place + 1 :] if kind(request) in ("sample", "judge")]
         assert {kind(request) for request in later} == {"sample", "judge"}
         assert all(f"<lesson>\n{lesson['text']}\n</lesson>" in request.text for request in later)
+
+
+@pytest.mark.parametrize(("settings", "asked"), [({}, "judge"), ({"grades": "labels"}, "label")])
+async def test_a_judge_is_shown_lessons_as_material_not_as_orders(settings: dict[str, Any], asked: str) -> None:
+    script = agent(each("Search[Alpha]"), {})
+    model = FakeChatModel(reply=lambda request: "sure" if kind(request) == "label" else script(request))
+    given = {**ASKED, "advice": "Read about Alpha first."}
+    await run(model, given, environment="questions", max_expansions=1, **settings)
+    acting, judging = of(model, "sample")[0].text, of(model, asked)[0].text
+    assert "Read about Alpha first." in judging
+    assert ("plans to follow" in acting, "plans to follow" in judging) == (True, False)
+    assert "They are material, no criteria" in judging
 
 
 async def test_advice_from_earlier_attempts_is_a_lesson_from_the_beginning() -> None:
@@ -296,7 +311,7 @@ async def test_what_needs_no_right_answer_says_nothing_of_it() -> None:
     state = await run(FakeChatModel(reply=reply), GAME, environment="game24", gold_reward=True)
     assert state["outcome"] == {
         "status": "solved",
-        "reason": "node 0.0 has a reward of 1",
+        "reason": "the answer has a reward of 1 (node 0.0)",
         "verified_by": "environment",
     }
 
@@ -461,7 +476,7 @@ async def test_limits_of_depth_and_of_rollouts() -> None:
     assert deep["outcome"]["status"] == "exhausted"
     few, _ = await research(route, n=2, max_rollouts=2, judge_weight=1)
     assert few["outcome"] == limited(
-        {"name": "max_rollouts", "most": 2, "spent": 2}, "the best answer is node 0.0.0.0 with a score of 0.10"
+        {"name": "max_rollouts", "most": 2, "spent": 2}, "the best answer has a score of 0.10 (node 0.0.0.0)"
     )
     assert [told["kind"] for told in few["log"]].count("expand") == 2
 

@@ -1,7 +1,7 @@
 """How runs end: each row of the table in docs/outcomes.md is a run."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +150,12 @@ def solving(name: str, **settings: Any) -> Run:
     return name, SOLVING[name].solving, {**SOLVING[name].settings, **settings}
 
 
+def fruitless(request: Request) -> Reply | Sequence[Reply]:
+    """A planner of whose two workers one finds nothing."""
+    said = SOLVING["plan"].endless(request)
+    return said.replace("IMPOSSIBLE: nothing was found", "I found nothing on this.") if isinstance(said, str) else said
+
+
 RUNS: Mapping[tuple[str, str], Run] = {
     ("chain_of_thought", "samples agree"): ("chain_of_thought", saying("Answer: 7"), {"samples": 3}),
     ("chain_of_thought", "one sample is all there is"): ("chain_of_thought", saying("Answer: 7"), {"samples": 1}),
@@ -293,6 +299,11 @@ RUNS: Mapping[tuple[str, str], Run] = {
         {"environment": Asked(), "n": 1},
     ),
     ("plan", "all that was planned is done"): solving("plan"),
+    ("plan", "for one sub-goal nothing was found, which the reason says"): (
+        "plan",
+        fruitless,
+        SOLVING["plan"].settings,
+    ),
     ("plan", "a sub-goal has failed, and no other plan may be made"): solving("plan", max_replans=0),
     ("team", "the supervisor accepts a report"): solving("team"),
     ("team", "the supervisor ends the work with a score of 0"): ("team", ending_at_once, SOLVING["team"].settings),

@@ -74,9 +74,31 @@ def failing(*goals: str) -> Callable[[str], Reply]:
     return lambda goal: "Answer: IMPOSSIBLE: no map" if goal in goals else f"Answer: reached {goal}"
 
 
-async def test_a_worker_that_found_nothing_has_failed() -> None:
-    out, _ = await run(planning([("1", "So?", [])], work=lambda _: "Answer: I found nothing on this."), max_replans=0)
-    assert (out["answer"], out["outcome"]["status"], by_id(out)["1"]["status"]) == (None, "failed", "failed")
+async def test_that_nothing_was_found_is_a_result_and_is_told() -> None:
+    script = planning(
+        LAKES, work=lambda goal: "Answer: I found nothing on this." if "North" in goal else "Answer: 459 m"
+    )
+    out, model = await run(script)
+    assert [(goal["status"], goal["answer"]) for goal in out["subgoals"]] == [
+        ("done", "I found nothing on this."),
+        ("done", "459 m"),
+    ]
+    assert by_id(out)["1"]["reason"] == "nothing was found"
+    assert out["outcome"] == {
+        "status": "answered",
+        "reason": "all that was planned is done: 2 sub-goals, 1 plan; nothing was found for 1 sub-goal",
+    }
+    assert "I found nothing on this." in told(model, "answer")[0]
+    assert "If you search and find nothing, report that" in told(model, "work")[0]
+
+
+async def test_an_answer_that_found_nothing_at_all_is_none() -> None:
+    def nothing(request: Request) -> Reply | Sequence[Reply]:
+        said = planning([("1", "So?", [])], work=lambda _: "Answer: I found nothing on this.")(request)
+        return "I found nothing on this." if kind(request) == "answer" else said
+
+    out, _ = await run(nothing)
+    assert (out["answer"], out["outcome"]["status"]) == ("I found nothing on this.", "exhausted")
 
 
 async def run(script: Script, compiled: Any = graph, **settings: Any) -> tuple[Any, FakeChatModel]:
@@ -188,14 +210,14 @@ async def test_sources_are_numbered_once_in_the_answer_and_travel_to_it() -> Non
 
     out, model = await run(finding, worker="react", search=search)
     *_, third = told(model, "work")
-    assert "Sea is deep [s1].\n\nReferences:\n[s1] https://sea.example/" in third
-    assert "Baltic is deep [s2].\n\nReferences:\n[s2] https://baltic.example/" in third
-    assert by_id(out)["3"]["answer"] == "The Baltic [1].\n\nReferences:\n[1] https://baltic.example/"
+    assert "Sea is deep [s1].\n\nReferences:\n[s1] Sea, https://sea.example/" in third
+    assert "Baltic is deep [s2].\n\nReferences:\n[s2] Baltic, https://baltic.example/" in third
+    assert by_id(out)["3"]["answer"] == "The Baltic [1].\n\nReferences:\n[1] Baltic, https://baltic.example/"
     [last] = told(model, "answer")
-    assert last.count("[1] https://sea.example/") == 1
-    assert last.count("[2] https://baltic.example/") == 2, "in the results of two sub-goals"
+    assert last.count("[1] Sea, https://sea.example/") == 1
+    assert last.count("[2] Baltic, https://baltic.example/") == 2, "in the results of two sub-goals"
     assert "Speak to the user" in last
-    assert out["answer"] == "North, Baltic [2], made up.\n\nReferences:\n[2] https://baltic.example/"
+    assert out["answer"] == "North, Baltic [2], made up.\n\nReferences:\n[2] Baltic, https://baltic.example/"
 
 
 async def test_events_tell_each_subgoal_from_plan_to_result() -> None:

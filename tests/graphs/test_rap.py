@@ -28,6 +28,7 @@ FINAL = "Now we can answer the question: How many eggs does Ann sell?"
 KNOWING = ("predict", "phrase")
 """What is asked together with what the search finds."""
 Asked = dict[str, Any]
+ONE_BY_ONE: Asked = {"proposals": "samples"}
 
 
 async def run(reply: Any, given: Any = QUESTION, **settings: Any) -> tuple[Any, FakeChatModel]:
@@ -60,7 +61,9 @@ def eggs(request: Request) -> Reply:
     if kind(request) == "phrase":
         return phrased(request)
     if kind(request) == "propose":
-        return FINAL if tagged("asked", request.last) else f"Sub-question 1: Which way {'ab'[request.index % 2]}?"
+        ways = "ab" if "possibilities" in request.last else "ab"[request.index % 2]
+        listed = "\n".join(f"Which way {way}?" for way in ways)
+        return FINAL if tagged("asked", request.last) else f"Sub-question 1: {listed}"
     if "whole question" in request.last:
         return f"Well.\nAnswer: {12 if 'way a' in request.last else 13} eggs"
     sure = "way a" in request.last or request.index % 2 == 0
@@ -83,7 +86,7 @@ async def test_a_question_is_answered_by_way_of_sub_questions() -> None:
     assert [tree[key]["score"] for key in ("0.0", "0.1", "0.0.0")] == pytest.approx([0.8, 0.18**0.5, 0.9])
     assert out["outcome"] == {
         "status": "exhausted",
-        "reason": "no leaf is left that could be expanded; the best answer is node 0.0.0 with a score of 0.90",
+        "reason": "no leaf is left that could be expanded; the best answer has a score of 0.90 (node 0.0.0)",
     }
     assert kinds(model) == {"propose": 3, "rate": 3, "predict": 4, "phrase": 1}
 
@@ -123,7 +126,7 @@ async def test_many_light_paths_outweigh_a_heavy_one() -> None:
             return "Answer: The wrong one." if "Which 0" in request.last else "So. Answer:\nthe right one"
         return phrased(request) if kind(request) == "phrase" else "Answer: yes"
 
-    out, _ = await run(reply, n=3, min_paths=9)
+    out, _ = await run(reply, n=3, min_paths=9, **ONE_BY_ONE)
     assert out["answer"] == "the right one"
     assert [(each["paths"], each["node"]) for each in out["weights"]] == [(2, "0.1.0"), (1, "0.0.0")]
     assert out["weights"][1]["weight"] > out["weights"][0]["weight"] / 2
@@ -195,9 +198,36 @@ async def test_a_sub_question_is_not_asked_twice_on_a_path() -> None:
             return scored(request, {})
         return "1. What is  an egg?" if kind(request) == "propose" else "Answer: so"
 
-    out, _ = await run(stubborn, n=3)
+    out, _ = await run(stubborn, n=3, **ONE_BY_ONE)
     assert [step.get("action") for step in out["tree"].values()] == [None, "What is  an egg?", FINAL]
     assert out["tree"]["0.0"]["samples"] == 3
+
+
+async def test_sub_questions_come_as_one_list_in_which_each_asks_for_something_else() -> None:
+    def listing(request: Request) -> Reply:
+        if kind(request) == "propose":
+            return (
+                "1. Which year was the mill built in?\n2. In what year was the mill built?\n3. Who built the mill?\n"
+                "4. Where does the mill stand?"
+            )
+        return eggs(request)
+
+    out, model = await run(listing, max_rollouts=1)
+    steps = [step["action"] for step in out["tree"].values() if step["depth"] == 1]
+    assert steps == ["Which year was the mill built in?", "Who built the mill?", "Where does the mill stand?"]
+    [first] = [request for request in model.calls if "sub-question 1" in request.last]
+    assert "Write up to 4 possibilities" in first.last
+    assert "none says in other words what another" in first.last
+
+
+async def test_what_was_asked_on_the_path_is_not_asked_in_other_words() -> None:
+    def again(request: Request) -> Reply:
+        if kind(request) == "propose":
+            return "Which year was it built in?" if not tagged("asked", request.last) else "In what year was it built?"
+        return eggs(request)
+
+    out, _ = await run(again, n=1, max_rollouts=1)
+    assert [step.get("action") for step in out["tree"].values()] == [None, "Which year was it built in?", FINAL]
 
 
 async def test_what_is_the_same_in_prompts_stands_first_byte_for_byte() -> None:
@@ -209,7 +239,7 @@ async def test_what_is_the_same_in_prompts_stands_first_byte_for_byte() -> None:
 
 
 async def test_what_is_found_for_a_sub_question_is_shown_where_it_is_answered(tmp_path: Path) -> None:
-    (tmp_path / "hens.md").write_text("# Hens\n\nA hen that goes her own way a day lays eggs which Ann sells.\n")
+    (tmp_path / "hens.md").write_text("# Hens\n\nA hen that goes her own way A or way B lays eggs which Ann sells.\n")
     out, model = await run(eggs, n=2, search="local", corpus=str(tmp_path))
     shown = [tagged("observation", request.last) for request in model.calls if kind(request) in KNOWING]
     assert all(len(each) == 1 and '"number": 1' in each[0] and "corpus:hens.md" in each[0] for each in shown)
@@ -218,13 +248,24 @@ async def test_what_is_found_for_a_sub_question_is_shown_where_it_is_answered(tm
     assert out["usage"]["tool_calls"] == len(shown) + asked, "the answer is phrased from all that was found on its path"
 
 
+async def test_passages_that_do_not_bear_on_a_sub_question_are_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "hens.md").write_text("# Hens\n\nThe way to keep hens, and what they sell for.\n")
+    (tmp_path / "ways.md").write_text("# Ways\n\nFor eggs there is a way, and Ann sells by it.\n")
+    _, model = await run(eggs, n=1, search="local", corpus=str(tmp_path), max_rollouts=1)
+    [whole, *_] = [request for request in model.calls if "whole question" in request.last]
+    assert "corpus:ways.md" in whole.last
+    assert "use only what bears on what is asked" in whole.last
+    assert "corpus:hens.md" not in whole.last, "it has no more than a word in common"
+
+
 # The likelihood of actions
 
 
 def loud(request: Request) -> Reply:
     """Like `eggs`, with log-probabilities."""
     said = eggs(request)
-    return likely(said, 0.25 if "way b" in said else 0.5) if isinstance(said, str) else said
+    chances = [0.25 if "way b" in line else 0.5 for line in said.splitlines()] if isinstance(said, str) else []
+    return likely(said, *chances) if isinstance(said, str) else said
 
 
 @pytest.mark.wire
@@ -253,11 +294,11 @@ async def test_log_probabilities_of_the_provider_are_the_likelihood(monkeypatch:
         ({"action_reward": "judge"}, 1, [0.64, 0.36]),
         ({"action_reward": "judge", "grading": "each"}, 2, [0.64, 0.36]),
         ({"action_reward": "likelihood"}, 0, [0.5, 0.25]),
-        ({"action_reward": "likelihood", "n": 3, "max_expansions": 1, "plain": True}, 0, [2 / 3, 1 / 3]),
+        ({"action_reward": "likelihood", "n": 3, "max_expansions": 1, **ONE_BY_ONE}, 0, [2 / 3, 1 / 3]),
     ],
 )
 async def test_who_says_how_likely_or_useful_a_step_is(settings: Asked, rated: int, r0: list[float]) -> None:
-    script = eggs if settings.pop("plain", False) else loud
+    script = eggs if "proposals" in settings else loud
     out, model = await run(script, **{"n": 2, "max_expansions": 1, **settings})
     assert [out["tree"][key]["terms"]["r0"] for key in ("0.0", "0.1")] == pytest.approx(r0)
     assert kinds(model)["rate"] == rated
@@ -272,7 +313,7 @@ async def test_without_n_each_sample_is_a_request_of_its_own() -> None:
         return eggs(request)
 
     model = FakeChatModelWithoutN(reply=reply)
-    out, _ = await run(None, model=model, n=2, max_rollouts=1)
+    out, _ = await run(None, model=model, n=2, max_rollouts=1, **ONE_BY_ONE)
     assert kinds(model) == {"propose": 4, "rate": 2, "predict": 6, "phrase": 1}
     assert out["usage"]["model_calls"] == 13
 
@@ -499,7 +540,7 @@ def test_rollouts_in_parallel_leave_nothing_in_flight(parallel: int) -> None:
         return eggs(request) if request.schema else f"Answer: {request.key[:4]}"
 
     model = FakeChatModel(reply=reply, latency=1.0)
-    (out, _), _ = virtually(run(None, model=model, parallel=parallel, max_rollouts=12, n=6, max_depth=3))
+    (out, _), _ = virtually(run(None, model=model, parallel=parallel, max_rollouts=12, n=6, max_depth=3, **ONE_BY_ONE))
     assert out["outcome"]["reason"].startswith("max_rollouts=12 reached (rollouts=12)")
     assert not any("virtual" in stat or "flight" in stat for stat in out["stats"].values())
     assert out["stats"]["0"]["visits"] == 12 == sum(each["paths"] for each in out["weights"])

@@ -507,7 +507,7 @@ async def test_a_wrong_answer_is_no_success(mode: str) -> None:
     assert (out["answer"], out["reward"]) == ("the sun", 0.0)
     assert out["outcome"] == {
         "status": "exhausted",
-        "reason": "the agent answered after 1 action; the answer has a reward of 0",
+        "reason": "done after 1 action; the answer has a reward of 0",
     }
 
 

@@ -77,7 +77,9 @@ async def test_what_holds_now_and_what_did_is_shown_with_its_dates(clock: Clock)
     assert (ward["since"], ward["until"]) == ("May 2026", pytest.approx(JULY, abs=1))
     assert left["until"] is None
     prompt = shown(talk.answered()[-1])
-    assert re.search(r'kind="fact" of="2026-05-03 12:00 UTC" since="May 2026" until="2026-07-03 12:00 UTC"', prompt)
+    assert re.search(
+        r'kind="fact" of="2026-05-03 12:00 UTC" since="May 2026" superseded="2026-07-03 12:00 UTC"', prompt
+    )
     assert re.search(r'kind="fact" of="2026-07-03 12:00 UTC">\nThe user has quit', prompt)
     assert "It is 2026-08-03 12:00 UTC now" in prompt or "it is 2026-08-03 12:00 UTC now" in prompt
     assert left["score"] > ward["score"]
@@ -94,7 +96,7 @@ async def test_insights_drawn_before_a_change_do_not_come_back_as_new(clock: Clo
     assert insight["until"] == pytest.approx(JULY, abs=1)
     clock.now = AUGUST
     await talk.say(WHERE, reflect_at=1000)
-    assert re.search(r'kind="reflection" of="2026-05-03[^"]*" until="2026-07-03', shown(talk.answered()[-1]))
+    assert re.search(r'kind="reflection" of="2026-05-03[^"]*" superseded="2026-07-03', shown(talk.answered()[-1]))
 
 
 async def test_the_model_is_told_what_is_known_and_the_answer_is_no_evidence(clock: Clock) -> None:

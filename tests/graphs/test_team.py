@@ -132,9 +132,9 @@ async def test_sources_travel_from_the_report_of_one_member_to_that_of_another()
     done = {"best": 2, "score": 0.9, "done": True}
     out, model = await searched(to("diver"), {"best": 1} | to("writer"), done)
     [told] = asked(model, "writer")
-    assert "It is 459 m deep [s1].\n\nReferences:\n[s1] https://sea.example/" in told.text
+    assert "It is 459 m deep [s1].\n\nReferences:\n[s1] Sea, https://sea.example/" in told.text
     assert "cites its source by the mark" in told.text
-    assert out["answer"] == "The sea is 459 m deep [1], and salty.\n\nReferences:\n[1] https://sea.example/"
+    assert out["answer"] == "The sea is 459 m deep [1], and salty.\n\nReferences:\n[1] Sea, https://sea.example/"
 
 
 async def test_a_report_that_cites_what_nobody_has_found_is_not_solved() -> None:

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ async def test_plans_then_answers_each_level_judged_in_one_call() -> None:
     assert result["answer"] == "thought 1.1"
     assert result["outcome"] == {
         "status": "solved",
-        "reason": "the judge accepts node 0.3.1 with a score of 0.90",
+        "reason": "the judge accepts the answer with a score of 0.90 (node 0.3.1)",
         "verified_by": "judge",
     }
     assert result["tree"]["0.3"]["thought"] == "thought 0.3"
@@ -96,6 +96,26 @@ async def test_the_judge_reads_plans_as_thoughts_and_answers_with_their_plan() -
     assert "<trajectory>\n<thought>\nthought 0.3\n</thought>\n</trajectory>" in model.calls[3].last
     checked = "<checked>\nLength: 2 words.\n</checked>"
     assert candidates(model.calls[3])[1] == f"<answer>\nthought 1.1\n</answer>\n{checked}"
+
+
+async def test_plans_are_judged_by_a_scale_of_their_own() -> None:
+    _, model = await run(by_number({"0.3": 0.8}))
+    judges = [request.text for request in model.calls if request.schema]
+    assert len(judges) == 2
+    assert all("A plan is no answer yet: 0.1 if it misses the request" in text for text in judges)
+
+
+async def test_a_finished_answer_is_not_taken_for_a_plan() -> None:
+    def at_once(request: Request) -> Reply | Sequence[Reply]:
+        said = by_number({"0.1": 0.9}, solved=0.9)(request)
+        return "**Answer:** thought 0.1\nis all." if said == "thought 0.1" else said
+
+    result, model = await run(at_once)
+    assert "after the word 'Answer:'" in model.calls[0].text
+    assert "<answer>\nthought 0.1\nis all.\n</answer>" in candidates(model.calls[1])[1]
+    assert "<thought>\nthought 0.2\n</thought>" in candidates(model.calls[1])[2]
+    assert (result["answer"], result["outcome"]["status"]) == ("thought 0.1\nis all.", "solved")
+    assert len(model.calls) == 2
 
 
 async def test_the_answer_is_asked_for_with_the_plan_and_its_critique() -> None:
@@ -277,7 +297,7 @@ async def test_an_answer_with_enough_votes_is_solved() -> None:
     result, _ = await run(voting(lambda request: choices[request.index]), grades="vote")
     assert result["outcome"] == {
         "status": "solved",
-        "reason": "the judge accepts node 0.1.1 with a score of 0.80",
+        "reason": "the judge accepts the answer with a score of 0.80 (node 0.1.1)",
         "verified_by": "judge",
     }
 
@@ -302,7 +322,7 @@ async def test_a_model_that_never_votes_leaves_an_answer() -> None:
     assert result["answer"] == "thought 0.0"
     assert result["outcome"] == {
         "status": "exhausted",
-        "reason": "no valid vote in 3 attempts; the best answer is node 0.0 with no score",
+        "reason": "no valid vote in 3 attempts; the best answer has no score (node 0.0)",
     }
 
 
@@ -397,7 +417,7 @@ async def test_depth_first_the_surest_comes_first_and_what_is_impossible_is_prun
     assert result["answer"].startswith("A P P L E\nB E R R Y\nC I D E R")
     assert result["outcome"] == {
         "status": "exhausted",
-        "reason": "no leaf is left that could be expanded; the best answer is node 0.1.0.0 with a score of 1.00",
+        "reason": "no leaf is left that could be expanded; the best answer has a score of 1.00 (node 0.1.0.0)",
     }
     assert not any("A" * 25 in request.text for request in model.calls)
 
@@ -412,7 +432,7 @@ async def test_depth_first_the_number_of_states_is_bounded() -> None:
     result, _ = await solve_crosswords(max_states=2)
     assert visits(result) == ["GRAPE", "APPLE"]
     assert result["outcome"] == limited(
-        {"name": "max_states", "most": 2, "spent": 2}, "the best answer is node 0.1 with a score of 1.00"
+        {"name": "max_states", "most": 2, "spent": 2}, "the best answer has a score of 1.00 (node 0.1)"
     )
     assert result["answer"].startswith("A P P L E")
 

@@ -87,7 +87,7 @@ async def test_trials_end_when_the_task_is_solved() -> None:
     out, _ = await run(script, max_trials=5)
     assert (out["answer"], out["outcome"]) == (
         GOLD,
-        {"status": "solved", "reason": "solved in trial 2", "verified_by": "environment"},
+        {"status": "solved", "reason": "trial 2 has a reward of 1", "verified_by": "environment"},
     )
     assert calls == ["act", "reflect", "act"]
     assert [(trial["reward"], trial["solved"]) for trial in out["trials"]] == [(0.0, False), (1.0, True)]
@@ -96,7 +96,11 @@ async def test_trials_end_when_the_task_is_solved() -> None:
 async def test_the_first_trial_may_solve_the_task() -> None:
     script, calls = playing([GOLD])
     out, _ = await run(script)
-    assert (calls, out["outcome"]["reason"], out["trials"][0]["reflection"]) == (["act"], "solved in trial 1", "")
+    assert (calls, out["outcome"]["reason"], out["trials"][0]["reflection"]) == (
+        ["act"],
+        "trial 1 has a reward of 1",
+        "",
+    )
 
 
 async def test_unsolved_trials_end_at_their_number_and_the_last_one_is_not_reflected_on() -> None:
@@ -244,7 +248,7 @@ async def test_open_questions_are_judged_and_the_judge_may_be_another_model() ->
 
     settings = {"environment": None, "mode": "tools", "judge_model": judge}
     out, _ = await run(answers, ASK, **settings)
-    assert (out["answer"], out["outcome"]["reason"]) == ("moon", "solved in trial 2")
+    assert (out["answer"], out["outcome"]["reason"]) == ("moon", "the judge accepts trial 2 with a score of 0.90")
     assert [trial["score"] for trial in out["trials"]] == [0.2, 0.9]
     assert ("judge" not in calls, len(judge.calls)) == (True, 2)
 
@@ -551,7 +555,7 @@ async def test_a_run_paused_before_each_node_does_not_repeat_trials() -> None:
         out = await paused.ainvoke(given, CONFIG, context=context)
         given = None
     assert calls == ["act", "reflect", "act", "reflect", "act"]
-    assert (out["answer"], out["outcome"]["reason"]) == (GOLD, "solved in trial 3")
+    assert (out["answer"], out["outcome"]["reason"]) == (GOLD, "trial 3 has a reward of 1")
 
 
 async def test_two_turns_on_one_thread_have_trials_of_their_own() -> None:
@@ -585,5 +589,5 @@ async def test_a_tool_inside_a_trial_may_ask_a_person() -> None:
     paused = await thread.ainvoke(ASK, CONFIG, context=context)
     assert [question.value for question in paused["__interrupt__"]] == ["Who?"]
     out = await thread.ainvoke(Command(resume="moon"), CONFIG, context=context)
-    assert out["outcome"]["reason"] == "solved in trial 1"
+    assert out["outcome"]["reason"] == "the judge accepts trial 1 with a score of 1.00"
     assert out["usage"]["model_calls"] == len(model.calls) == 3

@@ -31,6 +31,34 @@ def test_the_list_is_built_of_the_numbers_that_are_cited(answer: str, listed: st
     assert settle(settled.text, FOUND) == settled, "what is settled stays"
 
 
+TITLED = [
+    json.dumps(
+        [
+            {"title": "Tides — Ebb", "url": "corpus:b.md", "content": "B."},
+            {"title": "See https://made.up/ now", "url": "https://a.example/", "content": "A."},
+            {"title": "c.md", "url": "corpus:c.md", "content": "C."},
+        ]
+    )
+]
+
+
+def test_several_passages_of_a_document_are_referred_to_by_its_title() -> None:
+    found = json.dumps(
+        [{"title": f"Tides — {part}", "url": "corpus:b.md", "content": f"{part}."} for part in ("Ebb", "Flood")]
+    )
+    assert settle("So [1].", [found]).text.endswith("[1] Tides, corpus:b.md")
+
+
+def test_references_have_the_titles_of_what_was_found() -> None:
+    settled = settle("So [1, 2], so [3].", TITLED)
+    assert settled.text == (
+        "So [1, 2], so [3].\n\nReferences:\n[1] Tides — Ebb, corpus:b.md\n"
+        "[2] See https: //made.up/ now, https://a.example/\n[3] corpus:c.md"
+    )
+    assert split_list(settled.text)[1] == {1: "corpus:b.md", 2: "https://a.example/", 3: "corpus:c.md"}
+    assert settle(settled.text, TITLED) == settled, "what is settled stays"
+
+
 @pytest.mark.parametrize(
     ("answer", "body", "wrong"),
     [

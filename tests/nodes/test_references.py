@@ -2,9 +2,10 @@
 
 import pytest
 
-from reflective_agents.nodes.references import on_its_own, together
+from reflective_agents.nodes.references import MARK, on_its_own, together
 
 A, B, C = "https://a.example/", "https://b.example/", "corpus:c.md"
+TITLED = "So [1].\n\nReferences:\n[1] The sea, https://sea.example/"
 FIRST = f"So [1], and so [2].\n\nReferences:\n[1] {A}\n[2] {B}"
 SECOND = f"Else [1] or [1, 2].\n\nReferences:\n[1] {C}\n[2] {A}"
 
@@ -59,3 +60,10 @@ def test_an_answer_gets_a_list_of_its_own(answer: str, searched: bool, text: str
 def test_who_has_not_searched_cites_what_others_have_found(answer: str, text: str, wrong: list[str]) -> None:
     settled = on_its_own(answer, [A, B], searched=False)
     assert (settled.text, settled.wrong) == (text, wrong)
+
+
+def test_titles_go_along() -> None:
+    [text], urls = together([TITLED], MARK)
+    assert text == "So [s1].\n\nReferences:\n[s1] The sea, https://sea.example/"
+    on_its_way = on_its_own("Deep [s1].", urls, searched=True, told=f"<report>\n{text}\n</report>")
+    assert on_its_way.text == "Deep [1].\n\nReferences:\n[1] The sea, https://sea.example/"

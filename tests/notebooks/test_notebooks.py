@@ -46,9 +46,9 @@ TELLING = {
     },
     "trials": {
         "strict-run": ">Coverage 82%, support 100%, citation 100%. Not covered: keep, lessons.<",
-        "hop-run": ">solved: the agent answered after 3 actions; the answer has a reward of 1<",
+        "hop-run": ">solved: done after 3 actions; the answer has a reward of 1<",
         "modes-run": "The last attempt at this task, which failed:",
-        "judge-run": ">exhausted: the agent answered after 2 actions; the answer has a reward of 0<",
+        "judge-run": ">exhausted: done after 2 actions; the answer has a reward of 0<",
         "experience-run": ">Dublin<",
         "actor-script": ">(13 - 9) * (10 - 4) = 24<",
     },

@@ -25,6 +25,7 @@ PAGES = "How many pages does Tom read?"
             ["36", "36 Stifte", "Er hat jetzt 36 Stifte.", "Tom hat insgesamt 36 Stifte in den Schachteln."],
         ),
         ("汤姆读了多少页？", ["42", "42页", "42页。", "汤姆读了42页。"]),
+        ("What does the trip cost for each pupil, in euros?", ["16.11", "16.11 euros", "16.11 euros per pupil"]),
         ("Which sea is deeper?", ["The Baltic", "baltic.", "**Baltic**"]),
     ],
 )

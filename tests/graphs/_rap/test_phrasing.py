@@ -44,7 +44,8 @@ def nine_paths(phrase: Reply = PHRASED) -> Any:
 
 async def run(reply: Any, **settings: Any) -> tuple[dict[str, Any], FakeChatModel]:
     model = FakeChatModel(reply=reply)
-    given = {"n": 9, "max_rollouts": 9, "min_paths": 10, "confidence_samples": 1, "search": "none", **settings}
+    given = {"n": 9, "max_rollouts": 9, "min_paths": 10, "confidence_samples": 1, "search": "none"}
+    given |= {"proposals": "samples", **settings}
     context = RapContext.model_validate({"model": model, **given})
     return await graph.ainvoke({"messages": [("user", QUESTION)]}, context=context), model
 
