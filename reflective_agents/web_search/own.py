@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
+from langgraph.errors import GraphBubbleUp
 
 from reflective_agents.state.errors import SearchFailed
 from reflective_agents.state.sources import SearchResult
@@ -33,7 +34,7 @@ async def search_own(engine: OwnSearch, query: str, *, max_results: int) -> list
     """
     try:
         found = await _asked(engine, query)
-    except SearchFailed:
+    except (SearchFailed, GraphBubbleUp):  # the latter is how `interrupt()` pauses a run
         raise
     except Exception as error:  # whatever the code of others raises is an observation for the model
         raise SearchFailed(f"{name_of(engine)} failed: {type(error).__name__}: {error}") from error
