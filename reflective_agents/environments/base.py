@@ -36,7 +36,7 @@ An example, whole: a game in which a number is guessed.
 '''
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, NotRequired, Self, TypeAlias
 
 from typing_extensions import TypedDict
@@ -274,13 +274,39 @@ class _Fit(Environment):
     def start(self, task: Task) -> State:
         return clean_data(super().start(task))
 
-    def public(self, state: State) -> str:
-        return clean(super().public(state))
-
     async def step(self, state: State, action: str) -> Transition:
         done: Transition = await super().step(state, action)  # type: ignore[safe-super]
         kept = {name: part if name == "task" else clean_data(part) for name, part in done.state.items()}
         return done._replace(state=kept, observation=clean(done.observation))
+
+
+class _FitText:
+    """A text of `_Fit`: as the other environment has it, be that in the class or in the object, but clean."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, environment: _Fit, owner: type) -> Any:
+        own = environment.__dict__
+        return clean_data(own[self._name] if self._name in own else getattr(super(_Fit, environment), self._name))
+
+    def __set__(self, environment: _Fit, value: object) -> None:
+        environment.__dict__[self._name] = value
+
+
+def _fit_method(name: str) -> Callable[..., Any]:
+    def said(environment: _Fit, *given: Any) -> Any:
+        return clean_data(getattr(super(_Fit, environment), name)(*given))
+
+    return said
+
+
+for _text in ("name", "actions", "goal", "rules", "effects", "examples", "answer_form"):
+    setattr(_Fit, _text, _FitText(_text))
+for _text in (
+    "public", "answer", "key", "same", "legal_actions", "request", "find_answer", "final_action", "normal", "vote",
+):  # fmt: skip
+    setattr(_Fit, _text, _fit_method(_text))
 
 
 def completed(given: Any) -> Environment:

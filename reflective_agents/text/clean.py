@@ -16,11 +16,14 @@ def clean(text: str) -> str:
 
 
 def clean_data(value: T) -> T:
-    """Clean all texts of plain data: lists and dicts, which are copied."""
+    """Clean all texts of plain data: lists, tuples and dicts, which are copied."""
     if isinstance(value, str):
         return cast(T, clean(value))
     if isinstance(value, list):
         return cast(T, [clean_data(item) for item in value])
+    if isinstance(value, tuple):
+        items = [clean_data(item) for item in value]
+        return cast(T, value._make(items) if hasattr(value, "_make") else tuple(items))
     if isinstance(value, dict):
         return cast(T, {clean_data(key): clean_data(item) for key, item in value.items()})
     return value

@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
 
 from reflective_agents.environments import base
-from reflective_agents.environments.base import Environment, State, Task, Transition, over
+from reflective_agents.environments.base import Act, Environment, Example, State, Task, Transition, over
 from reflective_agents.graphs import ab_mcts, best_of_n, chain_of_thought, lats, rap, react, tree_of_thoughts, trials
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, ToolUse
@@ -120,18 +120,57 @@ async def test_the_environment_says_what_is_right(
     assert (out["outcome"]["status"] == "solved") is solved
 
 
+NO_TEXT = "\0 \ud800\udfff"
+
+
 class Unfit(Bare):
-    """Says what can neither be stored nor sent."""
+    """Says what can neither be stored nor sent, in all of its texts."""
+
+    actions = f"a whole number{NO_TEXT}"
+    goal = f"Guess.{NO_TEXT}"
+    rules = f"The number is whole.{NO_TEXT}"
+    effects = f"You are told.{NO_TEXT}"
+    answer_form = f"End with a line 'Answer: number'.{NO_TEXT}"
+    examples = (
+        Example(
+            f"Guess!{NO_TEXT}", (Act(f"Low.{NO_TEXT}", f"2{NO_TEXT}", f"No.{NO_TEXT}"),), f"So.{NO_TEXT}\nAnswer: 2"
+        ),
+        Example("Guess!", (Act("High.", "9", "No."),), "So.\nAnswer: 9", solved=False, why=f"It is not.{NO_TEXT}"),
+    )
 
     def start(self, task: Task) -> State:
         return {**super().start(task), "board": ["\ud800"]}
 
     def public(self, state: State) -> str:
-        return "Guess the number\0 \ud800."
+        return f"Guess the number{NO_TEXT}."
+
+    def answer(self, state: State) -> str:
+        return f"{state['answer']}{NO_TEXT}" if state["answer"] else ""
+
+    def key(self, state: State) -> str:
+        return f"{state['answer']}{NO_TEXT}"
+
+    def same(self, action: str) -> str:
+        return f"{action.strip()}{NO_TEXT}"
+
+    def legal_actions(self, state: State) -> list[str]:
+        return [f"{number}{NO_TEXT}" for number in range(9)]
+
+    def request(self, task: Task) -> str:
+        return f"{task['question']}{NO_TEXT}"
+
+    def find_answer(self, text: str) -> str:
+        return f"5{NO_TEXT}"
+
+    def normal(self, answer: str) -> str:
+        return f"{answer}{NO_TEXT}"
+
+    def final_action(self, answer: str) -> str:
+        return f"{answer}{NO_TEXT}"
 
     async def step(self, state: State, action: str) -> Transition:
         done = await super().step(state, action)
-        return done._replace(observation="Tested\0 \udfff.", state={**done.state, "board": ["\ud800\0"]})
+        return done._replace(observation=f"Tested{NO_TEXT}.", state={**done.state, "board": [NO_TEXT]})
 
 
 @pytest.mark.parametrize(
@@ -144,5 +183,7 @@ async def test_what_an_environment_says_is_made_fit_to_be_stored(graph: Graph, s
     stored = graph.builder.compile(checkpointer=InMemorySaver(), name=graph.name)
     out = await stored.ainvoke(given, thread(), context=context)
     state = (await stored.aget_state(thread())).values
+    assert model.calls
+    assert out["outcome"]["status"] != "failed"
     seen = json.dumps([out, state, [request.text for request in model.calls]], default=str)
     assert not re.search(r"\\ud800|\\udfff|\\u0000", seen)
