@@ -51,7 +51,7 @@ class Proposals:
     def _read(self, reply: AIMessage) -> list[tuple[str, float | None]]:
         if self.world.whole:
             return [(reply.text.strip(), likelihood(_tokens(reply)))]
-        found = [(without_marker(text), likely) for text, likely in lines(reply)]
+        found = [(step, likely) for text, likely in lines(reply) if (step := without_marker(text))]
         return found if self.lists else found[:1]
 
     async def conclude(self, branch: Branch, voice: Listener | None = None) -> str:

@@ -119,7 +119,7 @@ class SubQuestions(WorldModel):
         )
         purpose: Purpose = {"request": self.messages[-1].text}
         reply = (await request(self.model, self._prompt(before, todo), self.step.meter, purpose=purpose))[0]
-        text = without_label(reply.text.strip(), "final", "answer")
+        text = without_label(bare(reply.text), "final", "answer")
         text = settle(text, found, self.messages[-1].text).text if found else text
         number = read_number(self.form(answer))
         return "" if was_cut_off(reply) or (number is not None and number not in numbers(text)) else text
@@ -146,7 +146,7 @@ class SubQuestions(WorldModel):
         labels = [part.begin for part in sections(text, ("final", "answer")) if part.name]
         ended = self._ends(action)
         named = text[labels[0 if ended else -1] :] if labels else answer_in(text)
-        answer = bare(named or "") or text.strip()
+        answer = bare(named or "") or bare(text)
         return Foreseen(answer, self._form(answer, self.question if ended else action), ended)
 
     def _ends(self, action: str) -> bool:

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from reflective_agents.text.labels import answer_in, bare
+from reflective_agents.text.labels import answer_in, bare, label_of
 
 MAX_ARGUMENT = 1_000
 """Characters of an argument that are read; the rest is cut off."""
@@ -67,6 +67,13 @@ def find_answer(text: str) -> str:
         return named
     lines = text.strip().splitlines()
     return bare(lines[-1]) if lines else ""
+
+
+def given_answer(action: str) -> str | None:
+    """Return the answer that an action gives, without its label; None if the action begins with no such label."""
+    text = action.strip()
+    label = label_of(text.partition("\n")[0], ("final", "answer"))
+    return text[label[1] :].strip("*_` \t\r\n") if label else None
 
 
 def has_answer(text: str) -> bool:

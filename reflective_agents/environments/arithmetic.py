@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from langchain_core.tools import ToolException
 
+from reflective_agents.environments.actions import given_answer
 from reflective_agents.environments.base import (
     Act,
     Environment,
@@ -18,12 +19,14 @@ from reflective_agents.environments.base import (
     refuse,
 )
 from reflective_agents.state.errors import Misuse
+from reflective_agents.text.labels import any_of
 from reflective_agents.text.normal import numbers, tidy
 from reflective_agents.tools.arithmetic import evaluate, exact, show
 
-_ANSWER = re.compile(r"answer:(.*)", re.IGNORECASE | re.DOTALL)
 _CALCULATE = re.compile(r"calculate:([^=]*)(?:=.*)?", re.IGNORECASE | re.DOTALL)
-_QUESTION = re.compile(r"question:(.*?)\banswer:(.*)", re.IGNORECASE | re.DOTALL)
+_QUESTION = re.compile(
+    rf"(?:{any_of('question')})[:：](.*?)(?<!\w)(?:{any_of('answer')})[:：](.*)", re.IGNORECASE | re.DOTALL
+)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", **dict.fromkeys("$\N{EURO SIGN}\N{POUND SIGN}\N{YEN SIGN}")})
 _MAX_CHARACTERS = 1_000
@@ -107,8 +110,8 @@ class Arithmetic(Environment):
         if state["done"]:
             return over(state)
         text = action.strip()[:_MAX_CHARACTERS]
-        if found := _ANSWER.fullmatch(text):
-            return self._finish(state, " ".join(found[1].split()))
+        if (answer := given_answer(text)) is not None:
+            return self._finish(state, " ".join(answer.split()))
         if found := _CALCULATE.fullmatch(text):
             return self._calculate(state, found[1])
         if (found := _QUESTION.fullmatch(text)) and found[1].strip() and found[2].strip():
@@ -133,7 +136,7 @@ class Arithmetic(Environment):
     def same(self, action: str) -> str:
         """Return an answer as its exact number, a calculation without blanks and result, all else in lower case."""
         text = action.strip()
-        if (found := _ANSWER.fullmatch(text)) and (number := read_number(found[1])) is not None:
+        if (answer := given_answer(text)) is not None and (number := read_number(answer)) is not None:
             return f"answer:{exact(number)}"
         if found := _CALCULATE.fullmatch(text):
             return f"calculate:{''.join(_plain(found[1]).split())}"

@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from langchain_core.tools import ToolException
 
+from reflective_agents.environments.actions import given_answer
 from reflective_agents.environments.base import (
     Act,
     Environment,
@@ -33,7 +34,6 @@ _OPERAND = rf"(\({_NUMBER}\)|{_NUMBER})"
 _STEP = re.compile(
     rf"{_OPERAND}\s*([-+*/])\s*{_OPERAND}\s*=\s*{_OPERAND}(?:\s*\(left:\s*((?:{_NUMBER}(?:[\s,]+{_NUMBER})*)?)\s*\))?"
 )
-_ANSWER = re.compile(r"answer:([^=]*)(?:=.*)?", re.IGNORECASE | re.DOTALL)
 _MAX_CHARACTERS = 300
 
 
@@ -157,8 +157,8 @@ class Game24(Environment):
         if state["done"]:
             return over(state)
         action = _plain(action)
-        if answer := _ANSWER.fullmatch(action):
-            return self._finish(state, answer[1].strip())
+        if (answer := given_answer(action)) is not None:
+            return self._finish(state, _expression(answer))
         step = parse_step(action)
         if step is None:
             return refuse(state, "This is no arithmetic step that can be read.", self.actions)
@@ -178,8 +178,8 @@ class Game24(Environment):
     def same(self, action: str) -> str:
         """Return a step without what is left, the operands of + and * in rising order; an answer without blanks."""
         action = _plain(action)
-        if answer := _ANSWER.fullmatch(action):
-            return f"answer:{''.join(answer[1].split())}"
+        if (answer := given_answer(action)) is not None:
+            return f"answer:{''.join(_expression(answer).split())}"
         step = parse_step(action)
         if step is None:
             return " ".join(action.casefold().split())
@@ -217,9 +217,14 @@ class Game24(Environment):
     def score(self, task: Task, answer: str) -> dict[str, float]:
         """Return whether the last line of an answer is an expression that is right ("solved")."""
         line = _plain(answer.strip().rpartition("\n")[2])
-        found = _ANSWER.fullmatch(line) or _ANSWER.fullmatch(f"answer:{line}")
-        expression = found[1].strip() if found else ""
+        given = given_answer(line)
+        expression = _expression(line if given is None else given)
         return {"solved": float(check_expression(task["question"].split(), expression) is None)}
+
+
+def _expression(answer: str) -> str:
+    """Return an answer without what it comes to: `(1 + 2 + 3) * 4 = 24` without `= 24`."""
+    return answer.partition("=")[0].strip()
 
 
 def parse_step(text: str) -> Step | None:

@@ -47,6 +47,7 @@ _MARK = re.compile(rf"(?:{_MARKS}|[-+](?=\s)|\(?\d{{1,3}}[.):、．）](?=\s|[^\
 _HALF = re.compile(r"([*_`]{1,3})")
 _LIST_MARK = re.compile(r"\s*+(?:[-+*•·–—](?=\s)|#{1,6}(?=\s)|\(?\d{1,3}[.):、．）](?!\d))?+\s*+")
 _WRAPS = ("**", "__", "*", "_", "`", '"', "“”", "「」", "『』")
+_LANGUAGE = re.compile(r"[A-Za-z][\w+#-]*+[ \t]*+(?=\n|\Z)")
 _LONGEST_LINE = 1_000
 """Characters of a last line that are read, from its end."""
 _SAID = re.compile(
@@ -79,10 +80,10 @@ class Labelled(NamedTuple):
 @cache
 def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     number = r"(?:\d{1,3}(?:\.\d{1,3})?)?+"
-    return re.compile(rf"({_any_of(names)})[ \t]*+{number}([*_`\s)\]】]*+)(?:[:：﹕]|$)", re.IGNORECASE)
+    return re.compile(rf"({any_of(*names)})[ \t]*+{number}([*_`\s)\]】]*+)(?:[:：﹕]|$)", re.IGNORECASE)
 
 
-def _any_of(names: Collection[str]) -> str:
+def any_of(*names: str) -> str:
     """Return a pattern of all labels of these names, the longest first; also as NFKC writes them, which takes vowels
     of Thai apart."""
     labels = {form for name in names for label in NAMES[name] for form in (label, _nfkc(label))}
@@ -102,7 +103,7 @@ def _owners() -> dict[str, str]:
 
 @cache
 def _stated() -> re.Pattern[str]:
-    return re.compile(rf"\W*+(?:the\s++)?(?:correct\s++)?(?:{_any_of(('final', 'answer'))}){_STATED}", re.IGNORECASE)
+    return re.compile(rf"\W*+(?:the\s++)?(?:correct\s++)?(?:{any_of('final', 'answer')}){_STATED}", re.IGNORECASE)
 
 
 def label_of(line: str, names: Collection[str] = tuple(NAMES)) -> tuple[str, int] | None:
@@ -189,8 +190,9 @@ def choice_in(text: str) -> int | None:
 
 
 def bare(text: str) -> str:
-    """Strip what only decorates a text: stars, backticks and quotes around the whole of it, and half of a bold."""
-    text = text.strip()
+    """Strip what only decorates a text: stars, backticks, quotes and fences around the whole of it, and half of a bold
+    or a fence."""
+    text = _unfenced(text.strip())
     changed = True
     while changed and text:
         changed = False
@@ -204,6 +206,18 @@ def bare(text: str) -> str:
                     text, changed = inner.strip(), True
             elif wrap in ("**", "__") and text.count(wrap) == 1 and (text.startswith(wrap) or text.endswith(wrap)):
                 text, changed = text.replace(wrap, "").strip(), True
+    return text
+
+
+def _unfenced(text: str) -> str:
+    """Strip a fence around the whole of a text, and half of one. A whole one that names its language stays: that is a
+    program."""
+    parts = text.split("```")
+    language = _LANGUAGE.match(parts[1]) if len(parts) > 1 else None
+    if len(parts) == 2 and not (parts[0].strip() and parts[1].strip()):
+        return (parts[0] or parts[1][language.end() if language else 0 :]).strip()
+    if len(parts) == 3 and not (parts[0] or parts[2] or (language and language.end() < len(parts[1]))):
+        return parts[1].strip() or text
     return text
 
 

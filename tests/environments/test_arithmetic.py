@@ -153,3 +153,16 @@ async def test_examples_are_what_happens(example: Example) -> None:
 
 def read_gold(example: Example) -> str:
     return WORLD.find_answer(example.reasoning)
+
+
+@pytest.mark.parametrize(
+    "action", ["answer: 96", "**Answer:** 96", "Final Answer: 96 pens", "答案：96", "Antwort: 96", "1. Answer: 96"]
+)
+async def test_an_answer_has_the_labels_of_all_answers(action: str) -> None:
+    assert (await WORLD.step(WORLD.start(TASK), action)).state["answer"].startswith("96")
+    assert WORLD.same(action) == "answer:96"
+
+
+async def test_a_smaller_question_has_the_labels_of_all_questions() -> None:
+    noted = await WORLD.step(WORLD.start(TASK), "问题：两盒有几支？ 答案：96")
+    assert noted.state["steps"] == ["Question: 两盒有几支？ Answer: 96"]

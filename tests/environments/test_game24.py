@@ -232,3 +232,11 @@ def test_recorded_searches(load: Callable[[str], Any], expected: Callable[[str],
         figures["success_any"],
         figures["success_first"],
     )
+
+
+@pytest.mark.parametrize("label", ["answer:", "**Answer:**", "Final Answer:", "答案：", "Antwort:"])
+async def test_an_answer_has_the_labels_of_all_answers(label: str) -> None:
+    action = f"{label} (4 * 5) + (10 - 6) = 24"
+    assert (await GAME.step(GAME.start(task("4 5 6 10")), action)).reward == 1.0
+    assert GAME.same(action) == "answer:(4*5)+(10-6)"
+    assert GAME.score(task("4 5 6 10"), action) == {"solved": 1.0}

@@ -150,3 +150,20 @@ def test_no_text_raises_and_nothing_is_made_up(text: str) -> None:
         value = read(text)
         assert value is None or set(value) <= set(text)
     assert last_word(text, ["a"]) in ("", "a")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("```\n42\n```", "42"),
+        ("42\n```", "42"),
+        ("```json\n42", "42"),
+        ("```42```", "42"),
+        ("```", ""),
+        ("```text", ""),
+        ("```python\nx = 1\n```", "```python\nx = 1\n```"),
+        ("so ```x``` says", "so ```x``` says"),
+    ],
+)
+def test_a_fence_around_a_text_is_stripped_and_a_program_stays_one(text: str, value: str) -> None:
+    assert bare(text) == value
