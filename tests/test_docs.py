@@ -42,6 +42,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert [link for link in links if not (DOCS / link).exists()] == []
 
 
+def test_every_test_that_a_page_names_is_there() -> None:
+    named = {named for page in PAGES for named in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text())}
+    assert len(named) > 40
+    assert [test for test in named if f"def {test[1]}(" not in (ROOT / test[0]).read_text()] == []
+
+
 @pytest.mark.thorough
 @pytest.mark.process
 def test_the_site_is_built_without_a_warning_and_has_every_page(tmp_path: Path) -> None:

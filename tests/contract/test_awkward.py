@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import langchain_openai  # noqa: F401 - or the first run would load it, within its time
 import openai.resources.chat  # noqa: F401 - and this the first call
@@ -9,12 +10,14 @@ import pytest
 from langchain_core.messages import AIMessage
 from tenacity import wait_none
 
+from bench.awkward import MOST_CALLS, meet
 from reflective_agents.models.providers import close_models
-from reflective_agents.testing.awkward import MANNERS, THOUGHT, AwkwardServer, Manner
-from tests.strategies import ASK, Result, Strategy, every_strategy
+from reflective_agents.testing.awkward import MANNERS, THOUGHT, Manner
+from tests.strategies import STRATEGIES, Strategy, every_strategy
 
 pytestmark = [pytest.mark.wire, pytest.mark.matrix(keep=8)]
 
+PAGE = (Path(__file__).parents[2] / "docs" / "small-models.md").read_text()
 LACKING: dict[str, str] = {
     "thinks_unclosed": "thinking",
     "reasons_only": "thinking",
@@ -31,19 +34,27 @@ async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     await close_models()
 
 
-async def run(strategy: Strategy, manner: Manner, monkeypatch: pytest.MonkeyPatch) -> tuple[Result, AwkwardServer]:
-    async with AwkwardServer(strategy.solving, manner) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        result = await strategy.graph.ainvoke(ASK, context=strategy.make(model="openai:test", max_model_calls=60))
-    return result, server
+ENDS = {
+    (manner, strategy.name): status.strip()
+    for manner, cells in re.findall(r"^\| `(\w+)` \|(.*)\|$", PAGE, re.MULTILINE)
+    if cells.count("|") == len(STRATEGIES) - 1
+    for strategy, status in zip(STRATEGIES, cells.split("|"), strict=True)
+}
+"""What the page says of each server and strategy."""
+
+
+def test_the_page_shows_every_end() -> None:
+    assert set(ENDS) == {(manner, strategy.name) for manner in MANNERS for strategy in STRATEGIES}
 
 
 @pytest.mark.parametrize("manner", MANNERS)
 @every_strategy
 async def test_a_server_with_bad_manners(strategy: Strategy, manner: Manner, monkeypatch: pytest.MonkeyPatch) -> None:
-    result, server = await run(strategy, manner, monkeypatch)
+    monkeypatch.setenv("OPENAI_BASE_URL", "")  # which `meet` sets, and is put back
+    result, server = await meet(strategy, manner)
     outcome, usage = result["outcome"], result["usage"]
-    assert usage["model_calls"] == len(server.requests) <= 60
+    assert outcome["status"] == ENDS[manner, strategy.name], "python -m bench.awkward makes the table anew"
+    assert usage["model_calls"] == len(server.requests) <= MOST_CALLS
     if outcome["status"] == "failed":
         assert manner in LACKING, outcome
         assert re.search(LACKING[manner], outcome["reason"]), outcome

@@ -14,6 +14,8 @@ from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtCont
 from reflective_agents.state.settings.memory import MemoryContext
 from reflective_agents.testing.fake import FakeChatModel
 
+pytestmark = pytest.mark.hostile
+
 YEAR = timedelta(days=365).total_seconds()
 
 

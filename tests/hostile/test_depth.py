@@ -1,6 +1,7 @@
 """Data that is nested deeper than Python can follow, or holds numbers that no clock or scale shows."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,12 @@ async def test_replies(said: str) -> None:
     for strategy, settings in cases:
         result = await strategy.ainvoke(question, context={"model": model, **settings})
         assert result["outcome"]["reason"]
+
+
+def test_yaml_is_read_nowhere() -> None:
+    root = Path(__file__).parents[2]
+    rooms = ("graphs", "nodes", "prompts", "state", "reflective_agents")
+    files = [file for room in rooms for file in (root / room).rglob("*.py")]
+    assert len(files) > 200
+    readers = re.compile(r"^\s*(?:import|from)\s+(?:ruamel\.)?_?yaml\b", re.MULTILINE)
+    assert [file.name for file in files if readers.search(file.read_text())] == []

@@ -3,6 +3,7 @@
 import gzip
 import json
 import time
+import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,13 @@ def test_a_packed_data_set_cannot_fill_the_memory(tmp_path: Path) -> None:
     assert file.stat().st_size * EXPANSION < 300_000_000
     with pytest.raises(Misuse, match="it unpacks to more than"):
         load_dataset(file)
+
+
+def test_archives_are_not_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("vault.txt", "The vault is in the cellar. " * 100_000)
+    with pytest.raises(BadCorpus, match="holds no document"):
+        open_corpus(str(tmp_path))
 
 
 ABOUT = {
