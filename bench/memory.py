@@ -91,7 +91,7 @@ async def _measure(file: Path, count: int) -> list[Row]:
     loop = _plain_loop(kept)
     text = round(mean(len(memory["text"]) for memory in kept))
     return [
-        Row(f"Memory of {count:,}: retrieval beyond the embedding", 1000 * here, "ms", 20, timed=True, digits=1),
+        Row(f"Memory of {count:,}: retrieval beyond the embedding", 1000 * here, "ms", 10, timed=True, digits=1),
         Row("  a plain loop over all memories, without the store", 1000 * loop, "ms", timed=True),
         Row("  that loop / retrieval here", loop / here, "", timed=True, digits=1),
         Row("  start-up", start, "s", timed=True, digits=2),

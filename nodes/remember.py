@@ -78,8 +78,8 @@ async def reflect(
     each of them up to five insights from what is retrieved for it, in 1 + 3 calls that wait for each other once.
 
     The insights are added at once, with the place up to where they go: a kill leaves all of them or none, and done
-    again it changes nothing. An insight that names no memory it was shown is refused, and counted as a parse failure;
-    equal insights become one, and one that is known already is not drawn again.
+    again it changes nothing. An insight that names no memory it was shown is refused, and counted as a parse failure.
+    Equal insights become one, and one that is known already is not drawn again, but not under the paper's ranking.
 
     Args:
         step: The node that reflects.
@@ -113,7 +113,9 @@ async def reflect(
         return draw(said, shown, key=f"reflection {stream.owner} {pending.latest.id} {place}", now=now)
 
     drawn: list[Drawn] = await at_once([conclude(place, question) for place, question in enumerate(questions)])
-    insights = merged([insight for one in drawn for insight in one.insights], await stream.latest(RECENT, _INSIGHTS))
+    insights = [insight for one in drawn for insight in one.insights]
+    if ranking.hybrid:
+        insights = merged(insights, await stream.latest(RECENT, _INSIGHTS))
     await stream.add(insights, reflected=pending.latest)
     _tell(step, pending.importance, questions, insights, [text for one in drawn for text in one.refused])
     return await stream.get(insight["id"] for insight in insights)

@@ -3,7 +3,7 @@
 import re
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 
@@ -107,10 +107,12 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     )
     chosen = _once(found, said)[: context.retrieved]
     await stream.renew({one.memory["id"]: now for one in chosen})
+    wanted = [ground for one in chosen for ground in one.memory["evidence"][:MOST_EVIDENCE]]
+    grounds = {one["id"]: one for one in await stream.get(dict.fromkeys(wanted))}
     shown = said | {same(one.memory["text"]) for one in chosen}
     recalled = []
     for number, one in enumerate(chosen, 1):
-        because = await _because(stream, one.memory, shown)
+        because = _because(one.memory, grounds, shown)
         shown |= {same(text) for text in because}
         recalled.append(_recalled(number, one, [_line(each) for each in because.values()]))
     return recalled
@@ -130,9 +132,9 @@ def _once(found: Sequence[Scored], said: set[str]) -> list[Scored]:
     return list(kept.values())
 
 
-async def _because(stream: MemoryStream, memory: Memory, shown: set[str]) -> dict[str, Memory]:
+def _because(memory: Memory, grounds: Mapping[str, Memory], shown: set[str]) -> dict[str, Memory]:
     """Return what a memory rests on, by its text, without what is shown already."""
-    evidence = await stream.get(memory["evidence"][:MOST_EVIDENCE])
+    evidence = [grounds[one] for one in memory["evidence"][:MOST_EVIDENCE] if one in grounds]
     return {one["text"]: one for one in evidence if same(one["text"]) not in shown}
 
 

@@ -4,13 +4,13 @@ The sum of the scaled cosine and the scaled BM25, each also of the turn with its
 speaks for the conversation as a whole, for a speaker whose name the query has, and for a date it names.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reflective_agents.memory.postings import Postings, Rows, idf, saturated
+from reflective_agents.memory.postings import Postings, Rows, damping, idf, saturated
 from reflective_agents.memory.scoring import Floats, highest, normalise
 
 NEAR = 0.5
@@ -23,6 +23,8 @@ BEFORE, AFTER, ABOUT = 3 * 86400.0, 10 * 86400.0, 0.6
 """Seconds before and after a period in which it is talked about, too, and what that counts beside the period itself."""
 TELLING, BEST = 100, 3
 """Turns that tell which sessions fit, and how many of each count."""
+MANY = 16
+"""A word that more than one memory of so many holds is counted in all memories at once, which is then faster."""
 
 
 class Asked(NamedTuple):
@@ -36,40 +38,41 @@ class Asked(NamedTuple):
 
 
 class Timeline:
-    """The rows of an index in the order of time, turns of conversations first, and which turns follow on each other.
+    """The memories of an index in the order of time, turns of conversations first, and which follow on each other.
+
+    It holds until a memory comes or goes.
 
     Attributes:
         order: The rows that are in use.
         places: The place of each row in that order; -1 for those that are not.
+        created: When the memory at each place was made.
+        importance: How important it is.
+        damping: What the length of each text takes from its words in BM25, and the same with its neighbours.
         follows: For each place, and the one after the last, whether it follows on the one before in the same session.
         sessions: The number of the session of each place.
     """
 
-    def __init__(
-        self,
-        ids: NDArray[np.bytes_],
-        alive: NDArray[np.bool_],
-        turns: NDArray[np.bool_],
-        created: Floats,
-        conversations: NDArray[np.int32],
-    ) -> None:
-        by_time = np.argsort(created, kind="stable")  # nearly sorted already, which costs little
-        if (np.diff(created[by_time]) == 0).any():
-            by_time = np.lexsort((ids, created))
-        self.order = np.concatenate([by_time[(alive & turns)[by_time]], by_time[(alive & ~turns)[by_time]]])
+    def __init__(self, columns: Mapping[str, NDArray[Any]], turns: NDArray[np.bool_]) -> None:
+        alive, created = columns["alive"], columns["created"]
+        said = _by_time(np.flatnonzero(alive & turns), columns["id"], created)
+        self.order: Rows = np.concatenate([said, np.flatnonzero(alive & ~turns)])
         self.places = np.full(len(alive), -1)
         self.places[self.order] = np.arange(len(self.order))
-        at, said, where = created[self.order], turns[self.order], conversations[self.order]
-        follows = (np.diff(at) <= GAP) & (where[1:] == where[:-1]) & said[1:]
-        self.follows = np.concatenate([[False], follows, [False]])
-        self.sessions = np.cumsum(~self.follows[:-1]) - 1
-        self.sizes = np.bincount(self.sessions)
+        self.created, self.importance = created[self.order], columns["importance"][self.order].astype(np.float32)
+        where = columns["conversation"][said]
+        follows = np.zeros(len(self.order) + 1, np.bool_)
+        follows[1 : len(said)] = (np.diff(created[said]) <= GAP) & (where[1:] == where[:-1])
+        self.follows, self._joined = follows, follows[1:-1].astype(np.float32)
+        self.sessions = np.cumsum(~follows[:-1]) - 1
+        self._counted = np.minimum(np.bincount(self.sessions), BEST)
+        lengths = columns["length"][self.order]
+        self.damping = damping(lengths), damping(self.around(lengths))
 
     def around(self, values: Floats) -> Floats:
         """Add to each value the values before and after it in the same session."""
-        near, joined = values.copy(), self.follows[1:-1]
-        near[1:] += np.where(joined, values[:-1], 0.0)
-        near[:-1] += np.where(joined, values[1:], 0.0)
+        near = values.copy()
+        near[1:] += values[:-1] * self._joined
+        near[:-1] += values[1:] * self._joined
         return near
 
     def reach(self, places: Rows) -> Rows:
@@ -87,31 +90,44 @@ class Timeline:
         return np.asarray(values[places] + before + after)
 
     def by_session(self, scores: Floats) -> Floats:
-        """Return for each place its session's mean best score, among the best scores of all."""
+        """Return for each session its mean best score, among the best scores of all."""
         top = highest(scores, TELLING)
         top = top[np.lexsort((-scores[top], self.sessions[top]))]
         _, first, group = np.unique(self.sessions[top], return_index=True, return_inverse=True)
         best = top[np.arange(len(top)) - first[group] < BEST]
-        sums = np.bincount(self.sessions[best], scores[best], len(self.sizes))
-        return np.asarray((sums / np.minimum(self.sizes, BEST))[self.sessions])
+        sums = np.bincount(self.sessions[best], scores[best], len(self._counted))
+        return np.asarray(sums / self._counted, np.float32)
 
 
-def bm25(line: Timeline, postings: Postings, lengths: Floats, stems: frozenset[int]) -> tuple[Floats, Floats]:
+def _by_time(rows: Rows, ids: NDArray[np.bytes_], created: Floats) -> Rows:
+    """Sort rows by time, and by id where that is the same."""
+    rows = rows[np.argsort(created[rows], kind="stable")]  # nearly sorted already, which costs little
+    same = np.diff(created[rows]) == 0
+    if same.any():
+        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        rows[tied] = rows[tied][np.lexsort((ids[rows[tied]], created[rows[tied]]))]
+    return rows
+
+
+def bm25(line: Timeline, postings: Postings, stems: frozenset[int]) -> tuple[Floats, Floats]:
     """Calculate BM25 of each memory, and of each together with its neighbours, in order of time."""
     total = len(line.order)
-    said, near, counts = np.zeros(total), np.zeros(total), np.zeros(total)
-    long = lengths[line.order]
-    long_near = line.around(long)
-    mean, mean_near = max(float(long.mean()), 1.0), max(float(long_near.mean()), 1.0)
+    said, near, counts = (np.zeros(total, np.float32) for _ in range(3))
     postings_of = [postings.holding(stem) for stem in sorted(stems)]
     # What most memories hold counts next to nothing, and takes the longest: it is left to queries of nothing else.
     for rows, held in [one for one in postings_of if 2 * len(one[0]) < total] or postings_of:
         places = line.places[rows]
-        places, held = places[places >= 0], held[places >= 0]
+        if len(line.places) > total:
+            places, held = places[places >= 0], held[places >= 0]
         counts[places] = held
-        said[places] += idf(len(places), total) * saturated(held, long[places], mean)
-        reach = line.reach(places)
-        near[reach] += idf(len(reach), total) * saturated(line.near(counts, reach), long_near[reach], mean_near)
+        if MANY * len(places) > total:
+            around = line.around(counts)
+            said += saturated(counts, line.damping[0], idf(len(places), total))
+            near += saturated(around, line.damping[1], idf(int(np.count_nonzero(around)), total))
+        else:
+            reach = line.reach(places)
+            said[places] += saturated(held, line.damping[0][places], idf(len(places), total))
+            near[reach] += saturated(line.near(counts, reach), line.damping[1][reach], idf(len(reach), total))
         counts[places] = 0.0
     return said, near
 
@@ -121,13 +137,16 @@ def fit(line: Timeline, cosines: Floats, said: Floats, near: Floats, meaning: fl
     fitting = normalise(said) + NEAR * normalise(near)
     if meaning:
         fitting += meaning * (normalise(cosines) + NEAR * normalise(line.around(cosines)))
-    return np.asarray(fitting + SESSION * normalise(line.by_session(fitting)))
+    fitting += (SESSION * normalise(line.by_session(fitting)))[line.sessions]
+    return np.asarray(fitting)
 
 
 def within(periods: Sequence[tuple[float, float]], created: Floats) -> Floats:
     """Score how well the time of each memory fits one of these periods, in 0..1."""
-    fits = np.zeros(len(created))
+    fits = np.zeros(len(created), np.float32)
     for start, end in periods:
         about = (start - BEFORE <= created) & (created < end + AFTER)
-        fits = np.maximum(fits, np.where((start <= created) & (created < end), 1.0, ABOUT * about))
+        fits = np.maximum(
+            fits, np.where((start <= created) & (created < end), np.float32(1), np.float32(ABOUT) * about)
+        )
     return fits

@@ -5,7 +5,7 @@ It is a cache of what lies in the store, may be dropped at any time, and knows n
 
 import asyncio
 import math
-from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from reflective_agents.memory import hybrid, scoring
 from reflective_agents.memory.hybrid import Asked, Timeline
-from reflective_agents.memory.postings import Postings
-from reflective_agents.memory.scoring import LOWER, Ranking
+from reflective_agents.memory.postings import Postings, Rows
+from reflective_agents.memory.scoring import LOWER, Floats, Ranking
 from reflective_agents.state.memories import KINDS, Kind, Mark
 from reflective_agents.text.words import words
 
@@ -296,53 +296,55 @@ class Index:
             kinds: What kinds of memories.
             apart_from: A conversation whose memories are passed over.
         """
-        if not len(self):
-            return []
         kept = self._of_kinds(kinds) & (ranking.hybrid | ~self._used("archived"))
         if apart_from in self._conversations.numbers and apart_from:
             kept &= self._used("conversation") != self._conversations.numbers[apart_from]
-        rows: Any = np.flatnonzero(kept)
-        if not len(rows):
+        if not kept.any():
             return []
-        cosines = scoring.relevance(self._vectors[: self._end], asked.vector)
-        if ranking.hybrid:
-            fitting = await self._fit(asked, cosines)
-            latest = scoring.lateness(self._used("created"), now)
-        else:
-            fitting = await cosines
-            latest = scoring.recency(self._used("accessed"), now)
-        rows = rows if len(rows) < self._end else slice(None)  # a slice copies nothing
-        terms = (
-            scoring.normalise(latest[rows]),
-            scoring.normalise(self._used("importance")[rows]),
-            scoring.normalise(fitting[rows]),
-        )
+        rows, terms = await (self._by_fit(asked, now) if ranking.hybrid else self._as_in_the_paper(asked, now))
+        if len(rows) < self._end or not kept.all():
+            places = np.flatnonzero(kept[rows])
+            rows, terms = rows[places], [one[places] for one in terms]
+        terms = [scoring.normalise(one) for one in terms]
         scores = scoring.score(terms, ranking)
         if ranking.hybrid:
-            scores[self._used("archived")[rows] | np.isfinite(self._until()[rows])] *= LOWER
-        ids = self._used("id")[rows]
-        places = scoring.best(scores, self._used("created")[rows], ids, k)
-        columns = (column[places].tolist() for column in (scores, *terms))
-        return [Found(*row) for row in zip(_decoded(ids[places]), *columns, strict=True)]
+            scores[(self._used("archived") | np.isfinite(self._until()))[rows]] *= LOWER
+        return self._best(k, rows, scores, terms)
 
-    async def _fit(self, asked: Asked, cosines: Awaitable[scoring.Floats]) -> scoring.Floats:
-        """Score how well memories fit a query in every respect, row by row: words and vectors are compared at once."""
+    def _best(self, k: int, rows: Rows, scores: Floats, terms: Sequence[Floats]) -> list[Found]:
+        """Return the k best of these rows, best first."""
+        top = scoring.highest(scores, k)
+        ids, created = self._used("id")[rows[top]], self._used("created")[rows[top]]
+        order = scoring.best(scores[top], created, ids, k)
+        columns = (column[top[order]].tolist() for column in (scores, *terms))
+        return [Found(*row) for row in zip(_decoded(ids[order]), *columns, strict=True)]
+
+    async def _as_in_the_paper(self, asked: Asked, now: float) -> tuple[Rows, list[Floats]]:
+        """Return rows, and their recency, importance and relevance as the paper has them, before normalisation."""
+        latest = scoring.recency(self._used("accessed"), now)
+        cosines = await scoring.relevance(self._vectors[: self._end], asked.vector)
+        return np.arange(self._end), [latest, self._used("importance"), cosines]
+
+    async def _by_fit(self, asked: Asked, now: float) -> tuple[Rows, list[Floats]]:
+        """Return rows, and their recency, importance and fit in every respect, before normalisation.
+
+        Words and vectors are compared at once.
+        """
         line = self._line = self._line or self._timeline()
-        counting = asyncio.to_thread(hybrid.bm25, line, self._postings, self._used("length"), asked.stems)
-        meaning, (said, near) = await asyncio.gather(cosines, counting)
+        meaning, (said, near) = await asyncio.gather(
+            scoring.relevance(self._vectors[: self._end], asked.vector),
+            asyncio.to_thread(hybrid.bm25, line, self._postings, asked.stems),
+        )
         fitting = hybrid.fit(line, meaning[line.order], said, near, asked.meaning)
         for name, number in self._speakers.numbers.items():
             if name and set(words(name)) <= asked.words:
                 fitting += hybrid.SPEAKER * (self._used("speaker")[line.order] == number)
         if asked.periods:
-            fitting += hybrid.PERIOD * hybrid.within(asked.periods, self._used("created")[line.order])
-        placed = np.zeros(self._end)
-        placed[line.order] = fitting
-        return placed
+            fitting += hybrid.PERIOD * hybrid.within(asked.periods, line.created)
+        return line.order, [scoring.lateness(line.created, now), line.importance, fitting]
 
     def _timeline(self) -> Timeline:
-        turns = self._used("kind") == OBSERVATION
-        return Timeline(self._used("id"), self._used("alive"), turns, self._used("created"), self._used("conversation"))
+        return Timeline({name: self._used(name) for name in COLUMNS}, self._used("kind") == OBSERVATION)
 
     def pending(self, since: Mark) -> tuple[float, Mark]:
         """Return the importance of all observations after a place in the stream, and the place of the latest."""

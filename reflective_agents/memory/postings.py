@@ -35,9 +35,18 @@ def idf(holding: int, total: int) -> float:
     return max(float(np.log((total - holding + 0.5) / (holding + 0.5))), 1e-6)
 
 
-def saturated(counts: Floats, lengths: Floats, mean: float) -> Floats:
-    """Weigh numbers of occurrences in texts of these lengths in words, as BM25 does."""
-    return np.asarray(counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths / mean)))
+def damping(lengths: Floats) -> Floats:
+    """Calculate what BM25 adds to the number of occurrences below the line, for texts of these lengths in words."""
+    mean = max(float(lengths.mean()), 1.0) if len(lengths) else 1.0
+    return np.asarray(K1 * (1 - B + B * lengths / mean), np.float32)
+
+
+def saturated(counts: Floats, damping: Floats, weight: float) -> Floats:
+    """Weigh numbers of occurrences as BM25 does, for a word of this weight."""
+    shares = counts + damping
+    np.divide(counts, shares, out=shares)
+    shares *= weight * (K1 + 1)
+    return shares
 
 
 Flat = tuple[NDArray[np.uint32], NDArray[np.int32], NDArray[np.uint8]]
@@ -72,7 +81,7 @@ class Postings:
         known = place < len(self._words) and self._words[place] == word
         part = slice(self._starts[place], self._starts[place + 1]) if known else slice(0)
         found = np.concatenate([self._rows[part], rows[late]]).astype(np.intp)
-        return found, np.concatenate([self._counts[part], counts[late]]).astype(np.float64)
+        return found, np.concatenate([self._counts[part], counts[late]]).astype(np.float32)
 
     def move(self, places: NDArray[np.integer]) -> None:
         """Follow rows to where they have moved; those that moved to -1 are gone."""

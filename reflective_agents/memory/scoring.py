@@ -6,6 +6,7 @@ paper's weighted sum, and the score stays within 0..1.
 
 import asyncio
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ DECAY = 0.995
 """What is left of recency after an hour without access."""
 FLAT = 0.5
 """What a term is worth whose values are all the same: it says nothing, and shifts all candidates alike."""
+BLOCK = 64
+"""Values in a row of which the highest stands for all when the highest of many are looked for."""
 PART = 12_500
 """Vectors that one thread multiplies before it takes the next: few enough that no core waits long for another."""
 
@@ -91,9 +94,10 @@ async def relevance(vectors: Floats, query: Floats) -> Floats:
     Equal vectors get equal values wherever they stand, which a matrix product does not promise. Parts of the array are
     worked on at once, in threads: the cost is that of reading the memory.
     """
-    parts = (vectors[start : start + PART] for start in range(0, len(vectors), PART))
-    products = await asyncio.gather(*(asyncio.to_thread(np.vecdot, part, query) for part in parts))
-    return np.concatenate([np.empty(0), *products])
+    cosines = np.empty(len(vectors), np.float32)
+    parts = (slice(start, start + PART) for start in range(0, len(vectors), PART))
+    await asyncio.gather(*(asyncio.to_thread(np.vecdot, vectors[part], query, out=cosines[part]) for part in parts))
+    return cosines
 
 
 def normalise(values: Floats) -> Floats:
@@ -104,7 +108,7 @@ def normalise(values: Floats) -> Floats:
     return (values - low) / (high - low) if high > low else np.full_like(values, FLAT)
 
 
-def score(terms: tuple[Floats, Floats, Floats], ranking: Ranking) -> Floats:
+def score(terms: Sequence[Floats], ranking: Ranking) -> Floats:
     """Calculate the weighted mean of the normalised terms, in 0..1: recency, importance, relevance."""
     weights = ranking.check().weights
     recency, importance, relevance = (weight * term for weight, term in zip(weights, terms, strict=True))
@@ -115,8 +119,12 @@ def highest(values: Floats, k: int) -> NDArray[np.intp]:
     """Return the places of the k highest values, and of those equal to the lowest of them, in no particular order."""
     if k <= 0 or not len(values):
         return np.empty(0, np.intp)
-    place = max(len(values) - k, 0)
-    return np.flatnonzero(values >= np.partition(values, place)[place])
+    peaks = values[: len(values) // BLOCK * BLOCK].reshape(-1, BLOCK).max(axis=1)
+    # At least k values are as high as the k-th highest peak, and few are.
+    lowest = np.partition(peaks, -k)[-k] if k < len(peaks) else values.min()
+    places = np.flatnonzero(values >= lowest)
+    few = values[places]
+    return places[few >= np.partition(few, -k)[-k]] if k < len(few) else places
 
 
 def best(scores: Floats, created: Floats, ids: NDArray[np.bytes_], k: int) -> NDArray[np.intp]:

@@ -226,9 +226,7 @@ class MemoryStream:
         async with self._current("retrieve") as index:
             _check_length(index, len(asked.vector))
             found = {one.id: one for one in await index.retrieve(asked, k, now, ranking, kinds, apart_from)}
-            memories = await self._read(index, found)
-            if renew:
-                await self._renew(index, dict.fromkeys(found, now))
+            memories = await (self._access(index, found, now) if renew else self._read(index, found))
         return [_scored(memory, found[memory["id"]]) for memory in memories]
 
     async def _asked(self, query: Any, now: float, ranking: Ranking) -> Asked:
@@ -258,6 +256,17 @@ class MemoryStream:
         renewed = index.renew(accessed)
         if renewed:
             await self._replica.commit(self._store, self._replica.layout.renew(renewed), list(renewed))
+
+    async def _access(self, index: Index, ids: Collection[str], now: float) -> list[Memory]:
+        """Read memories as they were before this access, and set when they were accessed."""
+        asked = self._replica.layout.get("text", ids)
+        renewed = {op.key: now for op in asked if now > index.accessed(op.key)}
+        if not renewed:
+            return await self._read(index, ids)
+        items = await self._replica.commit(self._store, self._replica.layout.renew(renewed), list(renewed), asked)
+        memories = [_memory(item.key, item.value, index) for item in items if item is not None]
+        index.renew(renewed)
+        return memories
 
     async def evidence(self, memory_id: str) -> list[Memory]:
         """Return what a memory rests on, level by level down to the leaves, without repetitions or deleted ones."""

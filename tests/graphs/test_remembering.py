@@ -1,6 +1,7 @@
 """What the agent keeps of conversations, and how it stands in the requests: facts, changes, and everything once."""
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 
 from reflective_agents.graphs import memory as graph_module
 from reflective_agents.graphs._memory import recall
+from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.state.memories import Memory
 from reflective_agents.testing.script import Reply, Request
 from tests.graphs.test_memory import Talk
 
@@ -139,6 +142,24 @@ async def test_a_prompt_says_everything_once(clock: Clock) -> None:
     assert prompt.count("The user cares for sick children.") == 1
     fact = next(one for one in out["memories"] if one["kind"] == "fact")
     assert [one["text"] for one in await talk.all() if one["kind"] == "fact"] == [fact["text"]], "kept once"
+
+
+async def test_what_all_memories_rest_on_is_read_at_once(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Talk(keeper, reflect_at=5)
+    for thread in ("a", "b"):
+        clock.now += 60
+        await talk.say(f"{WARD} Number {thread}.", thread=thread)
+    read: list[list[str]] = []
+
+    async def get(stream: MemoryStream, ids: Iterable[str]) -> list[Memory]:
+        read.append([*ids])
+        return await plain(stream, read[-1])
+
+    plain = MemoryStream.get
+    monkeypatch.setattr(MemoryStream, "get", get)
+    out = await talk.say(WHERE, thread="c", reflect_at=1000)
+    assert len(out["memories"]) > 2
+    assert len(read) == 2, "once to show them, once to look what is known already"
 
 
 async def test_what_stands_in_the_thread_is_no_memory_in_it(clock: Clock) -> None:

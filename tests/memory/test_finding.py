@@ -1,11 +1,16 @@
 """Finding what was said: by words and meaning, beside its neighbours, by whom, when, and later before earlier."""
 
+import math
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 from langgraph.store.memory import InMemoryStore
 
+from reflective_agents.memory.hybrid import Timeline, bm25
+from reflective_agents.memory.postings import Postings, hashed, pack
 from reflective_agents.memory.scoring import HYBRID, PAPER, Ranking
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.models.lexical import LexicalEmbeddings
@@ -206,3 +211,55 @@ async def test_gaps_that_deletions_leave_are_closed_and_nothing_changes(monkeypa
     for n in range(12):
         assert (await found(stream, f"Rareword{n}"))[0] == f"Rareword{n} and such."
     assert await stream.count() == 5 + 12
+
+
+@pytest.mark.parametrize("many", [0, 10**9])
+async def test_words_count_the_same_whether_many_memories_hold_them_or_few(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A word that many hold is counted in all memories at once, another where it is held."""
+    stream = await memory_of(*CHATTER, turn("Small figs, small dates.", JULY), turn("And a nut.", JULY + 20))
+    await stream.delete(CHATTER[3]["id"])
+    query = "Small figs, number 7 and a nut?"
+    usual = await stream.retrieve(query, k=40, now=AUGUST, renew=False)
+    monkeypatch.setattr("reflective_agents.memory.hybrid.MANY", many)
+    other = await stream.retrieve(query, k=40, now=AUGUST, renew=False)
+    assert [one.memory["text"] for one in other] == [one.memory["text"] for one in usual]
+    assert [one.relevance for one in other] == pytest.approx([one.relevance for one in usual], abs=1e-6)
+    assert usual[0].memory["text"] == "Small figs, small dates."
+
+
+def test_words_are_weighed_as_bm25_has_it() -> None:
+    """Robertson and Zaragoza 2009, with k1 = 1.2 and b = 0.75, worked out word by word."""
+    texts = [["fig", "fig", "date"], ["fig"], ["nut", "date", "date", "date"], ["pea"], ["oat"], ["rye"]]
+    postings, count = Postings(), len(texts)
+    lengths = postings.add(0, [pack(Counter(text)) for text in texts])
+    columns = {
+        "id": np.array([b"%032x" % place for place in range(count)]),
+        "alive": np.ones(count, np.bool_),
+        "created": 1e5 * np.arange(count),
+        "importance": np.ones(count),
+        "conversation": np.zeros(count, np.int32),
+        "length": lengths,
+    }
+    said, near = bm25(
+        Timeline(columns, np.ones(count, np.bool_)), postings, frozenset(map(hashed, ("fig", "date", "plum")))
+    )
+    mean = sum(map(len, texts)) / count
+
+    def weight(text: list[str], word: str) -> float:
+        held, times = sum(word in one for one in texts), text.count(word)
+        rarity = math.log((count - held + 0.5) / (held + 0.5))
+        return rarity * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(text) / mean))
+
+    assert said == pytest.approx([weight(text, "fig") + weight(text, "date") for text in texts])
+    assert near == pytest.approx(said), "a day lies between the turns"
+
+
+async def test_memories_of_the_same_second_have_the_same_neighbours_in_every_process() -> None:
+    together = [turn(f"Said at once, {name}.", MAY) for name in ("figs", "dates", "nuts", "peas")]
+    found_first = [
+        [(one.memory["text"], one.score) for one in await stream.retrieve("figs", k=9, now=AUGUST, renew=False)]
+        for stream in (await memory_of(*together, *CHATTER[:4]), await memory_of(*CHATTER[:4], *reversed(together)))
+    ]
+    assert found_first[0] == found_first[1]

@@ -9,7 +9,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.memory.reflection import draw
-from reflective_agents.memory.scoring import PAPER
+from reflective_agents.memory.scoring import HYBRID, PAPER
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.remember import memories_text, open_memory, reflect
 from reflective_agents.nodes.step import Step, node
@@ -162,14 +162,23 @@ async def test_reflections_build_on_reflections() -> None:
     first = await reflect(step, step.context.model, stream, now=4000.0)
     await stream.add([{**event, "created": event["created"] + 4000} for event in EVENTS[61:]])
     await stream.add([new_memory(f"Anna thinks {n}", created=9000.0, importance=10) for n in range(5)])
-    assert await reflect(step, step.context.model, stream, now=9000.0) == [], "all are known already"
-    await stream.add([new_memory(f"Bob thinks {n}", created=12000.0, importance=10) for n in range(16)])
-    step, _ = step_of(lambda request: again(script(request)))
-    second = await reflect(step, step.context.model, stream, now=12000.0)
+    second = await reflect(step, step.context.model, stream, now=9000.0)
     assert len(second) == 15
     low, high = {one["id"] for one in first}, {below for one in second for below in one["evidence"]}
     assert low & high, "some insights rest on insights"
     assert not [one for one in await stream.get(low) if one["archived"]]
+
+
+async def test_an_insight_that_is_known_is_not_drawn_again() -> None:
+    stream = await open_window(InMemoryStore())
+    await stream.add(EVENTS[:61])
+    step, _ = step_of()
+    assert len(await reflect(step, step.context.model, stream, now=4000.0, ranking=HYBRID)) == 15
+    await stream.add([new_memory(f"Anna thinks {n}", created=9000.0, importance=10) for n in range(16)])
+    assert await reflect(step, step.context.model, stream, now=9000.0, ranking=HYBRID) == []
+    await stream.add([new_memory(f"Bob thinks {n}", created=12000.0, importance=10) for n in range(16)])
+    step, _ = step_of(lambda request: again(script(request)))
+    assert len(await reflect(step, step.context.model, stream, now=12000.0, ranking=HYBRID)) == 15
 
 
 async def test_an_insight_without_valid_evidence_is_refused_and_counted() -> None:

@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from reflective_agents.memory.scoring import FLAT, PAPER, PUBLISHED, Ranking, best, normalise, recency, relevance, score
+from reflective_agents.memory.scoring import (
+    FLAT,
+    PAPER,
+    PUBLISHED,
+    Ranking,
+    best,
+    highest,
+    normalise,
+    recency,
+    relevance,
+    score,
+)
 from reflective_agents.state.errors import Misuse
 
 HOUR = 3600.0
@@ -63,6 +74,7 @@ async def test_relevance_is_the_cosine_and_the_same_wherever_a_vector_stands() -
     assert cosines[:20] == pytest.approx([float(vector @ vectors[7]) for vector in vectors[:20]], abs=1e-6)
     assert len(set(cosines[[3, 25_000, 59_999, 60_000]])) == 1
     assert cosines[7] == pytest.approx(1)
+    assert cosines.dtype == np.float32, "half of what has to be read"
 
 
 @given(columns)
@@ -93,3 +105,10 @@ def test_ties_are_stable_whatever_the_order_of_insertion(rows: list[Any], k: int
     values, created, ids = (np.array(column) for column in zip(*named, strict=True))
     found = best(values, created, ids.astype("S32"), k)
     assert [named[place][2] for place in found] == expected
+
+
+@given(st.integers(1, 2_000), st.integers(0, 2_000), st.integers(2, 1_000), st.integers(0, 10**6))
+def test_the_highest_of_many_are_those_that_sorting_finds(count: int, k: int, different: int, seed: int) -> None:
+    values = np.random.default_rng(seed).integers(0, different, count).astype(np.float32)
+    lowest = sorted(values)[-min(k, count)] if k else math.inf
+    assert sorted(highest(values, k)) == [place for place, value in enumerate(values) if value >= lowest]

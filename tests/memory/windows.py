@@ -34,12 +34,14 @@ class Window(BaseStore):
         self.store = store
         self.fails = ""
         self.searched: list[tuple[str, ...]] = []
+        self.requests = 0
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         raise NotImplementedError("a memory never blocks")
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         ops = list(ops)
+        self.requests += 1
         self.searched += [op.namespace_prefix for op in ops if isinstance(op, SearchOp)]
         writing = any(isinstance(op, PutOp) for op in ops)
         if writing and self.fails == "before":
