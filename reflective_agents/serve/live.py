@@ -1,7 +1,7 @@
 """A page to ask, to watch runs while they grow, and to steer them, under /live. It holds nothing: all that it shows is
 asked for with the key of whoever looks at it, and comes from the server's own API.
 
-    /live, /live/tree                          the page, and the view of a tree in it, which is that of `viewer`
+    /live, /live/tree, /live/day               the page, and the views of a tree and a day in it: those of `viewer`
     /live/strategies                           what can be asked, with the settings
     /live/threads                              the caller's threads; POST asks a question
     /live/threads/{thread}                     one of them, as data; POST steers it
@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import cache
 from pathlib import Path
-from string import Template
 from typing import Any, cast
 from uuid import uuid4
 
@@ -34,7 +33,8 @@ from reflective_agents.state.policy import operators_settings
 from reflective_agents.state.settings import settings_of, strategy_names
 from reflective_agents.state.tree import Change
 from reflective_agents.tree_search.steering import CHANGES, changes_in, go_on, order
-from reflective_agents.viewer.page import _policy, page
+from reflective_agents.viewer.page import _policy, document, page, style_of
+from reflective_agents.viewer.town import town_page
 
 _FOLDER = Path(__file__).parent / "page"
 _ELEMENTS = Path(viewer.__file__).parent / "assets" / "elements.js"
@@ -59,11 +59,11 @@ def _answering(handler: Handler) -> Handler:
 
 @cache
 def _shell() -> str:
-    style = (_FOLDER / "live.css").read_text("utf-8")
+    style = style_of() + (_FOLDER / "live.css").read_text("utf-8")
     script = "\n".join(file.read_text("utf-8") for file in (_ELEMENTS, *(_FOLDER / name for name in _SCRIPTS)))
     rules = f"{_policy(style, script)}; connect-src 'self'; frame-src 'self'"
-    template = Template((_FOLDER / "live.html").read_text("utf-8"))
-    return template.substitute(policy=rules, style=style, script=script)
+    body = _FOLDER / "live.html"
+    return document(body, title="Reflective agents, live", policy=rules, style=style, script=script)
 
 
 def _html(text: str) -> Response:
@@ -79,6 +79,11 @@ async def shell(_: Request) -> Response:
 async def tree(_: Request) -> Response:
     """Return the view of a tree, which waits for one."""
     return _html(page(None))
+
+
+async def day(_: Request) -> Response:
+    """Return the view of a town's day, which waits for one."""
+    return _html(town_page(None))
 
 
 async def strategies(_: Request) -> Response:
@@ -219,6 +224,7 @@ async def _told(api: OwnApi, thread: str, run: str) -> AsyncIterator[str]:
 routes = [
     Route("/live", shell),
     Route("/live/tree", tree),
+    Route("/live/day", day),
     Route("/live/strategies", _answering(strategies)),
     Route("/live/threads", _answering(threads)),
     Route("/live/threads", _answering(ask), methods=["POST"]),

@@ -5,9 +5,11 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 
+from reflective_agents.graphs._town.telling import portraits_of, spread
 from reflective_agents.state.settings import settings_of
 from reflective_agents.tree_search.steering import changes_in
 from reflective_agents.viewer.picture import Aggregate, picture
+from reflective_agents.viewer.town import TownPicture, town_picture
 
 _APART = ("messages", "log", "lessons", "orders", "recalled", "weights")
 _LONGEST = 4000
@@ -35,7 +37,8 @@ def seen(state: Mapping[str, Any], run: Mapping[str, Any] | None) -> dict[str, A
         "usage": values.get("usage"),
         "settings": values.get("settings") or {},
         "tree": _tree(values, strategy, messages) if values.get("tree") else None,
-        "lists": {} if values.get("tree") else _lists(values),
+        "day": _day(values) if values.get("town") and values.get("day") else None,
+        "lists": {} if values.get("tree") or values.get("town") else _lists(values),
     }
 
 
@@ -62,6 +65,13 @@ def _tree(values: Mapping[str, Any], strategy: str, messages: list[BaseMessage])
     weight = given.get("exploration_weight", _default(settings, "exploration_weight"))
     aggregate: Aggregate = given.get("aggregate") or _default(settings, "aggregate") or "mean"
     return picture({**values, "tree": nodes, "messages": messages}, strategy, weight, aggregate)
+
+
+def _day(values: Mapping[str, Any]) -> TownPicture:
+    """Return the day as far as it has come: who is there, and who knows of the news by now."""
+    agents = values.get("agents") or portraits_of(values)
+    known = values.get("spread") or spread(agents, values["town"]["fact"])
+    return town_picture({**values, "agents": agents, "spread": known})
 
 
 def _default(settings: Any, name: str) -> Any:

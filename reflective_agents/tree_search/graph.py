@@ -26,8 +26,8 @@ from reflective_agents.tree_search.base import Child, Job, tell
 from reflective_agents.tree_search.candidates import Branch, trajectory_text
 from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.loop import SearchStep
+from reflective_agents.tree_search.ordered import Steering
 from reflective_agents.tree_search.places import ROOT, best_step, path
-from reflective_agents.tree_search.steering import Steering
 
 C = TypeVar("C", bound=TreeContext)
 Node = Runnable[Any, Update]

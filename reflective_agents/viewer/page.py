@@ -7,11 +7,12 @@ markup made by scripts included.
 
 import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from reflective_agents.viewer.picture import Picture
 
@@ -20,7 +21,8 @@ _VENDOR = ("vendor/d3-hierarchy-3.1.3.min.js",)
 _STYLES = ("page.css", "tree.css", "panel.css")
 _HERE = "\0"
 # Joined to one module, in this order.
-_SCRIPTS = ("data.js", "elements.js", "layout.js", "drawing.js", "camera.js", "panel.js", "history.js", "main.js")
+_SCRIPTS = ("elements.js", "given.js", "data.js", "layout.js", "drawing.js", "camera.js", "panel.js")
+_SCRIPTS += ("history.js", "main.js")
 
 
 def page(picture: Picture | None) -> str:
@@ -31,21 +33,36 @@ def page(picture: Picture | None) -> str:
 
 @cache
 def _parts() -> tuple[str, str, str]:
-    style = _joined(*(f"assets/{name}" for name in _STYLES))
-    return style, _joined(*_VENDOR), _joined(*(f"assets/{name}" for name in _SCRIPTS))
+    return style_of(*_STYLES), _joined(*_VENDOR), _joined(*(f"assets/{name}" for name in _SCRIPTS))
 
 
 def _joined(*names: str) -> str:
     return "\n".join((_FOLDER / name).read_text("utf-8") for name in names)
 
 
+def style_of(*names: str) -> str:
+    """Return the style of a page: what all pages share, and its own files."""
+    return _joined("assets/base.css", *(f"assets/{name}" for name in names))
+
+
+def document(body: Path, **parts: str) -> str:
+    """Return a page: its body, in the head that all pages share, with `title`, `policy`, `style` and what else it
+    names filled in."""
+    text = (_FOLDER / "document.html").read_text("utf-8").replace("$body", body.read_text("utf-8"))
+    return Template(text).substitute(parts)
+
+
 def split() -> tuple[str, str]:
     """Return what stands before and after the picture in the page of any tree search."""
     style, vendor, script = _parts()
-    template = Template((_FOLDER / "page.html").read_text("utf-8"))
-    before, _, after = template.substitute(
-        policy=_policy(style, vendor, script), style=style, vendor=vendor, script=script, picture=_HERE
-    ).partition(_HERE)
+    policy = _policy(style, vendor, script)
+    return halves("page.html", "Search tree", policy, style=style, vendor=vendor, script=script)
+
+
+def halves(name: str, title: str, policy: str, **parts: str) -> tuple[str, str]:
+    """Return what stands before and after the picture in a page."""
+    text = document(_FOLDER / name, title=title, policy=policy, picture=_HERE, **parts)
+    before, _, after = text.partition(_HERE)
     return before, after
 
 
@@ -60,7 +77,7 @@ def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _embedded(picture: Picture | None) -> str:
+def _embedded(picture: Mapping[str, Any] | None) -> str:
     """Encode the picture as JSON that cannot close its HTML element, with lone surrogates as their escapes."""
     text = json.dumps(picture, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

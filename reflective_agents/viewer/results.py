@@ -10,14 +10,13 @@ import zlib
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from string import Template
 from typing import Any
 
 from typing_extensions import TypedDict
 
 from reflective_agents.viewer import page as tree
 from reflective_agents.viewer import town
-from reflective_agents.viewer.page import _FOLDER, _embedded, _joined, _policy
+from reflective_agents.viewer.page import _FOLDER, _embedded, _joined, _policy, document, style_of
 
 _SCRIPTS = (
     "elements.js",
@@ -88,19 +87,21 @@ def results_page(picture: ResultsPicture, transcripts: Iterable[tuple[Cell, Mapp
         f'<script type="application/octet-stream" id="pack-{number}">{pack}</script>'
         for number, pack in enumerate(_packs(transcripts))
     )
-    return Template((_FOLDER / "results.html").read_text("utf-8")).substitute(
+    return document(
+        _FOLDER / "results.html",
+        title="Evaluation",
         policy=_policy(style, script, *tree._parts()[1:], town._parts()[1], more_styles=_page_styles()),
         style=style,
         script=script,
         packs=packs,
-        results=_embedded(picture),  # type: ignore[arg-type]  # any plain data
+        results=_embedded(picture),
         pages=json.dumps({name: _packed(_plain(parts)) for name, parts in kinds.items()}),
     )
 
 
 @cache
 def _parts() -> tuple[str, str]:
-    return _joined("assets/results-panel.css", "assets/results.css"), _joined(*(f"assets/{name}" for name in _SCRIPTS))
+    return style_of("results-panel.css", "results.css"), _joined(*(f"assets/{name}" for name in _SCRIPTS))
 
 
 def _page_styles() -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import cache
-from string import Template
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -10,9 +9,9 @@ from typing_extensions import TypedDict
 from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.run import Usage
 from reflective_agents.state.town import Conversation, Knows, Moment, Portrait, Retrieval
-from reflective_agents.viewer.page import _FOLDER, _HERE, _embedded, _joined, _policy
+from reflective_agents.viewer.page import _embedded, _joined, _policy, halves, style_of
 
-_SCRIPTS = ("elements.js", "town-data.js", "town-panel.js", "town.js")
+_SCRIPTS = ("elements.js", "given.js", "town-data.js", "town-panel.js", "town.js")
 
 
 class TownPicture(TypedDict):
@@ -57,23 +56,18 @@ def _minutes(day: list[Moment]) -> int:
     return times[1] - times[0] if len(times) > 1 else 60
 
 
-def town_page(picture: TownPicture) -> str:
-    """Build the page of a day."""
+def town_page(picture: TownPicture | None) -> str:
+    """Build the page of a day; without one, a page that waits for it to be posted by the page around it."""
     before, after = split()
-    embedded = _embedded(picture)  # type: ignore[arg-type]  # any plain data
-    return f"{before}{embedded}{after}"
+    return f"{before}{_embedded(picture)}{after}"
 
 
 def split() -> tuple[str, str]:
     """Return what stands before and after the picture in the page of any day."""
     style, script = _parts()
-    template = Template((_FOLDER / "town.html").read_text("utf-8"))
-    before, _, after = template.substitute(
-        policy=_policy(style, script), style=style, script=script, picture=_HERE
-    ).partition(_HERE)
-    return before, after
+    return halves("town.html", "A day in a town", _policy(style, script), style=style, script=script)
 
 
 @cache
 def _parts() -> tuple[str, str]:
-    return _joined("assets/town.css", "assets/town-day.css"), _joined(*(f"assets/{name}" for name in _SCRIPTS))
+    return style_of("town.css", "town-day.css"), _joined(*(f"assets/{name}" for name in _SCRIPTS))

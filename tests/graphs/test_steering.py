@@ -13,7 +13,7 @@ from reflective_agents.state.errors import Misuse
 from reflective_agents.state.settings import settings_of
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.tree_search.places import is_below
-from reflective_agents.tree_search.steering import changes_in, earlier, go_on, hint, more, prune, rescore
+from reflective_agents.tree_search.steering import changes_in, earlier, go_on, hint, more, prune, rescore, stop
 from reflective_agents.viewer.figures import figures, pruned
 from reflective_agents.viewer.picture import picture
 from tests.strategies import STRATEGIES, TREES
@@ -99,6 +99,29 @@ async def test_an_ended_search_goes_on_when_more_is_asked_for(strategy: str) -> 
         assert (again["expansions"], limit.get("most")) == (7, 7)
     assert [message.type for message in again["messages"]] == ["human", "ai"]
     assert again["messages"][-1].text == again["answer"]
+
+
+@every_search
+async def test_a_stopped_search_answers_with_the_tree_it_has_and_goes_on_when_more_is_asked_for(strategy: str) -> None:
+    thread = Thread(strategy)
+    before = await thread.pause(3)
+    stopped = await thread.run(stop(before))
+    assert (stopped["tree"], stopped["expansions"]) == (before["tree"], before["expansions"])
+    assert [entry["kind"] for entry in stopped["log"][len(before["log"]) :]] == ["stop"]
+    assert stopped["outcome"]["status"] == "exhausted"
+    assert stopped["outcome"]["reason"].startswith("a person has stopped the search")
+    assert stopped["messages"][-1].text == stopped["answer"]
+    again = await thread.run(more(stopped, 1))
+    assert again["expansions"] > stopped["expansions"] or before["outcome"]["status"] == "exhausted"
+
+
+async def test_a_stop_calls_no_model_where_there_is_an_answer() -> None:
+    thread = Thread()
+    before = await thread.pause(3)
+    assert any(node["kind"] == "answer" for node in before["tree"].values())
+    calls = len(thread.model.calls)
+    await thread.run(stop(before))
+    assert len(thread.model.calls) == calls
 
 
 async def test_a_score_counts_for_all_above_as_if_the_judge_had_given_it() -> None:

@@ -15,7 +15,7 @@ from reflective_agents.graphs.lats import builder
 from reflective_agents.state.settings.lats import LatsContext
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
-from reflective_agents.tree_search.steering import earlier, go_on, hint, more, prune, rescore
+from reflective_agents.tree_search.steering import earlier, go_on, hint, more, prune, rescore, stop
 
 QUESTION: dict[str, Any] = {"messages": [{"role": "user", "content": "An unsolvable question"}]}
 SETTINGS: dict[str, Any] = {"search": "none", "n": 2, "max_expansions": 3, "grading": "together"}
@@ -108,6 +108,8 @@ async def steered(place: Place) -> dict[str, Any]:
     now = await note("pruned", await place.run(prune(now, "0.1")))
     now = await note("more", await place.run(more(now, 2)))
     await note("forked", await place.run(go_on(), step=4))
+    now = await place.run(go_on(), step=3, pause=True)
+    await note("stopped", await place.run(stop(now)))
     return told
 
 
@@ -133,6 +135,9 @@ async def the_same_tree_as_in_python(client: LangGraphClient) -> None:
     assert (here["paused"]["status"], here["ended"]["status"]) == (None, "limit_reached")
     assert here["forked"]["log"][:4] == here["more"]["log"][:4]
     assert [entry[0] for entry in here["forked"]["log"][4:]] == ["expand", "expand"]
+    stopped = here["stopped"]
+    assert (stopped["status"], stopped["log"][-1][0], len(stopped["tree"])) == ("exhausted", "stop", 5)
+    assert stopped["messages"] == 2
 
 
 async def a_run_is_stopped_steered_and_goes_on(client: LangGraphClient, slow: dict[str, Any], question: str) -> None:

@@ -10,7 +10,6 @@ from playwright.async_api import Browser, FrameLocator, Page, expect
 
 from tests.serve import live
 from tests.viewer.conftest import browser, chromium
-from tests.viewer.pictures import grown
 from tests.viewer.test_page import MARKUP
 
 pytestmark = [
@@ -152,26 +151,62 @@ async def test_everything_is_reached_by_keys(look: Look) -> None:
     assert {"stop", "more", "fork", "step", "score", "hint-text", "tree", "question", "send", "said", "key"} <= reached
 
 
-async def test_a_thousand_nodes_grow_without_being_drawn_anew(look: Look) -> None:
-    """Of a tree that is there already, only what has changed is made: the others keep their elements."""
+async def test_every_button_does_what_it_says(look: Look) -> None:
     page = look.page
-    frame = next(one for one in page.frames if one.url.endswith("/live/tree"))
-    before, after = grown(1000), grown(1000)
-    before["nodes"] = {key: node for key, node in before["nodes"].items() if key in {*list(before["nodes"])[:990]}}
-    for drawn in (before,):
-        for one in drawn["frames"]:
-            one["added"] = [key for key in one["added"] if key in drawn["nodes"]]
-            one["pruned"] = [key for key in one["pruned"] if key in drawn["nodes"]]
-            one["stats"] = {key: own for key, own in one["stats"].items() if key in drawn["nodes"]}
-    send = "drawn => document.getElementById('tree').contentWindow.postMessage(drawn, location.origin)"
-    await page.evaluate("document.body.classList.add('with-tree')")
-    await page.evaluate(send, before)
-    await look.tree.locator("[data-does=unfold]").click()
-    await look.has(990)
-    await frame.evaluate("() => document.querySelectorAll('.node[data-id]').forEach(one => { one.dataset.old = 1 })")
-    await page.evaluate(send, after)
-    await look.has(1000)
-    assert await frame.evaluate("() => document.querySelectorAll('.node[data-old]').length") > 900
+
+    async def done(button: str, nodes: int, *kinds: str) -> None:
+        """Press a button, and hold the tree that comes of it, and the newest entries of its history."""
+        await page.click(f"[data-do={button}]")
+        await expect(look.tree.locator("#status")).to_contain_text(f", {kinds[-1]} ", timeout=PATIENCE)
+        await look.says("ended")
+        await look.has(nodes)
+        answer = await page.request.get(f"{page.url.partition('#')[0]}/threads/{page.url.partition('#')[2]}")
+        frames = [frame["event"] for frame in (await answer.json())["tree"]["frames"]]
+        assert frames[-len(kinds) :] == [*kinds]
+
+    await look.ask("An unsolvable question", n="2", max_expansions="2")
+    await look.says("ended")
+    await look.has(5)
+    await look.choose("0.0")
+    await page.fill("#score", "0.75")
+    await done("rescore", 5, "rescore")
+    await expect(look.tree.locator("[data-figure=score] dd").first).to_have_text("0.75")
+    await page.fill("#hint-text", "Compare it with <b>UCB1</b>.")
+    await done("hint", 5, "hint")
+    await done("more", 15, "more", *["expand"] * 5)
+    await done("prune", 15, "prune")
+    await done("stop", 15, "stop")
+    await page.fill("#step", "2")
+    await done("fork", 5, "start", "expand", "expand")
+    assert look.complaints == []
+
+
+async def test_a_run_is_paused_and_resumed_by_buttons(look: Look) -> None:
+    await look.ask("A slow and unsolvable question", n="2", max_expansions="2")
+    await look.has(3)
+    await look.page.click("[data-do=pause]")
+    await look.says("paused")
+    await expect(look.page.locator("[data-do=pause]")).to_be_disabled()
+    await look.page.click("[data-do=resume]")
+    await look.says("running")
+    await look.says("ended: limit reached")
+    await look.has(5)
+    assert look.complaints == []
+
+
+async def test_the_day_of_a_town_is_drawn_while_it_goes_on(look: Look) -> None:
+    news = "Anna gives a garden party at the Caf\u00e9 today at 17:00."
+    await expect(look.page.locator("#strategy option")).not_to_have_count(0, timeout=PATIENCE)
+    await look.page.select_option("#strategy", "town")
+    await look.ask(news, max_steps="4", model="offline")
+    await expect(look.tree.locator("#facts")).to_contain_text("4 steps", timeout=PATIENCE)
+    await look.says("ended: limit reached")
+    late = await joined(look)
+    for one in (look, late):
+        await expect(one.tree.locator("#news .chip")).to_contain_text(["Anna", "Anna \u2192 Ben", "does not know"])
+        await expect(one.tree.locator(".day tbody tr")).to_have_count(3)
+        await expect(one.page.locator("[data-do=prune]")).to_be_hidden()
+    assert (look.complaints, late.complaints) == ([], [])
 
 
 async def test_requests_of_the_page(address: str) -> None:

@@ -1,19 +1,21 @@
 // What was said on a thread, what happens, and what a strategy leaves beside its answer.
 
 const MOST_EVENTS = 400;
+const TEXT = { class: "text", dir: "auto" };
 
 /** Show the messages of a thread, and the answer as it is written. */
 function showSaid(messages, answer) {
+  const list = document.getElementById("said");
+  const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
   const shown = [...messages, ...(answer ? [{ type: "ai", text: answer, open: true }] : [])];
-  const items = shown.map(({ type, text, open }) =>
-    el(
-      "li",
-      { class: open ? `${type} open` : type },
-      el("span", { class: "who" }, type === "human" ? "You" : "Answer"),
-      el("div", { class: "text", dir: "auto" }, text),
-    ),
-  );
-  document.getElementById("said").replaceChildren(...items);
+  shown.forEach(({ type, text, open }, place) => {
+    const made = list.children[place] ?? list.appendChild(el("li", {}, el("span", { class: "who" }), el("div", TEXT)));
+    set(made, "class", open ? `${type} open` : type);
+    write(made.firstChild, type === "human" ? "You" : "Answer");
+    write(made.lastChild, text);
+  });
+  while (list.childElementCount > shown.length) list.lastElementChild.remove();
+  if (atEnd) list.scrollTop = list.scrollHeight;
 }
 
 /** One line for an event. */
@@ -32,12 +34,23 @@ function addEvents(events) {
   while (list.childElementCount > MOST_EVENTS) list.firstElementChild.remove();
 }
 
-/** Show rounds, trials, a day: whatever lists a strategy keeps. */
+/** Show rounds, trials, plans: whatever lists a strategy keeps. A row that has not changed keeps its element. */
 function showLists(lists) {
-  const blocks = Object.entries(lists).map(([name, rows]) =>
-    el("details", { open: "" }, el("summary", {}, `${name} (${rows.length})`), el("ol", {}, ...rows.map(row))),
-  );
-  document.getElementById("lists").replaceChildren(...blocks);
+  const place = document.getElementById("lists");
+  for (const old of [...place.children]) if (!(old.dataset.list in lists)) old.remove();
+  for (const [name, rows] of Object.entries(lists)) {
+    const known = [...place.children].find((one) => one.dataset.list === name);
+    const block = known ?? place.appendChild(el("details", { open: "", "data-list": name }, el("summary"), el("ol")));
+    write(block.firstChild, `${name} (${rows.length})`);
+    const list = block.lastChild;
+    rows.forEach((parts, number) => {
+      const made = row(parts);
+      const old = list.children[number];
+      if (!old) list.append(made);
+      else if (!old.isEqualNode(made)) old.replaceWith(made);
+    });
+    while (list.childElementCount > rows.length) list.lastElementChild.remove();
+  }
 }
 
 function row(parts) {

@@ -13,6 +13,15 @@ async function fillStrategies() {
   fillSettings();
 }
 
+/** Choose a strategy, of which a thread keeps to its own; any can be chosen where there is none yet. */
+function chooseStrategy(name) {
+  const list = document.getElementById("strategy");
+  list.disabled = Boolean(name);
+  if (!name || list.value === name) return;
+  list.value = name;
+  fillSettings();
+}
+
 /** Show the settings of the chosen strategy. */
 function fillSettings() {
   const chosen = strategies.get(document.getElementById("strategy").value);

@@ -1,4 +1,4 @@
-// A tree that grows by the events of a run, in the form in which the viewer draws it.
+// A tree that grows by the events of a run, in the form in which the viewer draws it, and what of it is new.
 
 const EMPTY_NODE = {
   messages: [], thought: "", action: "", observation: "", critique: "", score: null, reward: null, terms: {},
@@ -15,6 +15,30 @@ class Growing {
     };
     this.seen = events;
     this.added = [];
+    this.#anew();
+  }
+
+  /** Whether there is anything to draw. */
+  get begun() {
+    return Object.keys(this.picture.nodes).length > 0;
+  }
+
+  /** What has changed since this was asked for the last time, as the viewer takes it in: at first, and if `all` is
+   * asked for, everything. */
+  news(all = false) {
+    if (all) this.from = 0;
+    const { nodes, frames, ...rest } = this.picture;
+    const changed = this.from ? Object.fromEntries([...this.changed].map((id) => [id, nodes[id]])) : nodes;
+    const news = { ...rest, nodes: changed, frames: frames.slice(this.from), from: this.from };
+    this.changed.clear();
+    this.from = frames.length;
+    return news;
+  }
+
+  /** Forget what was told of the tree: all of it is new. */
+  #anew() {
+    this.from = 0;
+    this.changed = new Set();
   }
 
   /** Take in an event; those that are known already are passed over. Returns whether the tree has changed. */
@@ -28,19 +52,24 @@ class Growing {
 
   _begin() {
     Object.assign(this.picture, { nodes: {}, frames: [], path: [], reflections: [], answer: null, outcome: null });
+    this.added = [];
+    this.#anew();
   }
 
   _node(event) {
     const { seq, event: _, expansions, does, ...said } = event;
     const known = Object.fromEntries(Object.entries(said).filter(([name]) => name in EMPTY_NODE || NODE.has(name)));
     this.picture.nodes[event.id] = { ...EMPTY_NODE, ...known, action: does ?? "" };
+    this.changed.add(event.id);
     this.added.push(event.id);
     if (event.parent_id === null) this.#frame("start", event.id, {}, event);
   }
 
   _judged(event) {
     const node = this.picture.nodes[event.id];
-    if (node) Object.assign(node, { score: event.score, solved: event.solved });
+    if (!node) return;
+    Object.assign(node, { score: event.score, solved: event.solved });
+    this.changed.add(event.id);
   }
 
   _visited(event) {
@@ -72,6 +101,7 @@ class Growing {
 
   #last() {
     if (!this.picture.frames.length) this.#frame("start", null, {}, {});
+    this.from = Math.min(this.from, this.picture.frames.length - 1);
     return this.picture.frames.at(-1);
   }
 }

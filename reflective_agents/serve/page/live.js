@@ -6,6 +6,8 @@ const problem = document.getElementById("problem");
 const DRAW = 200;
 const LOOK = 1500;
 
+const NOTHING = { status: "empty", strategy: "", steps: 0, messages: [], lists: {}, changes: 0, events: 0 };
+
 let open = null;
 
 /** A thread that is looked at. */
@@ -13,7 +15,7 @@ class Open {
   constructor(id) {
     this.id = id;
     this.left = new AbortController();
-    this.known = { status: "empty", strategy: "", steps: 0, messages: [], lists: {}, changes: 0, events: 0, tree: null };
+    this.known = { ...NOTHING };
     this.growing = new Growing(null, 0, "");
     this.node = null;
     this.answer = "";
@@ -28,7 +30,7 @@ class Open {
     this.known = known;
     const question = known.messages.findLast((said) => said.type === "human")?.text ?? "";
     if (known.tree || known.events > this.growing.seen || !this.growing.seen)
-      this.growing = new Growing(known.tree, Math.max(known.events, 0), question);
+      this.growing = new Growing(known.tree, known.events, question);
     this.show();
   }
 
@@ -57,8 +59,8 @@ class Open {
     addEvents(events);
     const grown = events.map((event) => this.growing.take(event)).some(Boolean);
     if (!this.known.strategy) this.lookLater();
-    if (grown) this.showTree();
-    else if (events.length && !Object.keys(this.growing.picture.nodes).length) this.lookLater();
+    if (grown) this.showView();
+    else if (events.length && !this.growing.begun) this.lookLater();
     showSaid(this.known.messages, this.answer);
   }
 
@@ -76,25 +78,38 @@ class Open {
     const cost = usage ? ` · ${counted(usage.model_calls, "call")}, ${counted(usage.total_tokens, "token")}` : "";
     const end = outcome && status === "ended" ? `: ${outcome.status.replace("_", " ")}, ${outcome.reason}` : "";
     document.getElementById("state").textContent = this.id ? `${this.known.strategy} ${status}${end}${cost}` : "";
-    if (this.known.strategy) document.getElementById("strategy").value = this.known.strategy;
-    document.getElementById("strategy").disabled = Boolean(this.known.strategy);
+    chooseStrategy(this.known.strategy);
     document.getElementById("step").value = Math.max(steps - 1, 1);
     showSaid(messages, this.answer);
     showLists(lists);
-    this.showTree();
+    this.showView();
   }
 
-  showTree() {
-    const has = Object.keys(this.growing.picture.nodes).length > 0;
-    document.body.classList.toggle("with-tree", has);
-    if (has) frame.contentWindow.postMessage(this.growing.picture, location.origin);
-    enable(this.known.status, has, this.node);
+  /** Show what has changed of the tree or the day; `all` of it to a view that was just opened. */
+  showView(all = false) {
+    const { day } = this.known;
+    const { begun } = this.growing;
+    document.body.classList.toggle("with-tree", begun);
+    document.body.classList.toggle("with-view", begun || Boolean(day));
+    enable(this.known.status, begun, this.node);
+    if (!begun && !day) return;
+    turn(day ? "day" : "tree");
+    if (frame.dataset.ready) frame.contentWindow.postMessage(day ?? this.growing.news(all), location.origin);
   }
 
   leave() {
     this.left.abort();
     clearTimeout(this.timer);
   }
+}
+
+/** Turn to a view, unless it is open; or open it `anew`, with nothing in it. It says when it is there. */
+function turn(name, anew = false) {
+  if (frame.dataset.view === name && !anew) return;
+  frame.dataset.view = name;
+  frame.dataset.ready = "";
+  frame.title = name === "day" ? "The day of the town" : "The tree of the run";
+  frame.src = `/live/${name}`;
 }
 
 function say(text) {
@@ -108,15 +123,22 @@ function complain(error) {
 /** Open a thread, or a new one if there is no id. */
 function show(id) {
   open?.leave();
-  if (open && open.id !== id) frame.src = "/live/tree"; // what was folded and selected there belongs to another tree
+  const before = open;
   open = new Open(id);
+  if (before?.id === id) Object.assign(open, { known: before.known, growing: before.growing, node: before.node });
+  else turn("tree", true); // what was folded and selected there belongs to another tree
   document.getElementById("events").replaceChildren();
   history.replaceState(null, "", id ? `#${id}` : location.pathname);
   say("");
   open.show();
-  fillSettings();
   if (id) open.watch().catch(complain).finally(list);
   list();
+}
+
+/** Open a thread, with its strategy's usual settings. */
+function visit(id) {
+  fillSettings();
+  show(id);
 }
 
 /** List the runs. */
@@ -132,11 +154,13 @@ async function list() {
         el("span", { class: "what", dir: "auto" }, title),
         el("span", { class: "note" }, `${one.strategy} · ${one.status}`),
       );
-      made.addEventListener("click", () => show(one.thread_id));
+      made.addEventListener("click", () => visit(one.thread_id));
       return el("li", {}, made);
     });
-    document.getElementById("threads").replaceChildren(...items);
-    say("");
+    const place = document.getElementById("threads");
+    const focus = place.contains(document.activeElement) && document.activeElement.dataset.thread;
+    place.replaceChildren(...items);
+    if (focus) place.querySelector(`[data-thread="${CSS.escape(focus)}"]`)?.focus();
   } catch (error) {
     complain(error);
   }
@@ -169,8 +193,10 @@ async function steer(event) {
 
 function heard(event) {
   if (event.source !== frame.contentWindow || event.origin !== location.origin) return;
-  if (event.data.ready) open?.showTree();
-  else if (open) {
+  if (event.data.ready) {
+    frame.dataset.ready = event.data.ready.endsWith(frame.dataset.view) ? "yes" : "";
+    open?.showView(true);
+  } else if (open) {
     open.node = event.data.selected;
     enable(open.known.status, true, open.node);
   }
@@ -178,10 +204,9 @@ function heard(event) {
 
 function start() {
   window.addEventListener("message", heard);
-  frame.src = "/live/tree";
   document.getElementById("ask").addEventListener("submit", send);
   document.getElementById("strategy").addEventListener("change", fillSettings);
-  document.getElementById("new").addEventListener("click", () => show(null));
+  document.getElementById("new").addEventListener("click", () => visit(null));
   document.getElementById("question").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) document.getElementById("ask").requestSubmit();
   });

@@ -25,6 +25,7 @@ class Camera {
 
   /** Put a point of the drawing at a point of the stage, at a scale. */
   look(x, y, scale = this.scale) {
+    if (x === this.x && y === this.y && scale === this.scale) return;
     [this.x, this.y, this.scale] = [x, y, scale];
     this.world.style.transform = `translate(${x}px, ${y}px) scale(${scale})`;
     this.stage.classList.toggle("far", scale < 0.52);

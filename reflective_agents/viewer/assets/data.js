@@ -1,5 +1,5 @@
 // The search as the page was given it, and what can be read from it at any moment of its history.
-// A frame is a place in that history, counted from 0. A search that is still under way is taken anew as it grows.
+// A frame is a place in that history, counted from 0. Of a search that is still under way, what is new is taken in.
 
 let picture, lastFrame, onPath, nodes, root;
 /** What the search had cost after each frame. */
@@ -7,32 +7,43 @@ let spent;
 /** The highest worth of a node so far at each frame; null before the first. */
 let bestSoFar;
 
-/** Take a search in. */
-function take(drawn) {
-  picture = drawn;
+/** Take a search in; or, of one that is known, what has changed: some nodes, and the frames `from` one on. */
+function take({ nodes: told, frames, from = 0, ...rest }) {
+  if (!from) {
+    nodes = new Map();
+    spent = [];
+  }
+  picture = { ...rest, frames: from ? [...picture.frames.slice(0, from), ...frames] : frames };
   lastFrame = picture.frames.length - 1;
   onPath = new Set(picture.path);
-  nodes = new Map(
-    Object.values(picture.nodes).map((node) => [
-      node.id,
-      { ...node, children: [], born: lastFrame, prunedAt: Infinity, changes: [] },
-    ]),
-  );
-  for (const node of nodes.values()) nodes.get(node.parent_id)?.children.push(node);
-  root = [...nodes.values()].find((node) => node.parent_id === null);
-  takeFrames();
+  takeNodes(Object.values(told));
+  for (let place = from; place <= lastFrame; place += 1) takeFrame(place);
   takeBest();
 }
 
-function takeFrames() {
-  spent = [];
-  picture.frames.forEach((frame, place) => {
-    const before = spent[place - 1] ?? { calls: 0, tokens: 0 };
-    spent.push({ calls: before.calls + frame.calls, tokens: before.tokens + frame.tokens });
-    for (const id of frame.added) nodes.get(id).born = place;
-    for (const id of frame.pruned) nodes.get(id).prunedAt = place;
-    for (const [id, stats] of Object.entries(frame.stats)) nodes.get(id)?.changes.push({ place, stats });
+function takeNodes(told) {
+  const known = told.map(({ id }) => nodes.has(id));
+  for (const node of told) {
+    const before = nodes.get(node.id) ?? { children: [], born: lastFrame, prunedAt: Infinity, changes: [] };
+    nodes.set(node.id, Object.assign(before, node, { line: undefined }));
+  }
+  told.forEach(({ id, parent_id: above }, place) => {
+    if (!known[place]) nodes.get(above)?.children.push(nodes.get(id));
+    if (above === null) root = nodes.get(id);
   });
+}
+
+function takeFrame(place) {
+  const frame = picture.frames[place];
+  const before = spent[place - 1] ?? { calls: 0, tokens: 0 };
+  spent[place] = { calls: before.calls + frame.calls, tokens: before.tokens + frame.tokens };
+  for (const id of frame.added) nodes.get(id).born = place;
+  for (const id of frame.pruned) nodes.get(id).prunedAt = place;
+  for (const [id, stats] of Object.entries(frame.stats)) {
+    const changes = nodes.get(id)?.changes;
+    if (changes?.at(-1)?.place === place) changes.pop(); // a frame that is told again, as it is now
+    changes?.push({ place, stats });
+  }
 }
 
 function takeBest() {
@@ -112,6 +123,10 @@ function marksOf(node, frame) {
 
 /** What a node says or does, on one line: the beginning of it, without characters that cannot be seen. */
 function lineOf(node) {
+  return (node.line ??= lineMade(node));
+}
+
+function lineMade(node) {
   const said = node.messages.find((message) => message.content)?.content ?? "";
   const asked = node === root ? picture.question : "";
   const text = node.kind === "action" ? node.action || said : said || node.action;

@@ -1,32 +1,57 @@
-// Draws nodes and links, and changes only what has changed.
+// Draws nodes and links, and changes only what has changed. A node and all below it are one branch, which stands where
+// it does from its parent's place: what makes room for new nodes moves as a whole.
 
 class Drawing {
   constructor(links, layer) {
     this.links = links;
     this.layer = layer;
     this.drawn = new Map();
+    this.branches = new Map();
     const { fontSize, fontFamily } = getComputedStyle(layer);
     this.font = `${fontSize} ${fontFamily}`;
   }
 
   /** Draw exactly the nodes that have a place. */
   place(places, folded) {
-    for (const [id, parts] of this.drawn) {
-      if (places.has(id) && parts.looks === this.#looks(nodes.get(id))) continue;
-      parts.group.remove();
-      parts.link?.remove();
+    for (const [id, branch] of this.branches) {
+      if (places.has(id)) continue;
+      for (const layer of Object.values(branch)) layer.remove();
+      this.branches.delete(id);
       this.drawn.delete(id);
     }
-    let before = null;
+    const last = new Map();
     for (const [id, place] of places) {
-      const parts = this.drawn.get(id) ?? this.#make(nodes.get(id));
-      parts.group.setAttribute("transform", `translate(${place.x} ${place.y})`);
-      parts.link?.setAttribute("d", curve(places.get(nodes.get(id).parent_id), place));
-      if (nodes.get(id).children.length) parts.group.setAttribute("aria-expanded", !folded.has(id));
-      if (before && parts.group.previousElementSibling !== before) before.after(parts.group);
-      else if (!before) this.layer.prepend(parts.group);
-      before = parts.group;
+      const node = nodes.get(id);
+      const parts = this.#current(node);
+      const branch = this.branches.get(id);
+      const from = places.get(node.parent_id) ?? { x: 0, y: 0 };
+      const [x, y] = [rounded(place.x - from.x), rounded(place.y - from.y)];
+      for (const layer of Object.values(branch)) set(layer, "transform", `translate(${x} ${y})`);
+      if (parts.link) set(parts.link, "d", curve(x, y));
+      if (node.children.length) set(parts.group, "aria-expanded", !folded.has(id));
+      const before = last.get(node.parent_id);
+      if (before && before.nextElementSibling !== branch.nodes) before.after(branch.nodes);
+      last.set(node.parent_id, branch.nodes).set(id, parts.group);
     }
+  }
+
+  /** What a node is drawn with, made anew if it looks different now. */
+  #current(node) {
+    const before = this.drawn.get(node.id);
+    if (before?.looks === this.#looks(node)) return before;
+    before?.group.remove();
+    before?.link?.remove();
+    const parts = this.#make(node);
+    const branch = this.branches.get(node.id) ?? { nodes: draw("g", { role: "none" }), links: draw("g") };
+    const above = this.branches.get(node.parent_id) ?? { nodes: this.layer, links: this.links };
+    if (!this.branches.has(node.id)) above.nodes.append(branch.nodes);
+    if (onPath.has(node.id)) above.links.append(branch.links);
+    else above.links.prepend(branch.links);
+    branch.nodes.prepend(parts.group);
+    if (parts.link) branch.links.prepend(parts.link);
+    this.branches.set(node.id, branch);
+    this.drawn.set(node.id, parts);
+    return parts;
   }
 
   /** Show the tree as it was at a frame. */
@@ -51,16 +76,19 @@ class Drawing {
         parts.group.classList.toggle(name, holds);
         parts.link?.classList.toggle(name, holds);
       }
-      parts.mark.setAttribute("d", MARKS[endOf(node, frame)] ?? "");
+      set(parts.mark, "d", MARKS[endOf(node, frame)] ?? "");
     }
   }
 
   /** Mark the selected node. */
   select(id) {
-    this.layer.querySelector(".selected")?.classList.remove("selected");
-    this.layer.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
-    this.drawn.get(id).group.classList.add("selected");
-    this.drawn.get(id).group.setAttribute("aria-selected", "true");
+    const { group } = this.drawn.get(id);
+    if (group === this.selected) return;
+    this.selected?.classList.remove("selected");
+    this.selected?.setAttribute("aria-selected", "false");
+    group.classList.add("selected");
+    group.setAttribute("aria-selected", "true");
+    this.selected = group;
   }
 
   #make(node) {
@@ -90,11 +118,7 @@ class Drawing {
     group.setAttribute("aria-setsize", siblings.length);
     group.setAttribute("aria-posinset", siblings.indexOf(node) + 1);
     const link = node === root ? null : draw("path", { class: ["link", ...this.#lasting(node)].join(" ") });
-    if (link && onPath.has(node.id)) this.links.append(link);
-    else if (link) this.links.prepend(link);
-    const parts = { group, link, shape, mark, q, n, bar, badge, looks: this.#looks(node) };
-    this.drawn.set(node.id, parts);
-    return parts;
+    return { group, link, shape, mark, q, n, bar, badge, looks: this.#looks(node) };
   }
 
   /** What a node is drawn with for good: if it changes, as while a search grows, the node is drawn anew. */
@@ -114,13 +138,13 @@ class Drawing {
     if (parts.told === told) return;
     parts.told = told;
     const known = q ?? (node.visited ? null : worth(node));
-    parts.q.textContent = n || known === null ? number(known) : `(${number(known)})`;
+    write(parts.q, n || known === null ? number(known) : `(${number(known)})`);
     parts.group.classList.toggle("unvisited", !n);
-    parts.n.textContent = `×${n}`;
+    write(parts.n, `×${n}`);
     const share = Math.min(Math.max(known ?? 0, 0), 1);
-    parts.bar.setAttribute("width", (LABEL - BAR - 8) * share);
+    set(parts.bar, "width", (LABEL - BAR - 8) * share);
     parts.shape.style.setProperty("--q", share);
-    parts.badge.textContent = below ? (isFolded ? `+${whole.format(below)}` : "‹") : "";
+    write(parts.badge, below ? (isFolded ? `+${whole.format(below)}` : "‹") : "");
     const said = [node.kind, `Q ${number(q)}`, counted(n, "visit"), ...marksOf(node, frame)];
     parts.group.setAttribute("aria-label", `${node.id}: ${said.join(", ")}. ${cut(lineOf(node), 80)}`);
   }
@@ -137,8 +161,13 @@ function hitArea() {
   return draw("rect", { class: "hit", x: LABEL + 2, y: -10, width: 40, height: 20, rx: 10 });
 }
 
-function curve(from, to) {
-  const [x, y, end] = [from.x + LABEL + 12, from.y, to.x - 11];
-  const middle = (x + end) / 2;
-  return `M${from.x + LABEL + 4} ${y}H${x}C${middle} ${y} ${middle} ${to.y} ${end} ${to.y}`;
+/** The line to a node from its parent, which stands so far to the left and above. */
+function curve(x, y) {
+  const begin = LABEL + 12 - x;
+  const middle = (begin - 11) / 2;
+  return `M${begin - 8} ${-y}H${begin}C${middle} ${-y} ${middle} 0 -11 0`;
+}
+
+function rounded(pixels) {
+  return Math.round(pixels * 100) / 100;
 }

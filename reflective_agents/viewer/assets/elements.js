@@ -20,6 +20,16 @@ function filled(element, attributes, children) {
   return element;
 }
 
+/** Set an attribute, unless it is so already: what is set is drawn anew. */
+function set(element, name, value) {
+  if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+}
+
+/** The same for the text of an element. */
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 const whole = new Intl.NumberFormat("en");
 
 /** A number for people; a dash for what is not known. */

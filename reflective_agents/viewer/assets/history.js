@@ -1,5 +1,7 @@
 // The bar below: a slider over the frames, a player, and the best value found so far as a line.
 
+const LINES = ["area", "line", "event reflected", "event solved"];
+
 class History {
   /** `changed` is called with the frame that is to be shown. */
   constructor(footer, changed) {
@@ -9,6 +11,7 @@ class History {
     this.changed = changed;
     this.timer = null;
     this.chart = footer.querySelector("#chart");
+    this.chart.append(...LINES.map((name) => draw("path", { class: name })));
     this.grow();
     this.slider.addEventListener("input", () => {
       this.stop();
@@ -28,8 +31,8 @@ class History {
     this.frame = Math.min(Math.max(frame, 0), lastFrame);
     this.slider.value = this.frame;
     const text = describe(this.frame);
-    this.slider.setAttribute("aria-valuetext", text);
-    this.status.textContent = text;
+    set(this.slider, "aria-valuetext", text);
+    write(this.status, text);
     this.changed(this.frame);
   }
 
@@ -83,18 +86,16 @@ function describe(place) {
 }
 
 function chart(svg) {
-  svg.replaceChildren();
-  if (!lastFrame) return;
   svg.setAttribute("viewBox", `0 -0.08 ${lastFrame} 1.16`);
   const known = bestSoFar.map((best, place) => [place, 1 - Math.min(Math.max(best ?? 0, 0), 1)]);
   const line = known.map(([x, y], place) => (place ? `H${x}V${y}` : `M${x} ${y}`)).join("");
-  svg.append(draw("path", { class: "area", d: `${line}V1H0Z` }), draw("path", { class: "line", d: line }));
+  const events = { solved: "", reflected: "" };
   picture.frames.forEach((frame, place) => {
-    const kind = frame.added.some((id) => nodes.get(id).solved) ? "solved" : frame.reflection ? "reflected" : "";
-    if (kind) svg.append(draw("path", { class: `event ${kind}`, d: `M${place} 0V1` }));
+    const kind = frame.added.some((id) => nodes.get(id).solved) ? "solved" : "reflected";
+    if (kind === "solved" || frame.reflection) events[kind] += `M${place} 0V1`;
   });
-  svg.setAttribute(
-    "aria-label",
-    `Best value so far: ${number(bestSoFar[0])} at first, ${number(bestSoFar[lastFrame])} in the end`,
-  );
+  [`${line}V1H0Z`, line, events.reflected, events.solved].forEach((d, place) => set(svg.children[place], "d", d));
+  const ends = [bestSoFar[0], bestSoFar[lastFrame]].map((worth) => number(worth));
+  const told = `Best value so far: ${ends[0]} at first, ${ends[1]} in the end`;
+  set(svg, "aria-label", lastFrame ? told : "Nothing has changed yet");
 }

@@ -39,13 +39,20 @@ function extent(places) {
   return { left, top, width: right - left, height: bottom - top };
 }
 
-/** What is folded at first: as little as makes the tree fit, from the deepest nodes up, but never the path. */
+/** The depth from which on nodes were folded the last time. */
+let foldedFrom = Infinity;
+
+/** What is folded at first: as little as makes the tree fit, from the deepest nodes up, but never the path. A tree that
+ * grows is folded no less than before. */
 function foldedAtFirst(fits) {
-  for (let depth = columns; depth > 0; depth -= 1) {
+  for (let depth = Math.min(columns, foldedFrom); depth > 0; depth -= 1) {
     const deep = (node) => node.depth - root.depth >= depth && node.children.length && !onPath.has(node.id);
     const folded = new Set([...nodes.values()].filter(deep).map((node) => node.id));
-    if (fits(layOut(folded))) return folded;
+    if (!fits(layOut(folded))) continue;
+    if (folded.size) foldedFrom = depth;
+    return folded;
   }
+  foldedFrom = 0;
   return foldedToPath();
 }
 

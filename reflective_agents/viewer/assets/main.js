@@ -13,6 +13,8 @@ let chosen, selected;
 /** Whether somebody has folded, or selected, something: what grows then leaves it alone. */
 let folds = false;
 let chooses = false;
+/** What the page around this one was told of the selected node. */
+let announced;
 
 /** Show the tree and the selected node as they were at a frame. */
 function show(frame) {
@@ -35,9 +37,14 @@ function select(id) {
 function mark() {
   selected = pathTo(chosen).findLast((node) => node.born <= player.frame && places.has(node.id)) ?? root;
   drawing.select(selected.id);
-  tree.setAttribute("aria-activedescendant", `node-${selected.id}`);
+  set(tree, "aria-activedescendant", `node-${selected.id}`);
   fillPanel(panel, selected, player.frame, select);
-  if (waits) parent.postMessage({ selected: chooses ? selected.id : null }, location.origin);
+  announce(chooses ? selected.id : null);
+}
+
+function announce(id) {
+  if (waits && id !== announced) parent.postMessage({ selected: id }, location.origin);
+  announced = id;
 }
 
 /** Fold and unfold, with the selected node where it is on the screen. */
@@ -196,9 +203,9 @@ function tellFacts() {
     usage.total_tokens === undefined ? "" : counted(usage.total_tokens, "token"),
     usage.cost ? `$${usage.cost.toFixed(4)}` : "",
   ];
-  document.getElementById("question").textContent = cut(picture.question.slice(0, 2000), 400) || "Search tree";
-  document.getElementById("facts").textContent = facts.filter(Boolean).join(" · ");
-  document.title = `${strategy || "search"}: ${cut(picture.question.slice(0, 200), 60)}`;
+  write(document.getElementById("question"), cut(picture.question.slice(0, 2000), 400) || "Search tree");
+  write(document.getElementById("facts"), facts.filter(Boolean).join(" · "));
+  write(document.querySelector("title"), `${strategy || "search"}: ${cut(picture.question.slice(0, 200), 60)}`);
 }
 
 function start() {
@@ -227,52 +234,38 @@ function start() {
     button.addEventListener("click", ACTIONS[button.dataset.does]);
 }
 
-/** Take in a search as it is now. Who looks at an earlier moment of it stays there. */
-function grow(drawn) {
-  const atEnd = player.frame >= lastFrame;
-  const { frame } = player;
-  take(drawn);
+/** Draw what has grown. Who looks at an earlier moment of the search stays there. */
+function grow(atEnd) {
   measure();
-  const known = new Set([...folded].filter((id) => nodes.get(id)?.children.length));
-  folded = folds ? known : foldedAtFirst(fits);
+  folded = folds ? new Set([...folded].filter((id) => nodes.get(id)?.children.length)) : foldedAtFirst(fits);
   places = layOut(folded);
   chosen = (chooses ? nodes.get(chosen.id) : nodes.get(picture.path.at(-1))) ?? root;
   tellFacts();
-  drawing.place(places, folded);
   if (!camera.moved && fits(places)) camera.fit(extent(places));
+  drawing.place(places, folded);
   player.grow();
-  player.go(atEnd ? lastFrame : Math.min(frame, lastFrame));
+  player.go(atEnd ? lastFrame : player.frame);
 }
 
-/** Wait for searches that the page around this one posts. Only the newest that waits is kept, and a large tree is drawn
- * as often as leaves most of the time to whoever looks at it. */
-function listen() {
-  let newest = null;
-  let rest = 0;
-  const draw = () => {
-    const began = performance.now();
-    const drawn = newest;
-    newest = null;
-    grow(drawn);
-    rest = 3 * (performance.now() - began);
-  };
-  window.addEventListener("message", ({ source, origin, data }) => {
-    if (source !== parent || origin !== location.origin) return;
-    if (!player) {
-      take(data);
-      start();
-    } else {
-      if (newest === null) setTimeout(draw, rest);
-      newest = data;
-    }
-  });
-  parent.postMessage({ ready: true }, location.origin);
+const news = [];
+/** Milliseconds without drawing that follow a drawing: most of the time is left to whoever looks at a large tree. */
+let rest = 0;
+
+function drawNews() {
+  const began = performance.now();
+  const atEnd = player.frame >= lastFrame;
+  for (const drawn of news.splice(0)) {
+    if (!drawn.from) foldedFrom = Infinity;
+    take(drawn);
+  }
+  grow(atEnd);
+  rest = 3 * (performance.now() - began);
 }
 
-const given = JSON.parse(document.getElementById("picture").textContent);
-const waits = given === null;
-if (waits) listen();
-else {
-  take(given);
-  start();
-}
+given((drawn) => {
+  if (!player) {
+    if (drawn.from) return; // what has changed of a search that was not told yet
+    take(drawn);
+    start();
+  } else if (news.push(drawn) === 1) setTimeout(drawNews, rest);
+});

@@ -1,8 +1,19 @@
 // The side panel: everything that is known of one node at one moment, and of the run.
 
-/** Fill the panel. `choose` is called with the id of a node that is named in it and clicked. */
+/** What the panel shows, as a text. */
+let inPanel;
+
+/** Fill the panel, unless it shows just that. `choose` is called with the id of a node named in it that is clicked. */
 function fillPanel(panel, node, frame, choose) {
-  panel.replaceChildren(
+  const { children, changes, ...own } = node;
+  const { question, answer, outcome, usage, reflections, path } = picture;
+  const shows = [own, figuresAt(node, frame), marksOf(node, frame), picture.frames[node.born]?.calls];
+  const all = JSON.stringify([...shows, question, answer, outcome, usage, reflections, path]);
+  if (all === inPanel) return;
+  inPanel = all;
+  const same = panel.dataset.shows === node.id;
+  panel.dataset.shows = node.id;
+  refill(panel, same, [
     heading(node, frame),
     trail(node, choose),
     figuresList(node, frame),
@@ -18,7 +29,18 @@ function fillPanel(panel, node, frame, choose) {
     ...reflectionsOf(node),
     messages(node),
     run(choose),
-  );
+  ]);
+}
+
+/** Put parts into the panel; of the same node, what is open stays open, and what has the focus keeps it. */
+function refill(panel, same, parts) {
+  const stops = () => [...panel.querySelectorAll("summary, button, [tabindex]")];
+  const open = new Map([...panel.querySelectorAll("details")].map((one) => [one.dataset.block, one.open]));
+  const focus = stops().indexOf(document.activeElement);
+  panel.replaceChildren(...parts);
+  if (!same) return;
+  for (const one of panel.querySelectorAll("details")) one.open = open.get(one.dataset.block) ?? one.open;
+  stops()[focus]?.focus();
 }
 
 function heading(node, frame) {

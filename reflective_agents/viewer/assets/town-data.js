@@ -1,18 +1,23 @@
 // The day as the page was given it, and what can be looked up in it.
 
-const picture = JSON.parse(document.getElementById("picture").textContent);
-const names = picture.agents.map((agent) => agent.name);
-const steps = [...new Map(picture.day.map((moment) => [moment.step, moment.time])).entries()];
-const memories = new Map(picture.agents.flatMap((agent) => agent.memories.map((one) => [one.id, one])));
-const knows = new Map(picture.spread.map((one) => [one.agent, one]));
-
+let picture, names, steps, memories, knows;
 /** Retrievals of each memory, by its id, and reflections that rest on each. */
-const retrieved = new Map();
-const derived = new Map();
-for (const retrieval of picture.retrievals) {
-  for (const found of retrieval.found) entry(retrieved, found.id).push({ ...retrieval, ...found });
+let retrieved, derived;
+
+/** Take a day in, as far as it has come. */
+function take(day) {
+  picture = day;
+  names = picture.agents.map((agent) => agent.name);
+  steps = [...new Map(picture.day.map((moment) => [moment.step, moment.time])).entries()];
+  memories = new Map(picture.agents.flatMap((agent) => agent.memories.map((one) => [one.id, one])));
+  knows = new Map(picture.spread.map((one) => [one.agent, one]));
+  retrieved = new Map();
+  derived = new Map();
+  for (const retrieval of picture.retrievals) {
+    for (const found of retrieval.found) entry(retrieved, found.id).push({ ...retrieval, ...found });
+  }
+  for (const one of memories.values()) for (const below of one.evidence) entry(derived, below).push(one);
 }
-for (const one of memories.values()) for (const below of one.evidence) entry(derived, below).push(one);
 
 function entry(map, key) {
   if (!map.has(key)) map.set(key, []);

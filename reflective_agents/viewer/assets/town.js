@@ -1,21 +1,47 @@
 // The page: the timeline, who knows the news, the conversations, and the memories of one agent at a time.
 
-const places = new Map(picture.places.map((place, index) => [place, index % 8]));
 const cells = [];
+/** What each part of the page shows, as a text. */
+const drawn = new Map();
+/** The agent whose memories are shown, and the moment that is selected: of whom, and from which step on. */
+let person, selected;
 
-document.title = `${picture.town}: a day`;
-put("town", picture.town);
-put("told", `${names[0] ?? "Nobody"} was told: ${picture.told}`);
-put("facts", summary());
-put("news", ...news());
-document.getElementById("day").append(timeline());
-document.getElementById("talks").append(...talks());
-document.getElementById("whose").append(...names.map(tab));
-whose(names[0]);
-cells[0]?.[0]?.click();
+given((day) => {
+  take(day);
+  show();
+});
+
+/** Show the day. While it goes on, what has not changed keeps its elements, and what is selected stays so. */
+function show() {
+  document.title = `${picture.town}: a day`;
+  renew("town", picture.town, () => [picture.town]);
+  renew("told", picture.told, () => [`${names[0] ?? "Nobody"} was told: ${picture.told}`]);
+  renew("facts", summary(), () => [summary()]);
+  renew("news", picture.spread, news);
+  renew("day", [picture.day, picture.spread], () => [timeline()]);
+  renew("talks", picture.conversations, talks);
+  renew("whose", names, () => names.map(tab));
+  whose(person ?? names[0]);
+  if (selected) point(cellOf(selected));
+  else cells[0]?.[0]?.click();
+}
 
 function put(id, ...children) {
   document.getElementById(id).replaceChildren(...children.filter((child) => child !== null));
+}
+
+/** Make a part of the page anew if what it shows has changed; what is open in it stays open. */
+function renew(id, shows, make) {
+  const text = JSON.stringify(shows);
+  if (drawn.get(id) === text) return;
+  drawn.set(id, text);
+  const part = document.getElementById(id);
+  const stops = () => [...part.querySelectorAll("button, summary")];
+  const open = [...part.querySelectorAll("details")].map((one) => one.open);
+  const focus = stops().indexOf(document.activeElement);
+  put(id, ...make());
+  [...part.querySelectorAll("details")].forEach((one, place) => (one.open = open[place] ?? one.open));
+  stops()[focus]?.focus();
 }
 
 function summary() {
@@ -49,6 +75,7 @@ function news() {
 
 /** Rows are agents, columns are steps under their hours; what goes on for several steps is one cell. */
 function timeline() {
+  const places = new Map(picture.places.map((place, index) => [place, index % 8]));
   const hours = steps.map(([, time]) => time.slice(0, 2));
   const begins = hours.flatMap((hour, place) => (place && hour === hours[place - 1] ? [] : [place]));
   const times = begins.map((place, hour) => {
@@ -58,7 +85,7 @@ function timeline() {
   const head = el("tr", {}, el("th", { scope: "col" }, "agent"), ...times);
   const rows = names.map((name, row) => {
     const spans = spansOf(name);
-    cells.push(spans.map((span, column) => moment(span, row, column)));
+    cells[row] = spans.map((span, column) => moment(span, row, column));
     const drawn = spans.map((span, column) => {
       const shown = { colspan: span.steps.length, class: `place${places.get(span.place) ?? 0}` };
       return el("td", shown, cells[row][column], marks(span));
@@ -85,9 +112,8 @@ function moment(span, row, column) {
     el("span", { class: "doing", dir: "auto" }, span.doing),
   );
   made.addEventListener("click", () => {
-    for (const other of document.querySelectorAll(".moment[aria-current]")) other.removeAttribute("aria-current");
-    made.setAttribute("aria-current", "true");
-    focusOn(made);
+    selected = { agent: span.agent, step: span.steps[0] };
+    point(made);
     showSpan(span);
   });
   made.addEventListener("keydown", (event) => walk(event, row, column));
@@ -101,6 +127,18 @@ function marks(span) {
     ...span.talks.map((talk) => link(`talk ${talk}`, () => showTalk(talkOf(talk)), { class: "chip" })),
     known ? el("span", { class: "chip news" }, "◆ knows") : null,
   ];
+}
+
+/** The cell of a moment that was selected. */
+function cellOf({ agent, step }) {
+  return cells[names.indexOf(agent)]?.[spansOf(agent).findIndex((span) => span.steps[0] === step)];
+}
+
+/** Mark a cell as the one that is selected. */
+function point(cell) {
+  for (const other of document.querySelectorAll(".moment[aria-current]")) other.removeAttribute("aria-current");
+  cell?.setAttribute("aria-current", "true");
+  if (cell) focusOn(cell);
 }
 
 function walk(event, row, column) {
@@ -150,17 +188,18 @@ function tab(name) {
 function whose(name) {
   const agent = picture.agents.find((one) => one.name === name);
   if (!agent) return;
+  if (person !== name) put("tree");
+  person = name;
   for (const [place, button] of [...document.getElementById("whose").children].entries()) {
     button.setAttribute("aria-pressed", names[place] === name);
   }
   const top = agent.memories.filter((one) => one.evidence.length && !derived.has(one.id));
-  put(
-    "tree",
+  renew("tree", [agent.about, top], () => [
     words(agent.about),
     el("h3", {}, top.length ? "Reflections, each with what it rests on" : "No reflections yet"),
     top.length ? el("ul", { class: "tree" }, ...top.map((one) => branch(one, new Set()))) : null,
-  );
-  put("memories", table(agent));
+  ]);
+  renew("memories", [agent.memories, picture.retrievals.length], () => [table(agent)]);
 }
 
 function branch(memory, above) {
