@@ -21,8 +21,10 @@ _VENDOR = ("vendor/d3-hierarchy-3.1.3.min.js",)
 _STYLES = ("page.css", "tree.css", "panel.css")
 _HERE = "\0"
 # Joined to one module, in this order.
-_SCRIPTS = ("elements.js", "given.js", "data.js", "layout.js", "drawing.js", "camera.js", "panel.js")
-_SCRIPTS += ("history.js", "main.js")
+_SCRIPTS = (
+    *("elements.js", "given.js", "data.js", "layout.js", "drawing.js"),
+    *("camera.js", "panel.js", "history.js", "main.js"),
+)
 
 
 def page(picture: Picture | None) -> str:
