@@ -70,7 +70,7 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
     prompt = prompts.RESPOND.format_messages(
         today=TODAY.format(today=today()),
         conversation=recall.without_citations(conversation),
-        memories=recall.memories_message(state["memories"]),
+        memories=await recall.memories_message(state["memories"], question.text),
         question=[question],
     )
     voice = Voice(step, partial(recall.Citing, len(state["memories"])))

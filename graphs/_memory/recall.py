@@ -1,5 +1,6 @@
 """What a conversational agent does with its memory of a user: perceive, retrieve, cite, keep."""
 
+import asyncio
 import re
 import textwrap
 import time
@@ -23,6 +24,7 @@ from reflective_agents.state.errors import LimitReached, ModelFailed, OperatorOn
 from reflective_agents.state.memories import LEAST, Fact, Facts, Kind, Memory, new_memory
 from reflective_agents.state.remembering import MemoryState, Recalled
 from reflective_agents.state.settings.memory import MemoryContext
+from reflective_agents.text.stems import query_stems, stems
 
 LONGEST = 1000
 """Characters of one memory; what is said at greater length becomes several."""
@@ -37,6 +39,8 @@ MOST_EVIDENCE, LONGEST_EVIDENCE = 5, 300
 KNOWN = 20
 """Latest facts that are shown beside those retrieved when new ones are written down."""
 _FACTS: tuple[Kind, ...] = ("fact",)
+
+_QUESTION = re.compile(r"[^.!?\u3002\uff01\uff1f]+[?\uff1f]")
 
 LONGEST_CITATION = 200
 """Characters between the brackets of a citation."""
@@ -119,17 +123,28 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
 
 
 def _once(found: Sequence[Scored], said: set[str]) -> list[Scored]:
-    """Drop repetitions: a fact replaces the turn it was drawn from, at the rank of whichever fits better."""
+    """Drop repetitions: a fact replaces the turn it was drawn from, at the rank of whichever fits better. What another
+    supersedes comes behind that."""
     facts = {
         ground: one for one in reversed(found) if one.memory["kind"] == "fact" for ground in one.memory["evidence"]
     }
+    later = {gone: one for one in reversed(found) for gone in one.memory.get("supersedes", ())}
     kept: dict[str, Scored] = {}
     for one in found:
         holder = facts.get(one.memory["id"], one)
-        text = same(holder.memory["text"])
-        if text not in said:
-            kept.setdefault(text, holder)
+        for each in _successors(holder, later):
+            text = same(each.memory["text"])
+            if text not in said:
+                kept.setdefault(text, each)
     return list(kept.values())
+
+
+def _successors(one: Scored, later: Mapping[str, Scored]) -> list[Scored]:
+    """Return what supersedes a memory, the latest first, and the memory itself."""
+    found = [one]
+    while (after := later.get(found[-1].memory["id"])) and after not in found:
+        found.append(after)
+    return found[::-1]
 
 
 def _because(memory: Memory, grounds: Mapping[str, Memory], shown: set[str]) -> dict[str, Memory]:
@@ -165,19 +180,36 @@ def _recalled(number: int, one: Scored, because: list[str]) -> Recalled:
     )
 
 
-def memories_message(memories: Sequence[Recalled]) -> list[AnyMessage]:
+async def memories_message(memories: Sequence[Recalled], question: str) -> list[AnyMessage]:
     """Show memories as quoted material in front of the question; no message if there are none."""
     if not memories:
         return []
-    text = prompts.REMEMBERED.format(now=clock(time.time()), memories="\n".join(map(_quoted, memories)))
-    return [HumanMessage(text)]
+    grounds = await asyncio.to_thread(_grounds, memories, question[:QUERY])
+    shown = "\n".join(map(_quoted, memories, grounds))
+    return [HumanMessage(prompts.REMEMBERED.format(now=clock(time.time()), memories=shown))]
 
 
-def _quoted(one: Recalled) -> str:
+def _grounds(memories: Sequence[Recalled], question: str) -> list[list[str]]:
+    """Select what is shown below each memory of what it rests on.
+
+    A fact says in other words what its turn says. The turn is shown, too, if a third of its words are new, those
+    of its questions apart, or if it alone has a word of the question asked now.
+    """
+    shown = set[str]().union(*stems([one["text"] for one in memories]))
+    missing = query_stems(question) - shown
+
+    def adds(line: str) -> bool:
+        whole, told = query_stems(line), query_stems(_QUESTION.sub("", line))
+        return not missing.isdisjoint(whole) or 3 * len(told - shown) > len(told)
+
+    return [list(filter(adds, one["because"])) if one["kind"] == "fact" else one["because"] for one in memories]
+
+
+def _quoted(one: Recalled, grounds: Sequence[str]) -> str:
     known = {"number": f"m{one['number']}", "kind": one["kind"], "by": one.get("speaker"), "of": clock(one["created"])}
     until = one.get("until")
     known |= {"since": _attribute(one.get("since", "")), "superseded": None if until is None else clock(until)}
-    text = "\n".join([one["text"], *(f"- because: {text}" for text in one["because"])])
+    text = "\n".join([one["text"], *(f"- because: {text}" for text in grounds)])
     return quoted("memory", text, **{name: value for name, value in known.items() if value})
 
 
@@ -320,7 +352,9 @@ async def _facts(step: Step[MemoryContext], state: MemoryState, known: Sequence[
     said += [quoted("said", text, by=prompts.USER) for text in state["perceived"]]
     said.append(quoted("answer", uncited(state["reply"])[:LONGEST], by=prompts.ASSISTANT))
     facts = "Known already:\n" + memories_text(known, clock) + "\n\n" if known else ""
-    prompt = memory_prompts.KEEP.format_messages(now=clock(time.time()), known=facts, said="\n".join(said))
+    now = time.time()
+    day = f"{datetime.fromtimestamp(now, UTC):%A}"
+    prompt = memory_prompts.KEEP.format_messages(now=clock(now), day=day, known=facts, said="\n".join(said))
     return (await ask(step, step.context.model, prompt, Facts)).facts
 
 

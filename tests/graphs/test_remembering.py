@@ -108,7 +108,7 @@ async def test_the_model_is_told_what_is_known_and_the_answer_is_no_evidence(clo
     clock.now = JULY
     await talk.say(QUIT)
     request = next(call for call in reversed(talk.model.calls) if call.schema == "Facts")
-    assert "It is 2026-07-03 12:00 UTC." in request.last
+    assert "It is 2026-07-03 12:00 UTC. Today is a Friday." in request.last, "or nobody could date 'last Monday'"
     known, said = request.last.split("<said", 1)
     assert '<memory number="1" kind="fact" of="2026-05-03 12:00 UTC">\nThe user works in a paediatric ward.' in known
     assert said.startswith(f' by="user">\n{QUIT}\n</said>\n<answer by="assistant">\nI see.')
@@ -137,11 +137,43 @@ async def test_a_prompt_says_everything_once(clock: Clock) -> None:
     clock.now = AUGUST
     out = await talk.say(WHERE, thread="d")
     prompt = talk.answered()[-1].text
-    assert prompt.count(WARD) == 1
+    assert prompt.count(WARD) == 1, "below the insight that rests on it"
     assert prompt.count("The user works in a paediatric ward.") == 1
     assert prompt.count("The user cares for sick children.") == 1
     fact = next(one for one in out["memories"] if one["kind"] == "fact")
     assert [one["text"] for one in await talk.all() if one["kind"] == "fact"] == [fact["text"]], "kept once"
+
+
+async def test_a_turn_stands_below_its_fact_where_it_alone_has_a_word_of_the_question(clock: Clock) -> None:
+    talk = Talk(keeper)
+    said = f"Hi! {WARD} By the way, is there a rota beside the aquarium?"
+    await talk.say(said, thread="a")
+    for question, times in (("What about the aquarium?", 1), ("Do I work?", 0), ("Good morning!", 0)):
+        clock.now += 60
+        await talk.say(question)
+        prompt = talk.answered()[-1].text
+        assert (prompt.count("The user works in a paediatric ward."), prompt.count(said)) == (1, times), question
+
+
+async def test_a_turn_that_says_much_more_than_its_fact_stands_below_it(clock: Clock) -> None:
+    talk = Talk(keeper)
+    said = f"{WARD} Before that I drove lorries across Norway, painted fences and taught chess."
+    await talk.say(said, thread="a")
+    clock.now += 60
+    await talk.say("Good morning!")
+    assert talk.answered()[-1].text.count(f"- because: user: {said}") == 1
+
+
+async def test_what_superseded_a_fact_comes_before_it_however_the_question_is_put(clock: Clock) -> None:
+    talk = Talk(keeper)
+    await talk.say(WARD)
+    clock.now = JULY
+    await talk.say(QUIT)
+    clock.now = AUGUST
+    out = await talk.say("What is it like in the paediatric ward?")
+    facts = [one["text"] for one in out["memories"] if one["kind"] == "fact"]
+    assert facts == ["The user has quit and works nowhere.", "The user works in a paediatric ward."]
+    assert [one["number"] for one in out["memories"]] == [*range(1, len(out["memories"]) + 1)]
 
 
 async def test_what_all_memories_rest_on_is_read_at_once(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
