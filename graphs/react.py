@@ -6,6 +6,7 @@
 What goes wrong with an action is told to the agent and counted, and the run goes on.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NotRequired
 
@@ -94,7 +95,7 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     ask = partial(call_tools, step, context.model, tools=declared, purpose=purpose, voice=voice)
     reply = await with_fewer_steps(prompt, ask)
     calls = [*reply.tool_calls, *reply.invalid_tool_calls]
-    named = ", ".join(f"{call['name']}({call['args']})" for call in calls)
+    named = ", ".join(map(said_of, calls))
     answer = None if calls else with_references(reply.text, state, step)
     move = Move(thought=reply.text, action=named, answer=answer, messages=[reply])
     return {"move": move, "said": await voice.end(move["answer"]) if voice else None}
@@ -151,9 +152,16 @@ def with_references(answer: str | None, state: ReactState, step: Step[ReactConte
     return settled.text
 
 
+def said_of(call: Mapping[str, Any]) -> str:
+    """Return a call of a tool in words; in an environment that is the action itself."""
+    args = call["args"]
+    action = args.get("action") if call["name"] == "act" and isinstance(args, dict) else None
+    return action if isinstance(action, str) else f"{call['name']}({args})"
+
+
 def finished(actions: int, answer: str | None) -> Update:
     """Return the outcome of an agent that has answered, or whose task is over without an answer."""
-    return stop("answered", f"done after {many(actions, 'action')}{'' if answer else ', without an answer'}")
+    return stop("answered", f"{'done' if answer else 'the task was over'} after {many(actions, 'action')}")
 
 
 def says_something(text: str, request: str) -> bool:

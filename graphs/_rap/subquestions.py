@@ -42,7 +42,7 @@ _FILLING = _ARTICLES | frozenset(
     """.split()  # noqa: SIM905 - the words are easier to read
 )
 _ALIKE = {"which": "what", "much": "many"}
-_BEARING = 3
+_BEARING = 2
 """Words of a query, beside the most common ones, that a result has to hold; or all but one, if it has fewer."""
 _EDGES = ".,;:!?\"'()[]*_`"
 LONGEST = 400

@@ -220,6 +220,19 @@ async def test_sub_questions_come_as_one_list_in_which_each_asks_for_something_e
     assert "none says in other words what another" in first.last
 
 
+async def test_predictions_agree_whatever_words_of_the_whole_question_they_repeat() -> None:
+    def priced(request: Request) -> Reply:
+        if kind(request) == "predict":
+            return f"Answer: {['924 euros', '924', '924 euros for each egg'][request.index]}"
+        return eggs(request)
+
+    asked = {"messages": [("user", "How much is it in euros for each egg?")]}
+    out, model = await run(priced, asked, n=1, max_rollouts=1, action_reward="judge")
+    assert out["tree"]["0.0"]["terms"]["r1"] == 1
+    [rated, *_] = [request for request in model.calls if request.schema]
+    assert "or the same in other words as a candidate above" in rated.text
+
+
 async def test_what_was_asked_on_the_path_is_not_asked_in_other_words() -> None:
     def again(request: Request) -> Reply:
         if kind(request) == "propose":

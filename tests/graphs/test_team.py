@@ -113,6 +113,12 @@ async def test_the_supervisor_sees_the_team_and_all_that_stands() -> None:
     assert "10 m" not in last.text
 
 
+async def test_a_remark_of_the_supervisors_is_not_taken_for_one_on_the_latest_report() -> None:
+    said = {"critique": "How deep?", "best": 1, "score": 0.3}
+    _, model = await run(leading(to("diver"), said | to("writer"), {"best": 2, "score": 0.9, "done": True}))
+    assert '<remark made="before the latest report">\nHow deep?\n</remark>' in asked(model)[-1].text
+
+
 FOUND = [{"title": "Sea", "url": "https://sea.example/", "content": "It is 459 m deep."}]
 
 
@@ -134,6 +140,7 @@ async def test_sources_travel_from_the_report_of_one_member_to_that_of_another()
     [told] = asked(model, "writer")
     assert "It is 459 m deep [s1].\n\nReferences:\n[s1] Sea, https://sea.example/" in told.text
     assert "cites its source by the mark" in told.text
+    assert "such as a letter or an invitation, has no citations" in told.text
     assert out["answer"] == "The sea is 459 m deep [1], and salty.\n\nReferences:\n[1] Sea, https://sea.example/"
 
 

@@ -238,6 +238,21 @@ async def test_nobody_is_shown_the_right_answer(evaluator: str, actor: str) -> N
     assert [request for request in model.calls if GOLD in request.text] == []
 
 
+async def test_a_trial_that_ends_without_an_answer_is_told_in_words_that_fit_together() -> None:
+    game: dict[str, Any] = {"messages": [("user", "1 2 3 4")]}
+    steps = ("1 + 2 = 3 (left: 3 3 4)", "3 - 3 = 0 (left: 0 4)", "0 + 4 = 4 (left: 4)")
+
+    def subtracting(request: Request) -> Reply:
+        if kind(request) == "reflect":
+            return "Multiply."
+        return ToolUse("act", {"action": steps[sum(message.type == "tool" for message in request.messages)]})
+
+    _, model = await run(subtracting, game, environment="game24", mode="tools", max_trials=2)
+    [reflecting] = [request.last for request in model.calls if kind(request) == "reflect"]
+    assert "It gave no answer: the task was over after 3 actions. Its reward is 0, where 1 is the best." in reflecting
+    assert "<action>\n1 + 2 = 3 (left: 3 3 4)\n</action>" in reflecting
+
+
 async def test_open_questions_are_judged_and_the_judge_may_be_another_model() -> None:
     script, calls = playing(["sun", "moon"], accepted="moon")
     judge = FakeChatModel(reply=playing([], accepted="moon")[0])
