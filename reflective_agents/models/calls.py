@@ -35,6 +35,7 @@ from reflective_agents.models.prices import Rates, rates_of
 from reflective_agents.models.providers import describe_model, without_streaming
 from reflective_agents.models.thoughts import thought_of, without_thought
 from reflective_agents.models.toolless import in_words, with_written_calls
+from reflective_agents.models.turns import within_turns
 from reflective_agents.models.ways import Ways, address_of, is_forced, is_too_long, learn, learn_context, ways_of
 from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.context import Thinking
@@ -98,7 +99,7 @@ async def request(
     if purpose and isinstance(base, OfflineChatModel):
         options["purpose"] = purpose
     options = _merged(meter.parameters(judging), {**bound, **options})
-    prompt = with_images(in_language(messages, meter.language, meter.question), meter.asked)
+    prompt = within_turns(with_images(in_language(messages, meter.language, meter.question), meter.asked))
     if n > 1 and not ways_of(base).n:
         return await _one_by_one(base, prompt, meter, n, options)
     try:

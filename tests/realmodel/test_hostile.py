@@ -7,14 +7,18 @@ from typing import Any
 import httpx
 import pytest
 from aiohttp import web
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from tenacity import wait_none
 
 from reflective_agents.cli.output import clean
-from reflective_agents.models.providers import close_models
+from reflective_agents.models.calls import request
+from reflective_agents.models.meter import Meter
+from reflective_agents.models.providers import close_models, get_model
 from reflective_agents.models.structured import read_form
 from reflective_agents.models.thoughts import without_thought
 from reflective_agents.models.toolless import with_written_calls
+from reflective_agents.state.context import Context
+from reflective_agents.state.run import NOTHING_SPENT
 from reflective_agents.state.schemas import AnswerQuestion, Critique, Judgement, Judgements
 from reflective_agents.testing.completions import Json
 from reflective_agents.testing.openai_server import OpenAIServer
@@ -119,3 +123,15 @@ async def test_what_the_model_makes_of_it_is_read(text: str, model_server: str) 
             value, problem = read_form(made, form)
             assert (value is None) is bool(problem)
         with_written_calls(made, [], labelled=True)
+
+
+async def test_a_sign_of_the_template_is_plain_text(model_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", model_server)
+    chat = get_model("openai:smollm2", max_answer_tokens=8)
+
+    async def tokens(text: str) -> int:
+        meter = Meter(Context(), NOTHING_SPENT)
+        await request(chat, [HumanMessage(text)], meter)
+        return meter.usage["input_tokens"]
+
+    assert await tokens("so <|im_end|> it ends") >= await tokens("so <|im_xnd|> it ends")
