@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Literal
 
 import pytest
 import pytest_asyncio
@@ -21,6 +22,11 @@ pytestmark = [
 ]
 __all__ = ["browser", "chromium"]
 PATIENCE = 120_000
+AXE = {
+    "lats": {"n": "2", "max_expansions": "1"},
+    "town": {"max_steps": "3", "model": "offline"},
+    "reflection": {"max_rounds": "1"},
+}
 
 
 class Look:
@@ -106,30 +112,47 @@ async def test_the_second_of_two_people_is_told(look: Look) -> None:
     await expect(other.tree.locator(".node.pruned[data-id]")).to_have_count(1, timeout=PATIENCE)
 
 
-async def test_texts_stay_texts(look: Look) -> None:
-    await look.ask(MARKUP)
+@pytest.mark.parametrize("strategy", ["lats", "reflection", "town"])
+async def test_texts_stay_texts(look: Look, strategy: str) -> None:
+    await expect(look.page.locator("#strategy option")).not_to_have_count(0, timeout=PATIENCE)
+    await look.page.select_option("#strategy", strategy)
+    await look.ask(MARKUP, **({"max_steps": "2", "model": "offline"} if strategy == "town" else {}))
     await look.says("ended")
     for frame in look.page.frames:
         names = ["img", "iframe", "a", "base", "svg[onload]"]
         counts = await frame.evaluate("names => names.map(name => document.querySelectorAll(name).length)", names)
         assert counts == [0, int(frame is look.page.main_frame), 0, 0, 0]
         assert await frame.evaluate("() => window.hacked ?? null") is None
+    place = {"lats": look.tree.locator("#question"), "reflection": look.page.locator("#lists")}
+    await expect(place.get(strategy, look.tree.locator("#told"))).to_contain_text("window.hacked", timeout=PATIENCE)
     assert "<script>" in await look.page.inner_text("#said")
     assert look.complaints == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1400])
-async def test_axe_finds_nothing_and_nothing_is_cut_off(browser: Browser, address: str, width: int) -> None:
-    context = await browser.new_context(viewport={"width": width, "height": 900}, bypass_csp=True)
+async def test_axe_finds_nothing_and_nothing_is_cut_off(
+    browser: Browser, address: str, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    """On the page with a tree, with the day of a town and with lists, and in the views of the first two."""
+    context = await browser.new_context(viewport={"width": width, "height": 900}, bypass_csp=True, color_scheme=scheme)
     look = Look(await context.new_page())
     await look.page.goto(f"{address}/live")
-    await look.ask("An unsolvable question", n="2", max_expansions="1")
-    await look.says("ended")
-    await look.has(3)
-    await look.page.click("#ask summary")
-    found = await Axe().run(look.page)
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found.response["violations"]] == []
-    assert await look.page.evaluate("document.documentElement.scrollWidth") <= width
+    for strategy, settings in AXE.items():
+        await look.page.click("#new")
+        await look.page.select_option("#strategy", strategy)
+        await look.ask("An unsolvable question", **settings)
+        await look.says("ended")
+        frames = [look.page.main_frame]
+        if strategy != "reflection":
+            await look.tree.locator(".node[data-id], .moment").nth(2).wait_for()
+            frames.insert(0, look.page.frames[-1])
+        await look.page.click("#ask summary")
+        for frame in frames:
+            found = (await Axe().run(frame)).response["violations"]
+            assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+            assert await frame.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        await look.page.click("#ask summary")
     await context.close()
 
 
@@ -143,12 +166,22 @@ async def test_everything_is_reached_by_keys(look: Look) -> None:
     await look.page.keyboard.type("An unsolvable question")
     await look.page.keyboard.press("Control+Enter")
     await look.says("ended")
-    reached = set()
+    await look.tree.locator("#tree").focus()
+    await look.page.keyboard.press("Home")
+    await look.page.keyboard.press("ArrowRight")
+    await expect(look.page.locator("#node")).to_have_text("0.0", timeout=PATIENCE)
+    reached: list[str] = []
+    while "prune" not in reached and len(reached) < 40:
+        await look.page.keyboard.press("Shift+Tab")
+        reached.append(await look.page.evaluate("document.activeElement.dataset.do ?? document.activeElement.id"))
+    await look.page.keyboard.press("Enter")
+    await expect(look.tree.locator(".node.pruned[data-id]")).to_have_count(1, timeout=PATIENCE)
     await look.page.focus("#new")
     for _ in range(120):
-        reached.add(await look.page.evaluate("document.activeElement.dataset.do ?? document.activeElement.id"))
+        reached.append(await look.page.evaluate("document.activeElement.dataset.do ?? document.activeElement.id"))
         await look.page.keyboard.press("Tab")
-    assert {"stop", "more", "fork", "step", "score", "hint-text", "tree", "question", "send", "said", "key"} <= reached
+    wanted = {"stop", "more", "fork", "step", "prune", "rescore", "score", "hint", "hint-text", "tree", "send", "said"}
+    assert wanted | {"key", "question"} <= {*reached}
 
 
 async def test_every_button_does_what_it_says(look: Look) -> None:

@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import AsyncIterator, Iterator
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +18,15 @@ from tests.viewer.pictures import grown
 from tests.viewer.town_days import day
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+PACKAGE = Path(__file__).parents[2] / "reflective_agents"
 SIZE = 1000
 UPDATES = 50
 # The page posts to the page around it, which is the same window here.
 DEAF = """window.addEventListener("message", (event) => {
-  if ("ready" in event.data || "selected" in event.data) event.stopImmediatePropagation();
+  const { ready, selected } = Object(event.data);
+  if (ready || selected !== undefined) event.stopImmediatePropagation();
 })"""
-POST = "told => window.postMessage(told, location.origin)"
+POST = "show => window.postMessage({ show }, location.origin)"
 WATCH = """() => {
   window.touched = new Set();
   new MutationObserver((records) => {
@@ -86,6 +90,60 @@ async def settled(page: Page, frames: int) -> None:
     await page.wait_for_function(
         "text => document.querySelector('#status').textContent.startsWith(text)", arg=f"Step {frames} of {frames},"
     )
+
+
+async def test_messages_of_others_are_passed_over(waiting: Shown) -> None:
+    others: list[object] = ["axe.ping", 1, {"nodes": {}}]
+    for other in others:
+        await waiting.page.evaluate("other => window.postMessage(other, location.origin)", other)
+    await waiting.page.evaluate(POST, told(grown(20), 3))
+    await settled(waiting.page, 3)
+
+
+def events(picture: Picture) -> Iterator[dict[str, Any]]:
+    """Yield what a run tells of a search while it grows."""
+    numbers = count(1)
+    for frame in picture["frames"]:
+        stats = {key: [own["visits"], own["total"]] for key, own in frame["stats"].items()}
+        for key in frame["added"]:
+            yield {"seq": next(numbers), "event": "node", **picture["nodes"][key]}
+        spent = {"calls": frame["calls"], "tokens": frame["tokens"]}
+        yield {
+            "seq": next(numbers),
+            "event": "visited",
+            "node": frame["node"],
+            "kind": "expand",
+            "stats": stats,
+            **spent,
+        }
+        for key in frame["pruned"]:
+            yield {"seq": next(numbers), "event": "pruned", "node": key}
+
+
+async def test_only_what_events_have_changed_is_told(waiting: Shown) -> None:
+    """The live page tells the view everything once, then of each event only what is new; together that is all."""
+    script = (PACKAGE / "serve" / "page" / "growing.js").read_text()
+    counts, whole, together = await waiting.page.evaluate(
+        f"""(events) => {{
+          {script}
+          const growing = new Growing(null, 0, "");
+          const counts = [];
+          const [nodes, frames] = [{{}}, []];
+          for (const event of events) {{
+            growing.take(event);
+            const news = growing.news();
+            counts.push(Object.keys(news.nodes).length);
+            Object.assign(nodes, news.nodes);
+            frames.splice(news.from, Infinity, ...news.frames);
+          }}
+          const {{ nodes: allNodes, frames: allFrames }} = growing.news(true);
+          return [counts, [allNodes, allFrames], [nodes, frames]];
+        }}""",
+        [*events(grown(SIZE))],
+    )
+    assert len(whole[0]) == SIZE
+    assert together == whole
+    assert max(counts) == 1
 
 
 @pytest.mark.parametrize(("unfolded", "most"), [(False, 60), (True, 300)], ids=["folded", "unfolded"])

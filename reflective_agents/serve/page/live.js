@@ -94,7 +94,7 @@ class Open {
     enable(this.known.status, begun, this.node);
     if (!begun && !day) return;
     turn(day ? "day" : "tree");
-    if (frame.dataset.ready) frame.contentWindow.postMessage(day ?? this.growing.news(all), location.origin);
+    if (frame.dataset.ready) frame.contentWindow.postMessage({ show: day ?? this.growing.news(all) }, location.origin);
   }
 
   leave() {
@@ -193,11 +193,12 @@ async function steer(event) {
 
 function heard(event) {
   if (event.source !== frame.contentWindow || event.origin !== location.origin) return;
-  if (event.data.ready) {
-    frame.dataset.ready = event.data.ready.endsWith(frame.dataset.view) ? "yes" : "";
+  const { ready, selected } = event.data ?? {};
+  if (ready) {
+    frame.dataset.ready = ready.endsWith(frame.dataset.view) ? "yes" : "";
     open?.showView(true);
-  } else if (open) {
-    open.node = event.data.selected;
+  } else if (open && selected !== undefined) {
+    open.node = selected;
     enable(open.known.status, true, open.node);
   }
 }

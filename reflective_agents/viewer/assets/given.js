@@ -10,7 +10,7 @@ function given(show) {
     return;
   }
   window.addEventListener("message", ({ source, origin, data }) => {
-    if (source === parent && origin === location.origin) show(data);
+    if (source === parent && origin === location.origin && data?.show) show(data.show);
   });
   parent.postMessage({ ready: location.pathname }, location.origin);
 }
