@@ -119,6 +119,7 @@ async def _reflect(step: Step[MemoryContext], stream: MemoryStream) -> None:
         threshold=step.context.reflect_at,
         ranking=recall.ranking_of(step.context),
         clock=recall.clock,
+        counts=recall.is_evidence,
     )
 
 

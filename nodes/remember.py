@@ -73,6 +73,7 @@ async def reflect(
     threshold: float = THRESHOLD,
     ranking: Ranking = PAPER,
     clock: Clock | None = None,
+    counts: Callable[[Memory], bool] = lambda _: True,
 ) -> list[Memory]:
     """Reflect if that is due (Generative Agents, section 4.2): three questions about the last 100 memories, and for
     each of them up to five insights from what is retrieved for it, in 1 + 3 calls that wait for each other once.
@@ -90,6 +91,7 @@ async def reflect(
         threshold: Importance of new observations beyond which a reflection is due.
         ranking: How memories are retrieved for the questions.
         clock: How a time is told to the model; None tells none.
+        counts: Whether an insight may rest on a memory; others are not shown.
 
     Returns:
         The insights, already in the memory; none if no reflection was due.
@@ -100,14 +102,14 @@ async def reflect(
     pending = await stream.pending()
     if not is_due(pending, threshold):
         return []
-    recent = await stream.latest(RECENT)
+    recent = [one for one in await stream.latest(2 * RECENT) if counts(one)][-RECENT:]
     questions = (await ask(step, model, _prompt(prompts.ASK, who, recent, clock), Questions)).questions
 
     # One after the other, since what one question finds counts as accessed for the next.
     found = [await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking) for question in questions]
 
     async def conclude(place: int, question: str) -> Drawn:
-        shown = sorted((one.memory for one in found[place]), key=lambda one: one["created"])
+        shown = sorted((one.memory for one in found[place] if counts(one.memory)), key=lambda one: one["created"])
         prompt = _prompt(prompts.CONCLUDE, who, shown, clock, question=quoted("question", question))
         said = await ask(step, model, prompt, Insights)
         return draw(said, shown, key=f"reflection {stream.owner} {pending.latest.id} {place}", now=now)

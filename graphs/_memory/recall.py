@@ -157,7 +157,7 @@ def _line(memory: Memory) -> str:
     text = textwrap.shorten(memory["text"], LONGEST_EVIDENCE, placeholder=" ...")
     if "until" in memory:
         text = f"{text} (superseded {clock(memory['until'])})"
-    return f"{memory['speaker']}: {text}" if "speaker" in memory else text
+    return f"{memory.get('speaker', memory['kind'])}: {text}"
 
 
 def _recalled(number: int, one: Scored, because: list[str]) -> Recalled:
@@ -199,7 +199,8 @@ def _grounds(memories: Sequence[Recalled], question: str) -> list[list[str]]:
     missing = query_stems(question) - shown
 
     def adds(line: str) -> bool:
-        whole, told = query_stems(line), query_stems(_QUESTION.sub("", line))
+        text = line.partition(": ")[2]  # not who said it
+        whole, told = query_stems(text), query_stems(_QUESTION.sub("", text))
         return not missing.isdisjoint(whole) or 3 * len(told - shown) > len(told)
 
     return [list(filter(adds, one["because"])) if one["kind"] == "fact" else one["because"] for one in memories]
@@ -338,10 +339,15 @@ def _turns(state: MemoryState, now: float, importance: float) -> list[Memory]:
     ]
 
 
+def is_evidence(memory: Memory) -> bool:
+    """Tell whether an insight may rest on a memory: what the assistant has said is none."""
+    return memory.get("speaker") != prompts.ASSISTANT
+
+
 async def _known(stream: MemoryStream, recalled: Sequence[Recalled]) -> list[Memory]:
     """Collect the facts that still hold and that new ones may supersede: those retrieved, and the latest."""
     retrieved = await stream.get([one["id"] for one in recalled if one["kind"] == "fact"])
-    latest = await stream.latest(KNOWN, _FACTS)
+    latest = await stream.latest(KNOWN, _FACTS, archived=True)
     by_id = {one["id"]: one for one in chain(retrieved, latest) if "until" not in one}
     return sorted(by_id.values(), key=lambda one: one["created"])
 

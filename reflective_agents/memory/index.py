@@ -261,9 +261,9 @@ class Index:
         rows = np.flatnonzero(self._used("alive"))
         return self._ids_by_time(rows)
 
-    def latest(self, count: int, kinds: Collection[Kind] = KINDS) -> list[str]:
-        """Return the ids of the latest memories outside the archive, the latest last."""
-        rows = np.flatnonzero(self._of_kinds(kinds) & ~self._used("archived"))
+    def latest(self, count: int, kinds: Collection[Kind] = KINDS, *, archived: bool = False) -> list[str]:
+        """Return the ids of the latest memories, the latest last; those in the archive only if asked for."""
+        rows = np.flatnonzero(self._of_kinds(kinds) & (archived | ~self._used("archived")))
         rows = rows[scoring.highest(self._used("created")[rows], count)]
         return self._ids_by_time(rows)[-count:] if count > 0 else []
 

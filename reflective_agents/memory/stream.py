@@ -180,10 +180,10 @@ class MemoryStream:
         async with self._current("get") as index:
             return await self._read(index, ids)
 
-    async def latest(self, count: int, kinds: Collection[Kind] = KINDS) -> list[Memory]:
-        """Return the latest memories outside the archive, by creation, the latest last."""
+    async def latest(self, count: int, kinds: Collection[Kind] = KINDS, *, archived: bool = False) -> list[Memory]:
+        """Return the latest memories, by creation, the latest last; those in the archive only if asked for."""
         async with self._current("latest") as index:
-            return await self._read(index, index.latest(count, kinds))
+            return await self._read(index, index.latest(count, kinds, archived=archived))
 
     async def everything(self) -> AsyncIterator[Memory]:
         """Yield all memories, including the archive, by creation; those added meanwhile are not among them."""

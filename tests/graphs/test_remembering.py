@@ -205,6 +205,38 @@ async def test_what_stands_in_the_thread_is_no_memory_in_it(clock: Clock) -> Non
     assert [one["kind"] for one in (await talk.say(WHERE, thread="b"))["memories"]][:1] == ["fact"]
 
 
+async def test_no_insight_rests_on_what_the_assistant_said() -> None:
+    def inventing(request: Request) -> Reply:
+        return keeper(request) if request.schema else "As you love sailing, go to the lake."
+
+    talk = Talk(inventing, reflect_at=5)
+    await talk.say(WARD)
+    for schema in ("Questions", "Insights"):
+        request = next(call for call in talk.model.calls if call.schema == schema)
+        assert WARD in request.last
+        assert "sailing" not in request.last
+
+
+async def test_a_fact_that_an_insight_rests_on_can_still_be_superseded_in_its_thread(clock: Clock) -> None:
+    def citing(request: Request) -> Reply:
+        if request.schema == "Insights":
+            ground = numbers(request, "The user works in a paediatric ward.")
+            return {"insights": [{"insight": "The user cares for sick children.", "evidence": ground, "importance": 7}]}
+        return keeper(request)
+
+    talk = Talk(citing, reflect_at=5)
+    await talk.say(WARD, thread="a")
+    assert [one["archived"] for one in await talk.all() if one["kind"] == "fact"] == [True]
+    clock.now = JULY
+    await talk.say(QUIT, thread="a", reflect_at=1000)
+    held = {one["text"]: "until" not in one for one in await talk.all() if one["kind"] != "observation"}
+    assert held == {
+        "The user works in a paediatric ward.": False,
+        "The user cares for sick children.": False,
+        "The user has quit and works nowhere.": True,
+    }
+
+
 async def test_equal_insights_are_merged_with_their_evidence(clock: Clock) -> None:
     def same_again(request: Request) -> Reply:
         if request.schema == "Insights":
