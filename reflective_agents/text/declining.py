@@ -17,6 +17,10 @@ _DECLINING = re.compile(
             r"\bnothing (?:relevant |useful )?(?:was|could be) found\b",
             r"\b(?:question|this|it) (?:can ?not|could not) be (?:answered|determined)\b",
             r"\bno (?:answer|information|evidence|sources?) (?:was|were|is|are|could be) (?:found|available|given)\b",
+            r"^\W*(?:the |these )?(?:documents|sources|results) (?:do not|don't) (?:say|tell|name|mention|state)\b"
+            r"(?![^\n]*\b(?:but|however|yet)\b)",
+            r"^\W*(?:die|in den|aus den) (?:unterlagen|dokumenten?|quellen) (?:\w+ ){1,4}(?:nicht|keine?)\b"
+            r"(?![^\n]*\b(?:aber|doch|sondern)\b)",
             r"\bich weiß (?:es |das )?nicht\b",
             r"\bich (?:kann|konnte) (?:\w+ ){0,4}nicht (?:beantworten|finden|sagen|ermitteln)\b",
             r"\bnichts (?:dazu |darüber )?gefunden\b|\bkeine (?:antwort|angaben|informationen) gefunden\b",
@@ -31,7 +35,8 @@ _DECLINING = re.compile(
 def declines(text: str) -> bool:
     """Tell whether a text declares that there is no answer, in English, German, Chinese or Thai.
 
-    Only a short text can: one that goes on after "I do not know" has something else to say.
+    Only a short text can: one that goes on after "I do not know" has something else to say. A list of references does
+    not count.
     """
-    said = text.strip().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    said = text.partition("\n\nReferences:\n")[0].strip().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     return len(said) <= LONGEST and _DECLINING.search(said) is not None

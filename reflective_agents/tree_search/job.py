@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import ParamSpec
 
 from reflective_agents.nodes.memo import at_once, memo_of
-from reflective_agents.nodes.sources import results_in
+from reflective_agents.nodes.sources import is_nothing_new, results_in
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
@@ -93,11 +93,11 @@ class TreeSearch:
 
 
 def findings(candidate: Candidate) -> str:
-    """Return what a step has found, by which searches in other words come to the same; empty if it did something else
-    than search."""
-    replies = candidate.messages[1:]
-    found = [results_in(reply.text) for reply in replies]
-    if not found or not all(found):
+    """Return what a step has found, by which searches in other words come to the same, also to nothing new; empty if it
+    did something else than search."""
+    texts = [reply.text for reply in candidate.messages[1:]]
+    found = [results_in(text) for text in texts]
+    if not texts or not all(results or is_nothing_new(text) for results, text in zip(found, texts, strict=True)):
         return ""
     return json.dumps(sorted({(result["url"], result["content"]) for results in found for result in results}))
 
