@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -26,7 +27,17 @@ print(json.dumps({"answer": out["answer"], "own": own}))
 """
 
 
-@pytest.fixture(scope="module", params=["wheel", "editable"])
+def tagged(folder: Path) -> Path:
+    """Make a repository of the project as it stands, with a tag `v1`."""
+    left_out = shutil.ignore_patterns(".git", ".venv*", ".*_cache", "__pycache__", "site", "tests", "notebooks")
+    shutil.copytree(ROOT, folder, symlinks=True, ignore=left_out)
+    by = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
+    for words in (["init", "--quiet"], ["add", "--all"], [*by, "commit", "--quiet", "-m", "All"], ["tag", "v1"]):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module", params=["wheel", "editable", "tag"])
 def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
     """Return a fresh virtual environment with the project, and what its `site-packages` has gained."""
     folder: Path = tmp_path_factory.mktemp(request.param)
@@ -36,7 +47,8 @@ def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     before = {path.name for path in packages.iterdir()}
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "venv/bin/python"), "--quiet"]
     options = ["--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check"]
-    source = [str(ROOT)] if request.param == "wheel" else ["--editable", str(ROOT)]
+    sources = {"wheel": [str(ROOT)], "editable": ["--editable", str(ROOT)]}
+    source = sources[request.param] if request.param in sources else [f"git+file://{tagged(folder / 'repository')}@v1"]
     subprocess.run([*pip, "install", *options, *source], check=True)
     return folder / "venv/bin", {path.name for path in packages.iterdir()} - before
 
