@@ -36,6 +36,8 @@ UNRATED = 5
 """Importance of what could not be rated."""
 MOST_EVIDENCE, LONGEST_EVIDENCE = 5, 300
 """Memories, and characters of each, that a reflection or a fact is shown with."""
+CANDIDATES = 30
+"""Memories, at least, that those shown are chosen from: what repeats others is passed over."""
 KNOWN = 20
 """Latest facts that are shown beside those retrieved when new ones are written down."""
 _FACTS: tuple[Kind, ...] = ("fact",)
@@ -107,12 +109,12 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     now, said = time.time(), {same(message.text) for message in messages}
     query, ranking = messages[-1].text[:QUERY], ranking_of(context)
     found = await stream.retrieve(
-        query, k=2 * context.retrieved, now=now, ranking=ranking, renew=False, apart_from=conversation
+        query, k=max(CANDIDATES, 3 * context.retrieved), now=now, ranking=ranking, renew=False, apart_from=conversation
     )
-    chosen = _once(found, said)[: context.retrieved]
+    chosen = _best(_once(found, said), context.retrieved)
     await stream.renew({one.memory["id"]: now for one in chosen})
-    wanted = [ground for one in chosen for ground in one.memory["evidence"][:MOST_EVIDENCE]]
-    grounds = {one["id"]: one for one in await stream.get(dict.fromkeys(wanted))}
+    wanted = dict.fromkeys(ground for one in chosen for ground in one.memory["evidence"][:MOST_EVIDENCE])
+    grounds = {one["id"]: one for one in await stream.get(wanted) if one.get("conversation") != conversation}
     shown = said | {same(one.memory["text"]) for one in chosen}
     recalled = []
     for number, one in enumerate(chosen, 1):
@@ -137,6 +139,16 @@ def _once(found: Sequence[Scored], said: set[str]) -> list[Scored]:
             if text not in said:
                 kept.setdefault(text, each)
     return list(kept.values())
+
+
+def _best(ranked: Sequence[Scored], most: int) -> list[Scored]:
+    """Select the best. What the assistant said may be chatter, and takes a third of the places at most."""
+    chosen: list[Scored] = []
+    for one in ranked:
+        answers = sum(not is_evidence(other.memory) for other in chosen)
+        if is_evidence(one.memory) or answers < max(1, most // 3):
+            chosen.append(one)
+    return chosen[:most]
 
 
 def _successors(one: Scored, later: Mapping[str, Scored]) -> list[Scored]:

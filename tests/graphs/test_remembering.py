@@ -11,7 +11,7 @@ import pytest
 from reflective_agents.graphs import memory as graph_module
 from reflective_agents.graphs._memory import recall
 from reflective_agents.memory.stream import MemoryStream
-from reflective_agents.state.memories import Memory
+from reflective_agents.state.memories import Memory, new_memory
 from reflective_agents.testing.script import Reply, Request
 from tests.graphs.test_memory import Talk
 
@@ -235,6 +235,33 @@ async def test_a_fact_that_an_insight_rests_on_can_still_be_superseded_in_its_th
         "The user cares for sick children.": False,
         "The user has quit and works nowhere.": True,
     }
+
+
+async def test_what_the_assistant_said_takes_a_third_of_the_places_at_most() -> None:
+    def chatty(request: Request) -> Reply:
+        return keeper(request) if request.schema else f"Trams, trams, trams: answer {len(request.messages[-1].text)}!"
+
+    talk = Talk(chatty)
+    for number in range(8):
+        await talk.say(f"Story {number} {'of' * number} a tram.")
+    for retrieved, answers in ((9, 3), (6, 2), (2, 1)):
+        out = await talk.say("Trams?", retrieved=retrieved, thread=f"t{retrieved}")
+        speakers = [one["speaker"] for one in out["memories"]]
+        assert (len(speakers), speakers.count("assistant")) == (retrieved, answers)
+
+
+async def test_grounds_that_stand_in_the_thread_are_not_shown_again(clock: Clock) -> None:
+    talk = Talk(keeper, reflect_at=5)
+    await talk.say(WARD, thread="a")
+    insight = next(one for one in await talk.all() if one["kind"] == "reflection")
+    fact = next(one for one in await talk.all() if one["kind"] == "fact")
+    again = new_memory("The user is gentle.", created=MAY + 60, kind="reflection", evidence=[fact["id"], insight["id"]])
+    await (await talk.stream()).add([again])
+    clock.now = AUGUST
+    for thread, times in (("a", 0), ("b", 1)):
+        out = await talk.say("Am I gentle?", thread=thread, reflect_at=1000)
+        assert "The user is gentle." in [one["text"] for one in out["memories"]]
+        assert talk.answered()[-1].text.count(fact["text"]) == times
 
 
 async def test_equal_insights_are_merged_with_their_evidence(clock: Clock) -> None:
