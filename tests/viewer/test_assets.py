@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,13 @@ def test_own_files_are_short(file: Path) -> None:
     lines = file.read_text().splitlines()
     assert len(lines) <= 350
     assert [line for line in lines if len(line) > 120] == []
+
+
+def test_a_rule_of_style_stands_once() -> None:
+    live = VIEWER.parent / "serve" / "page" / "live.css"
+    styles = [file.read_text() for file in (*OWN, live) if file.suffix == ".css"]
+    rules = [rule for style in styles for rule in {*re.findall(r"^[^\s@}/][^{}]*\{[^{}]*\}", style, re.MULTILINE)}]
+    assert [rule for rule, times in Counter(rules).items() if times > 1] == []
 
 
 def test_scripts_never_parse_markup() -> None:

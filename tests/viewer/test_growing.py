@@ -123,7 +123,7 @@ def events(picture: Picture) -> Iterator[dict[str, Any]]:
 async def test_only_what_events_have_changed_is_told(waiting: Shown) -> None:
     """The live page tells the view everything once, then of each event only what is new; together that is all."""
     script = (PACKAGE / "serve" / "page" / "growing.js").read_text()
-    counts, whole, together = await waiting.page.evaluate(
+    counts, whole, together, usage = await waiting.page.evaluate(
         f"""(events) => {{
           {script}
           const growing = new Growing(null, 0, "");
@@ -136,14 +136,16 @@ async def test_only_what_events_have_changed_is_told(waiting: Shown) -> None:
             Object.assign(nodes, news.nodes);
             frames.splice(news.from, Infinity, ...news.frames);
           }}
-          const {{ nodes: allNodes, frames: allFrames }} = growing.news(true);
-          return [counts, [allNodes, allFrames], [nodes, frames]];
+          growing.take({{ seq: 10 ** 6, event: "parse_failed", model_calls: 7, total_tokens: 99 }});
+          const {{ nodes: allNodes, frames: allFrames, usage }} = growing.news(true);
+          return [counts, [allNodes, allFrames], [nodes, frames], usage];
         }}""",
         [*events(grown(SIZE))],
     )
     assert len(whole[0]) == SIZE
     assert together == whole
     assert max(counts) == 1
+    assert usage == {"model_calls": 7, "total_tokens": 99}
 
 
 @pytest.mark.parametrize(("unfolded", "most"), [(False, 60), (True, 300)], ids=["folded", "unfolded"])

@@ -45,6 +45,8 @@ class Growing {
   take(event) {
     if (!event.seq || event.seq <= this.seen) return false;
     this.seen = event.seq;
+    const spent = COST.filter((name) => event[name] !== undefined).map((name) => [name, event[name]]);
+    this.picture.usage = { ...this.picture.usage, ...Object.fromEntries(spent) };
     const grows = GROWS.has(event.event);
     if (grows) this[`_${event.event}`](event);
     return grows;
@@ -106,6 +108,7 @@ class Growing {
   }
 }
 
+const COST = ["model_calls", "total_tokens", "seconds", "cost"];
 const GROWS = new Set(["begin", "node", "judged", "visited", "pruned", "reflected", "steered"]);
 const NODE = new Set(["id", "parent_id", "depth", "kind"]);
 

@@ -62,6 +62,7 @@ class Open {
     if (grown) this.showView();
     else if (events.length && !this.growing.begun) this.lookLater();
     showSaid(this.known.messages, this.answer);
+    this.showState();
   }
 
   lookLater() {
@@ -72,17 +73,25 @@ class Open {
   }
 
   show() {
-    const { status, messages, outcome, usage, lists, steps } = this.known;
+    const { messages, lists, steps } = this.known;
     const asked = messages.find((said) => said.type === "human")?.text ?? "";
     document.getElementById("title").textContent = cut(asked, 200) || "A new question";
-    const cost = usage ? ` · ${counted(usage.model_calls, "call")}, ${counted(usage.total_tokens, "token")}` : "";
-    const end = outcome && status === "ended" ? `: ${outcome.status.replace("_", " ")}, ${outcome.reason}` : "";
-    document.getElementById("state").textContent = this.id ? `${this.known.strategy} ${status}${end}${cost}` : "";
+    this.showState();
     chooseStrategy(this.known.strategy);
     document.getElementById("step").value = Math.max(steps - 1, 1);
     showSaid(messages, this.answer);
     showLists(lists);
     this.showView();
+  }
+
+  /** Show how far the run has come, and what it has cost so far. */
+  showState() {
+    const { strategy, status, outcome, usage } = this.known;
+    const told = this.growing.picture.usage ?? {};
+    const spent = status === "running" && told.model_calls ? told : usage;
+    const cost = spent ? ` · ${counted(spent.model_calls, "call")}, ${counted(spent.total_tokens, "token")}` : "";
+    const end = outcome && status === "ended" ? `: ${outcome.status.replace("_", " ")}, ${outcome.reason}` : "";
+    write(document.getElementById("state"), this.id ? `${strategy} ${status}${end}${cost}` : "");
   }
 
   /** Show what has changed of the tree or the day; `all` of it to a view that was just opened. */
