@@ -60,7 +60,7 @@ def show(id: Id, user: User = None, experience: Experience = None, embeddings: V
     print(f"{memory['kind']} of {_when(memory['created'])}, importance {memory['importance']:g}, {place}")
     if "until" in memory:
         print(f"superseded: no longer holds since {_when(memory['until'])}")
-    print(f"last accessed {_when(memory['accessed'])}\n\n{clean(_row(memory)[-1])}")
+    print(f"last accessed {_when(memory['accessed'])}\n\n{clean(_said(memory))}")
     for title, others in (("rests on", evidence), ("is the ground of", derived)):
         if others:
             print(f"\n{title}:")
@@ -219,8 +219,12 @@ async def _one(stream: "MemoryStream", memory_id: str) -> "Memory":
 
 
 def _row(one: "Memory") -> tuple[str, str, str, str, str]:
-    text = f"{one['speaker']}: {one['text']}" if "speaker" in one else one["text"]
+    text = f"(superseded {_when(one['until'])}) {_said(one)}" if "until" in one else _said(one)
     return one["id"], _when(one["created"]), one["kind"], f"{one['importance']:g}", text
+
+
+def _said(one: "Memory") -> str:
+    return f"{one['speaker']}: {one['text']}" if "speaker" in one else one["text"]
 
 
 def _when(seconds: float) -> str:

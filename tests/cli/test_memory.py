@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from reflective_agents.state.memories import new_memory
+
 SAID = "My sister Ada lives in Turin and plays the cello."
 WHERE = "Where does my sister live?"
 
@@ -83,6 +85,21 @@ def test_a_fact_is_corrected_under_its_id(told: Any) -> None:
     assert "Lyon" in json.loads(told("run", "memory", WHERE, "--user", "ada", "--json").out)["memories"][0]["text"]
     assert told("memory", "edit", "0" * 32, "No.", "--user", "ada").code == 2
     assert told("memory", "edit", fact[0], " ", "--user", "ada").code == 2
+
+
+def test_what_is_superseded_is_listed_as_such(reflect: Any, tmp_path: Path) -> None:
+    ward = new_memory("The user works in a ward.", created=0, kind="fact", importance=5)
+    left = new_memory("The user has quit.", created=86_400, kind="fact", importance=5, supersedes=[ward["id"]])
+    file = tmp_path / "facts.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in (ward, left)))
+    assert reflect("memory", "import", str(file), "--user", "ada").code == 0
+    assert [row[4] for row in rows(reflect("memory", "list", "--user", "ada"))] == [
+        "The user has quit.",
+        "(superseded 1970-01-02 00:00) The user works in a ward.",
+    ]
+    shown = reflect("memory", "show", ward["id"], "--user", "ada").out
+    assert "superseded: no longer holds since 1970-01-02 00:00" in shown
+    assert "\n\nThe user works in a ward." in shown
 
 
 def test_an_insight_is_shown_with_its_evidence_and_stays_when_that_is_forgotten(told: Any) -> None:
