@@ -42,6 +42,11 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert [link for link in links if not (DOCS / link).exists()] == []
 
 
+def test_the_page_of_the_notebooks_leads_to_each() -> None:
+    linked = re.findall(r"\]\(\.\./notebooks/(\w+)\.ipynb\)", (DOCS / "notebooks.md").read_text())
+    assert sorted(linked) == sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+
 def test_every_test_that_a_page_names_is_there() -> None:
     named = {named for page in PAGES for named in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text())}
     assert len(named) > 40
