@@ -176,19 +176,28 @@ async def test_the_judge_sees_the_whole_trajectory_with_its_evidence(corpus: str
     assert out["answer"].startswith("answer")
 
 
-async def test_siblings_run_their_tools_and_judges_at_once(corpus: str) -> None:
+@pytest.fixture
+def seas(corpus: str) -> str:
+    """Documents of which each is found by its own word only."""
+    for number in range(5):
+        Path(corpus, f"sea{number}.md").write_text(f"# Another\n\nThe sea{number} is deep.\n")
+    return corpus
+
+
+async def test_siblings_run_their_tools_and_judges_at_once(seas: str) -> None:
     full = asyncio.Event()
 
     def reply(request: Request) -> Reply:
-        return judged(0.3) if request.schema else ToolUse("search", {"query": f"moon {request.index} {depth(request)}"})
+        query = f"sea{request.index}" if depth(request) else "moon"
+        return judged(0.3) if request.schema else ToolUse("search", {"query": query})
 
     def latency(request: Request) -> float:
         if model.in_flight == 5:
             full.set()
-        return 60 if "moon 4 1" in request.text or len(model.calls) > 3 else 0
+        return 60 if "sea4" in request.text or len(model.calls) > 3 else 0
 
     model: FakeChatModel = FakeChatModel(reply=reply, latency=latency)
-    context = LatsContext(model=model, search="local", corpus=corpus, grading="each", max_expansions=1)
+    context = LatsContext(model=model, search="local", corpus=seas, grading="each", max_expansions=1)
     task = asyncio.create_task(graph.ainvoke(QUESTION, context=context))
     async with asyncio.timeout(30):
         await full.wait()
