@@ -25,6 +25,8 @@ from tests.evals.fakes import dataset
 
 __all__ = ["away_from_the_project", "reflect", "slow_server", "start"]
 pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
+BUSY = os.getloadavg()[0] > 2 * (os.cpu_count() or 1) and os.getpriority(os.PRIO_PROCESS, 0) >= 0
+"""Whether other processes take most of this machine's time: with a load of 10 on 2 processors the agent took 16 s."""
 CONTEXT = ChainOfThoughtContext(model="offline", samples=1)
 JOB = Job(strategy="chain_of_thought", settings=CONTEXT.model_dump(), environment="plain", cache=None)
 
@@ -130,7 +132,7 @@ def test_a_killed_driver_takes_its_workers_along_and_the_same_command_goes_on(
 @pytest.mark.thorough
 @pytest.mark.wire
 @pytest.mark.filterwarnings("ignore")  # Ray's own
-@pytest.mark.skip(reason="not seen to pass yet: on a busy machine Ray gives up before its processes have begun")
+@pytest.mark.skipif(BUSY, reason="Ray gives its agent 15 seconds to begin, which no setting changes: too few here")
 async def test_tasks_of_a_killed_ray_actor_run_again(
     tmp_path: Path, socket_enabled: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,7 +143,9 @@ async def test_tasks_of_a_killed_ray_actor_run_again(
     def killing(run: Run) -> Run:
         async def one(task: Any) -> Any:
             if task["id"] == "3":
-                killed.append(_actors()[0])
+                while not (actors := _actors()):  # they begin while the first tasks are sent
+                    await asyncio.sleep(0.1)
+                killed.append(actors[0])
                 os.kill(killed[0], signal.SIGKILL)
             return await run(task)
 
