@@ -8,7 +8,9 @@ told to the model as always, and the script fills in the form then, so that the 
 import argparse
 import asyncio
 import os
+import sys
 from collections import Counter, defaultdict
+from collections.abc import Collection
 
 import httpx
 from aiohttp import web
@@ -21,7 +23,7 @@ from reflective_agents.testing.script import Script
 from tests.strategies import STRATEGIES
 from tests.strategies.base import Strategy
 
-TRIES = 20
+TRIES = 10
 MAX_ANSWER_TOKENS = 400
 MOST_RUNS = 10
 QUESTIONS = (
@@ -65,6 +67,7 @@ class FirstTry(OpenAIServer):
         if form and last.startswith(_AGAIN):
             problem = last.removeprefix(_AGAIN).partition("\n")[0]
             self._tally.faults[form][problem[:80]] += 1
+            print(f"{form}: {problem}", file=sys.stderr, flush=True)
         elif form and self._tally.tries[form] < self._tally.most:
             self._tally.tries[form] += 1
             async with httpx.AsyncClient(timeout=300) as client:
@@ -83,12 +86,13 @@ async def fill_in(strategy: Strategy, question: str, real: str, tally: Tally) ->
     await close_models()
 
 
-async def measure(real: str, most: int) -> Tally:
-    """Run all strategies until each form they ask for was tried often enough, or they were run often enough."""
+async def measure(real: str, most: int, names: Collection[str]) -> Tally:
+    """Run strategies until each form they ask for was tried often enough, or they were run often enough."""
     tally = Tally(most)
-    for strategy in STRATEGIES:
+    for strategy in (strategy for strategy in STRATEGIES if strategy.name in names or not names):
         for number in range(MOST_RUNS):
             before = tally.tries.total()
+            print(strategy.name, dict(tally.tries), file=sys.stderr, flush=True)
             await fill_in(strategy, QUESTIONS[number % len(QUESTIONS)], real, tally)
             if tally.tries.total() == before:
                 break
@@ -99,13 +103,14 @@ def main() -> None:
     """Print the share of the first tries that fitted, form by form, and what did not fit."""
     parser = argparse.ArgumentParser(prog="python -m bench.forms", description=__doc__)
     parser.add_argument("--tries", type=int, default=TRIES, help=f"first tries at each form, default {TRIES}")
+    parser.add_argument("strategies", nargs="*", help="the strategies to run, by name; default: all of them")
     options = parser.parse_args()
     path = weights()
     if path is None:
         parser.error(INSTALL)
     os.environ["OPENAI_API_KEY"] = "test"
     with serving_smollm(path) as real:
-        tally = asyncio.run(measure(real, options.tries))
+        tally = asyncio.run(measure(real, options.tries, options.strategies))
     print("| form | tries | accepted | what did not fit |\n|---|---|---|---|")
     print(*(tally.row(form) for form in sorted(tally.tries)), sep="\n")
 

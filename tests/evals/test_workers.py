@@ -143,7 +143,7 @@ async def test_tasks_of_a_killed_ray_actor_run_again(
     def killing(run: Run) -> Run:
         async def one(task: Any) -> Any:
             if task["id"] == "3":
-                while not (actors := _actors()):  # they begin while the first tasks are sent
+                while not (actors := _actors()):  # noqa: ASYNC110 - they begin meanwhile, and tell nobody
                     await asyncio.sleep(0.1)
                 killed.append(actors[0])
                 os.kill(killed[0], signal.SIGKILL)
