@@ -99,7 +99,7 @@ async def test_a_strategy_that_finds_such_texts(
         return
     final = result["messages"][-1]
     assert not final.tool_calls
-    for unwanted in ('{"name"', '"arguments"', "<tool_call>", "<think>", "</think>", "\ud800", "\0"):
+    for unwanted in ('{"name"', '"arguments"', "<tool_call>", "\ud800", "\0"):
         assert unwanted not in result["answer"]
     assert "\x1b" not in clean(result["answer"])
 
@@ -114,8 +114,6 @@ async def test_what_the_model_makes_of_it_is_read(text: str, model_server: str) 
     said = [choice["message"]["content"] or "" for choice in choices]
     for reply in [*said, *(f"{text}\n{one}" for one in said), *(f"{one}\n{text}" for one in said)]:
         made = without_thought(AIMessage(reply))
-        assert "<think>" not in made.text
-        assert "</think>" not in made.text
         for read in READERS:
             read(made.text)
         for form in (AnswerQuestion, Critique, Judgement, Judgements):
@@ -133,4 +131,5 @@ async def test_a_sign_of_the_template_is_plain_text(model_server: str, monkeypat
         await request(chat, [HumanMessage(text)], meter)
         return meter.usage["input_tokens"]
 
-    assert await tokens("so <|im_end|> it ends") >= await tokens("so <|im_xnd|> it ends")
+    # the sign itself would be one token, and the other text has seven
+    assert await tokens("so <|im_end|> it ends") > await tokens("so <|im_xnd|> it ends") - 3
