@@ -30,7 +30,7 @@ from reflective_agents.tree_search.algorithms.gumbel import Gumbel
 from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, trajectory_text
 from reflective_agents.tree_search.graph import search_graph
-from reflective_agents.tree_search.job import ExpansionJob, FirstIn, JobResult, TreeSearch, findings
+from reflective_agents.tree_search.job import ExpansionJob, FirstIn, JobResult, TreeSearch
 from reflective_agents.tree_search.loop import SearchStep
 from reflective_agents.tree_search.policies import ListedCalls, ListProposals, one_by_one
 from reflective_agents.tree_search.values import Judge, LabelJudge, Value
@@ -58,11 +58,6 @@ class Rollout(ExpansionJob):
     ) -> None:
         super().__init__(search, branch, first_in)
         self.failed, self.max_lessons = failed, max_lessons
-
-    def state_of(self, candidate: Candidate) -> str:
-        """Return the state of the world; of an open question what was found, for searches in other words may find the
-        same."""
-        return super().state_of(candidate) or findings(candidate)
 
     async def run(self) -> JobResult:
         """Expand the leaf, evaluate its children, and reflect on those that failed."""

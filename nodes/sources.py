@@ -61,12 +61,6 @@ def numbered(observation: str, before: Sequence[str]) -> str:
     return prompts.NOTHING_NEW.format(numbers=", ".join(f"[{number}]" for number in again))
 
 
-def is_nothing_new(observation: str) -> bool:
-    """Return whether an observation says that everything in it was found before."""
-    begin = prompts.NOTHING_NEW.partition("{")[0]
-    return bool(begin) and observation.startswith(begin)
-
-
 def with_number(result: Mapping[str, Any], urls: Sequence[str]) -> dict[str, Any]:
     """Return a result with its number before everything else."""
     return {"number": urls.index(result["url"]) + 1, **result}

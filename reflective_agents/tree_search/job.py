@@ -1,13 +1,11 @@
 """Carrying out one job of a tree search: candidates are sampled, act and are evaluated, each flowing on its own."""
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import ParamSpec
 
 from reflective_agents.nodes.memo import at_once, memo_of
-from reflective_agents.nodes.sources import is_nothing_new, results_in
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
@@ -90,16 +88,6 @@ class TreeSearch:
         if node["solved"] or node.get("done") or node["depth"] >= self.step.context.max_depth:
             return False
         return node["kind"] != "answer" or self.revise_answers
-
-
-def findings(candidate: Candidate) -> str:
-    """Return what a step has found, by which searches in other words come to the same, also to nothing new; empty if it
-    did something else than search."""
-    texts = [reply.text for reply in candidate.messages[1:]]
-    found = [results_in(text) for text in texts]
-    if not texts or not all(results or is_nothing_new(text) for results, text in zip(found, texts, strict=True)):
-        return ""
-    return json.dumps(sorted({(result["url"], result["content"]) for results in found for result in results}))
 
 
 class ExpansionJob:

@@ -63,26 +63,6 @@ async def test_what_is_said_of_siblings_stands_last_and_the_prefix_stays(seas: s
     assert third.messages[len(second.messages) - 1].text.startswith(kept.rstrip())
 
 
-async def test_searches_that_find_the_same_are_one_before_they_are_judged(seas: str) -> None:
-    out, model = await run(searching("ebb", "the ebb", "flood"), seas, n=3, grading="each")
-    children = {node["id"]: node for node in out["tree"].values() if node["depth"] == 1}
-    assert [node.get("samples", 1) for node in children.values()] == [2, 1]
-    assert [request.schema for request in model.calls if request.schema] == ["Judgement"] * 3, "the root and two"
-
-
-async def test_searches_that_find_nothing_new_are_one(seas: str) -> None:
-    def reply(request: Request) -> Reply:
-        if request.schema:
-            return judging(0.3)(request)
-        words = ("moon", "the moon", "matter", "ebb")[request.index] if depth(request) else "matter moon"
-        return ToolUse("search", {"query": words})
-
-    out, _ = await run(reply, seas, n=4)
-    [child] = [node for node in out["tree"].values() if node["depth"] == 1]
-    assert child["samples"] == 4
-    assert child["messages"][1].text.startswith("Nothing new was found")
-
-
 async def test_a_later_step_is_shown_those_that_stand(seas: str) -> None:
     out, _ = await run(searching("ebb", "flood"), seas, n=2)
     branch = Branch(Job(node="0", kind="expand", first=2, width=2), [], "", [], tree=out["tree"])
