@@ -3,10 +3,11 @@
 
 import json
 import re
-from collections.abc import KeysView, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from langchain_core.messages import BaseMessage
+from snowballstemmer import stemmer
 
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
@@ -28,10 +29,10 @@ from reflective_agents.state.sources import SearchResult
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.labels import answer_in, bare, sections, without_label
 from reflective_agents.text.normal import numbers, read_number
-from reflective_agents.text.stems import query_stems, stems
-from reflective_agents.text.words import words
+from reflective_agents.text.words import content_words, words
 from reflective_agents.tree_search.candidates import Candidate, hints_text
 
+_PORTER = stemmer("porter")
 _LAST = re.compile(
     r"\W*(?:now we can answer\b|现在(?:我们)?(?:可以|能)回答|jetzt können wir\b|ตอนนี้เรา(?:สามารถ)?ตอบ)", re.IGNORECASE
 )
@@ -205,20 +206,26 @@ class SubQuestions(WorldModel):
         return candidate if await self.close(candidate, ()) is None and candidate.answers else None
 
 
-def _bearing(queries: Sequence[str], results: Sequence[SearchResult]) -> list[SearchResult]:
-    """Return the results that have more in common with a query than a word: a search of documents always finds some."""
-    asked = [(query_stems(query), _names(query)) for query in queries]
-    found = [stemmed.keys() for stemmed in stems([f"{result['title']} {result['content']}" for result in results])]
+def _bearing(queries: Sequence[str], results: Sequence[SearchResult]) -> Sequence[SearchResult]:
+    """Return the results that have more in common with a query than a word: a search of documents always finds some.
+    Where none has, all are returned, for what is found may be in another language."""
+    asked = [(_stems(content_words(query)), _names(query)) for query in queries]
 
-    def bears(said: KeysView[str]) -> bool:
-        return any(said & names or len(said & words) >= min(_BEARING, len(words) - 1 or 1) for words, names in asked)
+    def bears(result: SearchResult) -> bool:
+        said = _stems(words(f"{result['title']} {result['content']}"))
+        return any(said & names or len(said & stems) >= min(_BEARING, len(stems) - 1 or 1) for stems, names in asked)
 
-    return [result for result, said in zip(results, found, strict=True) if bears(said)]
+    return [result for result in results if bears(result)] or results
 
 
 def _names(query: str) -> set[str]:
     """Return the stems of words that are written as names; what says a name of the query always bears on it."""
-    return query_stems(query) & query_stems(" ".join(word for word in query.split()[1:] if word[:1].isupper()))
+    named = " ".join(word for word in query.split()[1:] if word[:1].isupper())
+    return _stems(content_words(query)) & _stems(content_words(named))
+
+
+def _stems(text: Iterable[str]) -> set[str]:
+    return {stem for word in text if (stem := _PORTER.stemWord(word))}
 
 
 def _shown(found: Sequence[str]) -> str:
@@ -237,7 +244,7 @@ def _steps(path: Sequence[TreeNode]) -> str:
 @lru_cache(maxsize=1024)
 def _gist(text: str) -> str:
     kept = [_ALIKE.get(word, word) for word in words(text) if word not in _FILLING]
-    return " ".join(stem for found in stems(kept) for stem in found) or _words(text)
+    return " ".join(sorted(_stems(kept))) or _words(text)
 
 
 @lru_cache(maxsize=1024)

@@ -111,7 +111,7 @@ async def test_where_critiques_help_it_deepens_and_where_first_answers_vary_it_w
 
 async def test_a_refinement_is_asked_for_with_the_critique_of_each_answer_on_the_way_and_of_no_other() -> None:
     model = FakeChatModel(reply=writing(lambda text: int(text.split()[1][:1], 16) / 20))
-    state = await run(model, max_expansions=15)
+    state = await run(model, max_expansions=30)
     for request in samples(model):
         answers = [message.text for message in request.messages if message.type == "ai"]
         criticised = re.findall(r"<critique>\n(.*?)\n</critique>", request.text)

@@ -83,7 +83,7 @@ TELLING = {
     "chinese": {"gears": ">9336<"},
     "search_engines": {
         "retriever-run": ">The Eddystone lighthouse was first lit in 1698 [1].",
-        "function-run": ">shelf:lights<",
+        "function-run": ">Lights, shelf:lights<",
         "searxng-run": ">Eddystone lighthouse first lit<",
     },
     "plan": {

@@ -18,10 +18,10 @@ pytestmark = [pytest.mark.wire, pytest.mark.process, pytest.mark.matrix]
 WIDTH = SETTINGS["lats"]["n"]
 CALLS_OF_A_STEP = 1 + WIDTH
 LAST_STEP = {
-    "auto": 19,
+    "auto": 17,
     "lats": 8,
     "tree_of_thoughts": 12,
-    "rap": 10,
+    "rap": 8,
     "ab_mcts": 10,
     "best_of_n": 9,
     "reflection": 8,
