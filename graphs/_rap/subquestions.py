@@ -206,7 +206,7 @@ class SubQuestions(WorldModel):
         return candidate if await self.close(candidate, ()) is None and candidate.answers else None
 
 
-def _bearing(queries: Sequence[str], results: Sequence[SearchResult]) -> Sequence[SearchResult]:
+def _bearing(queries: Sequence[str], results: list[SearchResult]) -> list[SearchResult]:
     """Return the results that have more in common with a query than a word: a search of documents always finds some.
     Where none has, all are returned, for what is found may be in another language."""
     asked = [(_stems(content_words(query)), _names(query)) for query in queries]

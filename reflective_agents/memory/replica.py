@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+from langgraph.store.base import BaseStore, Item, PutOp
 
 from reflective_agents.memory.index import Index
 from reflective_agents.memory.layout import DIGITS, Layout, search, unpack, write
@@ -75,19 +75,13 @@ class Replica:
             yield self.index
             self._whole = True
 
-    async def commit(
-        self, store: BaseStore, changes: Iterable[PutOp], touched: Sequence[str], asked: Sequence[GetOp] = ()
-    ) -> list[Any]:
-        """Write changes that the index shows when `current` ends, all at once where the store can; only within that.
+    async def commit(self, store: BaseStore, changes: Iterable[PutOp], touched: Sequence[str]) -> None:
+        """Write changes that the index shows already, all at once where the store can; within `current` only.
 
         Args:
             store: Where to.
             changes: What to write.
             touched: Ids of the memories that change.
-            asked: What to read in the same request, as it was before.
-
-        Returns:
-            The items asked for; None for those that do not exist.
         """
         self._written += len(touched)
         self._touched.extend(touched)
@@ -95,9 +89,8 @@ class Replica:
         head = write(self.layout.part("head"), self._writer, told)
         # In the same order everywhere, so that two processes never wait for each other's rows.
         ordered = sorted([*changes, head], key=lambda change: (change.namespace, change.key))
-        results = await store.abatch([*asked, *ordered])
+        await store.abatch(ordered)
         self._seen[self._writer] = self._written
-        return results[: len(asked)]
 
     async def _catch_up(self, store: BaseStore) -> None:
         heads = {item.key: item.value for item in await search(store, self.layout.part("head"))}

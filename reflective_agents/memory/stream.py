@@ -259,13 +259,11 @@ class MemoryStream:
 
     async def _access(self, index: Index, ids: Collection[str], now: float) -> list[Memory]:
         """Read memories as they were before this access, and set when they were accessed."""
-        asked = self._replica.layout.get("text", ids)
-        renewed = {op.key: now for op in asked if now > index.accessed(op.key)}
-        if not renewed:
-            return await self._read(index, ids)
-        items = await self._replica.commit(self._store, self._replica.layout.renew(renewed), list(renewed), asked)
-        memories = [_memory(item.key, item.value, index) for item in items if item is not None]
-        index.renew(renewed)
+        memories = await self._read(index, ids)
+        renewed = {key: now for key in ids if now > index.accessed(key)}
+        if renewed:
+            await self._replica.commit(self._store, self._replica.layout.renew(renewed), list(renewed))
+            index.renew(renewed)
         return memories
 
     async def evidence(self, memory_id: str) -> list[Memory]:
