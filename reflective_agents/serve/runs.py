@@ -12,7 +12,7 @@ import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
-from langgraph_sdk.schema import Run, StreamMode
+from langgraph_sdk.schema import Run, StreamMode, StreamPart
 from starlette.requests import Request
 
 from reflective_agents.serve.engine import IN_AEGRA
@@ -87,13 +87,15 @@ class OwnApi:
             raise refused(error) from error
 
     async def events(self, thread_id: str, run_id: str) -> AsyncIterator[Mapping[str, Any] | Token | Result]:
-        """Yield what happens in a run, and finally how it ended. A stream that breaks off is resumed."""
-        last, error = "-1", ""
+        """Yield what happens in a run, once, and finally how it ended. A stream that breaks off is resumed."""
+        last, error, repeated = "-1", "", _Repeated()
         while True:
             try:
                 async for part in self._client.runs.join_stream(
                     thread_id, run_id, headers=self._headers, last_event_id=last
                 ):
+                    if repeated(part):
+                        continue
                     last = part.id or last
                     if part.event == "custom":
                         yield part.data
@@ -182,6 +184,36 @@ class OwnApi:
 
     async def _stop_once(self, thread_id: str, creating: asyncio.Future[str]) -> None:
         await self.stop(thread_id, await creating)
+
+
+class _Repeated:
+    """Tells which parts of a stream come twice.
+
+    `langgraph dev` queues what happens while it replays the past, and replays that, too: its stream then goes back by
+    some parts. Their ids are milliseconds, which several parts may share: two equal pieces of an answer in one of them
+    are taken for two, unless the stream has gone back.
+    """
+
+    def __init__(self) -> None:
+        self._newest = -1
+        self._parts: list[Any] = []
+        """What came in the newest millisecond."""
+        self._gone_back = False
+
+    def __call__(self, part: StreamPart) -> bool:
+        millisecond = (part.id or "").removesuffix("-0")
+        if not millisecond.isdecimal():
+            return False
+        now = int(millisecond)
+        if now < self._newest:
+            self._gone_back = True
+            return True
+        if now > self._newest:
+            self._newest, self._parts, self._gone_back = now, [], False
+        elif part.data in self._parts and (self._gone_back or part.event == "custom"):
+            return True
+        self._parts.append(part.data)
+        return False
 
 
 @cache

@@ -129,6 +129,7 @@ def test_kinds_that_are_not_read_are_told_once(folder: Path, caplog: pytest.LogC
     assert "2 .docx, 1 .xlsx" in told
 
 
+@pytest.mark.process
 def test_files_that_cannot_be_read_are_skipped_with_a_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "broken.pdf").write_bytes(b"%PDF-1.4 trees")
     (folder / "latin.txt").write_bytes("trees é".encode("latin-1"))

@@ -1,0 +1,68 @@
+"""The stream of a run, against a server that goes back by some parts, as `langgraph dev` does."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from reflective_agents.serve.runs import OwnApi, Result, Token
+
+pytestmark = pytest.mark.wire
+
+PARTS = [
+    (1, "custom", {"seq": 1}),
+    (2, "custom", {"seq": 2}),
+    (2, "custom", {"seq": 3}),
+    (3, "messages", [{"type": "ai", "content": "so "}, {}]),
+    (3, "messages", [{"type": "ai", "content": "so "}, {}]),
+    (5, "messages", [{"type": "ai", "content": "good"}, {}]),
+    (5, "custom", {"seq": 4}),
+    (6, "custom", {"seq": 5}),
+]
+
+
+class Dev(BaseHTTPRequestHandler):
+    """Sends the parts up to one of them, and then goes on from an earlier one."""
+
+    replayed, queued = 0, 0
+
+    def do_GET(self) -> None:
+        answers: dict[str, Any] = {"state": {"values": {"answer": "so so good"}, "tasks": []}}
+        name = self.path.rpartition("/")[2].partition("?")[0]
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream" if name == "stream" else "application/json")
+        self.end_headers()
+        if name == "stream":
+            for number, event, data in PARTS[: self.replayed] + PARTS[self.queued :]:
+                text = f"event: {event}\ndata: {json.dumps(data)}\nid: {1000 + number}-0\n\n"
+                self.wfile.write(text.encode())
+        else:
+            self.wfile.write(json.dumps(answers.get(name, {"status": "success", "run_id": "r"})).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Dev) as server:
+        Thread(target=server.serve_forever).start()
+        yield server.server_port
+        server.shutdown()
+
+
+@pytest.mark.parametrize(("replayed", "queued"), [(8, 8), (0, 0), (6, 1), (6, 3), (7, 6), (8, 7), (8, 0)])
+async def test_a_part_that_comes_twice_is_heard_once(
+    port: int, replayed: int, queued: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Dev, "replayed", replayed)
+    monkeypatch.setattr(Dev, "queued", queued)
+    api = OwnApi(Request({"type": "http", "server": ("127.0.0.1", port), "headers": []}))
+    told = [part async for part in api.events("t", "r")]
+    heard = [part.text if isinstance(part, Token) else part for part in told]
+    assert heard[:-1] == [{"seq": 1}, {"seq": 2}, {"seq": 3}, "so ", "so ", "good", {"seq": 4}, {"seq": 5}]
+    assert isinstance(heard[-1], Result)
