@@ -88,15 +88,14 @@ class OwnApi:
 
     async def events(self, thread_id: str, run_id: str) -> AsyncIterator[Mapping[str, Any] | Token | Result]:
         """Yield what happens in a run, once, and finally how it ended. A stream that breaks off is resumed."""
-        last, error, repeated = "-1", "", _Repeated()
+        heard, error, ended = _Heard(), "", False
         while True:
             try:
                 async for part in self._client.runs.join_stream(
-                    thread_id, run_id, headers=self._headers, last_event_id=last
+                    thread_id, run_id, headers=self._headers, last_event_id=heard.resume()
                 ):
-                    if repeated(part):
+                    if heard.before(part):
                         continue
-                    last = part.id or last
                     if part.event == "custom":
                         yield part.data
                     elif part.event == "messages" and part.data[0]["type"] in ("ai", "AIMessageChunk"):
@@ -106,10 +105,13 @@ class OwnApi:
                 run = await self._client.runs.get(thread_id, run_id, headers=self._headers)
             except (httpx.TransportError, APIStatusError):
                 run = None
-            if run and run["status"] in ENDED:
+            if run and run["status"] in ENDED and (ended or IN_AEGRA):
                 yield await self._result(thread_id, run, error)
                 return
-            await asyncio.sleep(_RECONNECT)
+            if run and run["status"] in ENDED:
+                ended = True  # `langgraph dev` may have left out the last parts: ask once more
+            else:
+                await asyncio.sleep(_RECONNECT)
 
     async def _result(self, thread_id: str, run: Run, error: str) -> Result:
         """Return how a run ended; Aegra has its state at the run only if every state of it was streamed."""
@@ -186,8 +188,8 @@ class OwnApi:
         await self.stop(thread_id, await creating)
 
 
-class _Repeated:
-    """Tells which parts of a stream come twice.
+class _Heard:
+    """What came of a stream, so that each part is heard once.
 
     `langgraph dev` queues what happens while it replays the past, and replays that, too: its stream then goes back by
     some parts. Their ids are milliseconds, which several parts may share: two equal pieces of an answer in one of them
@@ -195,22 +197,35 @@ class _Repeated:
     """
 
     def __init__(self) -> None:
-        self._newest = -1
+        self._id = "-1"
+        self._newest = 0
+        """The newest millisecond, if that is what ids are."""
         self._parts: list[Any] = []
-        """What came in the newest millisecond."""
-        self._gone_back = False
+        """What came in it."""
+        self._again: list[Any] = []
+        """What of that is to come again."""
 
-    def __call__(self, part: StreamPart) -> bool:
-        millisecond = (part.id or "").removesuffix("-0")
+    def resume(self) -> str:
+        """Return the id after which the stream goes on: all of the newest millisecond is asked for again."""
+        self._again = [*self._parts]
+        return f"{self._newest - 1}-0" if self._newest else self._id
+
+    def before(self, part: StreamPart) -> bool:
+        """Note a part, and return whether it came before."""
+        self._id = part.id or self._id
+        millisecond = self._id.removesuffix("-0")
         if not millisecond.isdecimal():
             return False
         now = int(millisecond)
-        if now < self._newest:
-            self._gone_back = True
-            return True
         if now > self._newest:
-            self._newest, self._parts, self._gone_back = now, [], False
-        elif part.data in self._parts and (self._gone_back or part.event == "custom"):
+            self._newest, self._parts, self._again = now, [], []
+        elif now < self._newest:
+            self._again = [*self._parts]
+            return True
+        elif part.data in self._again:
+            self._again.remove(part.data)
+            return True
+        elif part.event == "custom" and part.data in self._parts:
             return True
         self._parts.append(part.data)
         return False

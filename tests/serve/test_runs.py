@@ -1,4 +1,4 @@
-"""The stream of a run, against a server that goes back by some parts, as `langgraph dev` does."""
+"""The stream of a run, against a server that repeats parts and leaves some out, as `langgraph dev` does."""
 
 import json
 from collections.abc import Iterator
@@ -26,9 +26,9 @@ PARTS = [
 
 
 class Dev(BaseHTTPRequestHandler):
-    """Sends the parts up to one of them, and then goes on from an earlier one."""
+    """Sends the parts up to one of them, goes on from an earlier one, and leaves out the last until asked again."""
 
-    replayed, queued = 0, 0
+    replayed, queued, left_out = 0, 0, len(PARTS)
 
     def do_GET(self) -> None:
         answers: dict[str, Any] = {"state": {"values": {"answer": "so so good"}, "tasks": []}}
@@ -37,7 +37,9 @@ class Dev(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream" if name == "stream" else "application/json")
         self.end_headers()
         if name == "stream":
-            for number, event, data in PARTS[: self.replayed] + PARTS[self.queued :]:
+            after = int(self.headers["last-event-id"].removesuffix("-0"))
+            replayed = [part for part in PARTS if 1000 + part[0] > after] if after > 0 else PARTS[: self.replayed]
+            for number, event, data in replayed + PARTS[self.queued : self.left_out]:
                 text = f"event: {event}\ndata: {json.dumps(data)}\nid: {1000 + number}-0\n\n"
                 self.wfile.write(text.encode())
         else:
@@ -55,12 +57,16 @@ def port() -> Iterator[int]:
         server.shutdown()
 
 
-@pytest.mark.parametrize(("replayed", "queued"), [(8, 8), (0, 0), (6, 1), (6, 3), (7, 6), (8, 7), (8, 0)])
-async def test_a_part_that_comes_twice_is_heard_once(
-    port: int, replayed: int, queued: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("replayed", "queued", "left_out"),
+    [(8, 8, 8), (0, 0, 8), (6, 1, 8), (6, 3, 8), (7, 6, 8), (8, 7, 8), (8, 0, 8), (0, 0, 7), (0, 0, 4), (6, 1, 6)],
+)
+async def test_each_part_is_heard_once(
+    port: int, replayed: int, queued: int, left_out: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Dev, "replayed", replayed)
     monkeypatch.setattr(Dev, "queued", queued)
+    monkeypatch.setattr(Dev, "left_out", left_out)
     api = OwnApi(Request({"type": "http", "server": ("127.0.0.1", port), "headers": []}))
     told = [part async for part in api.events("t", "r")]
     heard = [part.text if isinstance(part, Token) else part for part in told]

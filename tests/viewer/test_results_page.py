@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 
 from reflective_agents.viewer.results import Cell, Listed, Point, ResultsPicture, results_page
 from tests.viewer.conftest import Shown
@@ -143,7 +143,7 @@ async def test_a_task_is_read_in_the_panel_and_by_its_address(show_results: Show
     assert await panel.locator("article .text").all_inner_texts() == ["It is so.", 'look({"at":"it"})']
     assert await panel.locator("dl.terms dd").all_inner_texts() == ["12", "120", "$0.0120", "0.5", "0.50"]
     await panel.locator("summary", has_text="Trial 1: y").click()
-    assert await panel.locator("details dd").all_inner_texts() == ["1", "y", "false", "0.25"]
+    await expect(panel.locator("details dd")).to_have_text(["1", "y", "false", "0.25"])
     await shown.page.focus("#list")
     await shown.press("ArrowDown")
     await panel.locator("h2", has_text="c").wait_for()
