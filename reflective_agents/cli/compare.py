@@ -4,28 +4,31 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from reflective_agents.cli.eval import runs_folder, write_page
+from reflective_agents.cli.eval import export, runs_folder, write_page
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.evals.compare import Column, Comparison, Difference, Run, compare
-from reflective_agents.evals.extras import STATISTICS, need
+from reflective_agents.evals.extras import FRAMES, STATISTICS, need
 from reflective_agents.evals.report import Shown, pages_of
 from reflective_agents.evals.results import RUN, read_run
 
 _PAIRED = ("only this", "only first", "p (McNemar)", "accuracy - first", "calls - first")
 
 
-def compare_runs(names: Sequence[str], as_json: bool, html: Path | None = None) -> int:
+def compare_runs(names: Sequence[str], as_json: bool, html: Path | None = None, frame: Path | None = None) -> int:
     """Write a comparison of runs, each named by its folder, or by the name of one in the data folder or its beginning.
 
     Args:
         names: What the runs are named by. A beginning names all runs that begin so.
         as_json: Whether it is written as JSON.
         html: The file of a page, if one is written.
+        frame: The file of a data frame, if one is written.
 
     Raises:
         Misuse: if they cannot be compared.
     """
     need(*STATISTICS)
+    if frame:
+        need(*FRAMES, extra="parquet")
     folders = list(dict.fromkeys(folder for name in names for folder in _folders(name)))
     runs: list[Run] = [(folder.name or str(folder), *read_run(folder)) for folder in folders]
     comparison = compare(runs)
@@ -34,6 +37,8 @@ def compare_runs(names: Sequence[str], as_json: bool, html: Path | None = None) 
             Shown(name, results.values(), folder) for (name, _, results), folder in zip(runs, folders, strict=True)
         ]
         write_page(html, _page(comparison, shown))
+    if frame:
+        export(frame, folders)
     if as_json:
         print(json.dumps(comparison))
         return 0

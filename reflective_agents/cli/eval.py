@@ -3,7 +3,7 @@
 import asyncio
 import json
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,9 +20,9 @@ from reflective_agents.cli.tally import Tally, counting
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.evals.budget import Budget
 from reflective_agents.evals.datasets import Dataset, load_dataset
-from reflective_agents.evals.extras import STATISTICS, need
+from reflective_agents.evals.extras import FRAMES, STATISTICS, need
 from reflective_agents.evals.report import facts, page
-from reflective_agents.evals.results import failed, folder_of
+from reflective_agents.evals.results import failed, folder_of, read_run
 from reflective_agents.evals.run import Run, about, evaluate
 from reflective_agents.evals.scoring import world_of
 from reflective_agents.evals.summary import Summary
@@ -54,6 +54,7 @@ class Evaluation:
     concurrency: int = 4
     out: Path | None = None
     html: Path | None = None
+    export: Path | None = None
     retry_failed: bool = False
     cache: bool = False
     max_total_cost: float | None = None
@@ -77,6 +78,7 @@ class Evaluation:
             "--concurrency": self.concurrency if self.concurrency != Evaluation.concurrency else None,
             "--out": self.out,
             "--html": self.html,
+            "--export": self.export,
             "--retry-failed": self.retry_failed or None,
             "--cache": self.cache or None,
             "--max-total-cost": self.max_total_cost,
@@ -104,6 +106,8 @@ def run(asked: Evaluation) -> int:
         Misuse: if it cannot be carried out.
     """
     need(*STATISTICS)
+    if asked.export:
+        need(*FRAMES, extra="parquet")
     dataset = load_dataset(asked.dataset, form=asked.form, limit=asked.limit, seed=asked.shuffle)
     tally = Tally(len(dataset.tasks))
     try:
@@ -216,6 +220,8 @@ async def advice(dataset: Dataset, context: Context) -> str:
 def _report(asked: Evaluation, summary: Summary, tally: Tally, folder: Path) -> int:
     if asked.html:
         write_page(asked.html, page(summary, tally.results.values(), folder))
+    if asked.export:
+        export(asked.export, [folder])
     if asked.as_json:
         print(json.dumps(summary))
     else:
@@ -236,6 +242,19 @@ def write_page(file: Path, text: str) -> None:
     except OSError as error:
         raise Misuse(f"--html: {file} cannot be written ({error.strerror or error})") from error
     say(f"page: {file}")
+
+
+def export(file: Path, folders: Sequence[Path]) -> None:
+    """Write the results of runs into one Parquet file, and say so.
+
+    Raises:
+        Misuse: if it cannot be written.
+    """
+    from reflective_agents.evals.frame import Exported, write_frame  # an extra
+
+    runs = ((folder.name, *read_run(folder)) for folder in folders)
+    write_frame(file, [Exported(name, about, results.values()) for name, about, results in runs])
+    say(f"export: {file}")
 
 
 def cache_file() -> Path:

@@ -22,6 +22,7 @@ _CACHE = "Answer requests that were answered before from a file in the data fold
 _COST = "Most dollars of all tasks together; then the evaluation stops, and the same command with more goes on."
 _TOKENS = "Most tokens of all tasks together. (--max-total-tokens is the limit of each task.)"
 _WORKERS = "Run the tasks in so many processes of this machine; with --ray, in so many actors."
+_EXPORT = "Write the results as a data frame, too: Parquet, one row per task."
 _RAY = "Run the tasks on a Ray cluster: its address, auto, or local for one of this machine."
 EPILOG = """
 \b
@@ -68,6 +69,7 @@ def _fixed() -> list[inspect.Parameter]:
         parameter("concurrency", int, concurrency, 4),
         parameter("out", Path | None, typer.Option(metavar="FOLDER", help=_OUT)),
         parameter("html", Path | None, typer.Option(metavar="FILE", help="Write the results as one page, too.")),
+        parameter("export", Path | None, typer.Option(metavar="FILE.parquet", help=_EXPORT)),
         parameter(
             "retry_failed", bool, typer.Option("--retry-failed", help="Run tasks again that crashed or failed."), False
         ),

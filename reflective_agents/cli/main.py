@@ -138,11 +138,14 @@ def compare(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for programs.")] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one page with every task, too.")] = None,
+    export: Annotated[
+        Path | None, typer.Option(metavar="FILE.parquet", help="Write all results as one data frame, too.")
+    ] = None,
 ) -> int:
     """Put evaluations side by side, on the tasks they share, with a paired test."""
     from reflective_agents.cli.compare import compare_runs
 
-    return compare_runs(runs, as_json, html)
+    return compare_runs(runs, as_json, html, export)
 
 
 @app.command()

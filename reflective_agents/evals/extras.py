@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 from reflective_agents.state.errors import Misuse
 
-STATISTICS = ("scipy",)
+STATISTICS, FRAMES = ("scipy",), ("pyarrow",)
 
 
 def need(*libraries: str, extra: str = "evals") -> None:

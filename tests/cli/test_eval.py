@@ -74,6 +74,16 @@ def test_second_time_nothing_is_left_to_do(reflect: Any, questions: str) -> None
     assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
 
 
+def test_results_are_exported_as_a_data_frame(reflect: Any, questions: str) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    told = reflect("eval", "reflection", questions, "--out", "run", "--limit", "3", "--export", "one.parquet", *QUICK)
+    assert (told.code, "export: one.parquet" in told.err) == (0, True)
+    assert pq.read_table("one.parquet")["id"].to_pylist() == [row["id"] for row in results("run")]
+    assert reflect("eval", "chain_of_thought", questions, "--out", "other", "--limit", "3").code == 0
+    assert reflect("compare", "run", "other", "--export", "all.parquet").code == 0
+    assert pq.read_table("all.parquet")["run"].to_pylist() == ["run"] * 3 + ["other"] * 3
+
+
 def test_environment_of_the_data_set_is_that_of_the_strategy(reflect: Any) -> None:
     Path("24.csv").write_text("Rank,Puzzles\n1,4 6 1 1\n")
     summary = json.loads(reflect("eval", "react", "24.csv", "--json").out)
