@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import httpx
 from langgraph_sdk import get_client
@@ -25,6 +26,10 @@ ENDED = ("success", "error", "timeout", "interrupted")
 _RECONNECT = 0.5
 """Seconds between looks at a run whose stream has broken off."""
 
+_AT_ONCE = 20
+"""Requests at a time: Aegra has 30 connections to its database, and fails a request that waits long for one."""
+
+_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 _kept: set[asyncio.Task[None]] = set()
 
 
@@ -102,7 +107,8 @@ class OwnApi:
                         yield Token(str(part.data[0]["content"]))
                     elif part.event == "error":
                         error = str((part.data or {}).get("error", ""))
-                run = await self._client.runs.get(thread_id, run_id, headers=self._headers)
+                async with _turns():
+                    run = await self._client.runs.get(thread_id, run_id, headers=self._headers)
             except (httpx.TransportError, APIStatusError):
                 run = None
             if run and run["status"] in ENDED and (ended or IN_AEGRA):
@@ -151,17 +157,20 @@ class OwnApi:
 
     async def _call(self, asking: Awaitable[T]) -> T:
         try:
-            return await asking
+            async with _turns():
+                return await asking
         except APIStatusError as error:
             raise refused(error) from error
 
     async def stop(self, thread_id: str, run_id: str) -> None:
         """Cancel a run, and wait until it has ended: its thread may be deleted then."""
-        await self._client.runs.cancel(thread_id, run_id, wait=True, headers=self._headers)
+        async with _turns():
+            await self._client.runs.cancel(thread_id, run_id, wait=True, headers=self._headers)
 
     async def forget(self, thread_id: str) -> None:
         """Delete a thread with all its runs."""
-        await self._client.threads.delete(thread_id, headers=self._headers)
+        async with _turns():
+            await self._client.threads.delete(thread_id, headers=self._headers)
 
     async def _create(
         self,
@@ -171,17 +180,18 @@ class OwnApi:
         context: dict[str, Any],
         modes: Sequence[StreamMode],
     ) -> str:
-        run = await self._client.runs.create(
-            thread_id,
-            strategy,
-            **begin,
-            context=context,
-            stream_mode=modes,
-            stream_resumable=True,
-            multitask_strategy="reject",
-            if_not_exists="create",
-            headers=self._headers,
-        )
+        async with _turns():
+            run = await self._client.runs.create(
+                thread_id,
+                strategy,
+                **begin,
+                context=context,
+                stream_mode=modes,
+                stream_resumable=True,
+                multitask_strategy="reject",
+                if_not_exists="create",
+                headers=self._headers,
+            )
         return str(run["run_id"])
 
     async def _stop_once(self, thread_id: str, creating: asyncio.Future[str]) -> None:
@@ -234,6 +244,11 @@ class _Heard:
 @cache
 def _client(port: int) -> LangGraphClient:
     return get_client(url=f"http://127.0.0.1:{port}", api_key=None)
+
+
+def _turns() -> asyncio.Semaphore:
+    """Return what lets so many requests at a time to the server; the others wait for their turn here."""
+    return _waiting.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE))
 
 
 def in_background(work: Coroutine[Any, Any, None]) -> None:
