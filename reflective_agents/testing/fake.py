@@ -24,12 +24,12 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
-from reflective_agents.testing.meter import Latency, Meter, seconds
+from reflective_agents.testing.meter import Latency, Meter, Metered, seconds
 from reflective_agents.testing.script import Choice, Reply, Request, Script, ask, first_error, to_choice, usage
 from reflective_agents.testing.wire import Piece, build_request, find_fault, pieces
 
 
-class FakeChatModelWithoutN(BaseChatModel):
+class FakeChatModelWithoutN(Metered, BaseChatModel):
     """A scripted chat model that gives one candidate a call: it has no field `n` and refuses the argument.
 
     Tokens: a quarter of the characters, and one; for the messages' text, and for each candidate. Conversations that
@@ -44,26 +44,6 @@ class FakeChatModelWithoutN(BaseChatModel):
     max_tokens: int | None = None
     """Most tokens of a candidate; it is cut there, with finish_reason "length"."""
     _meter: Meter = PrivateAttr(default_factory=Meter)
-
-    @property
-    def calls(self) -> list[Request]:
-        """Every request, in order of arrival; one for a call, whatever its `n`."""
-        return self._meter.calls
-
-    @property
-    def in_flight(self) -> int:
-        """How many calls are being answered now."""
-        return self._meter.in_flight
-
-    @property
-    def max_in_flight(self) -> int:
-        """The most calls that were being answered at once."""
-        return self._meter.max_in_flight
-
-    @property
-    def waves(self) -> int:
-        """How many times a call began while none was in flight."""
-        return self._meter.waves
 
     @property
     def _llm_type(self) -> str:

@@ -44,6 +44,32 @@ class Meter:
                 self.in_flight -= 1
 
 
+class Metered:
+    """What counts its calls with a meter."""
+
+    _meter: Meter
+
+    @property
+    def calls(self) -> list[Request]:
+        """Every request as the script sees it, in order of arrival; one for a call, whatever its `n`."""
+        return self._meter.calls
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls are being answered now."""
+        return self._meter.in_flight
+
+    @property
+    def max_in_flight(self) -> int:
+        """The most calls that were being answered at once."""
+        return self._meter.max_in_flight
+
+    @property
+    def waves(self) -> int:
+        """How many times a call began while none was in flight."""
+        return self._meter.waves
+
+
 def seconds(latency: Latency, request: Request) -> float:
     """Return the latency of this request, in seconds."""
     return latency(request) if callable(latency) else latency

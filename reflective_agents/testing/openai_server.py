@@ -21,7 +21,7 @@ from aiohttp import web
 
 from reflective_agents.testing.completions import Json, chunks, completion, event, parse_request, usage_of
 from reflective_agents.testing.faults import STATUS_ERRORS, Fault, fault_of, spoil
-from reflective_agents.testing.meter import Latency, Meter, seconds
+from reflective_agents.testing.meter import Latency, Meter, Metered, seconds
 from reflective_agents.testing.responder import respond
 from reflective_agents.testing.script import Choice, Request, Script, ask, first_error, to_choice
 from reflective_agents.testing.serve import LocalServer, cut_in_half, reset
@@ -46,7 +46,7 @@ class Exchange:
     fault: Fault | None = None
 
 
-class OpenAIServer(LocalServer):
+class OpenAIServer(Metered, LocalServer):
     """Answers POST /v1/chat/completions by a script, with tools, response formats, `n`, streaming, usage and faults."""
 
     def __init__(
@@ -79,21 +79,6 @@ class OpenAIServer(LocalServer):
     def base_url(self) -> str:
         """What ChatOpenAI takes as its base_url."""
         return f"{self.address}/v1"
-
-    @property
-    def calls(self) -> list[Request]:
-        """Every request as the script sees it, in order of arrival."""
-        return self._meter.calls
-
-    @property
-    def max_in_flight(self) -> int:
-        """The most calls that were being answered at once."""
-        return self._meter.max_in_flight
-
-    @property
-    def waves(self) -> int:
-        """How many times a call began while none was in flight."""
-        return self._meter.waves
 
     @property
     def total_tokens(self) -> int:

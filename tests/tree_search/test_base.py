@@ -1,6 +1,5 @@
 """What every search algorithm has in common: asking, telling, taking back, and the best of a tree."""
 
-import copy
 import random
 
 import pytest
@@ -12,6 +11,7 @@ from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.base import START, Child, Job, ask, leaf, noting, tell, value, withdraw
 from reflective_agents.tree_search.places import ROOT, best_answer, best_step, children, parent_of, path, upwards
 from tests.tree_search.algorithms.growing import Search, node
+from tests.tree_search.laws import any_order_gives_the_same, nothing_given_is_changed, telling_twice_changes_nothing
 
 SEEDS = st.integers(0, 10**6)
 sometimes = settings(deadline=None)
@@ -67,25 +67,14 @@ def test_jobs_asked_for_at_once_are_at_different_leaves(algorithm: Mcts, seed: i
 @sometimes
 @given(SEEDS, st.integers(1, 6), st.integers(0, 10), st.randoms(use_true_random=False))
 def test_results_may_come_in_any_order(algorithm: Mcts, seed: int, room: int, jobs: int, chance: random.Random) -> None:
-    there, here = Search(algorithm, seed), Search(algorithm, seed)
-    for search in (there, here):
-        search.run(jobs)
-        asked = search.ask(room)
-        if search is here:
-            chance.shuffle(asked)
-        for job in asked:
-            search.tell(job)
-    assert (here.tree, here.stats) == (there.tree, there.stats)
+    any_order_gives_the_same(Search(algorithm, seed), Search(algorithm, seed), room, jobs, chance)
 
 
 @every_algorithm
 @sometimes
 @given(SEEDS)
 def test_telling_twice_does_no_harm(algorithm: Mcts, seed: int) -> None:
-    search = Search(algorithm, seed)
-    search.interleave(30)
-    for job, kids in search.done:
-        assert tell(algorithm, search.stats, job, kids) == {}
+    telling_twice_changes_nothing(Search(algorithm, seed))
 
 
 @every_algorithm
@@ -119,21 +108,7 @@ def test_nothing_is_in_flight_after_all_was_told_or_withdrawn(algorithm: Mcts, s
 @sometimes
 @given(SEEDS)
 def test_nothing_that_is_given_is_changed(algorithm: Mcts, seed: int) -> None:
-    search = Search(algorithm, seed)
-    search.interleave(20)
-    search.ask(2)
-    given = copy.deepcopy(search.stats)
-    jobs, changes = ask(algorithm, search.stats, 3)
-    with_jobs = merge_stats(search.stats, [changes])
-    given_with = copy.deepcopy(with_jobs)
-    for job in jobs:
-        kids = [Child(node(f"{job['node']}.0", 0.5), True)]
-        given_kids = copy.deepcopy(kids)
-        tell(algorithm, with_jobs, job, kids)
-        withdraw(with_jobs, job)
-        assert kids == given_kids
-    assert search.stats == given
-    assert with_jobs == given_with
+    nothing_given_is_changed(Search(algorithm, seed))
 
 
 @every_algorithm

@@ -1,6 +1,5 @@
 """Adaptive branching: what each choice has brought, what it is drawn by, and where the search goes for it."""
 
-import copy
 import math
 import random
 from collections import Counter
@@ -15,6 +14,7 @@ from reflective_agents.tree_search.algorithms.ab_mcts import DEEPER, WIDER, AbMc
 from reflective_agents.tree_search.base import START, Child, Job, ask, noting, own, tell, withdraw
 from reflective_agents.tree_search.places import ROOT, depth_of, exact, upwards
 from tests.tree_search.algorithms.growing import Search, node
+from tests.tree_search.laws import any_order_gives_the_same, nothing_given_is_changed, telling_twice_changes_nothing
 
 SEEDS = st.integers(0, 10**6)
 ALGORITHMS = st.builds(
@@ -133,21 +133,7 @@ def test_a_model_that_brings_nothing_has_brought_a_0() -> None:
 @sometimes
 @given(ALGORITHMS, SEEDS)
 def test_nothing_that_is_given_is_changed(algorithm: AbMcts, seed: int) -> None:
-    search = Search(algorithm, seed)
-    search.interleave(20)
-    search.ask(2)
-    given_stats = copy.deepcopy(search.stats)
-    jobs, changes = ask(algorithm, search.stats, 3)
-    with_jobs = merge_stats(search.stats, [changes])
-    given_with = copy.deepcopy(with_jobs)
-    for job in jobs:
-        kids = [Child(node(f"{job['node']}.{job['first']}", 0.5), True)]
-        given_kids = copy.deepcopy(kids)
-        tell(algorithm, with_jobs, job, kids)
-        withdraw(with_jobs, job)
-        assert kids == given_kids
-    assert search.stats == given_stats
-    assert with_jobs == given_with
+    nothing_given_is_changed(Search(algorithm, seed))
 
 
 @sometimes
@@ -155,23 +141,13 @@ def test_nothing_that_is_given_is_changed(algorithm: AbMcts, seed: int) -> None:
 def test_results_may_come_in_any_order(
     algorithm: AbMcts, seed: int, room: int, jobs: int, chance: random.Random
 ) -> None:
-    there, here = run(Search(algorithm, seed), jobs), run(Search(algorithm, seed), jobs)
-    for search in (there, here):
-        asked = search.ask(room)
-        if search is here:
-            chance.shuffle(asked)
-        for job in asked:
-            search.tell(job)
-    assert (here.tree, here.stats) == (there.tree, there.stats)
+    any_order_gives_the_same(Search(algorithm, seed), Search(algorithm, seed), room, jobs, chance)
 
 
 @sometimes
 @given(ALGORITHMS, SEEDS)
 def test_telling_twice_does_no_harm_and_nothing_stays_in_flight(algorithm: AbMcts, seed: int) -> None:
-    search = Search(algorithm, seed)
-    search.interleave(40)
-    assert not any("virtual" in stat or "flight" in stat for stat in search.stats.values())
-    assert all(tell(algorithm, search.stats, job, kids) == {} for job, kids in search.done)
+    telling_twice_changes_nothing(Search(algorithm, seed))
 
 
 @sometimes

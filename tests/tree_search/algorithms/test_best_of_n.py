@@ -15,6 +15,7 @@ from reflective_agents.tree_search.algorithms.best_of_n import BestOfN
 from reflective_agents.tree_search.base import START, Child, Job, ask, own, tell, withdraw
 from reflective_agents.tree_search.places import ROOT, depth_of, exact, upwards
 from tests.tree_search.algorithms.growing import Search, node
+from tests.tree_search.laws import any_order_gives_the_same
 
 SEEDS = st.integers(0, 10**6)
 SIZES = st.integers(1, 12)
@@ -82,15 +83,7 @@ def test_each_answer_is_seen_by_all_nodes_above_it(size: int, seed: int) -> None
 @sometimes
 @given(SIZES, SEEDS, st.integers(1, 8), st.integers(0, 8), st.randoms(use_true_random=False))
 def test_results_may_come_in_any_order(size: int, seed: int, room: int, jobs: int, chance: random.Random) -> None:
-    there, here = searching(size, seed), searching(size, seed)
-    for search in (there, here):
-        search.run(jobs)
-        asked = search.ask(room)
-        if search is here:
-            chance.shuffle(asked)
-        for job in asked:
-            search.tell(job)
-    assert (here.tree, here.stats) == (there.tree, there.stats)
+    any_order_gives_the_same(searching(size, seed), searching(size, seed), room, jobs, chance)
 
 
 @sometimes

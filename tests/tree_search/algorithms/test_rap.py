@@ -1,6 +1,5 @@
 """Reasoning via planning as a search: priors, rollouts, and what is passed up by mean and by maximum."""
 
-import copy
 import itertools
 import math
 import random
@@ -18,6 +17,7 @@ from reflective_agents.tree_search.base import START, Child, Job, ask, noting, o
 from reflective_agents.tree_search.places import ROOT, children, depth_of, parent_of, upwards
 from tests.tree_search.algorithms.growing import Search, node
 from tests.tree_search.algorithms.test_mcts import Counted
+from tests.tree_search.laws import any_order_gives_the_same, nothing_given_is_changed, telling_twice_changes_nothing
 
 SEEDS = st.integers(0, 10**6)
 WEIGHTS = st.floats(0, 5)
@@ -226,29 +226,26 @@ def test_each_step_down_is_to_the_open_child_with_the_highest_bound(
 
 @every_algorithm
 @sometimes
+@given(SEEDS, st.integers(1, 6), st.integers(0, 12))
+def test_jobs_asked_for_at_once_are_at_different_places(algorithm: Rap, seed: int, room: int, jobs: int) -> None:
+    search = planned(algorithm, seed)
+    search.run(jobs)
+    asked = search.ask(room)
+    assert len({job["node"] for job in asked}) == len(asked)
+
+
+@every_algorithm
+@sometimes
 @given(SEEDS, st.integers(1, 6), st.integers(0, 12), st.randoms(use_true_random=False))
 def test_results_may_come_in_any_order(algorithm: Rap, seed: int, room: int, jobs: int, chance: random.Random) -> None:
-    there, here = planned(algorithm, seed), planned(algorithm, seed)
-    for search in (there, here):
-        search.run(jobs)
-        asked = search.ask(room)
-        assert len({job["node"] for job in asked}) == len(asked)
-        if search is here:
-            chance.shuffle(asked)
-        for job in asked:
-            search.tell(job)
-    assert (here.tree, here.stats) == (there.tree, there.stats)
+    any_order_gives_the_same(planned(algorithm, seed), planned(algorithm, seed), room, jobs, chance)
 
 
 @every_algorithm
 @sometimes
 @given(SEEDS)
 def test_telling_twice_does_no_harm_and_nothing_stays_in_flight(algorithm: Rap, seed: int) -> None:
-    search = planned(algorithm, seed)
-    search.interleave(40)
-    assert [key for key, stat in search.stats.items() if "virtual" in stat or "flight" in stat] == []
-    for job, told in search.done:
-        assert tell(algorithm, search.stats, job, told) == {}
+    telling_twice_changes_nothing(planned(algorithm, seed))
 
 
 @every_algorithm
@@ -268,19 +265,7 @@ def test_what_is_withdrawn_leaves_nothing_behind(algorithm: Rap, seed: int, jobs
 @sometimes
 @given(SEEDS)
 def test_nothing_that_is_given_is_changed(algorithm: Rap, seed: int) -> None:
-    search = planned(algorithm, seed)
-    search.interleave(20)
-    given = copy.deepcopy(search.stats)
-    jobs, changes = ask(algorithm, search.stats, 3)
-    with_jobs = merge_stats(search.stats, [changes])
-    given_with = copy.deepcopy(with_jobs)
-    for job in jobs:
-        told = visit(seed, job, search.depth)
-        given_told = copy.deepcopy(told)
-        tell(algorithm, with_jobs, job, told)
-        assert told == given_told
-    assert search.stats == given
-    assert with_jobs == given_with
+    nothing_given_is_changed(planned(algorithm, seed))
 
 
 @every_algorithm
