@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import httpx
-from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 from langgraph_sdk.schema import Run, StreamMode, StreamPart
@@ -28,6 +27,9 @@ _RECONNECT = 0.5
 
 _AT_ONCE = 20
 """Requests at a time: Aegra has 30 connections to its database, and fails a request that waits long for one."""
+
+_PATIENCE = 300
+"""Seconds that a busy server may take to answer itself."""
 
 _waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 _kept: set[asyncio.Task[None]] = set()
@@ -243,7 +245,9 @@ class _Heard:
 
 @cache
 def _client(port: int) -> LangGraphClient:
-    return get_client(url=f"http://127.0.0.1:{port}", api_key=None)
+    """Return a client for this machine: as many streams as there are listeners, and no hurry to connect."""
+    limits = httpx.Limits(max_connections=None)
+    return LangGraphClient(httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=_PATIENCE, limits=limits))
 
 
 def _turns() -> asyncio.Semaphore:
