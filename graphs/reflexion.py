@@ -134,7 +134,7 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
         instructions=said.format(today=today()),
         conversation=state["messages"],
         scratch=earlier_rounds(state["answers"]),
-        todo=prompts.TODO_ALONE if by_itself else prompts.TODO,
+        todo=todo(state["answers"][-1], by_itself),
     )
     settled: list[Settled] = []
 
@@ -228,6 +228,13 @@ def earlier_rounds(answers: Sequence[Answer]) -> list[AnyMessage]:
         messages.append(AIMessage("", tool_calls=[call]))
         messages.append(ToolMessage(json.dumps(found, ensure_ascii=False), tool_call_id=call["id"]))
     return messages
+
+
+def todo(last: Answer, by_itself: bool) -> str:
+    """Return what the responder is told to do now, after what the last searches have brought."""
+    if by_itself:
+        return prompts.TODO_ALONE
+    return prompts.TODO if last["found"] else prompts.TODO_NOTHING_NEW
 
 
 def alone(context: ReflexionContext) -> bool:

@@ -8,8 +8,8 @@ from reflective_agents.prompts.search import ALONE, CITE, MATERIAL, TODAY
 _FORM = "in the form and the language that it calls for, in about 250 words unless it asks for another length"
 
 _DRAFT = f"""You answer questions, and check and improve your answers. {TODAY}
-1. Answer the user's question from what you know, {_FORM}. Cite nothing yet, even where sources are asked for: they \
-come with the searches.
+1. Answer the user's question from what you know, {_FORM}. Cite nothing yet, even where sources are asked for: the \
+searches bring them, and the next answer cites them.
 2. Criticise your answer severely: what is missing, wrong or not certain, and what is superfluous."""
 
 _REVISE = f"""You answer questions, and check and improve your answers. {TODAY}
@@ -35,12 +35,15 @@ DRAFT_ALONE = f"""{_DRAFT}
 
 REVISE_BY_RESULTS = f"""{_REVISE}
 2. Use the search results. {CITE} {MATERIAL}
-3. {_CRITICISE} Recommend new search queries only if it is not complete."""
+3. {_CRITICISE} Recommend new search queries only for what they may still supply. What was searched for and not found, \
+the answer says in a sentence, and needs no further query. Without a query the work ends with this answer."""
 REVISE_ALONE = f"""{_REVISE}
 2. {ALONE}
 3. {_CRITICISE} Leave the search queries empty."""
 
 TODO = "Write your answer to my question anew, using the search results above."
+TODO_NOTHING_NEW = """The last searches have brought nothing new: what stands above is all that was found. Write \
+your answer to my question anew, and say in it what could not be found."""
 TODO_ALONE = "Write your answer to my question anew."
 WRONG_SOURCES = "no search has found: {names}; cite the numbers of the results"
 REMOVED = "The last answer referred to what no search has found; that was removed: {names}"

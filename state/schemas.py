@@ -62,7 +62,8 @@ class ReviseAnswer(BaseModel):
     answer: str = Field(min_length=1, description="The whole answer anew, with citations such as [1], without a list.")
     reflection: Reflection
     search_queries: list[str] = Field(
-        max_length=3, description="Up to 3 new search queries. Empty if the answer is complete."
+        max_length=3,
+        description="Up to 3 new search queries. Empty if the answer is complete, or no search can complete it.",
     )
 
 

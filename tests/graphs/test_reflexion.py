@@ -88,6 +88,24 @@ async def test_it_stops_when_no_new_query_is_left(corpus: str) -> None:
     assert "no new query" in out["outcome"]["reason"]
 
 
+async def test_an_answer_that_says_what_nobody_could_find_ends_without_a_further_query(corpus: str) -> None:
+    lacking = {"missing": "who measured it first", "superfluous": "", "complete": False}
+    fake = model(lambda _, round: revision(round, reflection=lacking, search_queries=[]))
+    out = await run(fake, corpus)
+    assert (out["outcome"]["status"], len(fake.calls)) == ("exhausted", 2)
+    assert out["outcome"]["reason"] == "no new query is left after round 1; still missing: who measured it first"
+    assert "What was searched for and not found, the answer says" in fake.calls[-1].messages[0].text
+    assert "no search can complete it" in str(fake.calls[-1].schemas["ReviseAnswer"])
+
+
+async def test_the_responder_is_told_when_searches_bring_nothing_new(corpus: str) -> None:
+    fake = model(lambda _, round: revision(round, search_queries=["moon water"]), search_queries=["moon", "water"])
+    await run(fake, corpus, max_rounds=2)
+    first, second = (request.last for request in fake.calls[1:])
+    assert first == "Write your answer to my question anew, using the search results above."
+    assert second.startswith("The last searches have brought nothing new")
+
+
 async def test_a_second_question_on_the_thread_is_accepted(corpus: str) -> None:
     fake, thread = model(), builder.compile(checkpointer=InMemorySaver())
     config: RunnableConfig = {"configurable": {"thread_id": "t"}}
