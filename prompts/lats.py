@@ -69,8 +69,9 @@ NEXT_ANSWER = "Give the whole answer anew, and nothing else."
 LAST_STEP = "This is your last step: give the whole answer now, and nothing else; no tool can be called any more."
 LAST_ACTION = "This is your last step: end the task with its action.\n"
 
-APART = """This step is taken {width} times at once, apart from each other, and the best is gone on with. Of the \
-searches that may help, choose one that not everybody would choose."""
+APART = """This step is taken {width} times at once, apart from each other, and the best is gone on with. If \
+what was found suffices, give the whole answer. Else, of the searches that may help, choose one that not everybody \
+would choose."""
 STANDS = """From here these steps were taken before, each with a way of its own from there:
 {steps}
 Take another step."""
@@ -110,8 +111,8 @@ invented fact or source weighs heaviest.
 - Form: length, language and format are those asked for, without remarks about the work.
 Only the last answer counts: an earlier one is superseded.
 Scores, with steps between them as needed:
-0.0 off the request, or nothing new was found
-0.2 a search that may help, no answer yet; 0.4 if what was found suffices for an answer
+0.0 off the request, or a search that found nothing new
+0.2 a search that found something that helps, no answer yet; 0.4 if what was found suffices for an answer
 0.5 an answer that leaves out a part, or states what nothing supports
 0.8 a correct, supported answer with small faults
 1.0 nothing to add or to change
@@ -141,6 +142,7 @@ JUDGE_TOGETHER = ChatPromptTemplate(
     "all on the same scale: compare them, and give the same score only to those that are worth the same."
 )
 
+NOTHING_DONE = "Nothing was done before."
 ONLY_CANDIDATE = "Judge the candidate that continues the trajectory: one judgement."
 
 REFLECT = ChatPromptTemplate(

@@ -35,7 +35,8 @@ TOOLS = ChatPromptTemplate(
 
 SEARCHING = f"{TODAY} {CITE} "
 ALONE = f"{TODAY} "
-BY_CALLS = "An action is a call of the tool act. "
+BY_CALLS = """An action is a call of the tool act: where an example shows an action, call act with it. The answer \
+is an action, too: give it as soon as you know it, also where no other action leads on. """
 UNREADABLE = (
     "No action could be read. Write 'Thought: ...' and then 'Action: ...' with one of the actions above, or "
     "'Final Answer: ...'."

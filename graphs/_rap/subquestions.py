@@ -90,13 +90,12 @@ class SubQuestions(WorldModel):
         return self._prompt(path, prompts.ANSWER_ALL.format(found=found, question=asked, form=form))
 
     async def _found(self, *queries: str) -> list[str]:
-        """Return what the web search finds for queries and bears on one of them, with numbers, and what went wrong."""
+        """Return what the web search finds for queries and bears on one of them, and what went wrong."""
         if self.environment is not None:
             return []
         results, problems = await find(self.step, self.run_id, [query[:LONGEST] for query in queries])
         results = _bearing(queries, results)
-        material = [numbered(json.dumps(results, ensure_ascii=False), ())] if results else []
-        return [*material, *problems]
+        return [*([json.dumps(results, ensure_ascii=False)] if results else []), *problems]
 
     def conclude(self, path: Sequence[TreeNode]) -> list[BaseMessage]:
         """Show the question and what is known, then ask for the answer."""
@@ -111,7 +110,8 @@ class SubQuestions(WorldModel):
             return ""
         *before, end = path
         asked = [action for node in before if (action := node.get("action"))]
-        found, answer = await self._found(*asked, self.question), self.answer(end)
+        found = [numbered(text, ()) for text in await self._found(*asked, self.question)]
+        answer = self.answer(end)
         todo = prompts.PHRASE.format(
             found=_shown(found),
             question=quoted("subquestion", self.question),
@@ -127,7 +127,7 @@ class SubQuestions(WorldModel):
 
     def situation(self, path: Sequence[TreeNode]) -> str:
         """Return the question and what is known."""
-        return f"{self.request}\n{_steps(path)}"
+        return f"{self.request}\n{_steps(path)}{prompts.LAST_IS_LEGAL}"
 
     def _prompt(self, path: Sequence[TreeNode], todo: str) -> list[BaseMessage]:
         examples = prompts.QUESTIONS_EXAMPLE if self.step.context.examples else ""

@@ -110,7 +110,7 @@ class Judge(Value):
             task=self.task,
             rubric=self.rubric,
             request=branch.request,
-            trajectory=around("trajectory", trajectory_text(branch.path, goes_on=True)),
+            trajectory=around("trajectory", trajectory_text(branch.path, goes_on=True) or prompts.NOTHING_DONE),
             lessons=lessons_to_judge(branch),
             candidates=candidates_text(waiting),
         )

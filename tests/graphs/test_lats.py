@@ -176,6 +176,14 @@ async def test_the_judge_sees_the_whole_trajectory_with_its_evidence(corpus: str
     assert out["answer"].startswith("answer")
 
 
+async def test_the_judge_of_the_first_steps_is_told_that_nothing_was_done_before() -> None:
+    model = FakeChatModel(reply=lambda request: judged(0.9, solved=True) if request.schema else "The moon.")
+    await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none"))
+    [first, *_] = [request for request in model.calls if request.schema]
+    assert "<trajectory>\nNothing was done before.\n</trajectory>" in first.last
+    assert "0.0 off the request, or a search that found nothing new" in first.text
+
+
 @pytest.fixture
 def seas(corpus: str) -> str:
     """Documents of which each is found by its own word only."""

@@ -218,6 +218,7 @@ async def test_sub_questions_come_as_one_list_in_which_each_asks_for_something_e
     [first] = [request for request in model.calls if "sub-question 1" in request.last]
     assert "Write up to 4 possibilities" in first.last
     assert "none says in other words what another" in first.last
+    assert "Write fewer if no more of them would help." in first.last
 
 
 async def test_predictions_agree_whatever_words_of_the_whole_question_they_repeat() -> None:
@@ -230,6 +231,7 @@ async def test_predictions_agree_whatever_words_of_the_whole_question_they_repea
     out, model = await run(priced, asked, n=1, max_rollouts=1, action_reward="judge")
     assert out["tree"]["0.0"]["terms"]["r1"] == 1
     [rated, *_] = [request for request in model.calls if request.schema]
+    assert "'Now we can answer the question: ...' is exactly right once" in rated.text
     assert "or the same in other words as a candidate above" in rated.text
 
 
@@ -255,7 +257,9 @@ async def test_what_is_found_for_a_sub_question_is_shown_where_it_is_answered(tm
     (tmp_path / "hens.md").write_text("# Hens\n\nA hen that goes her own way A or way B lays eggs which Ann sells.\n")
     out, model = await run(eggs, n=2, search="local", corpus=str(tmp_path))
     shown = [tagged("observation", request.last) for request in model.calls if kind(request) in KNOWING]
-    assert all(len(each) == 1 and '"number": 1' in each[0] and "corpus:hens.md" in each[0] for each in shown)
+    assert all(len(each) == 1 and "corpus:hens.md" in each[0] for each in shown)
+    numbered = [request for request in model.calls if '"number": 1' in request.last]
+    assert numbered == [request for request in model.calls if "Phrase it for the user" in request.last], "who may cite"
     assert not any("corpus:" in request.text for request in model.calls if kind(request) not in KNOWING)
     asked = len(tagged("asked", model.calls[-1].last))
     assert out["usage"]["tool_calls"] == len(shown) + asked, "the answer is phrased from all that was found on its path"

@@ -487,6 +487,14 @@ async def test_environments_reward_in_both_modes(name: str, mode: str) -> None:
     assert out["steps"][0]["observation"] in model.calls[1].text
 
 
+async def test_who_acts_by_calls_is_told_what_an_action_is_and_when_to_answer() -> None:
+    task, actions = TASKS["game24"]
+    _, model = await run(acting(actions), at(task), environment="game24", mode="tools")
+    told = model.calls[0].messages[0].text
+    assert "where an example shows an action, call act with it" in told
+    assert "give it as soon as you know it, also where no other action leads on" in told
+
+
 @both_modes
 @every_environment
 async def test_the_right_answer_is_in_no_request(name: str, mode: str) -> None:
