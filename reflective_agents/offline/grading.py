@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from reflective_agents.offline.reading import UNCITABLE, Reading
+from reflective_agents.offline.reading import Reading
 from reflective_agents.offline.writing import body, coverage
 from reflective_agents.text.extract import Passage, terms
 
@@ -17,8 +17,8 @@ UNFINISHED = 0.4
 SUPPORTED = 0.6
 """Share of a sentence's terms that one sentence of the evidence must hold to support it."""
 
-_CITATION = re.compile(r"\[(\d+)\]")
-_REFERENCE = re.compile(r"^\W*\[?(\d+)[\].:]+\s+(?:[^\n]*, )?(\S+)", re.M)
+_CITATION = re.compile(r"\s*\[(s?\d+)\]")
+_REFERENCE = re.compile(r"^\W*\[?(s?\d+)[\].:]+\s+(?:[^\n]*, )?(\S+)", re.M)
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,12 @@ class Grade:
         return " ".join(part for part in parts if part)
 
 
-def grade(reading: Reading, answer: str, references: tuple[str, ...] = ()) -> Grade:
+def grade(reading: Reading, answer: str) -> Grade:
     """Measure an answer against the request and the evidence of a conversation.
 
     Args:
         reading: the conversation.
-        answer: the answer with its citations; empty if there is none yet.
-        references: the URLs that its citations point to; by default those that it lists.
+        answer: the answer with its citations and references; empty if there is none yet.
     """
     if not answer.strip():
         return Grade(False, coverage(reading) if reading.passages else 0.0, 0, 0, tuple(reading.missing(reading.found)))
@@ -83,11 +82,11 @@ def grade(reading: Reading, answer: str, references: tuple[str, ...] = ()) -> Gr
     stems = set(terms(" ".join(said)))
     missing = tuple(reading.missing(stems))
     covered = 1 - len(missing) / len(reading.terms) if reading.terms else float(bool(said))
-    cited = _cited(reading, answer, said, references)
+    cited = _cited(reading, answer, said)
     held = (
         cited if not reading.sentences else sum(_supported(reading, sentence) for sentence in said) / max(len(said), 1)
     )
-    citable = reading.citable or bool(references or _REFERENCE.search(answer))
+    citable = reading.citable or bool(_REFERENCE.search(answer))
     return Grade(True, covered, held, cited if citable else None, missing, tuple(_rare(reading, missing)))
 
 
@@ -101,9 +100,9 @@ def _rare(reading: Reading, words: Iterable[str]) -> Iterator[str]:
             yield word
 
 
-def _cited(reading: Reading, answer: str, said: list[str], references: tuple[str, ...]) -> float:
+def _cited(reading: Reading, answer: str, said: list[str]) -> float:
     """Return the share of sentences whose citations all resolve, to pages that were found where any were shown."""
-    listed = {str(number): url for number, url in enumerate(references, 1)} or dict(_REFERENCE.findall(answer))
+    listed = dict(_REFERENCE.findall(answer))
     found = {passage.url for passage in reading.passages if passage.url}
     good = {number for number, url in listed.items() if not found or url in found}
     marks = [set(_CITATION.findall(sentence)) for sentence in said]
@@ -111,5 +110,5 @@ def _cited(reading: Reading, answer: str, said: list[str], references: tuple[str
 
 
 def _supported(reading: Reading, sentence: str) -> bool:
-    stems = set(terms(UNCITABLE.sub("", sentence)))
+    stems = set(terms(_CITATION.sub("", sentence)))
     return any(len(stems & other.stems) >= SUPPORTED * len(stems) for other in reading.sentences) if stems else False

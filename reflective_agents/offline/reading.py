@@ -55,6 +55,8 @@ class Reading:
     question: str
     """What the request asks, completed by the question before it when it is a follow-up."""
     passages: tuple[Passage, ...]
+    numbers: tuple[tuple[str, int], ...]
+    """The URLs of the evidence with the numbers that they have there."""
     asked: frozenset[frozenset[str]]
     """The stems of each query so far."""
     searches: int
@@ -208,6 +210,7 @@ def _reading(pieces: Sequence[Piece]) -> Reading:
         request=request,
         question=question,
         passages=tuple(dict.fromkeys([*passages, *_results(pieces), *_reported(reports), *_remembered(pieces)])),
+        numbers=tuple({**_listed(reports), **_numbers(pieces)}.items()),
         asked=frozenset(frozenset(terms(piece.text)) for piece in pieces if piece.kind == "query"),
         searches=sum(piece.kind == "action" for piece in pieces[at:]),
         draft=reports[-1].text if criticises else _standing(pieces[at:]) or _last(pieces, "draft"),
@@ -269,6 +272,19 @@ def _results(pieces: Iterable[Piece]) -> Iterator[Passage]:
             if isinstance(result, dict) and isinstance(result.get("content"), str):
                 content = UNCITABLE.sub("", result["content"])
                 yield Passage(str(result.get("title") or ""), str(result.get("url") or ""), content)
+
+
+def _numbers(pieces: Iterable[Piece]) -> dict[str, int]:
+    """Return the numbers of search results by their URLs."""
+    results = [result for piece in pieces if piece.kind == "observation" for result in _json_array(piece.text)]
+    numbered = [result for result in results if isinstance(result, dict) and isinstance(result.get("number"), int)]
+    return {str(result.get("url")): result["number"] for result in numbered}
+
+
+def _listed(reports: Iterable[Piece]) -> dict[str, int]:
+    """Return the numbers that reports list of their references, by URLs."""
+    lists = [_REFERENCE.findall(report.text.partition("References:")[2]) for report in reports]
+    return {url: int(number) for listed in lists for number, url in listed}
 
 
 def _reported(reports: Iterable[Piece]) -> Iterator[Passage]:

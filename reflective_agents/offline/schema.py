@@ -53,7 +53,8 @@ class Filler:
     @cached_property
     def _answer(self) -> Written:
         length, skipped = VARIANTS[self.variant % len(VARIANTS)]
-        return write(self.reading, length, skipped, named="reflection" not in self._fields)
+        anew = "references" in self._fields
+        return write(self.reading, length, skipped, named="reflection" not in self._fields, anew=anew)
 
     @cached_property
     def _grade(self) -> Grade:
@@ -61,7 +62,7 @@ class Filler:
         if "best" in self._fields:
             return grade(self._best, self._best.draft)
         if self._fields & ANSWERS:
-            return grade(self.reading, self._answer.text, self._answer.references)
+            return grade(self.reading, str(self._answer))
         return grade(self.reading, self.reading.draft)
 
     @cached_property

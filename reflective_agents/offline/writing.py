@@ -41,14 +41,15 @@ _LENGTH = range(5, 61)
 
 @dataclass(frozen=True)
 class Written:
-    """An answer: its text with citations such as [1], and the URLs they point to, in order."""
+    """An answer: its text with citations such as [1], the URLs they point to, in order, and their numbers."""
 
     text: str
     references: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         """Return the text followed by its list of references, one per line."""
-        listed = "\n".join(f"[{number}] {url}" for number, url in enumerate(self.references, 1))
+        listed = "\n".join(f"[{number}] {url}" for number, url in zip(self.numbers, self.references, strict=True))
         return f"{self.text}\n\nReferences:\n{listed}" if listed else self.text
 
 
@@ -111,7 +112,9 @@ def queries(reading: Reading, *, of_missing: bool = False) -> list[str]:
     return list(new.values())
 
 
-def write(reading: Reading, length: int = SENTENCES, skipped: int = 0, *, named: bool = True) -> Written:
+def write(
+    reading: Reading, length: int = SENTENCES, skipped: int = 0, *, named: bool = True, anew: bool = False
+) -> Written:
     """Return the extractive answer to the question; an honest remark if there is nothing to answer from.
 
     A draft under critique is kept as far as the evidence supports it, and completed by what the critique misses.
@@ -121,6 +124,7 @@ def write(reading: Reading, length: int = SENTENCES, skipped: int = 0, *, named:
         length: sentences wanted, from 1.
         skipped: how many of the best ranked sentences to pass over.
         named: whether to name the terms of the question that the evidence does not cover.
+        anew: whether to number the references from 1 even if the evidence has numbers.
     """
     missing = reading.missing(reading.found) if named else []
     remark = f"\n\n{MISSING}{', '.join(missing)}." if missing and reading.sentences else ""
@@ -129,14 +133,23 @@ def write(reading: Reading, length: int = SENTENCES, skipped: int = 0, *, named:
         return Written(_compose(reading) + remark)
     named_urls = dict.fromkeys(sentence.passage.url for sentence in chosen if sentence.passage.url)
     urls = [url for url in named_urls if not REMEMBERED.fullmatch(url)]
-    text = " ".join(_cite(sentence, urls) for sentence in chosen)
-    return Written(text + remark, tuple(urls))
+    numbers = _numbered(urls, {} if anew else dict(reading.numbers))
+    text = " ".join(_cite(sentence, numbers) for sentence in chosen)
+    return Written(text + remark, tuple(numbers), tuple(numbers.values()))
 
 
-def _cite(sentence: Sentence, urls: list[str]) -> str:
+def _numbered(urls: list[str], given: dict[str, int]) -> dict[str, int]:
+    """Return URLs with the numbers that the evidence gives them; from 1 if it does not tell them apart."""
+    numbers = {url: given[url] for url in urls if url in given}
+    if len({*numbers.values()}) == len(urls):
+        return dict(sorted(numbers.items(), key=lambda one: one[1]))
+    return {url: number for number, url in enumerate(urls, 1)}
+
+
+def _cite(sentence: Sentence, numbers: dict[str, int]) -> str:
     body = sentence.text.rstrip(" .!:;,…。！；，")
     url = sentence.passage.url
-    number = f" [{urls.index(url) + 1}]" if url in urls else f" [{url}]" if url else ""
+    number = f" [{numbers.get(url, url)}]" if url else ""
     end = sentence.text[-1:]
     return f"{body}{number}{end if end in '!。！' else '.'}"
 

@@ -104,9 +104,7 @@ async def test_messages_are_the_answer_and_no_scratch_work(client: LangGraphClie
     texts: defaultdict[str, str] = defaultdict(str)
     for chunk in said:
         texts[chunk["id"]] += chunk["content"]
-    *changed, last = texts.values()
-    assert last == answer
-    assert len(changed) == (strategy == "plan")  # the offline model numbers its sources anew, which code sets right
+    assert [*texts.values()] == [answer]
 
 
 async def test_custom_events_are_numbered(client: LangGraphClient) -> None:
