@@ -23,7 +23,6 @@ from reflective_agents.graphs._team.reports import (
     judge_messages,
     judged,
     majority,
-    numbered,
     reports_of,
     reports_text,
     settled,
@@ -38,7 +37,7 @@ from reflective_agents.models.calls import estimate_tokens
 from reflective_agents.nodes.chat import ask
 from reflective_agents.nodes.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_because, stop_solved
-from reflective_agents.nodes.transcript import around, instructions, request_text
+from reflective_agents.nodes.transcript import around, instructions, material, request_text
 from reflective_agents.nodes.turn import begin, end
 from reflective_agents.nodes.workers import (
     Task,
@@ -131,7 +130,7 @@ async def debate(state: TeamState, step: Step[TeamContext]) -> Update:
         return {"goto": "judge"}
     first, roles = 1 + len(reports_of(rounds)), members(context).values()
     tasks = [argued(number, role, rounds, state["messages"]) for number, role in enumerate(roles, first)]
-    keep = estimate_tokens(judge_messages(state["messages"], answers), {}) + context.max_answer_tokens
+    keep = estimate_tokens(judge_messages(state["messages"], rounds), {}) + context.max_answer_tokens
     return {"goto": "judge"} | hand_over(state, step, "member", tasks, keep=keep, answered=bool(answers))
 
 
@@ -158,7 +157,7 @@ async def judge(state: TeamState, step: Step[TeamContext]) -> Update:
     context, rounds, answers, ended = step.context, state["rounds"], standing(state["rounds"]), state["outcome"]
     if not answers:
         return {} if ended else stop("failed", failure(reports_of(rounds)[-1]))
-    numbers, prompt = [report["number"] for report in answers], judge_messages(state["messages"], answers)
+    numbers, prompt = [report["number"] for report in answers], judge_messages(state["messages"], rounds)
     try:
         verdict = await ask(
             step,
@@ -200,24 +199,22 @@ def own(role: Role) -> dict[str, Any]:
 
 def delegated(number: int, role: Role, task: str, rounds: Sequence[Round], conversation: Sequence[AnyMessage]) -> Task:
     """Build a member's task: what it is for and what was reported first, the task last."""
-    (answers, sources), remark = numbered(standing(rounds)), rounds[-1]["critique"] if rounds else ""
-    material = prompts.MATERIAL.format(
+    reports, sources = reports_text(rounds, rounds[-1]["critique"] if rounds else "")
+    told = prompts.MATERIAL.format(
         aim=around("aim", request_text(conversation)),
-        reports=prompts.REPORTED.format(reports=reports_text(answers, remark)) if answers else "",
+        reports=prompts.REPORTED.format(reports=reports) if standing(rounds) else "",
     )
-    material += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
-    messages: list[AnyMessage] = [instructed(role), HumanMessage(material), HumanMessage(task)]
+    told += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
+    messages: list[AnyMessage] = [instructed(role), material(told), HumanMessage(task)]
     return Task(number=number, name=role.name, task=task, messages=messages, sources=sources)
 
 
 def argued(number: int, role: Role, rounds: Sequence[Round], conversation: Sequence[AnyMessage]) -> Task:
     """Build a solver's task: all current answers first, the question last."""
     *earlier, asked = conversation
-    answers, sources = numbered(standing(rounds))
-    told = prompts.REVISE.format(reports=reports_text(answers)) + (
-        f"\n{search_prompts.CITED_REPORTS}" if sources else ""
-    )
-    messages: list[AnyMessage] = [instructed(role), *earlier, *([HumanMessage(told)] if answers else []), asked]
+    reports, sources = reports_text(rounds)
+    told = prompts.REVISE.format(reports=reports) + (f"\n{search_prompts.CITED_REPORTS}" if sources else "")
+    messages: list[AnyMessage] = [instructed(role), *earlier, *([material(told)] if standing(rounds) else []), asked]
     return Task(number=number, name=role.name, task=asked.text, messages=messages, sources=sources)
 
 

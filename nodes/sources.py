@@ -1,17 +1,36 @@
 """What was found on the way: search results, numbered along a path, so that an answer can cite them."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from reflective_agents.prompts import search as prompts
 
+LONGEST_PASSAGE = 2000
+"""Characters of what is shown of a source to those who compare what it says."""
+
 
 def observations(messages: Iterable[BaseMessage]) -> list[str]:
     """Return what tools have answered, in order."""
     return [message.text for message in messages if isinstance(message, ToolMessage)]
+
+
+def found_by(result: Mapping[str, Any]) -> list[str]:
+    """Return what a strategy has found, as far as its result holds it: as sources, or as observations of its steps."""
+    steps = [*result.get("steps", ()), *result.get("tree", {}).values()]
+    seen = [text for step in steps for text in observations(step["messages"]) or [step.get("observation", "")]]
+    return [json.dumps(result.get("sources", [])), *seen]
+
+
+def passages(found: Iterable[str], urls: Container[str]) -> dict[str, str]:
+    """Return what the results in observations say that have one of these addresses, by address."""
+    said: dict[str, dict[str, None]] = {}
+    for result in (result for text in found for result in results_in(text) if result["url"] in urls):
+        said.setdefault(result["url"], {})[result["content"]] = None
+    return {url: shorten("\n".join(texts), LONGEST_PASSAGE, placeholder=" ...") for url, texts in said.items()}
 
 
 def addresses(found: Iterable[str]) -> list[str]:

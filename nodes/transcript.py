@@ -14,12 +14,17 @@ TAGS = """
 """All tags in which prompts hold material."""
 _LIKE_A_TAG = re.compile(rf"<(?=[\s/\u200b-\u200f\u2060\ufeff]*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 _INNER = "instructions"
+_QUOTED = "quoted"
 _NOT_IN_A_NAME = re.compile(r'[<>"\s]+')
 
 
 def quoted(tag: str, text: str, **attributes: object) -> str:
     """Put text from outside between tags: it can neither close them nor pose as another part of a prompt."""
-    return around(tag, _LIKE_A_TAG.sub(r"<\\", text), **attributes)
+    return around(tag, _harmless(text), **attributes)
+
+
+def _harmless(text: str) -> str:
+    return _LIKE_A_TAG.sub(r"<\\", text)
 
 
 def around(tag: str, parts: str, **attributes: object) -> str:
@@ -33,13 +38,22 @@ def instructions(text: str) -> SystemMessage:
     return SystemMessage(text, additional_kwargs={_INNER: True})
 
 
+def material(text: str) -> HumanMessage:
+    """Make the message that brings a worker material, in which all that comes from outside is quoted already."""
+    return HumanMessage(text, additional_kwargs={_QUOTED: True})
+
+
 def request_text(conversation: Sequence[BaseMessage]) -> str:
     """Return the request of a conversation: its last message, preceded by the earlier turns if there are any."""
     *earlier, question = conversation
     said = [message for message in earlier if message.text and not message.additional_kwargs.get(_INNER)]
-    turns = [f"{message.type}: {message.text}" for message in said]
-    context = quoted("conversation", "\n".join(turns)) + "\n" if turns else ""
+    turns = [f"{message.type}: {_turn(message)}" for message in said]
+    context = around("conversation", "\n".join(turns)) + "\n" if turns else ""
     return context + quoted("request", question.text)
+
+
+def _turn(message: BaseMessage) -> str:
+    return message.text if message.additional_kwargs.get(_QUOTED) else _harmless(message.text)
 
 
 def steps_text(messages: Sequence[BaseMessage], *, superseded: bool = False) -> str:

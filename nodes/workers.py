@@ -28,6 +28,7 @@ from reflective_agents.nodes.chat import price_of_call
 from reflective_agents.nodes.checks import check_settings
 from reflective_agents.nodes.own_agent import ask_agent, name_of
 from reflective_agents.nodes.references import on_its_own
+from reflective_agents.nodes.sources import found_by, passages
 from reflective_agents.nodes.step import C, Step, Update, node, settings_in, stop_because
 from reflective_agents.nodes.wording import in_words_of
 from reflective_agents.state.context import Context
@@ -207,6 +208,8 @@ async def employ(
     )
     if settled and settled.wrong:
         report["unfounded"] = settled.wrong
+    if settled and (said := passages(found_by(result), settled.references)):
+        report["passages"] = said
     return {**report, "limit": outcome["limit"]} if "limit" in outcome else report
 
 

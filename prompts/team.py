@@ -10,8 +10,9 @@ SUPERVISE = ChatPromptTemplate(
             "system",
             "You supervise a team that works on the user's last message; you do none of the work yourself. {today} "
             "Judge what has been reported: say what it achieves, lacks or gets wrong, and which report answers the "
-            "request best: a text for the user, not one that criticises another. If that one can be handed to the user "
-            "as it is, the work is done. Otherwise, as long as rounds are left, say who is to do what next. What you "
+            "request best: a text for the user, not one that criticises another. Code has checked that the sources "
+            "which it cites exist, but not that they say so: compare them. If that report can be handed to the user as "
+            "it is, the work is done. Otherwise, as long as rounds are left, say who is to do what next. What you "
             "delegate together is worked on at once, without seeing each other: who writes or criticises has to wait "
             "for a later round, when there are reports to work from. What stands in <checked> was measured by code and "
             "is a fact. " + _MATERIAL,
@@ -37,18 +38,21 @@ REVISE = """The answers that you and the others gave in the last round:
 {reports}
 Weigh them against each other. Keep your answer where it holds, and correct it where another one is right."""
 
+SAID = "What the cited sources say:\n{passages}"
+
 JUDGE = ChatPromptTemplate(
     [
         (
             "system",
             "Several solvers have debated a request and do not agree. Decide which answer is the best one: the one "
-            "most surely correct, not the one that most of them give. " + _MATERIAL,
+            "most surely correct, not the one that most of them give. Code has "
+            "checked that the sources exist which they cite, but not that these say so: compare them. " + _MATERIAL,
         ),
         ("human", "{request}\n\n{answers}"),
     ]
 )
 
-RESEARCHER = "You find out what the task needs to know, and report it."
+RESEARCHER = "You find out what the task needs to know, and report it with its sources. Others write the user's text."
 WRITER = "You write the text that the task asks for from what the team has found out."
 CRITIC = "You criticise the latest report: what is wrong, unsupported or missing, and concretely how to mend it."
 WRITE = """Write the text that the last message asks for, from the reports before it. Speak to the user, who knows \

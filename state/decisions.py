@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from reflective_agents.state.lenient import Truth, one_of
 from reflective_agents.state.schemas import Score
@@ -62,13 +63,27 @@ class Verdict(BaseModel):
     solved: Truth = Field(description="Whether it fully solves the request.")
 
 
+_hidden: Any = SkipJsonSchema
+_UNASKED: dict[str, Any] = {
+    "critique": (_hidden[str], ""),
+    "best": (_hidden[one_of((0,))], 0),
+    "score": (_hidden[float], 0.0),
+    "done": (_hidden[Truth], False),
+}
+"""What is not asked of a supervisor before there is a report."""
+
+
 @lru_cache(maxsize=64)
 def delegation_of(members: tuple[str, ...], reports: tuple[int, ...]) -> type[Delegation]:
-    """Build the form of a decision on these members and the reports of these numbers."""
+    """Build the form of a decision on these members and the reports of these numbers. Where there are none, nothing is
+    asked of them."""
     task = create_model("TaskFor", __base__=TaskFor, __doc__=TaskFor.__doc__, to=_field(TaskFor, "to", members))
-    tasks: Any = (list[task], Field(default_factory=list, description=Delegation.model_fields["tasks"].description))
-    best = _field(Delegation, "best", (0, *reports))
-    return create_model("Delegation", __base__=Delegation, __doc__=Delegation.__doc__, best=best, tasks=tasks)
+    said, what = Delegation.__doc__, Delegation.model_fields["tasks"].description
+    judged = {"best": _field(Delegation, "best", (0, *reports))} if reports else _UNASKED
+    if not reports:
+        said, what = "Your decision: who is to do what first.", "Who is to do what first, all at once."
+    tasks: Any = (list[task], Field(default_factory=list, description=what))
+    return create_model("Delegation", __base__=Delegation, __doc__=said, tasks=tasks, **judged)
 
 
 @lru_cache(maxsize=64)

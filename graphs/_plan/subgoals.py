@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from reflective_agents.nodes.references import MARK, together
-from reflective_agents.nodes.transcript import around, instructions, quoted, request_text
+from reflective_agents.nodes.transcript import around, instructions, material, quoted, request_text
 from reflective_agents.nodes.workers import Task, failure
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts import search as search_prompts
@@ -80,13 +80,13 @@ def settled(goal: Subgoal, report: Report, wave: int) -> Subgoal:
 def as_task(goal: Subgoal, goals: Sequence[Subgoal], conversation: Sequence[BaseMessage]) -> Task:
     """Turn a sub-goal into its worker's task: the aim and the results it needs first, the goal last."""
     needed, sources = numbered([other for other in goals if other["id"] in goal["needs"]], MARK)
-    material = prompts.MATERIAL.format(
+    told = prompts.MATERIAL.format(
         impossible=prompts.IMPOSSIBLE,
         aim=around("aim", request_text(conversation), failure=prompts.IMPOSSIBLE),
         reports=prompts.KNOWN.format(reports=progress_text(needed)) if needed else "",
     )
-    material += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
-    messages: list[AnyMessage] = [instructions(prompts.WORK), HumanMessage(material), HumanMessage(goal["goal"])]
+    told += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
+    messages: list[AnyMessage] = [instructions(prompts.WORK), material(told), HumanMessage(goal["goal"])]
     return Task(number=goal["number"], name=goal["id"], task=goal["goal"], messages=messages, sources=sources)
 
 

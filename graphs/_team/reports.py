@@ -87,10 +87,18 @@ def flaw(made: Delegation, left: int) -> str | None:
     return None if len(set(given)) == len(given) else "give each member one task at most"
 
 
-def numbered(answers: Sequence[Report]) -> tuple[list[Report], list[str]]:
-    """Return reports whose sources are marked under one numbering, and the addresses in its order."""
-    texts, urls = together([report["answer"] or "" for report in answers], MARK)
-    return [{**report, "answer": text} for report, text in zip(answers, texts, strict=True)], urls
+def numbered(rounds: Sequence[Round]) -> tuple[list[Round], list[str]]:
+    """Return the rounds with all sources marked under one numbering, which later rounds only add to, and the addresses
+    in its order."""
+    texts, urls = together([report["answer"] or "" for report in reports_of(rounds)], MARK)
+    marked = iter(texts)
+    return [
+        {**round, "reports": [_marked(report, next(marked)) for report in round["reports"]]} for round in rounds
+    ], urls
+
+
+def _marked(report: Report, text: str) -> Report:
+    return report if report["answer"] is None else {**report, "answer": text}
 
 
 def unfounded_in(rounds: Sequence[Round], number: int) -> str:
@@ -105,41 +113,68 @@ def team_text(roles: Mapping[str, Role]) -> str:
 
 
 def work_text(rounds: Sequence[Round]) -> str:
-    """Show the latest report of each member and the best one so far, as material for the supervisor."""
+    """Show the latest report of each member and the best one so far, with what their sources say, as material for the
+    supervisor."""
+    rounds, urls = numbered(rounds)
     reports = reports_of(rounds)
     best = best_report(rounds)
     latest = {report["name"]: report for report in reports}.values()
     shown = [report for report in reports if report in latest or report is best]
-    parts = [_candidate(report) for report in shown] or [prompts.NOTHING_YET]
+    parts = [_candidate(report, len(urls)) for report in shown] or [prompts.NOTHING_YET]
+    parts += passages_text(shown, reports, urls)
     critiques = [round["critique"] for round in rounds if round["critique"]]
     said = [quoted("remark", critiques[-1], made="before the latest report")] if critiques else []
     return "\n".join([*parts, *said])
 
 
-def reports_text(answers: Sequence[Report], remark: str = "") -> str:
-    """Show the current answers and the last remark on them, as material for the members."""
+def reports_text(rounds: Sequence[Round], remark: str = "") -> tuple[str, list[str]]:
+    """Show the current answers, what their sources say and the last remark, as material for the members.
+
+    Returns:
+        The text, and the addresses of all sources in the order of their marks.
+    """
+    rounds, urls = numbered(rounds)
+    answers = standing(rounds)
     parts = [quoted("report", report["answer"] or "", number=report["number"], by=report["name"]) for report in answers]
-    return "\n".join([*parts, *([quoted("remark", remark)] if remark else [])])
+    parts += passages_text(answers, reports_of(rounds), urls)
+    return "\n".join([*parts, *([quoted("remark", remark)] if remark else [])]), urls
 
 
-def judge_messages(conversation: Sequence[BaseMessage], answers: Sequence[Report]) -> list[BaseMessage]:
+def passages_text(shown: Sequence[Report], reports: Sequence[Report], urls: Sequence[str]) -> list[str]:
+    """Show what the sources say that the shown ones of all reports cite, each source once, as a part of a prompt."""
+    said = {url: text for report in reports for url, text in report.get("passages", {}).items()}
+    marks = {url: f"{MARK}{number}" for number, url in enumerate(urls, 1)}
+    answers = "\n".join(report["answer"] or "" for report in shown)
+    cited = [quoted("said", said[url], source=marks[url]) for url in said if f"[{marks[url]}]" in answers]
+    return [prompts.SAID.format(passages="\n".join(cited))] if cited else []
+
+
+def judge_messages(conversation: Sequence[BaseMessage], rounds: Sequence[Round]) -> list[BaseMessage]:
     """Build the prompt for the judge of a debate."""
-    candidates = "\n".join(map(_candidate, answers))
-    return prompts.JUDGE.format_messages(request=request_text(conversation), answers=candidates)
+    rounds, urls = numbered(rounds)
+    answers = standing(rounds)
+    parts = [_candidate(report, len(urls)) for report in answers] + passages_text(answers, reports_of(rounds), urls)
+    return prompts.JUDGE.format_messages(request=request_text(conversation), answers="\n".join(parts))
 
 
-def _candidate(report: Report) -> str:
+def _candidate(report: Report, found: int) -> str:
     answer = report["answer"]
     came = quoted("failure", failure(report)) if answer is None else quoted("answer", answer)
-    parts = [quoted("author", report["name"]), quoted("task", report["task"]), came, *_checked(report)]
+    parts = [quoted("author", report["name"]), quoted("task", report["task"]), came, *_checked(report, found)]
     return around("candidate", "\n".join(parts), number=report["number"])
 
 
-def _checked(report: Report) -> list[str]:
-    """Return what code knows of a report that has an answer."""
+def _checked(report: Report, found: int) -> list[str]:
+    """Return what code knows of a report that has an answer, if all of them cite so many sources."""
     if report["answer"] is None:
         return []
-    unfounded = ", ".join(report.get("unfounded", ()))
     length = search_prompts.LENGTH.format(words=len(split_list(report["answer"])[0].split()))
-    facts = [length, *([search_prompts.NOT_FOUND.format(names=unfounded)] if unfounded else [])]
-    return [quoted("checked", " ".join(facts))]
+    return [quoted("checked", " ".join(filter(None, [length, _citations(report, found)])))]
+
+
+def _citations(report: Report, found: int) -> str:
+    if unfounded := report.get("unfounded"):
+        return search_prompts.NOT_FOUND.format(names=", ".join(unfounded))
+    if f"\n[{MARK}" in (report["answer"] or ""):
+        return search_prompts.ALL_FOUND
+    return search_prompts.NONE_CITED.format(count=found) if found else ""

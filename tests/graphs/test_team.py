@@ -108,6 +108,7 @@ async def test_the_supervisor_sees_the_team_and_all_that_stands() -> None:
     assert '<member name="diver">\nDive for it.\n</member>' in first.text
     assert "Nothing has been reported yet." in first.text
     assert "Rounds of work left: 4." in first.text
+    assert [*first.schemas["Delegation"]["properties"]] == ["tasks"], "there is nothing to judge yet"
     assert "Rounds of work left: 1." in last.text
     assert re.findall(r'<candidate number="(\d)">\n<author>\n(\w+)', last.text) == [("2", "writer"), ("3", "diver")]
     assert "10 m" not in last.text
@@ -144,6 +145,37 @@ async def test_sources_travel_from_the_report_of_one_member_to_that_of_another()
     assert out["answer"] == "The sea is 459 m deep [1], and salty.\n\nReferences:\n[1] Sea, https://sea.example/"
 
 
+async def test_who_judges_or_criticises_sees_what_is_checked_and_what_the_sources_say() -> None:
+    done = {"best": 2, "score": 0.9, "done": True}
+    _, model = await searched(to("diver"), {"best": 1, "critique": "[s1] says so."} | to("writer"), done)
+    _, judging, last, *_ = asked(model)
+    said = 'What the cited sources say:\n<said source="s1">\nIt is 459 m deep.\n</said>'
+    assert "Length: 6 words. Each citation names a result that was found" in judging.last
+    assert "compare them" in judging.text
+    assert "It is 459 m deep [s1]." in judging.last, "as it stands in the remark, and where that is read"
+    for request in (judging, last, *asked(model, "writer")):
+        assert request.text.count(said) == 1
+
+
+async def test_marks_of_sources_stay_when_a_member_reports_again() -> None:
+    other = [{"title": "Bay", "url": "https://bay.example/", "content": "It is 5 m deep."}]
+    engine = {"depth": FOUND, "bay": other}
+
+    def report(request: Request) -> Reply:
+        if "again" not in request.last and "tool" not in [message.type for message in request.messages]:
+            return ToolUse("search", {"query": "bay" if "bay" in request.text else "depth"})
+        return "So [1]."
+
+    again = {"tasks": [{"to": "diver", "task": "Dive in the bay."}]}
+    script = leading(
+        to("diver"), {"best": 1} | again, {"best": 1} | to("writer"), {"best": 2, "done": True}, report=report
+    )
+    _, model = await run(script, search=lambda query: engine[query])
+    assert "[s1] Sea" in asked(model)[1].last
+    assert "[s2] Bay" in asked(model)[2].last
+    assert "[s2] Bay" in asked(model, "writer")[0].text
+
+
 async def test_a_report_that_cites_what_nobody_has_found_is_not_solved() -> None:
     done = {"best": 2, "score": 0.9, "done": True}
     out, model = await searched(to("diver"), {"best": 1} | to("writer"), done)
@@ -166,6 +198,8 @@ async def test_a_critic_inside_is_not_shown_the_instructions_of_the_member() -> 
     critic, *_ = [request for request in model.calls if request.schema == "Critique"]
     assert "A task for writer." in critic.text
     assert "a member of a team" not in critic.text
+    assert "<aim>" in critic.text
+    assert "<\\aim>" not in critic.text
 
 
 def test_tasks_of_one_round_are_worked_on_at_once() -> None:
