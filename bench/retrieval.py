@@ -1,6 +1,6 @@
 """How much of what was said is found again: the memory on LoCoMo, local search in several languages.
 
-    python -m bench.retrieval [FOLDER] [--cache FOLDER] [--only locomo,search] [--longmemeval FILE]
+    python -m bench.retrieval [FOLDER] [--cache FOLDER] [--only locomo,later,search] [--longmemeval FILE]
 
 No language model is asked, nothing is fetched. The folder holds `locomo*.jsonl.gz`, `locomo_corrections*.jsonl.gz` and
 `{xquad_en,xquad_de,xquad_zh,xquad_th,cmrc2018,drcd}*.jsonl.gz`; what is missing is left out. Recall is the share of the
@@ -21,8 +21,10 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 from numpy.typing import NDArray
 
+from bench.later import later_table
 from bench.locomo import Conversation, read_locomo, read_longmemeval
-from bench.searching import measure_search
+from bench.resampling import interval
+from bench.searching import measure_search, measure_sentences
 from reflective_agents.memory.scoring import HYBRID, PUBLISHED, Ranking, normalise
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.models.embeddings import get_embeddings
@@ -32,7 +34,6 @@ from reflective_agents.text.stems import TOKENIZER
 from reflective_agents.text.words import content_words, count_words
 
 KS = (5, 10, 20)
-DRAWS = 2000
 RECORDED = Path(__file__).parents[2] / "shared" / "recorded"
 Ranked = list[list[str]]
 """For each question of a conversation the ids found, the best first."""
@@ -59,6 +60,12 @@ class Cached(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query."""
         return self.embed_documents([text])[0]
+
+
+def embedded(cache: Path | None) -> dict[str, Embeddings]:
+    """Return the embeddings that are measured: the lexical ones, and all-MiniLM where it is installed."""
+    known: dict[str, Embeddings] = {"lexical": LexicalEmbeddings()}
+    return known | ({"all-MiniLM": Cached(get_embeddings("minilm"), cache)} if is_installed() else {})
 
 
 # What is compared
@@ -138,16 +145,6 @@ def hits(conversations: Sequence[Conversation], found: Sequence[Ranked], audited
     return made
 
 
-def interval(groups: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
-    """Estimate a 95 % interval of the mean by resampling conversations, and within each its questions."""
-    chance, means = np.random.default_rng(1), []
-    for _ in range(DRAWS):
-        drawn = [groups[place] for place in chance.integers(len(groups), size=len(groups))]
-        means.append(np.concatenate([chance.choice(one, len(one)) for one in drawn]).mean())
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(low), float(high)
-
-
 def line(name: str, made: Sequence[Hit]) -> str:
     """Format a row of a table: mean recall at each k, the interval at 10, any and all of the evidence at 10."""
     counted = [one for one in made if one.category != "adversarial"] or list(made)
@@ -194,18 +191,15 @@ def least_gain(ours: Sequence[Hit], theirs: Sequence[Hit]) -> tuple[float, str]:
 
 async def measure(conversations: Sequence[Conversation], cache: Path | None) -> dict[str, list[Ranked]]:
     """Collect what every system finds, conversation by conversation."""
-    lexical = LexicalEmbeddings()
+    known = embedded(cache)
     plain: dict[str, Callable[[Conversation], Ranked]] = {"BM25 (FTS5, Porter)": lambda one: ranked(one, bm25(one))}
-    ours: dict[str, tuple[Embeddings, Ranking]] = {
-        "memory, lexical": (lexical, HYBRID),
-        "memory as in the paper's code, lexical": (lexical, PUBLISHED),
-    }
-    if is_installed():
-        minilm = Cached(get_embeddings("minilm"), cache)
+    ours: dict[str, tuple[Embeddings, Ranking]] = {}
+    for name, embeddings in known.items():
+        ours[f"memory, {name}"] = (embeddings, HYBRID)
+        ours[f"memory as in the paper's code, {name}"] = (embeddings, PUBLISHED)
+    if minilm := known.get("all-MiniLM"):
         plain["all-MiniLM"] = lambda one: ranked(one, cosines(one, minilm))
         plain["plain hybrid: BM25 + all-MiniLM"] = lambda one: ranked(one, hybrid(one, minilm))
-        ours["memory, all-MiniLM"] = (minilm, HYBRID)
-        ours["memory as in the paper's code, all-MiniLM"] = (minilm, PUBLISHED)
     found = {name: [search(one) for one in conversations] for name, search in plain.items()}
     for name, (embeddings, ranking) in ours.items():
         found[name] = [await remembered(one, embeddings, ranking) for one in conversations]
@@ -237,7 +231,7 @@ def main() -> None:
     ask = argparse.ArgumentParser(prog="bench.retrieval", description="How much of what was said is found again.")
     ask.add_argument("folder", type=Path, nargs="?", default=RECORDED)
     ask.add_argument("--cache", type=Path, help="a folder that keeps the vectors from one run to the next")
-    ask.add_argument("--only", default="locomo,search", help="locomo, search, or both")
+    ask.add_argument("--only", default="locomo,later,search", help="locomo, later, search: some of them, with commas")
     ask.add_argument("--longmemeval", type=Path, help="a file of LongMemEval, such as longmemeval_s.json")
     given = ask.parse_args()
     corrections = sorted(given.folder.glob("locomo_corrections*.jsonl.gz"))
@@ -247,8 +241,11 @@ def main() -> None:
             report(f"LoCoMo ({path.name})", read_locomo(path, corrections), given.cache)
     if given.longmemeval:
         report(f"LongMemEval ({given.longmemeval.name})", read_longmemeval(given.longmemeval), given.cache)
+    if "later" in given.only:
+        print("\n### Later statements\n\n" + "\n".join(asyncio.run(later_table(embedded(given.cache)))))
     if "search" in given.only:
         measure_search(given.folder)
+        measure_sentences(given.folder)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The embedding that needs nothing: hashed words and letter trigrams. It compares spelling, not meaning."""
+"""The embedding that needs nothing: hashed words and their parts. It compares spelling, not meaning."""
 
 import math
 from collections import Counter
@@ -9,20 +9,21 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from reflective_agents.text.words import content_words
+from reflective_agents.text.words import content_words, is_of_syllables
 
 NOTE = "hashed words and letter trigrams: it compares spelling, not meaning"
 DIMENSIONS = 384
 MEANING = 0.2
 """Weight of these vectors beside the words themselves: they help where a word is misspelt."""
 WORD, TRIGRAM = 1.0, 0.5
-"""What a word, and one of its trigrams, counts."""
+"""What a word, or a character that may be one, counts, and what a trigram does."""
 
 
 class LexicalEmbeddings(Embeddings):
     """Vectors of 384 numbers, of length 1, or 0 if a text has no words; the same in every process.
 
-    Trigrams let inflected and misspelt words meet. Scripts without spaces are cut as for any search.
+    Trigrams let inflected and misspelt words meet. Scripts without spaces are cut as for any search; where a character
+    is a syllable or a word, single ones stand in the place of trigrams.
     """
 
     model = "lexical"
@@ -48,5 +49,8 @@ def _vector(text: str) -> NDArray[np.float64]:
 def _features(text: str) -> Iterator[tuple[str, float]]:
     for word in content_words(text):
         yield word, WORD
+        if is_of_syllables(word):
+            yield from ((character, WORD) for character in word)
+            continue
         padded = f" {word} "
         yield from ((padded[start : start + 3], TRIGRAM) for start in range(len(padded) - 2))

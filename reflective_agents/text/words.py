@@ -59,6 +59,12 @@ def words(text: str) -> list[str]:
     return cut(text.casefold())
 
 
+def is_of_syllables(word: str) -> bool:
+    """Tell whether each character of a word is a syllable or a word itself, as in Chinese."""
+    run = _RUN.fullmatch(word)
+    return bool(run and run[1])
+
+
 def content_words(text: str) -> list[str]:
     """Return the words of a text without the most common English ones, unless it has no others."""
     found = words(text)

@@ -54,22 +54,45 @@ def test_turns_become_memories_with_speaker_and_time_and_evidence_is_published_a
     assert least_gain(audited, audited) == (0.0, "1")
 
 
-def test_longmemeval_is_read_by_its_own_dates(tmp_path: Path) -> None:
+@pytest.fixture
+def longmemeval(tmp_path: Path) -> Path:
+    """Write a file in the published format: one question, and one about what was never said."""
     said = {"role": "user", "content": "I moved to Turin.", "has_answer": True}
     row = {
         "question_id": "q1",
         "question_type": "single-session-user",
         "question": "Where did I move?",
+        "answer": "Turin",
         "question_date": "2023/05/30 (Tue) 23:40",
-        "haystack_session_ids": ["s1", "s2"],
+        "haystack_session_ids": ["answer_s1", "s2"],
         "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/01 (Mon) 02:21"],
-        "haystack_sessions": [[said, {"role": "assistant", "content": "Nice."}], [{"role": "user", "content": "Hi."}]],
+        "haystack_sessions": [
+            [said, {"role": "assistant", "content": "Nice.", "has_answer": False}],
+            [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": ""}],
+        ],
+        "answer_session_ids": ["answer_s1"],
     }
     file = tmp_path / "longmemeval.json"
     file.write_text(json.dumps([row, {**row, "question_id": "q2_abs"}]))
-    (conversation,) = read_longmemeval(file)
+    return file
+
+
+def test_longmemeval_is_read_by_its_own_dates(longmemeval: Path) -> None:
+    (conversation,) = read_longmemeval(longmemeval)
     assert [one["text"] for one in conversation.turns] == ["Hi.", "I moved to Turin.", "Nice."]
     assert [one.evidence for one in conversation.questions] == [{conversation.turns[1]["id"]}]
+
+
+def test_the_command_measures_longmemeval_through_the_users_file(
+    longmemeval: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.retrieval.is_installed", lambda: False)
+    monkeypatch.setattr("sys.argv", ["bench.retrieval", str(tmp_path), "--only", "", "--longmemeval", str(longmemeval)])
+    main()
+    told = capsys.readouterr().out
+    assert "### LongMemEval (longmemeval.json), published evidence" in told
+    assert "| memory, lexical | 100.0 | 100.0 | 100.0 | 100.0 to 100.0 | 100.0 | 100.0 | 1 |" in told
+    assert "| recall@10 | single-session-user (1) |" in told
 
 
 @pytest.mark.thorough
@@ -77,7 +100,7 @@ def test_the_tables_are_printed(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.retrieval.is_installed", lambda: False)
-    monkeypatch.setattr("sys.argv", ["bench.retrieval", str(folder)])
+    monkeypatch.setattr("sys.argv", ["bench.retrieval", str(folder), "--only", "locomo,search"])
     main()
     told = capsys.readouterr().out
     assert "### LoCoMo (locomo.mine.jsonl.gz), published evidence" in told

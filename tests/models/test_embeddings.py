@@ -262,3 +262,11 @@ async def test_a_server_that_does_not_answer_is_given_up(monkeypatch: pytest.Mon
 def test_the_name_of_an_object_is_its_model_or_its_class() -> None:
     assert name_of(Slow()) == "Slow"
     assert name_of(OpenAIEmbeddings(model="large", openai_api_key="none")) == "large"
+
+
+def test_the_lexical_embedding_compares_single_characters_where_they_are_words() -> None:
+    question, answer, other = get_embeddings("lexical").embed_documents(
+        ["\u5979\u59d3\u4ec0\u4e48\uff1f", "\u6211\u7684\u59d3\u662f\u738b\u3002", "\u4eca\u5929\u4e0b\u96e8\u3002"]
+    )
+    assert np.dot(question, answer) > 0.1
+    assert np.dot(question, other) == 0
