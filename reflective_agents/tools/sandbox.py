@@ -4,6 +4,7 @@ What a program meets inside: every namespace its own, no network, no environment
 libraries' (read only) and a small folder in memory, a user without rights, a filter of system calls, limits on memory,
 processor time, processes, files and their size; and the clock, outside. Python packages are not offered, the standard
 library is. The kernel limits the memory of each process; that of all together, and the number of files, are watched.
+Where a control group can be made, the kernel limits all together, too.
 
 The limit on processes does not bind the superuser, whatever a namespace calls him. For him the sandbox is therefore set
 up in two stages: one shows the files, which others might not be able to reach; then the rights are given up; then
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reflective_agents.state.errors import SandboxMissing
+from reflective_agents.tools.cgroup import entering, group
 from reflective_agents.tools.seccomp import seccomp_filter
 from reflective_agents.tools.system import PREFIX, PYTHON, system_files
 from reflective_agents.tools.watch import kill, watch
@@ -232,31 +234,32 @@ async def start(
         The process, and a task that ends, with the reason, if it had to be killed because it used too much.
     """
     extra = [peer.fileno()] if peer else []
-    with _filter() as descriptor:
-        process = await asyncio.create_subprocess_exec(
-            *(_enclose(enclosure, descriptor) if enclosure else ()),
-            *_runner(role, limits, *map(str, extra), processes=bool(enclosure)),
-            stdin=stdin.fileno(),
-            stdout=stdout.fileno() if stdout else DEVNULL,
-            stderr=stderr.fileno() if stderr else DEVNULL,
-            pass_fds=[*extra, descriptor],
-            env={},
-            cwd="/",
-            start_new_session=True,
-        )
-    watcher = asyncio.create_task(watch(process.pid, limits.memory_mb << 20, MAX_FILES))
-    try:
-        for handed_over in (stdin, stdout, stderr, peer):
-            if handed_over:
-                handed_over.close()
-        yield process, watcher
-        with suppress(TimeoutError):  # most end by themselves, and then nobody has to look for their descendants
-            await asyncio.wait_for(process.wait(), GRACE_SECONDS)
-    finally:
-        watcher.cancel()
-        if process.returncode is None or not enclosure:  # a sandbox that has ended has taken all with it
-            await asyncio.shield(asyncio.to_thread(kill, process.pid))
-        await process.wait()
+    async with group(bool(enclosure), limits.memory_mb << 20, MAX_PROCESSES) as folders:
+        with _filter() as descriptor:
+            process = await asyncio.create_subprocess_exec(
+                *(entering(folders) + _enclose(enclosure, descriptor) if enclosure else ()),
+                *_runner(role, limits, *map(str, extra), processes=bool(enclosure)),
+                stdin=stdin.fileno(),
+                stdout=stdout.fileno() if stdout else DEVNULL,
+                stderr=stderr.fileno() if stderr else DEVNULL,
+                pass_fds=[*extra, descriptor],
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+        watcher = asyncio.create_task(watch(process.pid, limits.memory_mb << 20, MAX_FILES, folders))
+        try:
+            for handed_over in (stdin, stdout, stderr, peer):
+                if handed_over:
+                    handed_over.close()
+            yield process, watcher
+            with suppress(TimeoutError):  # most end by themselves, and then nobody has to look for their descendants
+                await asyncio.wait_for(process.wait(), GRACE_SECONDS)
+        finally:
+            watcher.cancel()
+            if process.returncode is None or not enclosure:  # a sandbox that has ended has taken all with it
+                await asyncio.shield(asyncio.to_thread(kill, process.pid))
+            await process.wait()
 
 
 def message(content: object) -> bytes:

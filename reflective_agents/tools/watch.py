@@ -2,14 +2,17 @@
 
 The kernel limits each process by itself. A control group, which could limit all, belongs to the administrator of a
 machine and is seldom handed on, least of all in a container; so their memory is added up from outside, time and again.
-Between two looks it can grow beyond the limit by what is written in that time.
+Between two looks it can grow beyond the limit by what is written in that time, unless there is such a group after all.
 """
 
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from reflective_agents.tools.cgroup import overrun
 
 EVERY_SECONDS = 0.05
 _PROC = Path("/proc")
@@ -17,27 +20,28 @@ _GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 """What reading a process brings that has ended, or is only being set up."""
 
 
-async def watch(pid: int, memory: int, files: int) -> str:
+async def watch(pid: int, memory: int, files: int, groups: Sequence[Path] = ()) -> str:
     """Look at a process and its descendants until they use too much; kill them then.
 
     Args:
         pid: the process.
         memory: bytes that all may have together; what they share is counted once.
         files: files and folders in their /tmp.
+        groups: their control groups, if they have some.
 
     Returns:
         Why they were killed.
     """
     while True:
         await asyncio.sleep(EVERY_SECONDS)
-        if excess := await asyncio.to_thread(_excess, pid, memory, files):
+        if excess := await asyncio.to_thread(_excess, pid, memory, files, groups):
             await asyncio.to_thread(kill, pid)
             return excess
 
 
-def _excess(pid: int, memory: int, files: int) -> str:
+def _excess(pid: int, memory: int, files: int, groups: Sequence[Path]) -> str:
     pids = family(pid)
-    if sum(map(_resident, pids)) > memory and sum(map(_share, pids)) > memory:
+    if overrun(groups) or (sum(map(_resident, pids)) > memory and sum(map(_share, pids)) > memory):
         return f"Killed: its processes used more than {memory >> 20} MiB of memory together."
     if _files(pids[-1]) > files:
         return f"Killed: it made more than {files} files."

@@ -1,0 +1,129 @@
+"""Control groups of the sandbox's own, where this process may make some: the kernel then limits all of it together.
+
+They are made in the group of this process where it is delegated (cgroup v2) and nobody else is in it, as under
+`systemd-run --user --scope -p Delegate=yes`; or in the folders that REFLECT_CGROUP names, of either version. Where none
+can be made, or entered, a program runs without.
+"""
+
+import asyncio
+import functools
+import os
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+VARIABLE = "REFLECT_CGROUP"
+PREFIX, HOST = "reflect-", "reflect-host"
+"""What the names of the groups begin with, and the one that holds this process: next to groups there may be none."""
+SPARE = 32 << 20
+"""Bytes beyond the limit, for the files and the sandbox itself: what grows slowly, the watch ends with a reason."""
+HELPERS = 8
+"""Processes of the sandbox itself."""
+CONTROLLERS = {"memory", "pids"}
+_ENTER = """while [ "$1" != -- ]; do { echo 0 > "$1"/cgroup.procs; } 2>/dev/null; shift; done; shift; exec "$@" """
+_numbers = count()
+
+
+@asynccontextmanager
+async def group(wanted: bool, memory: int, processes: int) -> AsyncIterator[list[Path]]:
+    """Make groups with these limits, one in each hierarchy; at the end of the block they are removed.
+
+    Yields:
+        Their folders; none where none can be made, or none is wanted.
+    """
+    made = await asyncio.to_thread(_make, memory + SPARE, processes + HELPERS) if wanted else []
+    try:
+        yield made
+    finally:
+        if made:
+            await asyncio.shield(asyncio.to_thread(remove, made))
+
+
+def _make(memory: int, processes: int) -> list[Path]:
+    made = []
+    for parent in _parents():
+        folder = parent / f"{PREFIX}{os.getpid()}-{next(_numbers)}"
+        with suppress(OSError):
+            folder.mkdir()
+            made.append(folder)
+            _limit(folder, memory, processes)
+    return made
+
+
+def entering(folders: Sequence[Path]) -> list[str]:
+    """Return what stands in front of a command that is to run in these groups, with all that it starts."""
+    return ["/bin/sh", "-c", _ENTER, "sh", *map(str, folders), "--"] if folders else []
+
+
+def overrun(folders: Sequence[Path]) -> bool:
+    """Tell whether the kernel has killed a process of these groups for want of memory."""
+    for file in (folder / name for folder in folders for name in ("memory.events", "memory.oom_control")):
+        with suppress(OSError):
+            if any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in file.read_text().splitlines()):
+                return True
+    return False
+
+
+def remove(folders: Sequence[Path], patience: float = 1.0) -> None:
+    """Remove groups as soon as their last process is gone; blocks for so many seconds at most."""
+    deadline, left = time.monotonic() + patience, folders
+    while left := [folder for folder in left if not _removed(folder)]:
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.002)
+
+
+def _removed(folder: Path) -> bool:
+    with suppress(OSError):
+        folder.rmdir()
+    return not folder.exists()
+
+
+def _limit(folder: Path, memory: int, processes: int) -> None:
+    """Write the limits, of which each version and hierarchy knows some."""
+    limits = {"memory.max": memory, "memory.swap.max": 0, "pids.max": processes}
+    limits |= {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
+    for name, most in limits.items():
+        if (folder / name).exists():
+            (folder / name).write_text(str(most))
+
+
+@functools.cache
+def _parents() -> tuple[Path, ...]:
+    """Return the folders in which this process makes groups; clears away what killed processes have left in them."""
+    found = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+    if not found:
+        with suppress(OSError):
+            kernel = Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text()
+            found = [folder for folder in map(prepare, own_group(*kernel)) if folder]
+    for left in (left for folder in found for left in folder.glob(f"{PREFIX}[0-9]*-*")):
+        if not Path("/proc", left.name.split("-")[1]).exists():
+            remove([left], 0)
+    return tuple(found)
+
+
+def own_group(groups: str, mounts: str) -> list[Path]:
+    """Return the folder of this process's group of version 2, by what the kernel tells of it and of the mounts."""
+    (path, *_) = [line.removeprefix("0::") for line in groups.splitlines() if line.startswith("0::")] or [""]
+    shown = [line.split()[3:5] for line in mounts.splitlines() if " - cgroup2 " in line]
+    return [Path(folder, Path(path).relative_to(root)) for root, folder in shown if Path(path).is_relative_to(root)]
+
+
+def prepare(own: Path) -> Path | None:
+    """Return the group in which others can be made and limited: this one, or the one around it where it was made here.
+
+    A group whose members are limited holds no process itself, so this process moves to a group in it, if it is alone.
+    """
+    own = own.parent if own.name == HOST else own
+    with suppress(OSError):
+        if set((own / "cgroup.subtree_control").read_text().split()) >= CONTROLLERS:
+            return own
+        alone = (own / "cgroup.procs").read_text().split() == [str(os.getpid())]
+        if alone and set((own / "cgroup.controllers").read_text().split()) >= CONTROLLERS:
+            (own / HOST).mkdir(exist_ok=True)
+            (own / HOST / "cgroup.procs").write_text("0")
+            (own / "cgroup.subtree_control").write_text("+memory +pids")
+            return own
+    return None
