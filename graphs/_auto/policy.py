@@ -1,6 +1,6 @@
 """Which stage of `graphs.auto` comes next: the cheapest that may still pay, or none."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from reflective_agents.graphs._auto.state import Stage
@@ -45,7 +45,7 @@ class Option(NamedTuple):
     """A stage that could come next: what it takes, and the chance that it finds a better answer."""
 
     stage: Stage
-    calls: int
+    calls: float
     chance: float
 
     @property
@@ -80,12 +80,13 @@ def options(at: Standing) -> list[Option]:
     return found + ([Option("trial", 2, 1 / (at.trials + 2))] if at.may_try else [])
 
 
-def choose(at: Standing, context: AutoContext) -> Choice:
+def choose(at: Standing, context: AutoContext, odds: Mapping[Stage, Sequence[float]] | None = None) -> Choice:
     """Choose the next stage: the cheapest that has not had its turn, if its calls are worth their price.
 
     Args:
         at: Where the run stands.
         context: The settings: how many samples come first, and what a call costs.
+        odds: For each stage its chance and its calls, as earlier runs have it: the one that gains most then comes next.
     """
     if at.calls < 1:
         return Choice(None, "no call is left")
@@ -93,11 +94,21 @@ def choose(at: Standing, context: AutoContext) -> Choice:
         return Choice(None, f"the vote is safe: {at.certainty:.2f} after {at.samples} samples")
     room = {"sample": at.calls, "look_up": at.calls, "search": at.search_calls, "conclude": at.calls, "trial": at.calls}
     possible = [option for option in options(at) if option.calls <= room[option.stage]]
+    possible = [_expected(option, odds[option.stage]) for option in possible] if odds else possible
     worth = {option.stage: option for option in possible if option.gain >= context.call_cost}
     if not worth:
-        best = max((option.gain for option in possible), default=0.0)
-        return Choice(None, f"another call is expected to gain {best:.3f} at most, which is less than it costs")
+        most = max((option.gain for option in possible), default=0.0)
+        return Choice(None, f"another call is expected to gain {most:.3f} at most, which is less than it costs")
+    if odds:
+        best = max(worth.values(), key=lambda option: option.gain)
+        return Choice(best.stage, f"by what was seen it gains most: {best.gain:.3f} a call")
     return _up_the_ladder(at, worth, context.samples)
+
+
+def _expected(option: Option, odds: Sequence[float]) -> Option:
+    """Return an option with the chance and the calls of earlier runs, of which each failure in this one leaves less."""
+    chance, calls = odds
+    return option._replace(calls=max(option.calls, calls), chance=min(2 * chance * option.chance, 1.0))
 
 
 def _up_the_ladder(at: Standing, worth: Mapping[Stage, Option], few: int) -> Choice:
