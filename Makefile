@@ -22,6 +22,7 @@ QUESTION := What does UCT balance, how do agents keep lessons from failures, and
 run: $(VENV)/base.stamp ## Answer a question with LATS, offline and without keys, and show the tree as a page
 	@$(BIN)/reflect run lats "$(QUESTION)" --n 3 --min-score 0.95
 	@$(BIN)/reflect tree --html run.html --force
+	@echo "Open run.html in a browser: the tree as a page, with its history."
 
 # Without caches every process that a test starts would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -18,6 +18,7 @@ from pydantic import (
     AliasChoices,
     BeforeValidator,
     Field,
+    ModelWrapValidatorHandler,
     ValidationError,
     WithJsonSchema,
     model_validator,
@@ -30,6 +31,7 @@ from reflective_agents.state.limits import Limit
 from reflective_agents.state.parameters import SAMPLING, check_parameters
 from reflective_agents.state.policy import OPERATOR, Operator
 from reflective_agents.state.prices import Prices
+from reflective_agents.state.unknown_settings import with_suggestions
 
 Check = Callable[[str, str], str | Awaitable[str | None] | None]
 """A critic that is a plain function: `(request, draft) -> problem`, with None or "" when the draft passes."""
@@ -197,6 +199,14 @@ class Context(BaseSettings):
                     warnings.warn(f"{name} is now called {new}: the next release takes no other name", FutureWarning, 4)
                     taken.setdefault(new, value)
         return taken
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _suggest_names(cls, given: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return read(given)
+        except ValidationError as error:
+            raise with_suggestions(error, cls.model_fields) from None
 
     @classmethod
     def settings_customise_sources(

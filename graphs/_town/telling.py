@@ -100,7 +100,7 @@ def summary(state: Mapping[str, Any], knows: Sequence[Knows], fact: str) -> str:
     if fact:
         told = [f"{' > '.join(one['way'])} ({one['time']})" for one in knows if one["knows"]]
         count = sum(one["knows"] for one in knows)
-        lines.append(f"Of {fact!r} know {count} of {len(knows)}: {'; '.join(told) or 'nobody'}.")
+        lines.append(f"{count} of {len(knows)} know about {fact!r}: {'; '.join(told) or 'nobody'}.")
     return "\n".join(lines)
 
 

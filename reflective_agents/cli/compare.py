@@ -42,7 +42,7 @@ def compare_runs(names: Sequence[str], as_json: bool, html: Path | None = None, 
     if as_json:
         print(json.dumps(comparison))
         return 0
-    print_table(*_table(comparison))
+    print_table(*_table(comparison), turn=True)
     say(_words(comparison))
     return 0
 

@@ -40,7 +40,7 @@ def write(exports: Sequence[Export], force: bool) -> None:
             sys.stdout.write(_encodable(export.text))
     for export in files:
         _replace(export)
-        say(f"{export.option.removeprefix('--')}: {export.target}")
+        say(f"{'page' if export.option == '--html' else export.option.removeprefix('--')}: {export.target}")
 
 
 def _check(export: Export, force: bool) -> None:

@@ -54,8 +54,17 @@ class EvalGroup(StrategyGroup):
         return eval_command(cmd_name, settings_of(cmd_name).does, settings_of(cmd_name), _evaluate)
 
 
+class Commands(TyperGroup):
+    """`reflect`: what a newcomer needs stands first."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the commands: run and strategies, then as they are written below."""
+        return sorted(self.commands, key=lambda name: ("run", "strategies", name).index(name))
+
+
 app = typer.Typer(
-    help="Agents that look at what they have done and do better.",
+    cls=Commands,
+    help='Agents that look at what they have done and do better. Begin with: reflect run lats "your question"',
     epilog=EXIT_CODES,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -74,8 +83,8 @@ evaluations = typer.Typer(
     help="Run a strategy on a data set, measure its answers and keep the results.",
     subcommand_metavar="STRATEGY DATASET",
 )
-app.add_typer(evaluations, name="eval")
-app.add_typer(memories, name="memory")
+app.add_typer(evaluations, name="eval", short_help="Run a strategy on a data set.")
+app.add_typer(memories, name="memory", short_help="Look at what is remembered, and change it.")
 
 
 @evaluations.callback(invoke_without_command=True)
@@ -114,7 +123,7 @@ def _begin(
         print(context.get_help())
 
 
-@app.command()
+@app.command(short_help="List the strategies, and when to use which.")
 def strategies() -> int:
     """List the strategies, and when to use which; reflect run STRATEGY --help lists the settings of one."""
     rows = [(name, settings_of(name).use_when, settings_of(name).does) for name in strategy_names()]
@@ -130,7 +139,7 @@ def threads(limit: Annotated[int, typer.Option(min=1, help="Most threads listed.
     return list_threads(limit)
 
 
-@app.command()
+@app.command(short_help="Put evaluations side by side.")
 def compare(
     runs: Annotated[
         list[str],
@@ -164,7 +173,7 @@ def draw(
     return draw_thread(strategy, thread) if thread else draw_graph(strategy)
 
 
-@app.command()
+@app.command(short_help="Show the tree of a search, as text or as a page.")
 def tree(
     run: Annotated[str | None, typer.Argument(help="Its thread. Default: the last one with a tree.")] = None,
     as_json: Annotated[str | None, typer.Option("--json", metavar="FILE|-", help="Everything, as data.")] = None,
@@ -190,7 +199,7 @@ def tree(
     return show(Asked(run, as_json, as_mermaid, html, preferences, pairs, margin, finetune, min_score, force))
 
 
-@app.command()
+@app.command(short_help="Change a tree search, and let it go on.")
 def steer(
     thread: Annotated[str, typer.Argument(help="The thread of a tree search, paused or ended.")],
     change: Annotated[Literal["prune", "rescore", "hint", "more", "stop", "fork"], typer.Argument(help="What to do.")],
@@ -208,7 +217,7 @@ def steer(
     return run(thread, change, given or [], as_json)
 
 
-@app.command()
+@app.command(short_help="Let a small town of agents live for a day.")
 def town(
     told: Annotated[
         str | None, typer.Argument(help="What the first agent is told. Default: what the town's file says.")

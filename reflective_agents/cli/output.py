@@ -50,6 +50,15 @@ def shown(value: Any) -> str:
     return one_line(text, CELL) or "-"
 
 
+def wrapped(text: str) -> str:
+    """Return a text with its lines broken between words, where stdout is a terminal."""
+    if not sys.stdout.isatty():
+        return text
+    console = stdout()
+    lines = (Text(line).wrap(console, console.width) if line else [Text()] for line in text.split("\n"))
+    return "\n".join(part.plain.rstrip() for line in lines for part in line)
+
+
 def stdout() -> Console:
     """Return the console for results; lines are not wrapped where stdout is not a terminal."""
     return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 10_000)
@@ -84,10 +93,20 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
     return made
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table on stdout, as tab-separated lines where stdout is not a terminal."""
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, turn: bool = False) -> None:
+    """Print a table on stdout, as tab-separated lines where stdout is not a terminal.
+
+    Args:
+        columns: The heads of the columns.
+        rows: The cells.
+        turn: Whether a table that is wider than the terminal becomes one with a column for each row.
+    """
     if sys.stdout.isatty():
-        stdout().print(table(columns, rows))
+        console, made = stdout(), table(columns, rows := list(rows))
+        if turn and console.measure(made, options=console.options.update(width=10_000)).maximum > console.width:
+            columns, *rows = zip(columns, *rows, strict=True)
+            made = table(columns, rows)
+        console.print(made)
         return
     for row in (columns, *rows):
         print("\t".join(map(shown, row)))

@@ -4,7 +4,7 @@ import json
 import sys
 from typing import Any
 
-from reflective_agents.cli.output import clean, one_line, say
+from reflective_agents.cli.output import clean, one_line, say, wrapped
 from reflective_agents.cli.request import Request, Run
 from reflective_agents.state.errors import NoDatabase
 from reflective_agents.state.run import Usage
@@ -31,7 +31,7 @@ def report(request: Request, run: Run) -> int:
         if sys.stderr.isatty():
             print(file=sys.stderr)  # sets the answer off from the progress above it
         if run.result["answer"] is not None:
-            print(clean(run.result["answer"]), end="\n\n")
+            print(wrapped(clean(run.result["answer"])), end="\n\n")
         by = f" (verified by: {outcome['verified_by']})" if "verified_by" in outcome else ""
         print(f"{outcome['status']}: {clean(outcome['reason'])}{by}", flush=True)
     say(f"cost: {cost_line(run.result['usage'])}")

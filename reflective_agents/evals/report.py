@@ -129,8 +129,8 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
     for name, spread in summary["cost"].items():
         digits = (4, 2) if name == "cost" else (1, 0)
         mean, middle = (f"{spread[which]:,.{digits[0]}f}" for which in ("mean", "median"))
-        said = f"mean {mean}, median {middle}, in all {spread['total']:,.{digits[1]}f}"
-        rows.append(("dollars a task" if name == "cost" else f"{name.replace('_', ' ')} a task", said))
+        said = f"mean {mean}, median {middle}, {spread['total']:,.{digits[1]}f} in total"
+        rows.append(("dollars per task" if name == "cost" else f"{name.replace('_', ' ')} per task", said))
     rows += [("calls from the cache", f"{summary['cached_calls']:,}")] if summary["cached_calls"] else []
     rows += [(f"ended as {status}", f"{count:,}") for status, count in summary["outcomes"].items()]
     rows += [(f"crashed with {kind}", f"{count:,}") for kind, count in summary["errors"].items()]

@@ -176,7 +176,7 @@ def _openai(name: str, max_answer_tokens: int, call_timeout: float, loop: Loop) 
     if not key and not own_server:
         raise MissingKey(
             f"openai:{name} needs OPENAI_API_KEY in the environment (or OPENAI_BASE_URL for a server of your own); "
-            "without either, use --model offline"
+            "without either, use the model offline"
         )
     return _served(name, key or "none", None, max_answer_tokens, call_timeout, loop)
 

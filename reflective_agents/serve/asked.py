@@ -219,7 +219,7 @@ def _refusal(error: ValidationError, prefix: str = "") -> Refused:
     first = error.errors(include_url=False)[0]
     name = prefix + _named(first["loc"])
     if first["type"] == "extra_forbidden":
-        return Refused(f"there is no {name}", name, code="unknown_parameter")
+        return Refused(f"there is no {name}{first.get('ctx', {}).get('hint', '')}", name, code="unknown_parameter")
     return Refused(f"{name}: {first['msg'].removeprefix('Value error, ')}", name)
 
 

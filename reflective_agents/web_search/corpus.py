@@ -125,6 +125,7 @@ class Corpus:
                 raise BadCorpus(f"None of the files in {self.folder} could be read: {_ADVICE}")
 
 
+_READ = f"only {', '.join(sorted(SUFFIXES))} are read."
 _ADVICE = f"put text into it ({', '.join(sorted(SUFFIXES))}), or name another folder."
 
 
@@ -157,7 +158,7 @@ def _corpus(folder: Path) -> Corpus:
     others = Counter(path.suffix.lower() for path in _files(folder) if path.suffix.lower() not in SUFFIXES)
     if others:
         kinds = ", ".join(f"{count} {suffix or 'without an ending'}" for suffix, count in others.most_common(5))
-        log.warning("Skipped files of %s that are not read (%s): %s", folder, kinds, _ADVICE)
+        log.warning("Skipped files of %s (%s): %s", folder, kinds, _READ)
     return Corpus(folder)
 
 

@@ -1,11 +1,13 @@
 """What is shown: cleaned texts, trees and rounds that fit."""
 
+import io
+
 import pytest
 from langchain_core.messages import AIMessage
 from rich.console import Console
 
 from reflective_agents.cli.artefact import replay
-from reflective_agents.cli.output import clean, one_line, shown
+from reflective_agents.cli.output import clean, one_line, print_table, shown, wrapped
 from reflective_agents.cli.progress import Progress, line
 from reflective_agents.cli.report import cost_line
 from reflective_agents.state.run import NOTHING_SPENT
@@ -57,6 +59,42 @@ def drawn(progress: Progress, height: int = 24, width: int = 80) -> list[str]:
 )
 def test_clean(text: str, cleaned: str) -> None:
     assert clean(text) == cleaned
+
+
+class Terminal(io.StringIO):
+    """A stdout that is a terminal, of 80 columns."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    made = Terminal()
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr("sys.stdout", made)
+    return made
+
+
+@pytest.mark.usefixtures("terminal")
+def test_an_answer_is_broken_between_words_on_a_terminal() -> None:
+    answer = "Reflections carry lessons from one branch of a tree to another, so failures are not wasted.\n\n[1] LATS"
+    assert wrapped(answer).splitlines() == [
+        "Reflections carry lessons from one branch of a tree to another, so failures are",
+        "not wasted.",
+        "",
+        "[1] LATS",
+    ]
+
+
+def test_an_answer_is_passed_on_as_it_is_where_there_is_no_terminal() -> None:
+    assert wrapped("word " * 100) == "word " * 100
+
+
+@pytest.mark.parametrize(("width", "heads"), [(3, ["run", "accuracy"]), (90, ["run", "first"])])
+def test_a_table_wider_than_the_terminal_is_turned(width: int, heads: list[str], terminal: Terminal) -> None:
+    print_table(("run", "accuracy"), [("first", "x" * width)], turn=True)
+    assert terminal.getvalue().splitlines()[0].split() == heads
 
 
 def test_one_line_is_short() -> None:

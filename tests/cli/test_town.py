@@ -29,7 +29,7 @@ def test_a_day_is_told_line_by_line_and_its_page_is_written(reflect: Any, tmp_pa
     told = reflect("town", "--html", str(page), "--thread", "t")
     assert told.code == 0
     assert f"Anna was told: {OPENING}" in told.out
-    assert "Of 'garden party' know 3 of 3: Anna (07:00); Anna > Ben (08:00); Anna > Ben > Clara (14:00)." in told.out
+    assert "3 of 3 know about 'garden party': Anna (07:00); Anna > Ben (08:00); Anna > Ben > Clara (14:00)." in told.out
     assert "answered: the day is over (steps=26)" in told.out
     assert "calls: act: time=08:00, agent=Anna, place=Café, doing=serves coffee and cake at the Café" in told.err
     assert f"calls: say: time=08:00, talk=1, agent=Anna, text={OPENING}" in told.err

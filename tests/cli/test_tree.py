@@ -50,7 +50,9 @@ def test_last_search_is_the_default(reflect: Any, thread: str) -> None:
 def test_exports_go_into_files(reflect: Any, thread: str) -> None:
     told = reflect("tree", thread, *[word for option in EXPORTS for word in (option, f"out{option}")])
     assert (told.code, told.out) == (0, "")
-    assert told.err.splitlines() == [f"{option.removeprefix('--')}: out{option}" for option in EXPORTS]
+    assert told.err.splitlines() == [
+        f"{'page' if option == '--html' else option.removeprefix('--')}: out{option}" for option in EXPORTS
+    ]
     assert {path.name for path in Path().iterdir()} == {f"out{option}" for option in EXPORTS}
     drawn = json.loads(Path("out--json").read_text())
     assert (drawn["strategy"], drawn["question"], drawn["weight"]) == ("lats", QUESTION, 1.0)
@@ -65,7 +67,7 @@ def test_exports_go_into_files(reflect: Any, thread: str) -> None:
 def test_export_goes_to_stdout(reflect: Any, thread: str) -> None:
     told = reflect("tree", thread, "--json", "-", "--html", "page.html")
     assert json.loads(told.out)["path"][0] == "0"
-    assert told.err == "html: page.html\n"
+    assert told.err == "page: page.html\n"
 
 
 def test_files_are_replaced_only_if_that_is_asked_for(reflect: Any, thread: str) -> None:

@@ -88,6 +88,6 @@ def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_figures_in_words() -> None:
     rows: dict[str, Any] = dict(facts(summarise(make_about(), results())))
     assert rows["tasks"] == "4 of 4"
-    assert rows["model calls a task"] == "mean 3.7, median 2.0, in all 11"
+    assert rows["model calls per task"] == "mean 3.7, median 2.0, 11 in total"
     assert rows["correct after trial 2"] == "33.3%"
     assert rows["crashed with ValueError"] == "1"

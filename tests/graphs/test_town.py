@@ -68,7 +68,9 @@ async def test_news_spreads_exactly_as_the_agents_meet() -> None:
         ("08:00", ["Anna", "Ben"], [NEWS, "Nice weather."]),
         ("10:00", ["Ben", "Clara"], [NEWS, "Nice weather."]),
     ]
-    assert "Of 'party' know 3 of 5: Anna (07:00); Anna > Ben (08:00); Anna > Ben > Clara (10:00)." in result["answer"]
+    assert (
+        "3 of 5 know about 'party': Anna (07:00); Anna > Ben (08:00); Anna > Ben > Clara (10:00)." in result["answer"]
+    )
 
 
 async def test_both_remember_what_was_said() -> None:

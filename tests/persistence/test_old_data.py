@@ -122,7 +122,7 @@ def test_runs_are_drawn(reflect: Reflect) -> None:
 
 def test_a_day_of_a_town_is_shown(reflect: Reflect) -> None:
     told = reflect("town", "--show", "--thread", "finished-town", "--html", "day.html")
-    assert (told.code, told.err) == (0, "html: day.html\n")
+    assert (told.code, told.err) == (0, "page: day.html\n")
     assert THREADS["finished-town"]["question"] in Path("day.html").read_text("utf-8")
 
 

@@ -92,6 +92,13 @@ def test_what_is_impossible_is_refused(schema: type[Context], settings: dict[str
     assert str(caught.value.errors()[0]["loc"][0]) in settings
 
 
+def test_of_a_setting_that_does_not_exist_a_close_one_is_named() -> None:
+    with pytest.raises(ValidationError, match=r"modle\n  There is no such setting; did you mean model\?"):
+        LatsContext(modle="offline")  # type: ignore[call-arg]
+    with pytest.raises(ValidationError, match=r"xyz\n  There is no such setting \["):
+        LatsContext.model_validate({"xyz": 1})
+
+
 def test_a_resumed_run_keeps_its_settings_unless_they_are_given_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODEL", "offline")
     monkeypatch.setenv("REFLECT_MAX_ROUNDS", "9")

@@ -174,8 +174,8 @@ async def test_runs_side_by_side_begin_where_they_differ(show_results: ShowResul
     shown = await show_results(picture(tasks, ("lats", "react")))
     assert await ids(shown) == ["differs", "alone", "same", "right"]
     heads = await shown.page.locator("#rows thead th").all_inner_texts()
-    assert heads[:4] == ["lats", "react", "id", "question"]
-    assert await shown.page.locator("#table thead th").all_inner_texts() == ["", "lats", "react"]
+    assert heads[:4] == ["#1", "#2", "id", "question"]
+    assert await shown.page.locator("#table thead th").all_inner_texts() == ["", "#1 lats", "#2 react"]
     await shown.page.locator("#panel .buttons[role=group] button", has_text="react").click()
     await shown.page.locator("#panel .text", has_text="no").wait_for()
     label = await shown.page.get_attribute("svg.curve", "aria-label")

@@ -9,7 +9,7 @@ const AXES = {
 };
 
 function table() {
-  const header = several ? el("thead", {}, line("th", ["", ...runs])) : null;
+  const header = several ? el("thead", {}, line("th", ["", ...runs.map((run, place) => `${numbered(place)} ${run}`)])) : null;
   return el("table", {}, header, el("tbody", {}, ...figures.map(([name, ...values]) => line("td", [name, ...values]))));
 }
 
@@ -20,7 +20,7 @@ function line(kind, [name, ...values]) {
 /** Share solved (upwards) by tasks that took at most so much (to the right), with its 95 % interval as a band. */
 function curve(amount) {
   const drawn = curves[amount];
-  const most = Math.max(...drawn.flatMap((points) => points.map((point) => point[0])), 1e-9);
+  const most = Math.max(...drawn.flatMap((points) => points.map((point) => point[0]))) || 1;
   const x = (value) => SIZE.left + (value / most) * (SIZE.width - SIZE.left - SIZE.right);
   const y = (share) => SIZE.height - SIZE.bottom - share * (SIZE.height - SIZE.top - SIZE.bottom);
   const label = drawn.map((points, place) => inWords(points, runs[place], amount)).join(" ");
@@ -76,7 +76,7 @@ function charts() {
   const show = () => place.replaceChildren(curve(pick.value));
   pick.addEventListener("change", show);
   show();
-  const names = runs.map((name, at) => el("li", { dir: "auto" }, swatch(at), name));
+  const names = runs.map((name, at) => el("li", { dir: "auto" }, swatch(at), `${numbered(at)} ${name}`));
   return [
     el("p", { class: "above" }, el("label", {}, "Solved against ", pick), " with 95 % intervals"),
     place,

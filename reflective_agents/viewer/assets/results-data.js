@@ -35,6 +35,11 @@ async function addressOf(kind, drawn) {
   return address;
 }
 
+/** The number of a run, which stands where its name has no room. */
+function numbered(place) {
+  return `#${place + 1}`;
+}
+
 /** How a task went: what a row's sign and the filter go by. */
 function verdict(cell) {
   if (!cell) return "missing";

@@ -9,7 +9,8 @@ const paid = tasks.some((task) => task.cells.some((cell) => cell?.cost));
 /** A column: its name, what it shows, what it sorts by, and its width in letters; a narrow window hides some. */
 const COLUMNS = [
   ...runs.map((run, place) => ({
-    name: several ? run : "ok",
+    name: several ? numbered(place) : "ok",
+    about: several ? run : null,
     class: "sign",
     shows: (task) => signOf(task, place),
     key: (task) => WORST[task.verdicts[place]],
@@ -100,7 +101,7 @@ function head() {
     const sorted = order.column === column ? (order.down ? "descending" : "ascending") : null;
     const button = el("button", { type: "button" }, column.name, sorted ? (order.down ? " ▼" : " ▲") : "");
     button.addEventListener("click", () => sortBy(column));
-    return el("th", { scope: "col", class: column.class, "aria-sort": sorted, dir: "auto" }, button);
+    return el("th", { scope: "col", class: column.class, "aria-sort": sorted, title: column.about, dir: "auto" }, button);
   });
   rows.tHead?.remove();
   rows.prepend(el("thead", {}, el("tr", {}, ...cells)));

@@ -70,7 +70,7 @@ function news() {
     return memory ? link(way, () => showMemory(memory), { class: "chip" }) : el("span", { class: "chip" }, way);
   });
   const count = picture.spread.filter((one) => one.knows).length;
-  return [`Of “${picture.fact}” know ${count} of ${names.length}: `, ...told];
+  return [`${count} of ${names.length} know about “${picture.fact}”: `, ...told];
 }
 
 /** Rows are agents, columns are steps under their hours; what goes on for several steps is one cell. */
