@@ -68,7 +68,6 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     made = Terminal()
     monkeypatch.setenv("TERM", "dumb")
@@ -76,8 +75,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return made
 
 
-@pytest.mark.usefixtures("terminal")
-def test_an_answer_is_broken_between_words_on_a_terminal() -> None:
+def test_an_answer_is_broken_between_words_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal(monkeypatch)
     answer = "Reflections carry lessons from one branch of a tree to another, so failures are not wasted.\n\n[1] LATS"
     assert wrapped(answer).splitlines() == [
         "Reflections carry lessons from one branch of a tree to another, so failures are",
@@ -92,9 +91,12 @@ def test_an_answer_is_passed_on_as_it_is_where_there_is_no_terminal() -> None:
 
 
 @pytest.mark.parametrize(("width", "heads"), [(3, ["run", "accuracy"]), (90, ["run", "first"])])
-def test_a_table_wider_than_the_terminal_is_turned(width: int, heads: list[str], terminal: Terminal) -> None:
+def test_a_table_wider_than_the_terminal_is_turned(
+    width: int, heads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = terminal(monkeypatch)
     print_table(("run", "accuracy"), [("first", "x" * width)], turn=True)
-    assert terminal.getvalue().splitlines()[0].split() == heads
+    assert screen.getvalue().splitlines()[0].split() == heads
 
 
 def test_one_line_is_short() -> None:
