@@ -1,0 +1,1 @@
+"""Choosing among programs by the tests that the same model wrote."""

@@ -1,0 +1,71 @@
+"""Which of several programs is chosen: by our strategies, and by the agreement of CodeT."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import cycle
+from math import sqrt
+from typing import Any, NamedTuple
+
+from bench.programs.recorded import Problem
+from bench.programs.world import Remembering
+from reflective_agents.environments.base import Task
+from reflective_agents.graphs import auto, best_of_n, chain_of_thought
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request
+
+PLAIN: dict[str, Any] = {"search": "none", "examples": False, "max_total_tokens": 10**9}
+
+
+class Way(NamedTuple):
+    """A strategy with its settings for so many programs, and whether it rests on tests that the model wrote."""
+
+    graph: Any
+    settings: Callable[[int], Mapping[str, Any]]
+    tested: bool
+
+
+WAYS: Mapping[str, Way] = {
+    "chain_of_thought: most programs are alike": Way(chain_of_thought.graph, lambda k: {"samples": k}, False),
+    "best_of_n: passes most of the model's tests": Way(
+        best_of_n.graph, lambda k: {"n": k, "max_depth": 1, "parallel": 1}, True
+    ),
+    "auto, with the model's tests": Way(
+        auto.graph, lambda k: {"max_model_calls": k, "max_expansions": 0, "max_trials": 0}, True
+    ),
+}
+
+
+class Author:
+    """The model: it writes one recorded program after the other, at last the first again, and says nothing else."""
+
+    def __init__(self, programs: Sequence[str]) -> None:
+        self._programs: Iterator[str] = cycle(programs)
+
+    def __call__(self, request: Request) -> Reply:
+        """Write the next program, as a whole answer or as an action."""
+        program = next(self._programs)
+        return f"Thought 1: I write it.\nAction 1: {program}" if "Action 1:" in request.text else program
+
+
+async def chosen(way: Way, problem: Problem, task: Task, world: Remembering, programs: int) -> str:
+    """Let a strategy choose among the first programs of a problem; the first, where it is to go by tests, but the model
+    has written none: a judge was not recorded."""
+    if way.tested and not task["data"]["tests"]:
+        return problem.programs[0]
+    model = FakeChatModel(reply=Author(problem.programs))
+    asked = {"messages": [("user", task["question"])], "task": task}
+    context = {**PLAIN, "environment": world, "model": model, **way.settings(programs)}
+    return (await way.graph.ainvoke(asked, context=context))["answer"] or ""
+
+
+async def agreed(problem: Problem, task: Task, world: Remembering, programs: int) -> str:
+    """Choose by dual execution agreement (CodeT, Chen et al. 2022, arXiv 2207.10397).
+
+    Programs that pass the same tests form a group. The best has most tests, times the root of how many programs it
+    has, as in the published code; a test, too, counts as often as it was written.
+    """
+    first = problem.programs[:programs]
+    passed = [await world.passed(task, program) for program in first]
+    weights, groups = Counter[str](task["data"]["tests"]), Counter(passed)
+    scores = [sqrt(groups[tests]) * sum(weights[test] for test in tests) for tests in passed]
+    return first[scores.index(max(scores))]
