@@ -52,6 +52,7 @@ def serve(host: str, port: int) -> None:
             os.environ["DATABASE_URL"] = stack.enter_context(postgres())
         if not os.environ.get("REDIS_URL"):
             os.environ["REDIS_URL"] = stack.enter_context(redis())
+        sys.stderr.write(f"http://{host}:{port}/v1 for OpenAI's clients, /live to ask and to watch, /mcp for tools\n")
         asyncio.run(_serve(host, port))
 
 

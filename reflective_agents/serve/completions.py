@@ -99,4 +99,6 @@ def told(progress: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
