@@ -134,7 +134,7 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
         instructions=said.format(today=today()),
         conversation=state["messages"],
         scratch=earlier_rounds(state["answers"]),
-        todo=todo(state["answers"][-1], by_itself),
+        todo=todo(state["answers"], step.context),
     )
     settled: list[Settled] = []
 
@@ -230,11 +230,12 @@ def earlier_rounds(answers: Sequence[Answer]) -> list[AnyMessage]:
     return messages
 
 
-def todo(last: Answer, by_itself: bool) -> str:
+def todo(answers: Sequence[Answer], context: ReflexionContext) -> str:
     """Return what the responder is told to do now, after what the last searches have brought."""
-    if by_itself:
+    if alone(context):
         return prompts.TODO_ALONE
-    return prompts.TODO if last["found"] else prompts.TODO_NOTHING_NEW
+    told = prompts.TODO if answers[-1]["found"] else prompts.TODO_NOTHING_NEW
+    return told + (prompts.LAST_TODO if len(answers) >= context.max_rounds else "")
 
 
 def alone(context: ReflexionContext) -> bool:

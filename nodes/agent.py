@@ -127,16 +127,16 @@ def agent_prompt(
     def as_calls(first: int) -> list[BaseMessage]:
         scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
         scratch += [message for taken in state["steps"][first:] for message in taken["messages"]]
-        return prompts.TOOLS.format_messages(
-            task=briefing(environment, examples=step.context.few_shot, asked=state["request"])
-            if environment
-            else worked(step.context.few_shot),
-            situation=prompts.BY_CALLS if environment else situation(tools),
-            lessons=state["hints"],
-            conversation=state["messages"][:-1],
-            request=state["request"],
-            scratch=[*scratch, *([HumanMessage(closing)] if closing else [])],
-        )
+        said: dict[str, Any] = {
+            "lessons": state["hints"],
+            "conversation": state["messages"][:-1],
+            "request": state["request"],
+            "scratch": [*scratch, *([HumanMessage(closing)] if closing else [])],
+        }
+        if environment:
+            task = briefing(environment, examples=step.context.few_shot, asked=state["request"])
+            return prompts.ACTIONS.format_messages(task=task, **said)
+        return prompts.TOOLS.format_messages(task=worked(step.context.few_shot), situation=situation(tools), **said)
 
     with_steps = as_text if step.context.mode == "text" else as_calls
     known = ways_of(model_of(step, step.context.model)).context_tokens

@@ -47,13 +47,14 @@ def request_text(conversation: Sequence[BaseMessage]) -> str:
     """Return the request of a conversation: its last message, preceded by the earlier turns if there are any."""
     *earlier, question = conversation
     said = [message for message in earlier if message.text and not message.additional_kwargs.get(_INNER)]
-    turns = [f"{message.type}: {_turn(message)}" for message in said]
+    turns = [_turn(message) for message in said]
     context = around("conversation", "\n".join(turns)) + "\n" if turns else ""
     return context + quoted("request", question.text)
 
 
 def _turn(message: BaseMessage) -> str:
-    return message.text if message.additional_kwargs.get(_QUOTED) else _harmless(message.text)
+    shown_as_it_is = message.additional_kwargs.get(_QUOTED)
+    return message.text if shown_as_it_is else f"{message.type}: {_harmless(message.text)}"
 
 
 def steps_text(messages: Sequence[BaseMessage], *, superseded: bool = False) -> str:

@@ -40,16 +40,16 @@ Answer: 3"""
 LAST = "Now we can answer the question: {question}"
 ASK = "Write sub-question {number}: one line, and nothing else."
 ASK_SEVERAL = """Write up to {width} possibilities for sub-question {number}, the most useful first, each on a line of \
-its own, and nothing else. Each asks for something else: none says in other words what another, or one before, says. \
-Write fewer if no more of them would help."""
+its own, and nothing else. Each asks for one thing, and for something else: none says in other words what another, or \
+one before, says. Write fewer if no more of them would help."""
 FOUND = "That was found; use only what bears on what is asked.\n"
 ANSWER = """{found}{question}
 Answer this sub-question. Think briefly; end with a line that holds 'Answer: ' and nothing but the answer, as short as \
-possible."""
+possible and no more exact than what is asked needs."""
 ANSWER_ALL = """{found}{question}
 Answer the whole question now, from what is known. Think briefly; then write 'Answer: ' and after it {form}."""
 SHORT_FORM = """nothing but the answer itself, as short as possible: a number, a name, yes or no, or a few words; for \
-a question in several parts, that for each part, in their order"""
+a question in several parts, that for each part, in their order, separated by semicolons"""
 WHOLE_FORM = "the complete answer for the user to read"
 CITED_FORM = (
     "the complete answer for the user to read; what it takes from results of a search cites their numbers, as in [1] "

@@ -33,10 +33,22 @@ TOOLS = ChatPromptTemplate(
     ]
 )
 
+ACTIONS = ChatPromptTemplate(
+    [
+        (
+            "system",
+            "{task}Solve the task by calling the tool act, one action at a time, for each changes what comes next. "
+            "Where an example shows an action, call act with it. The answer is an action, too: give it as soon as you "
+            "know it, also where no other action leads on. " + _MATERIAL + "{lessons}",
+        ),
+        ("placeholder", "{conversation}"),
+        ("human", "{request}"),
+        ("placeholder", "{scratch}"),
+    ]
+)
+
 SEARCHING = f"{TODAY} {CITE} "
 ALONE = f"{TODAY} "
-BY_CALLS = """An action is a call of the tool act: where an example shows an action, call act with it. The answer \
-is an action, too: give it as soon as you know it, also where no other action leads on. """
 UNREADABLE = (
     "No action could be read. Write 'Thought: ...' and then 'Action: ...' with one of the actions above, or "
     "'Final Answer: ...'."

@@ -9,14 +9,17 @@ _FORM = "in the form and the language that it calls for, in about 250 words unle
 
 _DRAFT = f"""You answer questions, and check and improve your answers. {TODAY}
 1. Answer the user's question from what you know, {_FORM}. Cite nothing yet, even where sources are asked for: the \
-searches bring them, and the next answer cites them.
+searches bring them, and the next answer cites them. If you know nothing of it, say so in a sentence.
 2. Criticise your answer severely: what is missing, wrong or not certain, and what is superfluous."""
 
 _REVISE = f"""You answer questions, and check and improve your answers. {TODAY}
 1. Write the whole answer anew, {_FORM}. Use your critique of the last answer: add what was missing, correct what was \
 wrong, remove what was superfluous."""
 
-_CRITICISE = "Criticise the new answer: what is still missing? Call it complete only if nothing significant is."
+_CRITICISE = (
+    "Criticise the new answer: what is still missing? Call it complete only if nothing significant is "
+    "missing, whether it can be found or not."
+)
 
 DRAFT = ChatPromptTemplate([("system", "{instructions}"), ("placeholder", "{conversation}")])
 REVISE = ChatPromptTemplate(
@@ -44,6 +47,7 @@ REVISE_ALONE = f"""{_REVISE}
 TODO = "Write your answer to my question anew, using the search results above."
 TODO_NOTHING_NEW = """The last searches have brought nothing new: what stands above is all that was found. Write \
 your answer to my question anew, and say in it what could not be found."""
+LAST_TODO = " This is the last revision: no further search follows."
 TODO_ALONE = "Write your answer to my question anew."
 WRONG_SOURCES = "no search has found: {names}; cite the numbers of the results"
 REMOVED = "The last answer referred to what no search has found; that was removed: {names}"

@@ -8,7 +8,7 @@ after the statement; the list of references is added for you, so do not write on
 unless it is beyond doubt, and say what could not be found."""
 CITED_REPORTS = """What you take from a report cites its source by the mark that it has there, as in [s1] or [s2, s3]; \
 the list of references is added for you. A text that is handed on as it is, such as a letter or an invitation, has no \
-citations."""
+citations, unless the request asks for sources."""
 
 ALONE = """There is nothing to look things up with: answer from what you know, say what you are not sure of, and name \
 no sources that you cannot check."""

@@ -11,11 +11,11 @@ SUPERVISE = ChatPromptTemplate(
             "You supervise a team that works on the user's last message; you do none of the work yourself. {today} "
             "Judge what has been reported: say what it achieves, lacks or gets wrong, and which report answers the "
             "request best: a text for the user, not one that criticises another. Code has checked that the sources "
-            "which it cites exist, but not that they say so: compare them. If that report can be handed to the user as "
-            "it is, the work is done. Otherwise, as long as rounds are left, say who is to do what next. What you "
-            "delegate together is worked on at once, without seeing each other: who writes or criticises has to wait "
-            "for a later round, when there are reports to work from. What stands in <checked> was measured by code and "
-            "is a fact. " + _MATERIAL,
+            "which it cites exist, but not that they say so: compare them. If that report can be handed to the user "
+            "as it is, the work is done. Otherwise, as long as rounds are left, say who is to do what next; members "
+            "are shown the reports and your critique. What you delegate together is worked on at once, without "
+            "seeing each other: who writes or criticises has to wait for a later round, when there are reports to "
+            "work from. What stands in <checked> was measured by code and is a fact. " + _MATERIAL,
         ),
         ("placeholder", "{conversation}"),
         ("human", "{team}\n{work}\n\n{left}"),

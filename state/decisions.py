@@ -47,7 +47,7 @@ class Delegation(BaseModel):
 
     critique: str = Field(description="What the latest reports achieve, lack or get wrong. Empty if there are none.")
     best: int = Field(ge=0, description="The number of the report that answers the request best; 0 if none does.")
-    score: Score = Field(description="How well that report answers the request, from 0 to 1.")
+    score: Score = Field(description="How well the best report answers the request, from 0 to 1; 0 if none does.")
     done: Truth = Field(description="Whether that report can be handed to the user as it is, which ends the work.")
     tasks: list[TaskFor] = Field(
         default_factory=list, description="Who is to do what next, all at once. Empty if the work is done."

@@ -43,7 +43,7 @@ class Reflection(BaseModel):
 
     missing: str = Field(description="What the answer still lacks. Empty if nothing is missing.")
     superfluous: str = Field(description="What the answer could do without. Empty if nothing is superfluous.")
-    complete: Truth = Field(description="Whether the answer can be handed over: nothing significant is missing.")
+    complete: Truth = Field(description="Whether nothing significant is missing; false also if it cannot be found.")
 
 
 class AnswerQuestion(BaseModel):
@@ -52,7 +52,8 @@ class AnswerQuestion(BaseModel):
     answer: str = Field(min_length=1, description="The answer.")
     reflection: Reflection
     search_queries: list[str] = Field(
-        max_length=3, description="1 to 3 search queries that would supply what is missing. Empty without a search."
+        max_length=3,
+        description="1 to 3 search queries that would supply what is missing. Empty where nothing can be searched.",
     )
 
 

@@ -71,7 +71,7 @@ def _type(field: Mapping[str, Any]) -> str:
         return f"list{count}, each with" if "properties" in item else f"list{count}, each a {_type(item)}"
     if "anyOf" in field:
         return " or ".join(_type(option) for option in field["anyOf"])
-    kinds = {"integer": "whole number", "string": "text", "boolean": "true or false", "object": "with"}
+    kinds = {"integer": "whole number", "string": "text", "boolean": "true or false", "object": "object with"}
     kind, bounds = str(field.get("type", "any")), (field.get("minimum"), field.get("maximum"))
     return f"{kinds.get(kind, kind)}{_between(*bounds)}"
 

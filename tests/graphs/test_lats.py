@@ -181,7 +181,7 @@ async def test_the_judge_of_the_first_steps_is_told_that_nothing_was_done_before
     await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none"))
     [first, *_] = [request for request in model.calls if request.schema]
     assert "<trajectory>\nNothing was done before.\n</trajectory>" in first.last
-    assert "0.0 off the request, or a search that found nothing new" in first.text
+    assert "0.0 off the request, or a last step that brought nothing of use" in first.text
 
 
 @pytest.fixture

@@ -491,7 +491,9 @@ async def test_who_acts_by_calls_is_told_what_an_action_is_and_when_to_answer() 
     task, actions = TASKS["game24"]
     _, model = await run(acting(actions), at(task), environment="game24", mode="tools")
     told = model.calls[0].messages[0].text
-    assert "where an example shows an action, call act with it" in told
+    assert "one action at a time" in told
+    assert "Where an example shows an action, call act with it" in told
+    assert "A message without a call" not in told
     assert "give it as soon as you know it, also where no other action leads on" in told
 
 

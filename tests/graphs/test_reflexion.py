@@ -95,6 +95,7 @@ async def test_an_answer_that_says_what_nobody_could_find_ends_without_a_further
     assert (out["outcome"]["status"], len(fake.calls)) == ("exhausted", 2)
     assert out["outcome"]["reason"] == "no new query is left after round 1; still missing: who measured it first"
     assert "What was searched for and not found, the answer says" in fake.calls[-1].messages[0].text
+    assert "false also if it cannot be found" in str(fake.calls[-1].schemas["ReviseAnswer"])
     assert "no search can complete it" in str(fake.calls[-1].schemas["ReviseAnswer"])
 
 
@@ -104,6 +105,7 @@ async def test_the_responder_is_told_when_searches_bring_nothing_new(corpus: str
     first, second = (request.last for request in fake.calls[1:])
     assert first == "Write your answer to my question anew, using the search results above."
     assert second.startswith("The last searches have brought nothing new")
+    assert second.endswith("This is the last revision: no further search follows.")
 
 
 async def test_a_second_question_on_the_thread_is_accepted(corpus: str) -> None:

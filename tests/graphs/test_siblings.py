@@ -50,7 +50,7 @@ async def test_who_searches_is_told_how_many_do_so_at_once(seas: str) -> None:
     first, second = asked_for_steps(model)[:2]
     assert "This step is taken" not in first.text, "the root is one step"
     assert second.last.endswith("choose one that not everybody would choose.")
-    assert "If what was found suffices, give the whole answer." in second.last
+    assert "If what was found suffices, give the whole answer. Else search for what is still missing" in second.last
     assert "This step is taken 2 times at once" in second.last
 
 

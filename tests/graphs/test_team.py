@@ -141,7 +141,7 @@ async def test_sources_travel_from_the_report_of_one_member_to_that_of_another()
     [told] = asked(model, "writer")
     assert "It is 459 m deep [s1].\n\nReferences:\n[s1] Sea, https://sea.example/" in told.text
     assert "cites its source by the mark" in told.text
-    assert "such as a letter or an invitation, has no citations" in told.text
+    assert "such as a letter or an invitation, has no citations, unless the request asks for sources" in told.text
     assert out["answer"] == "The sea is 459 m deep [1], and salty.\n\nReferences:\n[1] Sea, https://sea.example/"
 
 
