@@ -12,7 +12,24 @@ TAGS = """
     subgoal subquestion task thought time trajectory usual verdict
 """.split()  # noqa: SIM905 - the words are easier to read
 """All tags in which prompts hold material."""
-_LIKE_A_TAG = re.compile(rf"<(?=[\s/\u200b-\u200f\u2060\ufeff]*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+_UNSEEN = (
+    "\\x00-\\x1f\\x7f-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e"
+    "\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufff8\\U000e0000-\\U000e0fff"
+)
+"""Characters that leave no mark, among them all that Unicode lets programs ignore."""
+_OPENS, _WIDE = "<\uff1c\ufe64", 0xFEE0
+"""The sign that opens a tag and its wide and small forms; and how far a wide letter stands from its plain form."""
+
+
+def _spelt(tag: str) -> str:
+    """Return a pattern of a tag's name that nothing unseen between the letters, and no wide letter, escapes."""
+    return rf"[{_UNSEEN}]*".join(f"[{letter}{chr(ord(letter) + _WIDE)}]" for letter in tag)
+
+
+_LIKE_A_TAG = re.compile(
+    rf"([{_OPENS}])(?=[\s/\uff0f\u2044\u2215{_UNSEEN}]*(?:{'|'.join(map(_spelt, TAGS))})(?:(?!\w)|[{_UNSEEN}]))",
+    re.IGNORECASE,
+)
 _INNER = "instructions"
 _QUOTED = "quoted"
 _NOT_IN_A_NAME = re.compile(r'[<>"\s]+')
@@ -24,7 +41,7 @@ def quoted(tag: str, text: str, **attributes: object) -> str:
 
 
 def _harmless(text: str) -> str:
-    return _LIKE_A_TAG.sub(r"<\\", text)
+    return _LIKE_A_TAG.sub(r"\1\\", text)
 
 
 def around(tag: str, parts: str, **attributes: object) -> str:

@@ -114,14 +114,30 @@ def _in_place_of(shipped: Template, given: Any) -> tuple[Template, tuple[set[str
     """Return a template with the placeholders of the shipped one, and with its own. A text takes the place of a chat's
     first message, a list of messages that of all."""
     if isinstance(shipped, str):
-        return str(given), (_fields(shipped), _fields(str(given)))
+        fields = _fields(shipped)
+        return _plain(given) if fields else str(given), (fields, _fields(str(given)))
     before = ChatPromptTemplate(shipped.messages)
     if isinstance(given, str):
         role = "system" if type(shipped.messages[0]).__name__.startswith("System") else "human"
-        new = ChatPromptTemplate([(role, given), *shipped.messages[1:]])
+        new = ChatPromptTemplate([(role, _plain(given)), *shipped.messages[1:]])
     else:
-        new = ChatPromptTemplate([(role, text) for role, text in given])
+        new = ChatPromptTemplate([(role, _plain(text)) for role, text in given])
     return new.partial(**shipped.partial_variables), (_variables(before), _variables(new))
+
+
+def _plain(text: Any) -> str:
+    """Return a text whose placeholders are filled in as they are: a width of ten digits would fill the memory.
+
+    Raises:
+        ValueError: if one is formatted, or its braces do not fit.
+        TypeError: if it is no text.
+    """
+    if not isinstance(text, str):
+        raise TypeError("a message is a role and a text")
+    for _, name, width, conversion in string.Formatter().parse(text):
+        if width or conversion:
+            raise ValueError(f"{{{name}}} stands for itself, without ! or :")
+    return text
 
 
 def _variables(template: ChatPromptTemplate) -> set[str]:

@@ -24,6 +24,7 @@ from reflective_agents.evals.transcripts import Transcript, transcript_of
 from reflective_agents.graphs.trials import rank
 from reflective_agents.models.cache import Cache, caching
 from reflective_agents.state.context import Context
+from reflective_agents.state.secrets import redacted
 from reflective_agents.state.trial import Trial
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -152,7 +153,7 @@ async def attempt(
     if replies:
         result["cached_calls"] = replies.hits
     if isinstance(fault, Exception | CancelledError):  # who cancels this run does not come here
-        result["error"] = f"{type(fault).__name__}: {fault}".rstrip(": ")
+        result["error"] = redacted(f"{type(fault).__name__}: {fault}".rstrip(": "))
     elif fault is not None:
         raise fault
     artefacts = graph.output_channels

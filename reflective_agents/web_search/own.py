@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable
 from langgraph.errors import GraphBubbleUp
 
 from reflective_agents.state.errors import SearchFailed
+from reflective_agents.state.secrets import redacted
 from reflective_agents.state.sources import SearchResult
 
 OwnSearch = Callable[[str], Any] | Runnable[str, list[Document]]
@@ -37,7 +38,7 @@ async def search_own(engine: OwnSearch, query: str, *, max_results: int) -> list
     except (SearchFailed, GraphBubbleUp):  # the latter is how `interrupt()` pauses a run
         raise
     except Exception as error:  # whatever the code of others raises is an observation for the model
-        raise SearchFailed(f"{name_of(engine)} failed: {type(error).__name__}: {error}") from error
+        raise SearchFailed(f"{name_of(engine)} failed: {type(error).__name__}: {redacted(str(error))}") from error
     if not isinstance(found, Iterable) or isinstance(found, str | Mapping):
         raise SearchFailed(f"{name_of(engine)} returned {type(found).__name__}, not a list of results")
     results = [_result(each, name_of(engine)) for each in found]

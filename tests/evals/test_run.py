@@ -74,6 +74,16 @@ async def test_crash_of_a_task_is_its_result(out: Path) -> None:
     assert (crashed["error"], crashed["answer"], crashed["correct"]) == ("ZeroDivisionError: what a day", None, False)
 
 
+@pytest.mark.hostile
+async def test_a_crash_that_quotes_a_key_is_kept_without_it(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(state: Any) -> str:
+        raise RuntimeError("refused sk-planted-0123456789")
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    await run(strategy(crash), out)
+    assert read_run(out)[1]["2"]["error"] == "RuntimeError: refused [OPENAI_API_KEY]"
+
+
 async def test_cancellation_inside_a_task_is_a_crash(out: Path) -> None:
     def give_up(state: Any) -> str:
         raise asyncio.CancelledError

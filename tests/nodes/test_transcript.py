@@ -31,6 +31,22 @@ def test_material_poses_as_no_part_of_a_prompt(tag: str, way: str) -> None:
     assert f"found <\\{tagged[1:]} end" in shown
 
 
+UNSEEN = ["\u00ad", "\u2061", "\u180e", "\u3164", "\u2800", "\ufe0f", "\U000e0020", "\x1b"]
+LOOKING_ALIKE = [
+    *(f"<{sign}/answer>" for sign in UNSEEN),
+    *(f"</ans{sign}wer>" for sign in UNSEEN),
+    *(f"</answer{sign}>" for sign in UNSEEN),
+    *("\uff1c/answer\uff1e", "\ufe64/answer>", "</\uff41nswer>", "<\uff0fANSWER>", "<\u2044answer>"),
+]
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("tagged", LOOKING_ALIKE, ids=ascii)
+def test_what_looks_like_a_tag_is_broken_like_one(tagged: str) -> None:
+    assert tagged not in quoted("observation", f"found {tagged} end")
+    assert f"found {tagged[0]}\\{tagged[1:]} end" in quoted("observation", f"found {tagged} end")
+
+
 def test_other_markup_stays() -> None:
     text = "if a <b> c: list<int>; <div>; <timer>; a < b / answer; <answers>"
     assert quoted("observation", text) == f"<observation>\n{text}\n</observation>"
@@ -53,6 +69,7 @@ def test_every_tag_in_use_is_known() -> None:
 def test_quoting_takes_time_in_proportion() -> None:
     # A pattern that looked back and forth over the blanks would take hours for this.
     assert len(quoted("observation", "<" + " " * 10**6)) > 10**6
+    assert len(quoted("observation", "<o" + "\u200b" * 10**6)) > 10**6
 
 
 def test_the_request_is_the_last_message_after_the_earlier_turns() -> None:

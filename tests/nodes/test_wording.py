@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reflective_agents.graphs import graph_of
-from reflective_agents.nodes.wording import templates
+from reflective_agents.nodes.wording import replacements, templates
 from reflective_agents.state import policy
 from reflective_agents.state.errors import BadPrompt, OperatorOnly
 from reflective_agents.testing.fake import FakeChatModel
@@ -99,6 +99,8 @@ async def test_runs_at_once_do_not_hear_each_others_words() -> None:
         ({"chain_of_thought.SOLVE": "Be brief."}, r"chain_of_thought\.SOLVE lacks \{form\}, \{lessons\}, \{task\}"),
         ({"chain_of_thought.SOLVE": SOLVE + "{mood}"}, r"has the unknown \{mood\}"),
         ({"chain_of_thought.SOLVE": SOLVE + "{"}, "braces that are meant as such are doubled"),
+        ({"chain_of_thought.SOLVE": SOLVE.replace("{task}", "{task!r}")}, r"\{task\} stands for itself"),
+        ({"chain_of_thought.SOLVE": [["system", [{"type": "text", "text": SOLVE}]]]}, "a role and a text"),
         ({"reflection.REVISE": "Better."}, r"reflection\.REVISE lacks \{critique\}"),
         ("nowhere", "the prompts in nowhere cannot be read"),
     ],
@@ -106,6 +108,21 @@ async def test_runs_at_once_do_not_hear_each_others_words() -> None:
 async def test_what_does_not_fit_is_misuse_before_any_call(given: object, said: str) -> None:
     with pytest.raises(BadPrompt, match=said):
         await told("chain_of_thought", prompts=given)
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("chain_of_thought.SOLVE", SOLVE.replace("{task}", "{task:>9999999999}")),
+        ("lats.ACT", "{situation:>9999999999}"),
+        ("experience.RECALLED", "{lessons:>9999999999}"),
+        ("experience.RECALLED", "{lessons:{lessons}}"),
+    ],
+)
+def test_no_placeholder_fills_the_memory(name: str, text: str) -> None:
+    with pytest.raises(BadPrompt, match="stands for itself"):
+        replacements({name: text})
 
 
 async def test_on_a_server_words_are_the_callers_and_files_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,8 @@
 """Secrets of the environment never stand in what describes a fault."""
 
+import json
+from base64 import b64encode
+
 import pytest
 
 from reflective_agents.state.secrets import redacted
@@ -20,3 +23,30 @@ def test_other_text_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY_OF_NOTHING", "")
     monkeypatch.setenv("ADDRESS", "someone@example.org and [::1")
     assert redacted("This is a test of KEY_OF_NOTHING.") == "This is a test of KEY_OF_NOTHING."
+
+
+HELD = {
+    "in the query of an address": ("DATABASE_URL", "postgresql://db/x?user=u&password=p%40ss-w0rd", "p@ss-w0rd"),
+    "in what a database is told": ("DATABASE_DSN", "host=db password=p@ss-w0rd user=u", "p@ss-w0rd"),
+    "in a list of headers": ("OTLP_HEADERS", "authorization=Bearer%20abcdefgh12345678,n=1", "abcdefgh12345678"),
+    "in the place of a user": ("MIRROR", "https://ghp_abcdefgh12345678@host/", "ghp_abcdefgh12345678"),
+    "under a short name": ("DB_PASS", "p@ss-w0rd", "p@ss-w0rd"),
+    "one of several": ("OPENAI_API_KEYS", "sk-abcdefgh12345678,sk-ijklmnop12345678", "sk-ijklmnop12345678"),
+    "with its lines joined": ("SIGNING_KEY", "-----BEGIN KEY-----\nMIIabcdefgh12345678\n---", "MIIabcdefgh12345678"),
+    "as JSON": ("SOME_PASSWORD", 'p"ss\\w\u00f6rd', json.dumps('p"ss\\w\u00f6rd')[1:-1]),
+    "as a header has it": ("SERVER", "https://me:p%40ss@host/", b64encode(b"me:p@ss").decode()),
+    "in base 64": ("SOME_KEY", "p@ss-w0rd", b64encode(b"p@ss-w0rd").decode()),
+}
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(("name", "value", "told"), HELD.values(), ids=list(HELD))
+def test_no_form_of_a_secret_passes(name: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    assert redacted(f"refused: {told}!") == f"refused: [{name}]!"
+
+
+def test_names_and_hosts_are_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://postgres@database.example.org/threads?sslmode=require")
+    text = "postgres at database.example.org: threads, sslmode=require"
+    assert redacted(text) == text

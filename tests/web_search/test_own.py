@@ -69,6 +69,19 @@ async def test_what_goes_wrong_is_told(engine: Callable[[str], Any], said: str) 
         await search("tower")
 
 
+@pytest.mark.hostile
+async def test_a_failure_that_quotes_a_key_is_told_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELF_TOKEN", "planted-0123456789")
+
+    def fails(query: str) -> list[Any]:
+        raise ConnectionError("401 for https://shelf.example/?token=planted-0123456789")
+
+    search = make_search(fails, None)
+    assert search
+    with pytest.raises(SearchFailed, match=r"failed: ConnectionError: 401 for .*token=\[SHELF_TOKEN\]"):
+        await search("tower")
+
+
 def agent(request: Request) -> Reply:
     results = [message.text for message in request.messages if message.type == "tool"]
     return f"I found {results[-1]}" if results else ToolUse("search", {"query": "tower"})
