@@ -92,14 +92,17 @@ def elected(answers: Sequence[str]) -> str:
     return votes.most_common(1)[0][0] if votes else ""
 
 
-def measured(games: Sequence[Game]) -> dict[str, Table]:
+def measured(
+    games: Sequence[Game], criteria: Mapping[str, tuple[Stops, int]] = CRITERIA, orders: int | None = None
+) -> dict[str, Table]:
     """Run each criterion on all games, in as many orders."""
-    tables = {name: np.zeros((len(games), ORDERS, 3)) for name in CRITERIA}
+    orders = orders or ORDERS
+    tables = {name: np.zeros((len(games), orders, 3)) for name in criteria}
     for place, game in enumerate(games):
-        for seed in range(ORDERS):
+        for seed in range(orders):
             answers = random.Random(seed).sample(game.answers, len(game.answers))
             known, wanted = chances(answers), elected(answers)
-            for name, (stops, batch) in CRITERIA.items():
+            for name, (stops, batch) in criteria.items():
                 ends = (k for k in range(batch, len(answers), batch) if stops(answers, known, k))
                 drawn = next(ends, len(answers))
                 winner = elected(answers[:drawn])

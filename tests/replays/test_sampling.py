@@ -1,12 +1,17 @@
 """When sampling stops on recorded answers: the page shows it, and stopping later never elects worse."""
 
+import asyncio
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from bench.game24 import sampling
+from bench.game24 import its_hub, sampling
 from bench.game24.sampling import CRITERIA, DATA, beta, chances, choose, elected, measured, report, window
+from bench.peers.drivers.its_hub_voting import vote
+from bench.peers.environments import version
 from bench.replays.records import load
 
 PAGE = Path(__file__).parents[2] / "docs" / "sampling.md"
@@ -40,3 +45,39 @@ def test_the_page_shows_what_each_criterion_saves(recorded: Path) -> None:
     shown = re.findall(r"^\|.*\|$", PAGE.read_text(), re.MULTILINE)
     assert [row for row in report(tables) if row not in shown] == []
     assert len(tables) == len(CRITERIA)
+
+
+class UntilThreeAgree:
+    """A peer's algorithm: it asks for all answers at once, and stops when the first three are the same."""
+
+    async def ainfer(self, lm: Any, prompt: str, budget: int, *, return_response_only: bool) -> Any:
+        asked = [asyncio.create_task(lm.agenerate_single(prompt)) for _ in range(budget)]
+        responses: list[dict[str, str]] = []
+        for reply in asyncio.as_completed(asked):
+            responses.append(await reply)
+            if len({one["content"] for one in responses[-3:]}) == 1 and len(responses) >= 3:
+                break
+        for task in asked:
+            task.cancel()
+        return SimpleNamespace(responses=responses, the_one=responses[-1])
+
+
+async def test_a_peer_sees_one_answer_after_the_other() -> None:
+    assert await vote(UntilThreeAgree(), ["4", "5", "4", "4", "4", "6"]) == (5, "4")
+    assert await vote(UntilThreeAgree(), ["4", "5"]) == (2, "5")
+
+
+def test_what_a_peer_prints_is_read_in_the_order_of_the_games(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(its_hub, "ORDERS", 2)
+    games = [sampling.Game(["4", "4", ""], frozenset("4")), sampling.Game(["5", "5", "6"], frozenset("6"))]
+    printed = ['[[2, "4"], [3, ""]]', '[[2, "4"], [3, "4"]]', '[[1, "6"], [3, "5"]]', '[[3, "5"], [3, "5"]]']
+    beta, adaptive = its_hub.tables(games, printed, "as it is").values()
+    assert beta.tolist() == [[[2, 1, 1], [2, 1, 1]], [[1, 0, 1], [3, 1, 0]]]
+    assert adaptive[0].tolist() == [[3, 0, 0], [3, 1, 1]]
+    assert its_hub.told_apart(["4", "", ""]) == ["4", "unreadable 1", "unreadable 2"]
+
+
+def test_the_page_has_both_algorithms_of_the_peer_with_answers_together_and_apart() -> None:
+    rows = re.findall(r"^\| its_hub ([\d.]+): (\w+), ([^|]+) \|", PAGE.read_text(), re.MULTILINE)
+    ways = [(name, how) for how in its_hub.UNREADABLE.values() for name in its_hub.ALGORITHMS]
+    assert rows == [(version(its_hub.PEER), *way) for way in ways]
