@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.wire, pytest.mark.process, pytest.mark.matrix]
 WIDTH = SETTINGS["lats"]["n"]
 CALLS_OF_A_STEP = 1 + WIDTH
 LAST_STEP = {
-    "auto": 17,
+    "auto": 19,
     "lats": 8,
     "tree_of_thoughts": 12,
     "rap": 8,
