@@ -6,6 +6,7 @@ Every call carries the caller's key: what he may not do there, he may not do her
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
 from functools import cache
+from http import HTTPStatus
 from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -94,7 +95,11 @@ class OwnApi:
             raise refused(error) from error
 
     async def events(self, thread_id: str, run_id: str) -> AsyncIterator[Mapping[str, Any] | Token | Result]:
-        """Yield what happens in a run, once, and finally how it ended. A stream that breaks off is resumed."""
+        """Yield what happens in a run, once, and finally how it ended. A stream that breaks off is resumed.
+
+        Raises:
+            Refused: if the server refuses: the thread was deleted meanwhile, for example.
+        """
         heard, error, ended = _Heard(), "", False
         while True:
             try:
@@ -111,22 +116,28 @@ class OwnApi:
                         error = str((part.data or {}).get("error", ""))
                 async with _turns():
                     run = await self._client.runs.get(thread_id, run_id, headers=self._headers)
-            except (httpx.TransportError, APIStatusError):
-                run = None
-            if run and run["status"] in ENDED and (ended or IN_AEGRA):
-                yield await self._result(thread_id, run, error)
-                return
-            if run and run["status"] in ENDED:
+                has_ended = run["status"] in ENDED
+                if has_ended and (ended or IN_AEGRA):
+                    yield await self._result(thread_id, run, error)
+                    return
+            except httpx.TransportError:
+                has_ended = False
+            except APIStatusError as refusal:
+                if refusal.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+                    raise refused(refusal) from refusal
+                has_ended = False
+            if has_ended:
                 ended = True  # `langgraph dev` may have left out the last parts: ask once more
             else:
                 await asyncio.sleep(_RECONNECT)
 
     async def _result(self, thread_id: str, run: Run, error: str) -> Result:
         """Return how a run ended; Aegra has its state at the run only if every state of it was streamed."""
-        if run["status"] in ("error", "timeout"):
-            output: Any = await self._client.runs.join(thread_id, run["run_id"], headers=self._headers)
-            return Result(run["status"], output or {}, error)
-        state = await self.state(thread_id)
+        async with _turns():
+            if run["status"] in ("error", "timeout"):
+                output: Any = await self._client.runs.join(thread_id, run["run_id"], headers=self._headers)
+                return Result(run["status"], output or {}, error)
+            state: Any = await self._client.threads.get_state(thread_id, headers=self._headers)
         return Result(run["status"], state["values"] or {}, error, waiting_calls(state))
 
     async def threads(self) -> list[Mapping[str, Any]]:

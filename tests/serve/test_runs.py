@@ -1,14 +1,15 @@
 """The stream of a run, against a server that repeats parts and leaves some out, as `langgraph dev` does."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from starlette.requests import Request
 
+from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import OwnApi, Result, Token
 
 pytestmark = pytest.mark.wire
@@ -29,11 +30,13 @@ class Dev(BaseHTTPRequestHandler):
     """Sends the parts up to one of them, goes on from an earlier one, and leaves out the last until asked again."""
 
     replayed, queued, left_out = 0, 0, len(PARTS)
+    fails: ClassVar[list[int]] = []
+    """The statuses of the next requests."""
 
     def do_GET(self) -> None:
         answers: dict[str, Any] = {"state": {"values": {"answer": "so so good"}, "tasks": []}}
         name = self.path.rpartition("/")[2].partition("?")[0]
-        self.send_response(200)
+        self.send_response(self.fails.pop(0) if self.fails else 200)
         self.send_header("content-type", "text/event-stream" if name == "stream" else "application/json")
         self.end_headers()
         if name == "stream":
@@ -57,6 +60,10 @@ def port() -> Iterator[int]:
         server.shutdown()
 
 
+def heard_by(port: int) -> AsyncIterator[Mapping[str, Any] | Token | Result]:
+    return OwnApi(Request({"type": "http", "server": ("127.0.0.1", port), "headers": []})).events("t", "r")
+
+
 @pytest.mark.parametrize(
     ("replayed", "queued", "left_out"),
     [(8, 8, 8), (0, 0, 8), (6, 1, 8), (6, 3, 8), (7, 6, 8), (8, 7, 8), (8, 0, 8), (0, 0, 7), (0, 0, 4), (6, 1, 6)],
@@ -67,8 +74,23 @@ async def test_each_part_is_heard_once(
     monkeypatch.setattr(Dev, "replayed", replayed)
     monkeypatch.setattr(Dev, "queued", queued)
     monkeypatch.setattr(Dev, "left_out", left_out)
-    api = OwnApi(Request({"type": "http", "server": ("127.0.0.1", port), "headers": []}))
-    told = [part async for part in api.events("t", "r")]
+    told = [part async for part in heard_by(port)]
     heard = [part.text if isinstance(part, Token) else part for part in told]
     assert heard[:-1] == [{"seq": 1}, {"seq": 2}, {"seq": 3}, "so ", "so ", "good", {"seq": 4}, {"seq": 5}]
     assert isinstance(heard[-1], Result)
+
+
+@pytest.mark.parametrize("answered", range(3))
+async def test_a_server_that_fails_for_a_moment_is_asked_again(
+    port: int, answered: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Dev, "fails", [200] * answered + [500])
+    told = [part async for part in heard_by(port)]
+    assert isinstance(told[-1], Result)
+    assert len(told) == len(PARTS) + 1
+
+
+async def test_a_thread_that_is_gone_is_not_waited_for(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dev, "fails", [404])
+    with pytest.raises(Refused, match="404"):
+        _ = [part async for part in heard_by(port)]
