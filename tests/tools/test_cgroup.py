@@ -125,11 +125,11 @@ def test_a_group_in_which_this_process_is_alone_is_prepared_once(tmp_path: Path)
     assert cgroup.prepare(own / cgroup.HOST) == own
 
 
-@pytest.mark.parametrize(("processes", "controllers"), [("1\n7\n", "memory pids"), (f"{os.getpid()}\n", "hugetlb")])
+@pytest.mark.parametrize(("processes", "controllers"), [("1\n7\n", "memory pids"), ("{own}\n", "hugetlb")])
 def test_a_group_of_others_or_without_controllers_is_left_alone(
     tmp_path: Path, processes: str, controllers: str
 ) -> None:
-    own = made_up(tmp_path / "own", processes, controllers)
+    own = made_up(tmp_path / "own", processes.format(own=os.getpid()), controllers)
     assert cgroup.prepare(own) is None
     assert cgroup.prepare(tmp_path / "none") is None
     assert sorted(file.name for file in own.iterdir()) == [
