@@ -62,8 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("few" if "not thorough" in config.option.markexpr else "many")
     for name in _settings():
         del os.environ[name]
-    # Started in the background, a shell lets us ignore Ctrl-C; whatever a test starts would inherit that.
+    # A shell lets what is in the background ignore Ctrl-C, and nohup a hang-up; what a test starts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers

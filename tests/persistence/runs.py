@@ -76,6 +76,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 GRAPHS["lats, 8 at once"] = lats.graph
 SETTINGS["lats, 8 at once"] = {"search": "none", "n": 2, "max_expansions": 40, "max_depth": 20, "parallel": 8}
+NOW = re.compile(r"\w+day, \d{4}-\d\d-\d\d|\d{4}-\d\d-\d\d \d\d:\d\d UTC|Today is a \w+day")
+"""How prompts say what day and time it is."""
 THREAD: RunnableConfig = {"configurable": {"thread_id": "thread"}}
 
 
@@ -100,8 +102,8 @@ def stored(strategy: str, saver: Saver) -> Graph:
 
 
 def script(request: Request) -> Reply:
-    """Never satisfied, and the same for the same text on any day: two candidates differ only by their index."""
-    text = re.sub(r"\w+day, \d{4}-\d\d-\d\d", "", request.text)
+    """Never satisfied, and the same for the same text at any time: two candidates differ only by their index."""
+    text = re.sub(NOW, "", request.text)
     chance = random.Random(hashlib.sha256(f"{text}{request.index}".encode()).digest())
     score, number = chance.random(), chance.randrange(10**6)
     reflection = {"missing": f"Proof {number}.", "superfluous": "", "complete": False}

@@ -9,7 +9,8 @@ const AXES = {
 };
 
 function table() {
-  const header = several ? el("thead", {}, line("th", ["", ...runs.map((run, place) => `${numbered(place)} ${run}`)])) : null;
+  const names = runs.map((run, place) => `${numbered(place)} ${run}`);
+  const header = several ? el("thead", {}, line("th", ["", ...names])) : null;
   return el("table", {}, header, el("tbody", {}, ...figures.map(([name, ...values]) => line("td", [name, ...values]))));
 }
 

@@ -101,7 +101,8 @@ function head() {
     const sorted = order.column === column ? (order.down ? "descending" : "ascending") : null;
     const button = el("button", { type: "button" }, column.name, sorted ? (order.down ? " ▼" : " ▲") : "");
     button.addEventListener("click", () => sortBy(column));
-    return el("th", { scope: "col", class: column.class, "aria-sort": sorted, title: column.about, dir: "auto" }, button);
+    const about = { class: column.class, title: column.about, dir: "auto" };
+    return el("th", { scope: "col", "aria-sort": sorted, ...about }, button);
   });
   rows.tHead?.remove();
   rows.prepend(el("thead", {}, el("tr", {}, ...cells)));
