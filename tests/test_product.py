@@ -68,6 +68,7 @@ def run_in(folder: Path, *command: str | Path) -> str:
     return subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 def test_a_strategy_runs_beside_files_of_the_same_names(environment: tuple[Path, set[str]], product: Path) -> None:
     programs, _ = environment

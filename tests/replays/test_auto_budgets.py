@@ -20,6 +20,7 @@ def on_the_page(unit: str) -> dict[int, str]:
     return {int(budget): cell for budget, cell in re.findall(r"^\| (\d+) \| ([^|]+) \|", table, re.MULTILINE)[:5]}
 
 
+@pytest.mark.thorough
 @pytest.mark.matrix
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("unit", "budget"), [("requests", 10), ("requests", 40), ("tokens", 10_000)])

@@ -26,6 +26,7 @@ def test_the_beta_criterion_stops_where_the_leader_is_safe_and_a_window_where_al
     assert elected(answers) == "4"
 
 
+@pytest.mark.thorough
 def test_more_confidence_takes_more_samples_and_agrees_more_often(
     recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,6 +79,7 @@ async def joined(look: Look) -> Look:
     return Look(page)
 
 
+@pytest.mark.thorough
 async def test_a_run_is_watched_joined_late_steered_and_continued(look: Look) -> None:
     await look.ask("A slow and unsolvable question", n="2", max_expansions="3")
     await look.has(1)
@@ -129,6 +130,7 @@ async def test_texts_stay_texts(look: Look, strategy: str) -> None:
     assert look.complaints == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1400])
 async def test_axe_finds_nothing_and_nothing_is_cut_off(
@@ -184,6 +186,7 @@ async def test_everything_is_reached_by_keys(look: Look) -> None:
     assert wanted | {"key", "question"} <= {*reached}
 
 
+@pytest.mark.thorough
 async def test_every_button_does_what_it_says(look: Look) -> None:
     page = look.page
 
@@ -214,6 +217,7 @@ async def test_every_button_does_what_it_says(look: Look) -> None:
     assert look.complaints == []
 
 
+@pytest.mark.thorough
 async def test_a_run_is_paused_and_resumed_by_buttons(look: Look) -> None:
     await look.ask("A slow and unsolvable question", n="2", max_expansions="2")
     await look.has(3)

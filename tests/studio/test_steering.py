@@ -12,6 +12,7 @@ async def test_the_tree_is_the_same_as_in_python(client: LangGraphClient) -> Non
     await steering.the_same_tree_as_in_python(client)
 
 
+@pytest.mark.thorough
 async def test_a_run_is_stopped_steered_and_goes_on(client: LangGraphClient) -> None:
     slow = {"n": 2, "max_expansions": 2, "search": "none"}
     await steering.a_run_is_stopped_steered_and_goes_on(client, slow, "A slow and unsolvable question")

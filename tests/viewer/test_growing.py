@@ -148,6 +148,7 @@ async def test_only_what_events_have_changed_is_told(waiting: Shown) -> None:
     assert usage == {"model_calls": 7, "total_tokens": 99}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("unfolded", "most"), [(False, 60), (True, 300)], ids=["folded", "unfolded"])
 async def test_an_update_of_a_thousand_nodes_touches_only_what_has_changed(
     waiting: Shown, unfolded: bool, most: int
