@@ -7,12 +7,12 @@ runs of the same kind say of it. Neither the right answer nor a reward that rest
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from urllib.parse import quote
 
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
 from reflective_agents.graphs._auto.state import STAGES, AutoState, Stage, Turn
+from reflective_agents.memory.layout import as_part
 from reflective_agents.nodes.agent import environment_of
 from reflective_agents.nodes.caller import caller
 from reflective_agents.nodes.remember import store_of_process
@@ -80,6 +80,4 @@ async def _place(step: Step[AutoContext]) -> tuple[str, ...] | None:
     if step.context.stages is None or gold:
         return None
     kind = environment.name if environment else "question"
-    return "stages", *(
-        quote(part, safe="").replace(".", "%2E") for part in (caller() or "-", step.context.stages, kind)
-    )
+    return "stages", *map(as_part, (caller() or "-", step.context.stages, kind))

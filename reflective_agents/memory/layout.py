@@ -36,12 +36,16 @@ _KNOWN = ("kind", "created", "importance", "evidence", "speaker", "conversation"
 _SAID = ("text", "about", "since")
 
 
+def as_part(name: str) -> str:
+    """Return a name as a part of a namespace, which some stores separate with dots; unquoted it is the name again."""
+    return quote(name, safe="", errors="surrogatepass").replace(".", "%2E")
+
+
 class Layout:
     """The namespaces of one owner, and the items in them."""
 
     def __init__(self, owner: str) -> None:
-        # A dot separates the parts of a namespace in some stores; a percent sign makes the name readable again.
-        name = quote(owner, safe="", errors="surrogatepass").replace(".", "%2E")
+        name = as_part(owner)
         if not 0 < len(name) <= LONGEST_NAME:
             raise Misuse(f"the owner of a memory is a text of 1 to {LONGEST_NAME} bytes")
         self.root: Namespace = ("memory", name)
