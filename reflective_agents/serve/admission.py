@@ -4,13 +4,13 @@
 lost; so the runs are counted in its database, and who counts first is settled in its Redis.
 """
 
-from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
 from reflective_agents.serve.days import Days
 from reflective_agents.serve.engine import IN_AEGRA
 from reflective_agents.serve.refusals import Refused
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.limits import sentence
 
 _COUNT = "SELECT count(*) AS runs, count(*) FILTER (WHERE status IN ('pending', 'running')) AS active FROM runs WHERE "
@@ -18,7 +18,7 @@ _CREATED = 10
 """Seconds within which a run that was let begin stands in the database."""
 
 
-async def admit(user: str, asked: Mapping[str, Any], runs_at_once: int | None, days: Days | None) -> Refused | None:
+async def admit(user: str, asked: JsonMapping, runs_at_once: int | None, days: Days | None) -> Refused | None:
     """Return why a run cannot begin now, if it cannot.
 
     Args:

@@ -4,13 +4,14 @@ Nothing that changes an answer is ignored. What only changes how it is billed, s
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import UnknownStrategy
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import settings_of, strategy_names
 
 NO_EFFECT = (
@@ -33,13 +34,13 @@ class Said(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[dict[str, Any]] | None = None
-    tool_calls: list[dict[str, Any]] | None = None
+    content: str | list[JsonObject] | None = None
+    tool_calls: list[JsonObject] | None = None
     tool_call_id: str | None = None
 
     @field_validator("content")
     @classmethod
-    def _text_and_images(cls, content: str | list[dict[str, Any]] | None) -> str | list[dict[str, Any]]:
+    def _text_and_images(cls, content: str | list[JsonObject] | None) -> str | list[JsonObject]:
         """Join text; a content with images stays a list of parts."""
         parts = [{"type": "text", "text": content or ""}] if content is None or isinstance(content, str) else content
         if other := {part.get("type") for part in parts} - {"text", "image_url"}:
@@ -50,7 +51,7 @@ class Said(BaseModel):
         return "".join(part["text"] for part in parts) if alone else parts
 
 
-def _is_whole(part: dict[str, Any]) -> bool:
+def _is_whole(part: JsonObject) -> bool:
     if part["type"] == "text":
         return isinstance(part.get("text"), str)
     image = part.get("image_url")
@@ -71,7 +72,7 @@ class Schema(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    form: dict[str, Any] = Field(alias="schema")
+    form: JsonObject = Field(alias="schema")
 
 
 class Form(BaseModel):
@@ -89,7 +90,7 @@ class Form(BaseModel):
         return self
 
     @property
-    def answer_schema(self) -> dict[str, Any] | None:
+    def answer_schema(self) -> JsonObject | None:
         """The JSON schema that the answer has to fit; None for text."""
         if self.json_schema is not None:
             return self.json_schema.form
@@ -114,10 +115,10 @@ class ChatRequest(BaseModel):
     seed: int | None = None
     stop: str | list[str] | None = None
     response_format: Form | None = None
-    tools: list[dict[str, Any]] = Field(default_factory=list)
+    tools: list[JsonObject] = Field(default_factory=list)
     tool_choice: Literal["auto", "none"] = "auto"
     parallel_tool_calls: Literal[True] | None = None
-    settings: dict[str, Any] = Field(default_factory=dict)
+    settings: JsonObject = Field(default_factory=dict)
     thread_id: str | None = Field(default=None, min_length=1, max_length=100)
     on_disconnect: Literal["cancel", "continue"] = "cancel"
 
@@ -131,7 +132,7 @@ class ChatRequest(BaseModel):
         """Texts in front of which the answer ends."""
         return [self.stop] if isinstance(self.stop, str) else self.stop or []
 
-    def context(self) -> dict[str, Any]:
+    def context(self) -> JsonObject:
         """Return the settings of the run, as its caller gives them.
 
         Raises:
@@ -153,7 +154,7 @@ class ChatRequest(BaseModel):
         return settings
 
     @property
-    def answer_schema(self) -> dict[str, Any] | None:
+    def answer_schema(self) -> JsonObject | None:
         """The JSON schema that the answer has to fit; None for text."""
         return self.response_format.answer_schema if self.response_format else None
 
@@ -166,7 +167,7 @@ class ChatRequest(BaseModel):
             results[one.tool_call_id or ""] = str(one.content)
         return results
 
-    def question(self) -> list[dict[str, Any]]:
+    def question(self) -> list[JsonObject]:
         """Return the conversation; on a thread only what is new, since the thread holds the rest."""
         said = self.messages
         if self.thread_id:
@@ -187,7 +188,7 @@ def schema_of(strategy: str) -> type[Context]:
         raise Refused(str(error), "model", status=404, code="model_not_found") from error
 
 
-def check_settings(schema: type[Context], settings: dict[str, Any]) -> Context:
+def check_settings(schema: type[Context], settings: JsonObject) -> Context:
     """Return the settings as the strategy reads them.
 
     Raises:
@@ -199,7 +200,7 @@ def check_settings(schema: type[Context], settings: dict[str, Any]) -> Context:
         raise _refusal(error, "settings.") from error
 
 
-def parse(body: dict[str, Any]) -> ChatRequest:
+def parse(body: JsonObject) -> ChatRequest:
     """Return what is asked for.
 
     Raises:

@@ -21,12 +21,14 @@ from reflective_agents.serve.keys import Unknown, keys_are_asked_for, user_of
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.state.errors import OperatorOnly
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.policy import check_caller
 from reflective_agents.state.settings import settings_of, strategy_names
+from reflective_agents.text.structure import Json
 
 Value = Any
 """What a handler is asked about: a dictionary whose form depends on the server."""
-Filter = dict[str, Any] | None
+Filter = JsonObject | None
 
 auth = Auth()
 _ASSISTANTS = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
@@ -136,15 +138,15 @@ def _check(strategy: str | None, asked: Value) -> None:
         raise Auth.exceptions.HTTPException(status_code=400, detail=str(refusal)) from refusal
 
 
-def _settings(asked: Value) -> Iterator[tuple[str, Any]]:
-    configurable: Mapping[str, Any] = (asked.get("config") or {}).get("configurable") or {}
+def _settings(asked: Value) -> Iterator[tuple[str, Json]]:
+    configurable: dict[str, Json] = (asked.get("config") or {}).get("configurable") or {}
     for name, value in configurable.items():
         if not _SERVERS.match(name) and value is not None:
             yield name, value
     yield from (asked.get("context") or {}).items()
 
 
-def _check_names(settings: Mapping[str, Any]) -> None:
+def _check_names(settings: Mapping[str, Json]) -> None:
     known = {name for strategy in strategy_names() for name in settings_of(strategy).model_fields}
     if unknown := sorted(settings.keys() - known):
         raise Refused(f"there is no setting {unknown[0]}")

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from typing import Any
 from uuid import uuid4
 
 from starlette.requests import Request
@@ -16,9 +15,11 @@ from reflective_agents.serve.completions import DONE, Completion, Saying, cut, e
 from reflective_agents.serve.keys import Unknown, user_of
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
-from reflective_agents.serve.runs import OwnApi, Result, Token, failure, in_background
+from reflective_agents.serve.runs import Begin, OwnApi, Part, Result, Token, failure, in_background, values_of
 from reflective_agents.serve.waiting import resume, thread_of, tool_calls, waiting_calls
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import strategy_names
+from reflective_agents.text.structure import Json
 
 THREAD = "x-thread-id"
 _WITHDRAWN = Refused(
@@ -73,7 +74,7 @@ class Answering:
         named = thread_of(next(iter(self._results))) if self._results else str(uuid4())
         self.thread_id = asked.thread_id or named
         self._run_id = ""
-        self._paid: Mapping[str, Any] = {}
+        self._paid: Mapping[str, float] = {}
         self._completion = Completion(f"chatcmpl-{uuid4().hex}", asked.model, {"thread_id": self.thread_id})
 
     async def start(self) -> None:
@@ -84,13 +85,13 @@ class Answering:
         """
         asked = self._asked
         context = asked.context()
-        begin = await self._resume() if self._results else {"input": {"messages": asked.question()}}
+        begin = await self._resume() if self._results else Begin(input={"messages": asked.question()})
         tokens = asked.stream and asked.answer_schema is None
         self._run_id = await self._api.start(self.thread_id, asked.strategy, begin, context, tokens=tokens)
 
-    async def _resume(self) -> dict[str, Any]:
+    async def _resume(self) -> Begin:
         state = await self._api.state(self.thread_id)
-        values = state["values"] or {}
+        values = values_of(state)
         given = resume(self.thread_id, waiting_calls(state), self._results)
         if values["strategy"] != self._asked.strategy:
             raise Refused(f"{values['strategy']} waits for these results, not {self._asked.strategy}", "model")
@@ -104,7 +105,7 @@ class Answering:
                 return part
         raise AssertionError("a run ends with its result")
 
-    async def whole(self) -> dict[str, Any]:
+    async def whole(self) -> JsonObject:
         """Return the answer in one piece.
 
         Raises:
@@ -149,18 +150,18 @@ class Answering:
                 yield self._completion.cost(self._usage(part))
         yield DONE
 
-    def _said(self, result: Result) -> dict[str, Any]:
+    def _said(self, result: Result) -> JsonObject:
         """Return what a run says: its answer, or the calls of the client's tools that it waits for."""
         if result.waiting:
             return {"content": None, "tool_calls": tool_calls(self.thread_id, result.waiting)}
         return {"content": _answer(result, self._asked)}
 
-    def _usage(self, result: Result) -> dict[str, Any]:
+    def _usage(self, result: Result) -> dict[str, float]:
         """Return what this answer has cost; calls that an earlier one has reported are not reported twice."""
         spent = result.output["usage"]
         return usage_of({name: amount - self._paid.get(name, 0) for name, amount in spent.items()})
 
-    async def _events(self) -> AsyncIterator[Mapping[str, Any] | Token | Result]:
+    async def _events(self) -> AsyncIterator[Part]:
         """Yield the events of the run. If the listener stops, so does the run; what nobody will ask for is deleted."""
         ended = waits = False
         try:
@@ -206,7 +207,7 @@ def identify(request: Request) -> None:
         raise Refused(str(error), status=401, code="invalid_api_key") from error
 
 
-async def read_json(request: Request) -> dict[str, Any]:
+async def read_json(request: Request) -> dict[str, Json]:
     """Return the body of a request.
 
     Raises:

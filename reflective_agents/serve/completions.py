@@ -3,9 +3,10 @@
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-Json = dict[str, Any]
+from reflective_agents.state.json_types import JsonObject
+from reflective_agents.text.structure import Json
+
 _COST = {"seq", "event", "model_calls", "total_tokens", "seconds", "cost", "stats"}
 
 
@@ -18,36 +19,36 @@ class Completion:
         extra: What stands beside OpenAI's own fields in the answer and in each chunk.
     """
 
-    def __init__(self, key: str, model: str, extra: Json) -> None:
-        self._base: Json = {"id": key, "created": int(time.time()), "model": model, **extra}
+    def __init__(self, key: str, model: str, extra: Mapping[str, str]) -> None:
+        self._base = {"id": key, "created": int(time.time()), "model": model, **extra}
 
-    def whole(self, message: Json, finish_reason: str, usage: Json) -> Json:
+    def whole(self, message: JsonObject, finish_reason: str, usage: Mapping[str, float]) -> JsonObject:
         """Build the answer in one piece."""
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
         return {**self._base, "object": "chat.completion", "choices": [choice], "usage": usage}
 
-    def chunk(self, delta: Json, finish_reason: str | None = None) -> str:
+    def chunk(self, delta: JsonObject, finish_reason: str | None = None) -> str:
         """Build a chunk of the answer."""
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         return self._event({"choices": [choice]})
 
-    def cost(self, usage: Json) -> str:
+    def cost(self, usage: Mapping[str, float]) -> str:
         """Build the chunk that reports the cost of the answer."""
         return self._event({"choices": [], "usage": usage})
 
-    def _event(self, data: Json) -> str:
+    def _event(self, data: JsonObject) -> str:
         return event({**self._base, "object": "chat.completion.chunk", **data})
 
 
 DONE = "data: [DONE]\n\n"
 
 
-def event(data: Json) -> str:
+def event(data: JsonObject) -> str:
     """Return a server-sent event."""
     return f"data: {json.dumps(data, ensure_ascii=False)}\n\n"
 
 
-def usage_of(usage: Mapping[str, Any]) -> Json:
+def usage_of(usage: Mapping[str, float]) -> dict[str, float]:
     """Translate the cost of a run into OpenAI's terms, and add its calls and its dollars."""
     asked, answered = usage.get("input_tokens", 0), usage.get("output_tokens", 0)
     ours = {"model_calls": usage.get("model_calls", 0), "cost": usage.get("cost", 0.0)}
@@ -92,13 +93,13 @@ def pieces(answer: str, size: int = 200) -> Iterator[str]:
     return (answer[start : start + size] for start in range(0, len(answer), size))
 
 
-def told(progress: Mapping[str, Any]) -> str:
+def told(progress: Mapping[str, Json]) -> str:
     """Format a progress event of a run as a line."""
     said = (f"{name}={_plain(value)}" for name, value in progress.items() if name not in _COST and value is not None)
     return f"{progress['event']}: {', '.join(said)}\n"
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Json) -> str:
     if isinstance(value, float):
         return f"{value:.2f}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

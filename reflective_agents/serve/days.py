@@ -6,7 +6,7 @@ Aegra keeps the account in its database, `langgraph dev` in memory. Without keys
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from reflective_agents.models.account import Settle
 from reflective_agents.nodes.caller import ANYBODY, caller
@@ -101,7 +101,7 @@ class InPostgres:
         row = await self._run(_SPENT, {"user": user, "day": day})
         return Spent(row["calls"], row["tokens"], row["nano"]) if row else Spent()
 
-    async def _run(self, statement: str, values: Mapping[str, Any]) -> Any:
+    async def _run(self, statement: str, values: Mapping[str, str | date | int]) -> dict[str, int] | None:
         from aegra_api.core.database import db_manager
 
         async with db_manager.lg_pool.connection() as connection:
@@ -110,7 +110,8 @@ class InPostgres:
                     for part in _TABLE.split(";"):
                         await connection.execute(part)
                 self._ready = True
-            return await (await connection.execute(statement, values)).fetchone()
+            row: dict[str, int] | None = await (await connection.execute(statement, values)).fetchone()
+            return row
 
 
 class Days:

@@ -21,6 +21,8 @@ from psycopg import OperationalError
 from reflective_agents.graphs import graph_of
 from reflective_agents.serve.engine import forbidden
 from reflective_agents.serve.keys import keys_are_asked_for
+from reflective_agents.state.context import Context
+from reflective_agents.state.run import Input, Output, RunState
 from reflective_agents.state.settings import strategy_names
 
 WRITTEN_BY_RUNS = {"usage", "run_id"}
@@ -29,7 +31,7 @@ _PAUSES = (1, 1, 2, 4, 8, 16, 32)
 """Seconds that a run waits for its database, before each new attempt."""
 
 
-class Served(CompiledStateGraph[Any, Any, Any, Any]):
+class Served(CompiledStateGraph[RunState, Context, Input, Output]):
     """A graph whose clients write no channel that is the run's."""
 
     async def abulk_update_state(
@@ -40,7 +42,9 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
             _allow(update.values)
         return await super().abulk_update_state(config, supersteps)
 
-    async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
+    async def astream(
+        self, input: Input | Command[str] | None, config: RunnableConfig | None = None, **options: Any
+    ) -> AsyncIterator[Any]:
         """Run the graph."""
         if isinstance(input, Command):
             _allow(input.update)
@@ -51,7 +55,9 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
 class Resuming(Served):
     """A graph that resumes a run instead of beginning it twice."""
 
-    async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
+    async def astream(
+        self, input: Input | Command[str] | None, config: RunnableConfig | None = None, **options: Any
+    ) -> AsyncIterator[Any]:
         """Run the graph, or the rest of it."""
         for pause in _PAUSES:
             try:
@@ -63,7 +69,9 @@ class Resuming(Served):
         async for part in self._rest(input, config, **options):
             yield part
 
-    async def _rest(self, input: Any, config: RunnableConfig | None, **options: Any) -> AsyncIterator[Any]:
+    async def _rest(
+        self, input: Input | Command[str] | None, config: RunnableConfig | None, **options: Any
+    ) -> AsyncIterator[Any]:
         if input is not None and config is not None and await self._has_begun(config):
             place = {name: value for name, value in config.get("configurable", {}).items() if name != "checkpoint_id"}
             input, config = None, {**config, "configurable": place}

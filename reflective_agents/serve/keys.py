@@ -14,7 +14,6 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import jwt
 
@@ -31,7 +30,7 @@ def keys_are_asked_for() -> bool:
     return bool(os.environ.get("REFLECT_KEYS") or os.environ.get("REFLECT_JWT_KEY"))
 
 
-def user_of(headers: Mapping[Any, Any]) -> str:
+def user_of(headers: Mapping[str, str] | Mapping[bytes, bytes]) -> str:
     """Return the user who sends a request.
 
     Args:

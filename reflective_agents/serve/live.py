@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
+from langgraph_sdk import schema as sdk
 from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
@@ -26,12 +27,14 @@ from reflective_agents.serve.chat import identify, read_json
 from reflective_agents.serve.completions import event
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
-from reflective_agents.serve.runs import OwnApi, Result, Token, failure
+from reflective_agents.serve.runs import Begin, OwnApi, Result, Token, failure, values_of
 from reflective_agents.serve.seen import seen
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.policy import operators_settings
 from reflective_agents.state.settings import settings_of, strategy_names
 from reflective_agents.state.tree import Change
+from reflective_agents.text.structure import Json
 from reflective_agents.tree_search.steering import CHANGES, changes_in, go_on, order
 from reflective_agents.viewer.page import _policy, document, page, style_of
 from reflective_agents.viewer.town import town_page
@@ -93,7 +96,7 @@ async def strategies(_: Request) -> Response:
 
 
 @cache
-def _strategy(name: str) -> dict[str, Any]:
+def _strategy(name: str) -> JsonObject:
     schema = settings_of(name)
     form = schema.model_json_schema()
     allowed, operators = policy().settings, operators_settings(schema)
@@ -120,7 +123,7 @@ async def threads(request: Request) -> Response:
     return JSONResponse([_listed(thread) for thread in found])
 
 
-def _listed(thread: Mapping[str, Any]) -> dict[str, Any]:
+def _listed(thread: sdk.Thread) -> dict[str, str]:
     about = thread.get("metadata") or {}
     return {
         "thread_id": str(thread["thread_id"]),
@@ -145,7 +148,7 @@ async def ask(request: Request) -> Response:
     api, thread = OwnApi(request), str(asked.get("thread_id") or uuid4())
     if not asked.get("thread_id"):
         await api.make(thread, {"strategy": str(strategy), "question": question[:_TITLE]})
-    begin = {"input": {"messages": [{"role": "user", "content": question}]}}
+    begin = Begin(input={"messages": [{"role": "user", "content": question}]})
     run = await api.start(thread, str(strategy), begin, settings, tokens=True)
     return JSONResponse({"thread_id": thread, "run_id": run})
 
@@ -169,21 +172,21 @@ async def steer(request: Request) -> Response:
     if running:
         raise Refused("the run is under way: pause it first", status=409)
     begin = await _order(api, name, state, asked)
-    strategy = (state["values"] or {}).get("strategy")
+    strategy = values_of(state).get("strategy")
     if not strategy:
         raise Refused("nothing was asked on this thread yet", status=409)
     return JSONResponse({"run_id": await api.start(name, strategy, begin, {}, tokens=True)})
 
 
-async def _order(api: OwnApi, name: str, state: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+async def _order(api: OwnApi, name: str, state: sdk.ThreadState, asked: Mapping[str, Json]) -> Begin:
     """Return what a run begins with that does what was asked for."""
-    values = state["values"] or {}
+    values = values_of(state)
     if asked.get("do") == "resume":
         return {"checkpoint": state["checkpoint"]}
     if asked.get("seen") != changes_in(values):
         raise Refused("somebody else has steered this thread meanwhile: look at it again", status=409)
     if asked.get("do") == "fork":
-        log = ((earlier, (earlier["values"] or {}).get("log") or []) for earlier in await api.history(name))
+        log = ((earlier, values_of(earlier).get("log") or []) for earlier in await api.history(name))
         found = next((earlier for earlier, entries in log if len(entries) == asked.get("step")), None)
         if found is None:
             raise Refused(f"nothing was stored after step {asked.get('step')}", status=409)
@@ -197,7 +200,7 @@ async def _order(api: OwnApi, name: str, state: Mapping[str, Any], asked: Mappin
         raise Refused(str(error)) from error
 
 
-def _command(command: Any) -> dict[str, Any]:
+def _command(command: Any) -> sdk.Command:
     return {"update": command.update, "goto": command.goto}
 
 

@@ -3,8 +3,6 @@
 Nothing is kept between two requests, so that any process may answer each of them.
 """
 
-from typing import Any
-
 from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -17,6 +15,7 @@ from reflective_agents.serve.chat import Answering, identify
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import OwnApi, failure
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import settings_of, strategy_names
 
 
@@ -35,15 +34,15 @@ class Mcp:
             await manager.handle_request(scope, receive, send)
 
 
-def _server(request: Request) -> Server[Any, Any]:
-    server: Server[Any, Any] = Server("reflective-agents")
+def _server(request: Request) -> Server[None, Request]:
+    server: Server[None, Request] = Server("reflective-agents")
 
     @server.list_tools()  # type: ignore[no-untyped-call,untyped-decorator]
     async def list_tools() -> list[types.Tool]:
         return [tool(name) for name in strategy_names() if policy().offers(name)]
 
     @server.call_tool()  # type: ignore[untyped-decorator]
-    async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+    async def call_tool(name: str, arguments: JsonObject) -> types.CallToolResult:
         return await call(OwnApi(request), name, arguments)
 
     return server
@@ -59,7 +58,7 @@ def tool(strategy: str) -> types.Tool:
     return types.Tool(name=strategy, description=f"{schema.does} Use it when {schema.use_when}.", inputSchema=given)
 
 
-async def call(api: OwnApi, strategy: str, arguments: dict[str, Any]) -> types.CallToolResult:
+async def call(api: OwnApi, strategy: str, arguments: JsonObject) -> types.CallToolResult:
     """Run a strategy, and return its answer with the outcome and the usage; what fails is an error of the tool."""
     asked = ChatRequest(
         model=strategy,

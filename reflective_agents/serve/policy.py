@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -27,6 +27,7 @@ from reflective_agents.serve.days import Days
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse, OperatorOnly
 from reflective_agents.state.policy import Ambient, serve_others
+from reflective_agents.text.structure import Json
 
 VARIABLE = "REFLECT_POLICY"
 MODELS = ("model", "judge_model", "critic_model", "arms")
@@ -107,6 +108,6 @@ def policy() -> Policy:
         raise Misuse(f"{VARIABLE}={path} cannot be read: {error}") from error
 
 
-def _names(setting: Any) -> Iterator[str]:
+def _names(setting: Json) -> Iterator[str]:
     for model in setting if isinstance(setting, list) else [setting]:
         yield str(model)

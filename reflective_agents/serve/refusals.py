@@ -1,7 +1,5 @@
 """Errors in the form that OpenAI's clients read."""
 
-from typing import Any
-
 from starlette.responses import JSONResponse
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
@@ -21,7 +19,7 @@ class Refused(Exception):
         super().__init__(message)
         self.param, self.status, self.code = param, status, code
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> dict[str, dict[str, str | None]]:
         """Return the error as OpenAI's clients read it."""
         kind = _TYPES.get(self.status, "invalid_request_error" if self.status < 500 else "server_error")
         return {"error": {"message": str(self), "type": kind, "param": self.param, "code": self.code}}

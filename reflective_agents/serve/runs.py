@@ -7,19 +7,30 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeAlias, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
 import httpx
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
-from langgraph_sdk.schema import Run, StreamMode, StreamPart
+from langgraph_sdk.schema import (
+    Checkpoint,
+    Command,
+    Run,
+    StreamMode,
+    StreamPart,
+    Thread,
+    ThreadSelectField,
+    ThreadState,
+)
 from starlette.requests import Request
 
 from reflective_agents.serve.engine import IN_AEGRA
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.waiting import Waiting, waiting_calls
 from reflective_agents.state import errors
+from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.text.structure import Json
 
 T = TypeVar("T")
 ENDED = ("success", "error", "timeout", "interrupted")
@@ -46,9 +57,21 @@ class Result(NamedTuple):
     """How a run ended: its status, its output, the kind of error if there was one, and what it waits for."""
 
     status: str
-    output: Mapping[str, Any]
+    output: JsonMapping
     error: str
     waiting: Sequence[Waiting] = ()
+
+
+Part: TypeAlias = Mapping[str, Json] | Token | Result
+"""What happens in a run: an event, a piece of the answer, or the end."""
+
+
+class Begin(TypedDict, total=False):
+    """What a run begins with."""
+
+    input: JsonMapping
+    command: Command
+    checkpoint: Checkpoint
 
 
 class OwnApi:
@@ -60,24 +83,21 @@ class OwnApi:
             name: request.headers[name] for name in ("authorization", "x-api-key") if name in request.headers
         }
 
-    async def state(self, thread_id: str) -> Mapping[str, Any]:
+    async def state(self, thread_id: str) -> ThreadState:
         """Return the state of a thread, with what it waits for.
 
         Raises:
             Refused: if there is no such thread of the caller's.
         """
-        state = await self._call(self._client.threads.get_state(thread_id, headers=self._headers))
-        return cast(Mapping[str, Any], state)
+        return await self._call(self._client.threads.get_state(thread_id, headers=self._headers))
 
-    async def start(
-        self, thread_id: str, strategy: str, begin: Mapping[str, Any], context: dict[str, Any], *, tokens: bool
-    ) -> str:
+    async def start(self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, *, tokens: bool) -> str:
         """Start a run and return its id; whoever is cancelled meanwhile leaves no run behind.
 
         Args:
             thread_id: Where it happens; the thread is made if there is none.
             strategy: The strategy.
-            begin: Its `input`, or the `command` that it is resumed with.
+            begin: Its `input`, or the `command` or the `checkpoint` that it is resumed with.
             context: Its settings.
             tokens: Whether the answer is wanted while it is written.
 
@@ -94,7 +114,7 @@ class OwnApi:
         except APIStatusError as error:
             raise refused(error) from error
 
-    async def events(self, thread_id: str, run_id: str) -> AsyncIterator[Mapping[str, Any] | Token | Result]:
+    async def events(self, thread_id: str, run_id: str) -> AsyncIterator[Part]:
         """Yield what happens in a run, once, and finally how it ended. A stream that breaks off is resumed.
 
         Raises:
@@ -135,20 +155,23 @@ class OwnApi:
         """Return how a run ended; Aegra has its state at the run only if every state of it was streamed."""
         async with _turns():
             if run["status"] in ("error", "timeout"):
-                output: Any = await self._client.runs.join(thread_id, run["run_id"], headers=self._headers)
+                output = await self._client.runs.join(thread_id, run["run_id"], headers=self._headers)
                 return Result(run["status"], output or {}, error)
-            state: Any = await self._client.threads.get_state(thread_id, headers=self._headers)
-        return Result(run["status"], state["values"] or {}, error, waiting_calls(state))
+            state = await self._client.threads.get_state(thread_id, headers=self._headers)
+        return Result(run["status"], values_of(state), error, waiting_calls(state))
 
-    async def threads(self) -> list[Mapping[str, Any]]:
+    async def threads(self) -> list[Thread]:
         """Return the threads of the caller, the one used last first, without what they hold."""
-        fields: Any = None if IN_AEGRA else ["thread_id", "status", "updated_at", "metadata"]
-        found = await self._call(
+        fields: list[ThreadSelectField] = ["thread_id", "status", "updated_at", "metadata"]
+        return await self._call(
             self._client.threads.search(
-                limit=100, sort_by="updated_at", sort_order="desc", select=fields, headers=self._headers
+                limit=100,
+                sort_by="updated_at",
+                sort_order="desc",
+                select=None if IN_AEGRA else fields,
+                headers=self._headers,
             )
         )
-        return [cast(Mapping[str, Any], thread) for thread in found]
 
     async def make(self, thread_id: str, about: Mapping[str, str]) -> None:
         """Make a thread, with what is told of it in lists."""
@@ -163,10 +186,9 @@ class OwnApi:
         found = await self._call(self._client.runs.list(thread_id, limit=1, headers=self._headers))
         return found[0] if found else None
 
-    async def history(self, thread_id: str) -> list[Mapping[str, Any]]:
+    async def history(self, thread_id: str) -> list[ThreadState]:
         """Return all states that a thread has gone through, the last first."""
-        found = await self._call(self._client.threads.get_history(thread_id, limit=1000, headers=self._headers))
-        return [cast(Mapping[str, Any], state) for state in found]
+        return await self._call(self._client.threads.get_history(thread_id, limit=1000, headers=self._headers))
 
     async def _call(self, asking: Awaitable[T]) -> T:
         try:
@@ -186,12 +208,7 @@ class OwnApi:
             await self._client.threads.delete(thread_id, headers=self._headers)
 
     async def _create(
-        self,
-        thread_id: str,
-        strategy: str,
-        begin: Mapping[str, Any],
-        context: dict[str, Any],
-        modes: Sequence[StreamMode],
+        self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, modes: Sequence[StreamMode]
     ) -> str:
         async with _turns():
             run = await self._client.runs.create(
@@ -223,9 +240,9 @@ class _Heard:
         self._id = "-1"
         self._newest = 0
         """The newest millisecond, if that is what ids are."""
-        self._parts: list[Any] = []
+        self._parts: list[JsonObject] = []
         """What came in it."""
-        self._again: list[Any] = []
+        self._again: list[JsonObject] = []
         """What of that is to come again."""
 
     def resume(self) -> str:
@@ -266,11 +283,16 @@ def _turns() -> asyncio.Semaphore:
     return _waiting.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE))
 
 
-def in_background(work: Coroutine[Any, Any, None]) -> None:
+def in_background(work: Coroutine[None, None, None]) -> None:
     """Finish a coroutine in the background, although nobody waits for it any more."""
     task = asyncio.ensure_future(work)
     _kept.add(task)
     task.add_done_callback(_kept.discard)
+
+
+def values_of(state: ThreadState) -> JsonObject:
+    """Return what a thread holds; nothing before its first run."""
+    return state["values"] if isinstance(state["values"], dict) else {}
 
 
 def refused(error: APIStatusError) -> Refused:

@@ -1,14 +1,17 @@
 """What the live page shows of a thread, made of its state as the server's API returns it."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
+from langgraph_sdk.schema import Run, ThreadState
 
 from reflective_agents.graphs._town.telling import portraits_of, spread
+from reflective_agents.serve.runs import values_of
+from reflective_agents.state.context import Context
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.settings import settings_of
 from reflective_agents.tree_search.steering import changes_in
-from reflective_agents.viewer.picture import Aggregate, picture
+from reflective_agents.viewer.picture import Aggregate, Picture, picture
 from reflective_agents.viewer.town import TownPicture, town_picture
 
 _APART = ("messages", "log", "lessons", "orders", "recalled", "weights")
@@ -16,16 +19,16 @@ _LONGEST = 4000
 """Characters of a text in a list of rounds, trials and the like."""
 
 
-def seen(state: Mapping[str, Any], run: Mapping[str, Any] | None) -> dict[str, Any]:
+def seen(state: ThreadState, run: Run | None) -> JsonObject:
     """Return a thread as data.
 
     Args:
         state: Its state.
         run: Its last run, if there was one.
     """
-    values = dict(state["values"] or {})
+    values = values_of(state)
     strategy = values.get("strategy", "")
-    messages = _messages(values.get("messages") or [])
+    messages = convert_to_messages(values.get("messages") or [])
     return {
         "strategy": strategy,
         "status": _status(state, values, run),
@@ -42,7 +45,7 @@ def seen(state: Mapping[str, Any], run: Mapping[str, Any] | None) -> dict[str, A
     }
 
 
-def _status(state: Mapping[str, Any], values: Mapping[str, Any], run: Mapping[str, Any] | None) -> str:
+def _status(state: ThreadState, values: JsonMapping, run: Run | None) -> str:
     if run is not None and run["status"] in ("pending", "running"):
         return "running"
     if any(task.get("interrupts") for task in state.get("tasks") or []):
@@ -54,12 +57,11 @@ def _status(state: Mapping[str, Any], values: Mapping[str, Any], run: Mapping[st
     return "ended" if values.get("outcome") else "empty"
 
 
-def _messages(said: Any) -> list[BaseMessage]:
-    return convert_to_messages(said)
-
-
-def _tree(values: Mapping[str, Any], strategy: str, messages: list[BaseMessage]) -> Mapping[str, Any]:
-    nodes = {key: {**node, "messages": _messages(node.get("messages") or [])} for key, node in values["tree"].items()}
+def _tree(values: JsonMapping, strategy: str, messages: list[BaseMessage]) -> Picture:
+    nodes = {
+        key: {**node, "messages": convert_to_messages(node.get("messages") or [])}
+        for key, node in values["tree"].items()
+    }
     settings = settings_of(strategy)
     given = values.get("settings") or {}
     weight = given.get("exploration_weight", _default(settings, "exploration_weight"))
@@ -67,26 +69,25 @@ def _tree(values: Mapping[str, Any], strategy: str, messages: list[BaseMessage])
     return picture({**values, "tree": nodes, "messages": messages}, strategy, weight, aggregate)
 
 
-def _day(values: Mapping[str, Any]) -> TownPicture:
+def _day(values: JsonMapping) -> TownPicture:
     """Return the day as far as it has come: who is there, and who knows of the news by now."""
     agents = values.get("agents") or portraits_of(values)
     known = values.get("spread") or spread(agents, values["town"]["fact"])
     return town_picture({**values, "agents": agents, "spread": known})
 
 
-def _default(settings: Any, name: str) -> Any:
+def _default(settings: type[Context], name: str) -> Any:
     field = settings.model_fields.get(name)
     return field.default if field else None
 
 
-def _lists(values: Mapping[str, Any]) -> dict[str, list[dict[str, str]]]:
+def _lists(values: JsonMapping) -> dict[str, list[dict[str, str]]]:
     """Return the rounds, trials, plans and the like that a strategy leaves: lists of entries, whose parts are texts."""
     return {
-        name: [{key: _text(part) for key, part in entry.items() if part not in (None, "", [], {})} for entry in rows]
+        name: [
+            {key: str(part)[:_LONGEST] for key, part in entry.items() if part not in (None, "", [], {})}
+            for entry in rows
+        ]
         for name, rows in values.items()
         if name not in _APART and isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
     }
-
-
-def _text(part: Any) -> str:
-    return str(part)[:_LONGEST]

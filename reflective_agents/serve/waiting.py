@@ -7,10 +7,13 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
+from langgraph_sdk.schema import ThreadState
+
 from reflective_agents.serve.refusals import Refused
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 
 _START = "call_"
 _THREAD = 22
@@ -23,10 +26,10 @@ class Waiting(NamedTuple):
     interrupt: str
     key: str
     name: str
-    args: Mapping[str, Any]
+    args: JsonMapping
 
 
-def waiting_calls(state: Mapping[str, Any]) -> list[Waiting]:
+def waiting_calls(state: ThreadState) -> list[Waiting]:
     """Return the calls that a thread waits for; none if it waits for something else, or for nothing."""
     asked = [(one["id"], one.get("value") or {}) for task in state.get("tasks") or [] for one in task["interrupts"]]
     return [
@@ -56,7 +59,7 @@ def thread_of(key: str) -> str:
         raise Refused(f"no run waits for the result of {key!r}", "messages", status=404) from None
 
 
-def tool_calls(thread_id: str, calls: Sequence[Waiting]) -> list[dict[str, Any]]:
+def tool_calls(thread_id: str, calls: Sequence[Waiting]) -> list[JsonObject]:
     """Return calls as OpenAI's clients read them."""
     return [
         {
@@ -68,7 +71,7 @@ def tool_calls(thread_id: str, calls: Sequence[Waiting]) -> list[dict[str, Any]]
     ]
 
 
-def resume(thread_id: str, calls: Sequence[Waiting], results: Mapping[str, str]) -> dict[str, Any]:
+def resume(thread_id: str, calls: Sequence[Waiting], results: Mapping[str, str]) -> dict[str, list[dict[str, str]]]:
     """Return what a waiting thread is resumed with.
 
     Args:
@@ -84,7 +87,7 @@ def resume(thread_id: str, calls: Sequence[Waiting], results: Mapping[str, str])
         raise Refused(f"no run waits for the result of {sorted(unknown)[0]!r}", "messages", status=404)
     if missing := by_id.keys() - results.keys():
         raise Refused(f"the result of {sorted(missing)[0]!r} is missing: send a tool message for each call", "messages")
-    given: dict[str, Any] = {}
+    given: dict[str, list[dict[str, str]]] = {}
     for key, call in by_id.items():
         given.setdefault(call.interrupt, []).append({"tool_call_id": call.key, "content": results[key]})
     return given

@@ -37,8 +37,10 @@ def test_a_chunk_is_one_event() -> None:
 
 
 def test_an_event_is_told_without_the_cost() -> None:
-    event = {"seq": 3, "event": "draft", "round": 1, "score": 0.400000003, "text": "So.", "why": None, "model_calls": 2}
-    assert told(event) == "draft: round=1, score=0.40, text=So.\n"
+    line = told(
+        {"seq": 3, "event": "draft", "round": 1, "score": 0.400000003, "text": "So.", "why": None, "model_calls": 2}
+    )
+    assert line == "draft: round=1, score=0.40, text=So.\n"
 
 
 @pytest.mark.parametrize(
