@@ -1,5 +1,6 @@
 """The `reflect` command: its sub-commands, its exit codes, and the one place where misuse becomes a line."""
 
+import json
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -155,6 +156,23 @@ def compare(
     from reflective_agents.cli.compare import compare_runs
 
     return compare_runs(runs, as_json, html, export)
+
+
+@app.command(short_help="Write a data set in the form of LangSmith or inspect_ai.")
+def dataset(
+    file: Annotated[Path, typer.Argument(help="The file of tasks, as for reflect eval.")],
+    to: Annotated[Literal["langsmith", "inspect"], typer.Option(help="The form that is written.")],
+    form: Annotated[str | None, typer.Option("--format", help="The form of the file, if not that of its rows.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Write so many tasks at most.")] = None,
+    shuffle: Annotated[int | None, typer.Option(metavar="SEED", help="In a random order, the same for a seed.")] = None,
+) -> int:
+    """Write a data set to stdout in the form of LangSmith or inspect_ai, as JSON Lines."""
+    from reflective_agents.evals.datasets import load_dataset
+    from reflective_agents.evals.formats import WRITTEN
+
+    for task in load_dataset(file, form=form, limit=limit, seed=shuffle).tasks:
+        print(json.dumps(WRITTEN[to](task), ensure_ascii=False))
+    return 0
 
 
 @app.command()

@@ -5,6 +5,7 @@ A new one is one more class in `FORMATS`. Every form is read as its makers publi
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -325,14 +326,22 @@ def _last_said(messages: list[dict[str, Any]]) -> str:
 
 
 def as_langsmith(task: Task) -> Row:
-    """Return a task as an example of LangSmith."""
-    row: dict[str, Any] = {"id": task["id"], "inputs": {"question": task["question"]}}
-    return {**row, "outputs": {"answer": task["gold"]}} if "gold" in task else row
+    """Return a task as an example of LangSmith; what an environment knows of it becomes its metadata."""
+    outputs = {"outputs": {"answer": task["gold"]}} if "gold" in task else {}
+    return {"id": task["id"], "inputs": {"question": task["question"]}} | outputs | _metadata(task)
 
 
 def as_inspect(task: Task) -> Row:
-    """Return a task as a sample of inspect_ai."""
-    return {"id": task["id"], "input": task["question"], "target": task.get("gold", "")}
+    """Return a task as a sample of inspect_ai; what an environment knows of it becomes its metadata."""
+    return {"id": task["id"], "input": task["question"], "target": task.get("gold", "")} | _metadata(task)
+
+
+WRITTEN: dict[str, Callable[[Task], Row]] = {"langsmith": as_langsmith, "inspect": as_inspect}
+"""The forms that are written, too."""
+
+
+def _metadata(task: Task) -> dict[str, object]:
+    return {"metadata": task["data"]} if "data" in task else {}
 
 
 def _task(name: str, question: str, gold: str | None = None, data: dict[str, Any] | None = None) -> Task:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from reflective_agents import environments
+from reflective_agents.cli.main import main
 from reflective_agents.environments.arithmetic import read_number
 from reflective_agents.environments.base import Task
 from reflective_agents.evals.datasets import Dataset, load_dataset
-from reflective_agents.evals.formats import as_inspect, as_langsmith
+from reflective_agents.evals.formats import WRITTEN
 from reflective_agents.state.errors import Misuse
 from reflective_agents.tools.arithmetic import evaluate
 
@@ -121,10 +122,19 @@ def test_samples_of_inspect_with_messages_and_several_targets(file: Path) -> Non
     assert first(file, jsonl({"input": "Why?", "target": ""})) == {"id": "1", "question": "Why?"}
 
 
-@pytest.mark.parametrize("written", [as_langsmith, as_inspect])
-def test_tasks_that_are_written_are_read_again(file: Path, written: Any) -> None:
-    tasks = [Task(id="a", question="Why?", gold="so"), Task(id="b", question="Who?")]
-    assert loaded(file, jsonl(*map(written, tasks))).tasks == tasks
+@pytest.mark.parametrize("form", WRITTEN)
+def test_tasks_that_are_written_are_read_again(file: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    tasks = [Task(id="a", question="Why? \u2028 Ω", gold="so"), Task(id="b", question="Who?")]
+    file.write_text(jsonl(*tasks), encoding="utf-8")
+    assert main(["dataset", str(file), "--to", form]) == 0
+    assert loaded(file, capsys.readouterr().out).tasks == tasks
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_articles_of_a_question_are_its_metadata(file: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(jsonl(HOTPOT, HOTPOT | {"_id": "2"}))
+    assert main(["dataset", str(file), "--to", form, "--limit", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["metadata"] == {"context": HOTPOT["context"]}
 
 
 def first(file: Path, text: str) -> Task:
