@@ -175,7 +175,7 @@ def to_stage(state: Chosen) -> str:
     return "finish" if state["outcome"] else state["turns"][-1]["stage"]
 
 
-builder: StateGraph[Any, AutoContext, Any, Any] = StateGraph(
+builder: StateGraph[AutoState, AutoContext, Any, AutoOutput] = StateGraph(
     AutoState, context_schema=AutoContext, input_schema=ActingInput, output_schema=AutoOutput
 )
 builder.add_node(

@@ -31,9 +31,9 @@ from reflective_agents.prompts import chain_of_thought as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.errors import LimitReached
 from reflective_agents.state.limits import Limit
-from reflective_agents.state.run import Output, RunState
+from reflective_agents.state.run import Output
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
-from reflective_agents.state.trial import ActingInput
+from reflective_agents.state.trial import ActingInput, ActingState
 
 UNREADABLE = "no sample ends with an answer that can be read, or all were cut off (max_answer_tokens)"
 
@@ -46,7 +46,7 @@ class Sample(TypedDict):
     normal: str
 
 
-class ChainOfThoughtState(RunState, ActingInput):
+class ChainOfThoughtState(ActingState):
     """State of a run; the samples are its artefact. `limit` is the limit that left some of them out, if one did, and
     `said` the id of the message under which the answer was streamed, if it was.
 
@@ -160,7 +160,7 @@ def finished(said: str, reward: float | None, limit: Limit | None) -> Update:
     return stop("answered", said)
 
 
-builder: StateGraph[Any, ChainOfThoughtContext, Any, Any] = StateGraph(
+builder: StateGraph[ChainOfThoughtState, ChainOfThoughtContext, Any, ChainOfThoughtOutput] = StateGraph(
     ChainOfThoughtState,
     context_schema=ChainOfThoughtContext,
     input_schema=ActingInput,

@@ -11,7 +11,6 @@ goes on remembers each thing once.
 """
 
 import time
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -37,7 +36,7 @@ from reflective_agents.state.run import Input
 from reflective_agents.state.settings.memory import MemoryContext
 
 
-async def prepare(state: Mapping[str, Any], step: Step[MemoryContext]) -> Update:
+async def prepare(state: MemoryState, step: Step[MemoryContext]) -> Update:
     """Refuse a memory that cannot be opened and a thread of another user, and say where the memory lies."""
     user = recall.user_of(step.context)
     if (owner := state.get("user") or user) != user:
@@ -132,10 +131,10 @@ async def finish(state: MemoryState, step: Step[MemoryContext]) -> Update:
     reason = f"answered from {len(state['memories'])} memories, {cited} of them cited"
     ended = state["outcome"] or Outcome(status="answered", reason=reason)
     reply = AIMessage(state["reply"], id=state["said"])
-    return await end({**state, "outcome": ended}, step, reply, appraisal=Appraisal(accepted=True))
+    return await end(state | {"outcome": ended}, step, reply, appraisal=Appraisal(accepted=True))
 
 
-builder: StateGraph[Any, MemoryContext, Any, Any] = StateGraph(
+builder: StateGraph[MemoryState, MemoryContext, Any, MemoryOutput] = StateGraph(
     MemoryState, context_schema=MemoryContext, input_schema=Input, output_schema=MemoryOutput
 )
 builder.add_node("begin", begin("memory", MemoryContext, prepare, perceived=[], memories=[], reply="", said=None))

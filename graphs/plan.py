@@ -8,7 +8,7 @@ sends all that are ready to workers at once, each of them a whole strategy; `col
 nothing is ready any more, `finish` answers from what was found, unless something has failed: then `plan` plans anew.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -49,7 +49,7 @@ GRAPHS = {name: graph_of(name) for name in employable(LEVEL)}
 """The strategies that a worker may work by."""
 
 
-async def prepare(_: Mapping[str, Any], step: Step[PlanContext]) -> Update:
+async def prepare(_: PlanState, step: Step[PlanContext]) -> Update:
     """Refuse settings that no worker could work with."""
     if step.context.agent is not None:
         return {}
@@ -120,7 +120,7 @@ async def finish(state: PlanState, step: Step[PlanContext]) -> Update:
         if ended and ended["status"] == "answered":
             ended = stopped(error)
     writer = model_of(step, step.context.model)
-    return await end({**state, "outcome": ended}, step, answer, model=writer)
+    return await end(state | {"outcome": ended}, step, answer, model=writer)
 
 
 async def synthesis(state: PlanState, step: Step[PlanContext]) -> AIMessage:
@@ -193,7 +193,7 @@ def found(done: Sequence[Subgoal]) -> AIMessage:
     return AIMessage(Settled(text, [*range(1, len(sources) + 1)], [], sources, titles).text)
 
 
-builder: StateGraph[Any, PlanContext, Any, Any] = StateGraph(
+builder: StateGraph[PlanState, PlanContext, Any, PlanOutput] = StateGraph(
     PlanState, context_schema=PlanContext, input_schema=Input, output_schema=PlanOutput
 )
 builder.add_node("begin", begin("plan", PlanContext, prepare, subgoals=[], plans=0, waves=0))

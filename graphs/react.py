@@ -41,12 +41,12 @@ from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.outcome import many
 from reflective_agents.state.purpose import Purpose
-from reflective_agents.state.run import Output, RunState
+from reflective_agents.state.run import Output
 from reflective_agents.state.settings.react import ReactContext
-from reflective_agents.state.trial import ActingInput
+from reflective_agents.state.trial import ActingInput, ActingState
 
 
-class ReactState(RunState, ActingInput):
+class ReactState(ActingState):
     """State of a run: the world as the last action left it, and the steps taken, which are the artefact. `said` is the
     id of the message under which the answer was streamed, if it was."""
 
@@ -220,7 +220,7 @@ async def conclude(
     return {"answer": answer, "said": said, "reward": effect.reward if effect else None}
 
 
-builder: StateGraph[Any, ReactContext, Any, Any] = StateGraph(
+builder: StateGraph[ReactState, ReactContext, Any, ReactOutput] = StateGraph(
     ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput
 )
 builder.add_node("begin", begin("react", ReactContext, enter, steps=[], move=None, reward=None))

@@ -141,7 +141,7 @@ def best_draft(drafts: Sequence[Draft]) -> Draft | None:
     return max(drafts, key=rank, default=None)
 
 
-builder: StateGraph[Any, ReflectionContext, Any, Any] = StateGraph(
+builder: StateGraph[ReflectionState, ReflectionContext, Any, ReflectionOutput] = StateGraph(
     ReflectionState, context_schema=ReflectionContext, input_schema=Input, output_schema=ReflectionOutput
 )
 builder.add_node("begin", begin("reflection", ReflectionContext, drafts=[]))

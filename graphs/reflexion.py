@@ -257,7 +257,7 @@ def normal(query: str) -> str:
     return " ".join(query.casefold().split())
 
 
-builder: StateGraph[Any, ReflexionContext, Any, Any] = StateGraph(
+builder: StateGraph[ReflexionState, ReflexionContext, Any, ReflexionOutput] = StateGraph(
     ReflexionState, context_schema=ReflexionContext, input_schema=Input, output_schema=ReflexionOutput
 )
 builder.add_node("begin", begin("reflexion", ReflexionContext, answers=[], sources=[]))

@@ -9,7 +9,7 @@
 agree; where they do not, or nobody changes their mind any more, a judge decides.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
@@ -64,7 +64,7 @@ GRAPHS = {name: graph_of(name) for name in employable(LEVEL)}
 """The strategies that a member may work by."""
 
 
-async def prepare(_: Mapping[str, Any], step: Step[TeamContext]) -> Update:
+async def prepare(_: TeamState, step: Step[TeamContext]) -> Update:
     """Refuse settings that no member could work with."""
     for role in members(step.context).values():
         await check_worker(step, role.strategy, own(role))
@@ -260,7 +260,7 @@ def by_shape(state: TeamState) -> str:
     return state["shape"]
 
 
-builder: StateGraph[Any, TeamContext, Any, Any] = StateGraph(
+builder: StateGraph[TeamState, TeamContext, Any, TeamOutput] = StateGraph(
     TeamState, context_schema=TeamContext, input_schema=Input, output_schema=TeamOutput
 )
 builder.add_node("begin", begin("team", TeamContext, prepare, rounds=[]))

@@ -9,7 +9,6 @@ react, talk, and remember. `finish` tells what came of it, and looks into their 
 """
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import AIMessage
@@ -33,7 +32,7 @@ from reflective_agents.state.settings.town import TownContext
 from reflective_agents.state.town import Town, TownOutput, TownState
 
 
-async def prepare(state: Mapping[str, Any], step: Step[TownContext]) -> Update:
+async def prepare(state: TownState, step: Step[TownContext]) -> Update:
     """Read the town, and refuse embeddings that cannot be had."""
     get_embeddings(step.context.embeddings)
     town = await asyncio.to_thread(load_town, step.context.town)
@@ -88,7 +87,7 @@ async def finish(state: TownState, step: Step[TownContext]) -> Update:
         if not step.context.keep_memories or get_runtime().store is None:  # without a store nobody could ask for them
             await at_once([agent.stream.forget_all() for agent in agents])
     except (LimitReached, ModelFailed):
-        portraits = portraits_of(state)
+        portraits = portraits_of(Town.model_validate(state["town"]), state["minds"], state["remembered"])
     fact = state["town"]["fact"]
     knows = await asyncio.to_thread(spread, portraits, fact)
     for entry in knows:
@@ -123,7 +122,7 @@ FRESH: dict[str, Any] = {
     "retrievals": Overwrite([]),
     "remembered": Overwrite([]),
 }
-builder: StateGraph[Any, TownContext, Any, Any] = StateGraph(
+builder: StateGraph[TownState, TownContext, Any, TownOutput] = StateGraph(
     TownState, context_schema=TownContext, input_schema=Input, output_schema=TownOutput
 )
 builder.add_node("begin", begin("town", TownContext, prepare, **FRESH))

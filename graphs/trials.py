@@ -33,11 +33,11 @@ from reflective_agents.nodes.turn import begin, end, unless_ended
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import ActingContext
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, Verifier, accepts
-from reflective_agents.state.run import Output, RunState
+from reflective_agents.state.run import Output
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.state.settings.trials import TrialsContext
-from reflective_agents.state.trial import ActingInput, Trial
+from reflective_agents.state.trial import ActingInput, ActingState, Trial
 
 ACTORS: dict[str, tuple[Any, type[ActingContext]]] = {
     "react": (react.graph, ReactContext),
@@ -45,14 +45,14 @@ ACTORS: dict[str, tuple[Any, type[ActingContext]]] = {
 }
 
 
-class TrialsState(RunState, ActingInput):
+class TrialsState(ActingState):
     """State of a run; the trials are its artefact.
 
     `given` is the task, `request` what is asked, quoted, and `earlier` are lessons of earlier runs. `said` holds
     the id of each trial's answer, under which it may have been streamed.
     """
 
-    given: dict[str, Any] | None
+    given: Task | None
     request: str
     earlier: list[str]
     trials: list[Trial]
@@ -65,20 +65,21 @@ class TrialsOutput(Output):
     trials: list[Trial]
 
 
-async def prepare(state: Mapping[str, Any], step: Step[TrialsContext]) -> Update:
+async def prepare(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Refuse a task that is not of the environment."""
     *conversation, last = state["messages"]
-    asked, task, environment = last.text, state.get("task"), await environment_of(step.context)
-    if step.context.evaluator == "exact_match" and not (task or {}).get("gold"):
+    asked, environment = str(last.text), await environment_of(step.context)
+    given = cast(Task | None, state.get("task"))
+    if step.context.evaluator == "exact_match" and not (given and given.get("gold")):
         raise Misuse("evaluator exact_match needs a task with its right answer: give task={..., 'gold': ...}")
     if environment:
-        given = cast(Task, task or {"id": "", "question": asked})
+        given = given or Task(id="", question=asked)
         environment.start(given)
-        task = await with_tests(step, environment, given)
-        asked = environment.public(environment.start(task))
+        given = await with_tests(step, environment, given)
+        asked = environment.public(environment.start(given))
     request = request_text([*conversation, HumanMessage(asked)])
     earlier = state["recalled"]
-    return {"given": task, "request": request, "earlier": earlier, "recalled": [], "task": None, "advice": None}
+    return {"given": given, "request": request, "earlier": earlier, "recalled": [], "task": None, "advice": None}
 
 
 @node(TrialsContext)
@@ -194,7 +195,8 @@ async def verifier(context: TrialsContext) -> Verifier:
 async def matches(state: TrialsState, step: Step[TrialsContext], trial: Trial) -> float:
     """Return 1 if a trial's answer is right, in whatever form, else 0."""
     world = await environment_of(step.context) or PLAIN
-    return float(world.equal(trial["answer"] or "", (state["given"] or {})["gold"]))
+    assert state["given"] is not None, "begin refuses a task without its right answer"
+    return float(world.equal(trial["answer"] or "", state["given"]["gold"]))
 
 
 def uses_judge(context: TrialsContext) -> bool:
@@ -202,7 +204,7 @@ def uses_judge(context: TrialsContext) -> bool:
     return context.evaluator == "judge" or (context.evaluator is None and context.environment is None)
 
 
-builder: StateGraph[Any, TrialsContext, Any, Any] = StateGraph(
+builder: StateGraph[TrialsState, TrialsContext, Any, TrialsOutput] = StateGraph(
     TrialsState, context_schema=TrialsContext, input_schema=ActingInput, output_schema=TrialsOutput
 )
 builder.add_node("begin", begin("trials", TrialsContext, prepare, trials=[], said=[]))

@@ -28,6 +28,7 @@ from reflective_agents.state.families import TaskContext
 from reflective_agents.state.limits import NANO, Limit
 from reflective_agents.state.outcome import UNCHECKED, Appraisal
 from reflective_agents.state.settings.react import ReactContext
+from reflective_agents.state.trial import ActingState
 from reflective_agents.tools.arithmetic import arithmetic_tools
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ async def environment_of(context: TaskContext) -> Environment | None:
     )
 
 
-async def enter(state: Mapping[str, Any], step: Step[TaskContext]) -> Update:
+async def enter(state: ActingState, step: Step[TaskContext]) -> Update:
     """Begin a task: the world before the first action, and what the agent is asked.
 
     A task given beside the messages is used once; without one the question itself is the task.

@@ -16,10 +16,11 @@ from reflective_agents.state.answer_form import faults
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.outcome import Outcome, stopped
+from reflective_agents.state.run import RunState
 
 
 async def in_form(
-    state: Mapping[str, Any], step: Step[Context], answer: AIMessage, outcome: Outcome
+    state: RunState, step: Step[Context], answer: AIMessage, outcome: Outcome
 ) -> tuple[AIMessage, Outcome]:
     """Put an answer into the form of the setting `answer_schema`, with one more call of the model.
 

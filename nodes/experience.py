@@ -5,8 +5,7 @@ never recalled itself, and always found through the lesson.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from langgraph.runtime import get_runtime
@@ -22,6 +21,7 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.memories import LEAST, Kind, Memory, memory_id, new_memory
 from reflective_agents.state.outcome import Outcome
+from reflective_agents.state.run import RunState
 
 MOST = 1000
 """Memories of one namespace, lessons and what they rest on; beyond that the lessons used least are forgotten."""
@@ -58,7 +58,7 @@ async def recall(step: Step[Context], question: str) -> list[str]:
     return lessons
 
 
-async def keep(step: Step[Context], state: Mapping[str, Any], learned: Sequence[Learned], outcome: Outcome) -> None:
+async def keep(step: Step[Context], state: RunState, learned: Sequence[Learned], outcome: Outcome) -> None:
     """Keep the lessons of a run with what they rest on, if the settings ask for it: the task, the attempt and the
     outcome.
 
@@ -105,7 +105,7 @@ async def _open(step: Step[Context], name: str) -> MemoryStream:
     return await open_memory(step, owner, max_memories=MOST)
 
 
-def _memories(state: Mapping[str, Any], new: Sequence[Learned], outcome: Outcome) -> Iterator[Memory]:
+def _memories(state: RunState, new: Sequence[Learned], outcome: Outcome) -> Iterator[Memory]:
     now, task = time.time(), " ".join(state["messages"][-1].text.split())[:LONGEST_TASK]
     mark = "" if outcome["status"] == "solved" else UNTESTED
     for place, one in enumerate(new):

@@ -1,13 +1,14 @@
 """Lessons as text: what a trial is told of earlier ones, and what a run is told of earlier runs."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from langchain_core.messages import HumanMessage
 
 from reflective_agents.nodes.transcript import quoted
 from reflective_agents.prompts import experience
 from reflective_agents.prompts import react as prompts
+from reflective_agents.state.run import S
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.state.trial import Trial
 
@@ -47,12 +48,13 @@ def recalled_text(lessons: Sequence[str]) -> str:
     return experience.RECALLED.format(lessons="\n".join(quoted("lesson", lesson) for lesson in lessons))
 
 
-def with_lessons(state: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_lessons(state: S) -> S:
     """Return the state as a node sees it: with the lessons of earlier runs in front of the conversation.
 
     The lessons never enter the state's messages.
     """
-    recalled = state.get("recalled")
-    if not recalled:
+    if "recalled" not in state or not state["recalled"]:
         return state
-    return {**state, "messages": [HumanMessage(recalled_text(recalled)), *state["messages"]]}
+    shown = state.copy()
+    shown["messages"] = [HumanMessage(recalled_text(state["recalled"])), *state["messages"]]
+    return shown

@@ -1,13 +1,16 @@
 """What a node is given beside the state, and how a function becomes a node."""
 
 import textwrap
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, Literal, TypeVar
 from uuid import uuid4
 
+from langchain_core.messages import AnyMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
+from langgraph.types import StreamWriter
+from typing_extensions import ReadOnly, TypedDict
 
 from reflective_agents import telemetry
 from reflective_agents.models.meter import Meter
@@ -19,7 +22,7 @@ from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.outcome import Outcome, Verifier, limited, stopped
 from reflective_agents.state.policy import check_caller
-from reflective_agents.state.run import NOTHING_SPENT
+from reflective_agents.state.run import NOTHING_SPENT, RunState, S, Usage
 from reflective_agents.state.versions import upgraded
 
 telemetry.configure()  # before the first run begins, and not in an event loop
@@ -39,6 +42,14 @@ LISTED = 5
 """Items of a list that an event tells."""
 
 
+class Spent(TypedDict, total=False):
+    """What a node goes on from: the conversation, and what the run has cost so far."""
+
+    messages: ReadOnly[Sequence[AnyMessage]]
+    usage: ReadOnly[Usage]
+    events: ReadOnly[int]
+
+
 class Step(Generic[C]):
     """One execution of a node: its settings, the meter of the run, and the way to tell what happens.
 
@@ -47,12 +58,12 @@ class Step(Generic[C]):
         meter: What the run may still spend.
     """
 
-    def __init__(self, context: C, state: Mapping[str, Any], write: Callable[[Any], None]) -> None:
+    def __init__(self, context: C, state: Spent, write: StreamWriter) -> None:
         self.context = context
-        self._before: Mapping[str, Any] = state.get("usage") or {}
+        self._before: Usage | dict[str, float] = state.get("usage") or {}
         self.meter = Meter(context, state.get("usage") or NOTHING_SPENT, self.emit, state.get("messages") or ())
         self._write = write
-        self._events: int = state.get("events") or 0
+        self._events = state.get("events") or 0
 
     def emit(self, event: str, **data: Any) -> None:
         """Tell the `custom` stream what has just happened: a small numbered event of plain data, with the cost up to
@@ -115,7 +126,7 @@ def settings_in(given: object, schema: type[C]) -> C:
 
 def node(
     schema: type[C], *, begins: bool = False
-) -> Callable[[Callable[[Any, Step[C]], Awaitable[Update]]], RunnableLambda[Any, Update]]:
+) -> Callable[[Callable[[S, Step[C]], Awaitable[Update]]], RunnableLambda[S, Update]]:
     """Make `async (state, step) -> update` a node of a graph whose settings are `schema`.
 
     A limit or a model that cannot be brought to answer ends the run with an outcome instead of an exception. What
@@ -123,19 +134,20 @@ def node(
     resumed without them; a node that `begins` a run takes its own.
     """
 
-    def decorate(function: Callable[[Any, Step[C]], Awaitable[Update]]) -> RunnableLambda[Any, Update]:
-        async def run(state: Mapping[str, Any]) -> Update:
+    def decorate(function: Callable[[S, Step[C]], Awaitable[Update]]) -> RunnableLambda[S, Update]:
+        async def run(state: S) -> Update:
             state = upgraded(state)
+            stored: RunState = state
             runtime = get_runtime(schema)
             context = settings_in(runtime.context, schema)
             if begins:
-                step = Step(context, {"messages": state.get("messages")}, runtime.stream_writer)
+                step = Step(context, {"messages": stored.get("messages") or []}, runtime.stream_writer)
             else:
-                context = context.resumed(state.get("settings") or {}).raised(state.get("raised") or {})
+                context = context.resumed(stored.get("settings") or {}).raised(stored.get("raised") or {})
                 step = Step(context, state, runtime.stream_writer)
             check_caller(step.context, schema.ambient)
-            run_id = uuid4().hex if begins else state.get("run_id")
-            with telemetry.step(function.__name__, run_id, state.get("strategy"), get_config()):
+            run_id = uuid4().hex if begins else stored.get("run_id")
+            with telemetry.step(function.__name__, run_id, stored.get("strategy"), get_config()):
                 try:
                     with in_words_of(step.context.prompts):
                         update = await function(state if begins else with_lessons(state), step)
@@ -143,7 +155,7 @@ def node(
                     update = stop_because(error)
             return {**step.cost(), **update, **({"run_id": run_id} if begins else {})}
 
-        def run_blocking(state: Mapping[str, Any]) -> Update:
+        def run_blocking(state: S) -> Update:
             return wait_for(run(state))
 
         run.__name__ = run_blocking.__name__ = function.__name__

@@ -1,6 +1,6 @@
 """How every run begins and ends: one question in, one answer with its outcome out."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -21,12 +21,14 @@ from reflective_agents.nodes.step import C, Step, Update, node
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import EmptyQuestion, WrongThread
 from reflective_agents.state.families import AgentContext
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome, decide
+from reflective_agents.state.run import RunState, S
 from reflective_agents.state.secrets import redacted
 from reflective_agents.state.versions import VERSION
 
 
-async def nothing_more(_: Mapping[str, Any], __: Step[Context]) -> Update:
+async def nothing_more(_: RunState, __: Step[Context]) -> Update:
     """Prepare nothing at the beginning of a turn, as most strategies do."""
     return {}
 
@@ -34,9 +36,9 @@ async def nothing_more(_: Mapping[str, Any], __: Step[Context]) -> Update:
 def begin(
     strategy: str,
     schema: type[C],
-    prepare: Callable[[Mapping[str, Any], Step[C]], Awaitable[Update]] = nothing_more,
+    prepare: Callable[[S, Step[C]], Awaitable[Update]] = nothing_more,
     **reset: Any,
-) -> RunnableLambda[Any, Update]:
+) -> RunnableLambda[S, Update]:
     """Make the node that begins a turn: it refuses misuse, and clears what an earlier question has left on the thread.
 
     Args:
@@ -49,10 +51,11 @@ def begin(
     """
 
     @node(schema, begins=True)
-    async def begin(state: Mapping[str, Any], step: Step[C]) -> Update:
-        asked = question(state.get("messages") or [])
-        check_content(state["messages"])
-        owner = state.get("strategy") or strategy
+    async def begin(state: S, step: Step[C]) -> Update:
+        before: RunState = state
+        asked = question(before.get("messages") or [])
+        check_content(before["messages"])
+        owner = before.get("strategy") or strategy
         if owner != strategy:
             raise WrongThread(
                 f"this thread belongs to {owner}, not to {strategy}: choose another thread, or run {owner}"
@@ -61,9 +64,11 @@ def begin(
         step.emit("begin", strategy=strategy, **chosen)
         recalled = await recall(step, asked)
         fresh = {"answer": None, "outcome": None, "recalled": recalled, **reset}
-        fresh |= {"structured_response": None} if state.get("structured_response") else {}
+        fresh |= {"structured_response": None} if before.get("structured_response") else {}
         update = {"version": VERSION, "strategy": strategy, "settings": step.context.given(), **fresh}
-        update |= await prepare({**state, "recalled": recalled}, step)
+        shown = state.copy()
+        shown["recalled"] = recalled
+        update |= await prepare(shown, step)
         if not update["recalled"] and "recalled" not in state:
             del update["recalled"]
         return {name: value for name, value in update.items() if not _stands(name, value, state)}
@@ -71,12 +76,12 @@ def begin(
     return begin
 
 
-def _stands(name: str, value: Any, state: Mapping[str, Any]) -> bool:
+def _stands(name: str, value: Any, state: JsonMapping) -> bool:
     """Tell whether a channel holds a value already. One that was never written costs nothing in a checkpoint."""
     return name in state and state[name] == (value.value if isinstance(value, Overwrite) else value)
 
 
-def question(messages: list[BaseMessage]) -> str:
+def question(messages: Sequence[BaseMessage]) -> str:
     """Return the question that a conversation ends with.
 
     Raises:
@@ -89,7 +94,7 @@ def question(messages: list[BaseMessage]) -> str:
 
 
 async def end(
-    state: Mapping[str, Any],
+    state: RunState,
     step: Step[Context],
     answer: AIMessage | None,
     learned: Sequence[Learned] = (),
@@ -132,7 +137,7 @@ class Ended(TypedDict):
     outcome: Outcome | None
 
 
-def unless_ended(then: str) -> RunnableLambda[Any, str]:
+def unless_ended(then: str) -> RunnableLambda[Ended, str]:
     """Make a router to the next node, which goes to `finish` instead once something has ended the run."""
 
     def route(state: Ended) -> str:

@@ -5,7 +5,7 @@ lies in delta channels, of which only the changes are stored.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NotRequired, cast
+from typing import Annotated, Any, NotRequired, TypeVar, cast
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.messages import AnyMessage, convert_to_messages
@@ -117,3 +117,7 @@ class RunState(Output):
     events: NotRequired[int]
     recalled: NotRequired[list[str]]
     raised: NotRequired[dict[str, float]]
+
+
+S = TypeVar("S", bound=RunState)
+"""The state of a strategy."""

@@ -4,7 +4,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from reflective_agents.state.run import Input
+from reflective_agents.state.run import Input, RunState
 
 
 class ActingInput(Input):
@@ -15,6 +15,10 @@ class ActingInput(Input):
 
     task: NotRequired[dict[str, Any] | None]
     advice: NotRequired[str | None]
+
+
+class ActingState(RunState, ActingInput):
+    """State of a strategy that acts."""
 
 
 class Trial(TypedDict):

@@ -5,19 +5,22 @@ question on the thread begins with the state of today. To change the shape of st
 a function to `UPGRADES` that makes the new shape of the old one, and changes nothing when it is called again.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from reflective_agents.state.errors import WrongThread
+from reflective_agents.state.json_types import JsonMapping
+
+S = TypeVar("S", bound=JsonMapping)
 
 VERSION = 2
 """What runs of this release write. 1 is what 0.1.0 wrote before it noted a version."""
 
-UPGRADES: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {}
+UPGRADES: dict[int, Callable[[Any], Any]] = {}
 """By version: what makes the next version's state of it, if there is anything to do."""
 
 
-def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
+def upgraded(state: S) -> S:
     """Return a state in the shape of this release.
 
     Raises:

@@ -5,8 +5,8 @@ to the store when the next step begins, under ids that follow from the step: a s
 one that is done again does the same.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
 
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
@@ -30,6 +30,7 @@ from reflective_agents.state.town import (
     Remembered,
     Retrieval,
     Town,
+    TownState,
     clock_of,
     minutes_of,
 )
@@ -51,14 +52,14 @@ class Agent:
         retrievals: What it has retrieved in this step.
     """
 
-    def __init__(self, state: Mapping[str, Any], step: Step[TownContext], place: int, stream: MemoryStream) -> None:
+    def __init__(self, state: TownState, step: Step[TownContext], place: int, stream: MemoryStream) -> None:
         self.town = Town.model_validate(state["town"])
         self.persona: Persona = self.town.agents[place]
         self.told: str = "" if place else state["told"]
         self.step = step
         self.number: int = state["ticks"] + 1 if state["minds"] else 0
         self.minute = minutes_of(self.town.begins) + max(self.number - 1, 0) * step.context.minutes
-        self.mind: Mind = cast(Mind, dict(state["minds"][place])) if state["minds"] else _asleep(self.persona)
+        self.mind: Mind = state["minds"][place].copy() if state["minds"] else _asleep(self.persona)
         self.known: list[Remembered] = [one for one in state["remembered"] if one["agent"] == self.name]
         self.memories: list[Remembered] = []
         self.retrievals: list[Retrieval] = []
@@ -204,7 +205,7 @@ def owner_of(run_id: str, name: str) -> str:
     return f"town {run_id} {name}"
 
 
-async def open_agents(state: Mapping[str, Any], step: Step[TownContext]) -> list[Agent]:
+async def open_agents(state: TownState, step: Step[TownContext]) -> list[Agent]:
     """Open all agents of the town, with what they remember of the last step written to their memories.
 
     Where the store holds nothing of an agent, as after a restart without one, its memories are made anew of the state.
@@ -214,7 +215,7 @@ async def open_agents(state: Mapping[str, Any], step: Step[TownContext]) -> list
     return opened
 
 
-async def _open(state: Mapping[str, Any], step: Step[TownContext], place: int, name: str) -> Agent:
+async def _open(state: TownState, step: Step[TownContext], place: int, name: str) -> Agent:
     context = step.context
     stream = await open_memory(
         step, owner_of(state["run_id"], name), context.embeddings, max_memories=context.max_memories

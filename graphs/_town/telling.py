@@ -1,7 +1,6 @@
 """The report of a day: the agents with their memories, who knows of the news, and a summary in words."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from reflective_agents.graphs._town.agent import Agent
 from reflective_agents.state.town import (
@@ -12,6 +11,7 @@ from reflective_agents.state.town import (
     Portrait,
     Remembered,
     Town,
+    TownState,
     clock_of,
     minutes_of,
 )
@@ -48,13 +48,9 @@ async def portrait(agent: Agent) -> Portrait:
     return _portrait(agent.town, agent.mind, memories)
 
 
-def portraits_of(state: Mapping[str, Any]) -> list[Portrait]:
+def portraits_of(town: Town, minds: Sequence[Mind], remembered: Sequence[Remembered]) -> list[Portrait]:
     """Portray the agents from the state alone, where their memories cannot be read."""
-    town = Town.model_validate(state["town"])
-    return [
-        _portrait(town, mind, [one for one in state["remembered"] if one["agent"] == mind["agent"]])
-        for mind in state["minds"]
-    ]
+    return [_portrait(town, mind, [one for one in remembered if one["agent"] == mind["agent"]]) for mind in minds]
 
 
 def _portrait(town: Town, mind: Mind, memories: list[Remembered]) -> Portrait:
@@ -87,7 +83,7 @@ def _knows(name: str, first: Mapping[str, Remembered]) -> Knows:
     return Knows(agent=name, knows=True, memory=memory["id"], text=memory["text"], time=time, way=way)
 
 
-def summary(state: Mapping[str, Any], knows: Sequence[Knows], fact: str) -> str:
+def summary(state: TownState, knows: Sequence[Knows], fact: str) -> str:
     """Summarize the day: what the first agent was told, what each did, who talked, and who knows the news."""
     town, day = Town.model_validate(state["town"]), state["day"]
     first, last = day[0], day[-1]

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from reflective_agents.graphs._reflection.critics import criticise, said_of
 from reflective_agents.graphs.reflection import Draft, best_draft, verdict
 from reflective_agents.nodes.bridge import wait_for
-from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.step import Spent, Step
 from reflective_agents.nodes.transcript import quoted
 from reflective_agents.nodes.wording import in_words_of
 from reflective_agents.prompts import reflection as prompts
@@ -76,7 +76,7 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
         if not isinstance(reply, AIMessage) or reply.tool_calls or not reply.text.strip():
             return None
         conversation = _asked(before)
-        spent = {"usage": state["reflection"]["usage"], "messages": conversation}
+        spent = Spent(usage=state["reflection"]["usage"], messages=conversation)
         step = Step(self.context, spent, runtime.stream_writer)
         with in_words_of(self.context.prompts):
             drafts, outcome = await self._judged(step, state["reflection"]["drafts"], conversation, reply)

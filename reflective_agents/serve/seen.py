@@ -10,6 +10,7 @@ from reflective_agents.serve.runs import values_of
 from reflective_agents.state.context import Context
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.settings import settings_of
+from reflective_agents.state.town import Town
 from reflective_agents.tree_search.steering import changes_in
 from reflective_agents.viewer.picture import Aggregate, Picture, picture
 from reflective_agents.viewer.town import TownPicture, town_picture
@@ -71,7 +72,9 @@ def _tree(values: JsonMapping, strategy: str, messages: list[BaseMessage]) -> Pi
 
 def _day(values: JsonMapping) -> TownPicture:
     """Return the day as far as it has come: who is there, and who knows of the news by now."""
-    agents = values.get("agents") or portraits_of(values)
+    agents = values.get("agents") or portraits_of(
+        Town.model_validate(values["town"]), values["minds"], values["remembered"]
+    )
     known = values.get("spread") or spread(agents, values["town"]["fact"])
     return town_picture({**values, "agents": agents, "spread": known})
 

@@ -136,7 +136,7 @@ async def _again_at_once(update: Update) -> Command[str]:
     return _again(update)
 
 
-async def enter(state: Mapping[str, Any], step: Step[TreeContext]) -> Update:
+async def enter(state: SearchState, step: Step[TreeContext]) -> Update:
     """Begin a tree search: where its task starts, and what is asked, as quoted text.
 
     The task's right answer is left out unless the settings ask for it, or the environment cannot do without it:
@@ -193,7 +193,7 @@ async def answer(state: SearchState, step: Step[TreeContext], search: TreeSearch
     learned = [Learned(text, trajectory_text(steps)) for text, steps in trees.items()]
     made = best or best_step(state["tree"])
     model = search.policy.author(made) if made else None
-    return {"reward": reward} | await end({**state, "outcome": outcome}, step, message, learned, model, appraisal)
+    return {"reward": reward} | await end(state | {"outcome": outcome}, step, message, learned, model, appraisal)
 
 
 def standing(best: TreeNode, environment: Environment | None) -> Appraisal:
