@@ -1,13 +1,13 @@
 """What lies in the state of a run, as plain data: for JSON, and for the display of a resumed run."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from reflective_agents.nodes.step import COST
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.tree_search.report import does
 
 
-def replay(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def replay(values: JsonMapping) -> Iterator[JsonObject]:
     """Replay the progress events that led to a state, as far as it still holds them, for a resumed run."""
     for node in (values.get("tree") or {}).values():
         entry = {key: node[key] for key in ("id", "parent_id", "depth", "kind", "score", "solved")}

@@ -1,13 +1,12 @@
 """Refuses, before anything is written, what a run could not do: models and sources that cannot be had."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from reflective_agents.models.providers import OFFLINE, choose_model, get_model
 from reflective_agents.state.context import Context
 from reflective_agents.state.families import SearchContext
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.web_search.community import UNTESTED
 from reflective_agents.web_search.corpus import open_corpus
 from reflective_agents.web_search.engines import choose_search
@@ -36,7 +35,7 @@ class Choice:
         return said
 
 
-async def check(context: Context, given: Mapping[str, Any]) -> Choice:
+async def check(context: Context, given: JsonMapping) -> Choice:
     """Look at every model and source that the settings name; `given` are those that do not come from the environment.
 
     Raises:

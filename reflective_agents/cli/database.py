@@ -102,8 +102,8 @@ async def _postgres(url: str, package: str, kind: str) -> AsyncIterator[Any]:
 
     made = getattr(importlib.import_module(f"{package}.postgres.aio"), f"AsyncPostgres{kind}")
     try:
-        given: dict[str, Any] = conninfo_to_dict(url)
-        address = make_conninfo(**{"connect_timeout": CONNECT_SECONDS, **given})
+        given = conninfo_to_dict(url)
+        address = make_conninfo("", **{"connect_timeout": CONNECT_SECONDS, **given})
     except psycopg.ProgrammingError as error:  # its text would show the password
         advice = "write postgresql://user:password@host:5432/name, or unset it to use SQLite"
         raise NoDatabase(f"DATABASE_URL is not the address of a PostgreSQL database: {advice}") from error

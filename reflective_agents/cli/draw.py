@@ -1,7 +1,6 @@
 """`reflect draw`: a strategy as a Mermaid diagram, and what a run on a thread has come to as text."""
 
 import asyncio
-from typing import Any
 
 from reflective_agents.cli.artefact import replay
 from reflective_agents.cli.options import make_context
@@ -11,6 +10,7 @@ from reflective_agents.cli.strategies import load
 from reflective_agents.cli.threads import exists, open_saver, read_thread, settings_kept
 from reflective_agents.cli.tree import picture_of, tree_view
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import settings_of
 
 
@@ -45,7 +45,7 @@ def draw_thread(strategy: str, thread: str) -> int:
     return 0
 
 
-async def _read(strategy: str, thread: str) -> tuple[dict[str, Any], dict[str, Any]]:
+async def _read(strategy: str, thread: str) -> tuple[JsonObject, JsonObject]:
     async with open_saver() as saver:
         state = await read_thread(load(strategy, saver), saver, thread)
     if not exists(state):

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from reflective_agents.cli.checks import check
 from reflective_agents.cli.database import home_folder
@@ -35,6 +34,7 @@ from reflective_agents.nodes.agent import environment_of
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import TaskContext
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.prices import table_of
 from reflective_agents.state.settings import settings_of
 
@@ -47,7 +47,7 @@ class Evaluation:
 
     strategy: str
     dataset: Path
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: JsonObject = field(default_factory=dict)
     form: str | None = None
     limit: int | None = None
     shuffle: int | None = None

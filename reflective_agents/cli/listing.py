@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import datetime
-from typing import Any
 
 from reflective_agents.cli.output import one_line, print_table
 from reflective_agents.cli.strategies import load
@@ -17,9 +16,9 @@ def list_threads(limit: int) -> int:
     return 0
 
 
-async def _rows(limit: int) -> list[tuple[Any, ...]]:
+async def _rows(limit: int) -> list[tuple[str, ...]]:
     async with open_saver() as saver:
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for name, strategy in (await recent(saver))[:limit]:
             if strategy not in strategy_names():
                 continue

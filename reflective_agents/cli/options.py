@@ -1,19 +1,24 @@
 """Turns the settings of a strategy into options of the command, and what was given back into settings."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from types import UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from pydantic import AliasChoices, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsError
 from typer.core import TyperCommand
 from typer.main import get_command
+from typer.models import ArgumentInfo, OptionInfo
 
 from reflective_agents.state.context import Context
 from reflective_agents.state.employment import Below
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.text.structure import Json
 
 
 def flag_of(name: str) -> str:
@@ -73,7 +78,9 @@ _QUESTION = (
 _RESUME = "Go on with the interrupted run of --thread, else with the latest; its settings hold unless given anew."
 
 
-def parameter(name: str, kind: Any, info: Any, default: Any = None) -> inspect.Parameter:
+def parameter(
+    name: str, kind: type | UnionType, info: ArgumentInfo | OptionInfo, default: Json = None
+) -> inspect.Parameter:
     """Make a parameter of a generated command, which Typer turns into an argument or an option."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
@@ -110,7 +117,7 @@ def _metavar(field: FieldInfo) -> str:
     return "INTEGER" if int in kinds else "TEXT"
 
 
-def make_context(schema: type[Context], given: Mapping[str, Any]) -> Context:
+def make_context(schema: type[Context], given: JsonMapping) -> Context:
     """Make the settings of a run: what was given, then the environment, then the defaults.
 
     Raises:
@@ -124,7 +131,7 @@ def make_context(schema: type[Context], given: Mapping[str, Any]) -> Context:
         raise Misuse(f"a variable REFLECT_... of the environment cannot be read: {error}") from error
 
 
-def given_objects(given: Mapping[str, Any]) -> dict[str, Any]:
+def given_objects(given: JsonMapping) -> JsonObject:
     """Return what was given, with the environment itself where its class is named, as in `my_game:Guess`.
 
     Only the command loads code by name: its user may run any code anyway.
@@ -140,7 +147,7 @@ def given_objects(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**given, "environment": load_environment(named)}
 
 
-def _explain(problem: Any, schema: type[Context], given: Mapping[str, Any]) -> str:
+def _explain(problem: ErrorDetails, schema: type[Context], given: JsonMapping) -> str:
     name = str(problem["loc"][0]) if problem["loc"] else ""
     field = schema.model_fields.get(name)
     alias = field.validation_alias if field else None

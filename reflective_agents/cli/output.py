@@ -8,11 +8,12 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from reflective_agents.text.structure import Json
 
 _SEQUENCES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
@@ -22,7 +23,7 @@ _SEQUENCES = re.compile(
 _DIRECTIONS = set(map(chr, [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
 
 
-def clean(text: Any) -> str:
+def clean(text: Json) -> str:
     """Remove from a text whatever a terminal would obey; line feeds and tabs stay."""
     plain = _SEQUENCES.sub("", str(text).replace("\r\n", "\n"))
     return "".join(c for c in plain if c in "\n\t" or not (c in _DIRECTIONS or unicodedata.category(c) in ("Cc", "Cs")))
@@ -32,13 +33,13 @@ CELL = 500
 """Characters of a cell of a table."""
 
 
-def one_line(text: Any, length: int = 200) -> str:
+def one_line(text: Json, length: int = 200) -> str:
     """Return the beginning of a text, cleaned, on one line."""
     line = " ".join(clean(text).split())
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
-def shown(value: Any) -> str:
+def shown(value: Json) -> str:
     """Format a value of an event or of the state for a table cell or a plain line."""
     if value is None:
         return "-"
@@ -83,7 +84,7 @@ def program() -> str:
     return shlex.quote(os.path.relpath(called))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
+def table(columns: Sequence[str], rows: Iterable[Sequence[Json]]) -> Table:
     """Build a table of plain values; the first column never wraps."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
@@ -93,7 +94,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
     return made
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, turn: bool = False) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Json]], *, turn: bool = False) -> None:
     """Print a table on stdout, as tab-separated lines where stdout is not a terminal.
 
     Args:

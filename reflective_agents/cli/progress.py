@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TypeAlias
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -14,8 +14,10 @@ from reflective_agents.cli.output import one_line, shown, stderr, table
 from reflective_agents.cli.timeline import EVENTS, Timeline
 from reflective_agents.nodes.step import COST
 from reflective_agents.state.context import Context
+from reflective_agents.state.json_types import JsonMapping
+from reflective_agents.text.structure import Json
 
-Event = Mapping[str, Any]
+Event: TypeAlias = JsonMapping
 _PLUMBING = {"seq", "event", *COST}
 _NOTES_SHOWN = 3
 
@@ -38,7 +40,7 @@ class Progress:
         self.nodes: dict[str, Event] = {}
         self.figures: dict[str, Sequence[float]] = {}
         self.pruned: set[str] = set()
-        self.rounds: dict[int, dict[str, Any]] = {}
+        self.rounds: dict[int, dict[str, Json]] = {}
         self.timeline = Timeline()
         self.notes: list[str] = []
         self.cost: dict[str, float] = dict.fromkeys(COST, 0)
@@ -95,7 +97,7 @@ class Progress:
         yield Text(self.status(), style="bold", no_wrap=True, overflow="ellipsis")
 
 
-def details(event: Event) -> dict[str, Any]:
+def details(event: Event) -> dict[str, Json]:
     """Return the content of an event, without its number, its name and the cost."""
     return {key: value for key, value in event.items() if key not in _PLUMBING}
 
@@ -106,13 +108,13 @@ def line(event: Event) -> str:
     return one_line(f"{event['event']}: {', '.join(said)}")
 
 
-def _said(value: Any) -> str:
-    if isinstance(value, Mapping):
+def _said(value: Json) -> str:
+    if isinstance(value, dict):
         return "; ".join(f"{key} {shown(part)}" for key, part in value.items())
     return shown(value)
 
 
-def as_table(rounds: Mapping[int, Mapping[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+def as_table(rounds: Mapping[int, Mapping[str, Json]]) -> tuple[list[str], list[list[Json]]]:
     """Return the columns and rows of a table of rounds: a column for everything reported of any of them."""
     columns = list(dict.fromkeys(key for row in rounds.values() for key in row))
     return columns, [[row.get(key) for key in columns] for row in rounds.values()]

@@ -2,11 +2,11 @@
 
 import json
 import sys
-from typing import Any
 
 from reflective_agents.cli.output import clean, one_line, say, wrapped
 from reflective_agents.cli.request import Request, Run
 from reflective_agents.state.errors import NoDatabase
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.run import Usage
 from reflective_agents.state.secrets import redacted
 
@@ -64,7 +64,7 @@ def report_loss(request: Request, run: Run, error: NoDatabase) -> int:
     return FAILED
 
 
-def as_json(request: Request, run: Run) -> dict[str, Any]:
+def as_json(request: Request, run: Run) -> JsonObject:
     """Return all that is known of a run that has ended or waits for a person."""
     choice = run.choice
     assert choice is not None
@@ -88,7 +88,7 @@ def money(usage: Usage) -> str:
     return f"${usage['cost']:,.6f}" + (f" (without {unknown} calls of unknown price)" if unknown else "")
 
 
-def show_draft(asks: dict[str, Any]) -> None:
+def show_draft(asks: JsonMapping) -> None:
     """Show a person what they are asked to criticise."""
     say(f"draft for: {one_line(asks['request'], 100)}")
     print(f"\n{clean(asks['draft'])}\n", file=sys.stderr)

@@ -1,9 +1,8 @@
 """What a user asks of `reflect run`, and what is known of the run that comes of it."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from langgraph.types import Command
 
@@ -11,8 +10,10 @@ from reflective_agents.cli.checks import Choice
 from reflective_agents.cli.output import program
 from reflective_agents.cli.progress import Progress
 from reflective_agents.state.errors import EmptyQuestion, Misuse
+from reflective_agents.state.json_types import JsonObject
+from reflective_agents.tree_search.steering import Values
 
-Order = Callable[[Mapping[str, Any]], Command[str]]
+Order = Callable[[Values], Command[str]]
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Request:
 
     strategy: str
     question: str | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: JsonObject = field(default_factory=dict)
     thread: str | None = None
     resume: bool = False
     critique: str | None = None
@@ -70,5 +71,5 @@ class Run:
     resumable: bool = False
     choice: Choice | None = None
     progress: Progress | None = None
-    result: dict[str, Any] = field(default_factory=dict)
-    asks: dict[str, Any] | None = None
+    result: JsonObject = field(default_factory=dict)
+    asks: JsonObject | None = None

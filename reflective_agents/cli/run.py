@@ -13,7 +13,7 @@ from reflective_agents.cli.artefact import replay
 from reflective_agents.cli.checks import check
 from reflective_agents.cli.options import make_context
 from reflective_agents.cli.output import say, stderr
-from reflective_agents.cli.progress import Progress, details, display, line, redrawable
+from reflective_agents.cli.progress import Event, Progress, details, display, line, redrawable
 from reflective_agents.cli.report import report, report_interruption, report_loss, show_draft
 from reflective_agents.cli.request import Request, Run
 from reflective_agents.cli.signals import cancel_on_signals, ignore_interrupts
@@ -37,6 +37,7 @@ from reflective_agents.evals.transcripts import plain
 from reflective_agents.models.providers import close_models
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse, NoDatabase, WrongThread
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.settings import settings_of
 from reflective_agents.tree_search.steering import earlier
 
@@ -150,7 +151,7 @@ async def _follow(events: AsyncIterator[Any], done: Run, progress: Progress) -> 
                 say(f"{event['seconds']:.1f} s, {event['model_calls']} calls: {line(event)}")
 
 
-def _follow_inside(event: dict[str, Any], progress: Progress) -> None:
+def _follow_inside(event: Event, progress: Progress) -> None:
     """Show the events of a strategy inside this one; its cost is added when it has ended."""
     if event["event"] in ("begin", "end"):
         return
@@ -225,7 +226,7 @@ def _person_present(request: Request) -> bool:
     return not request.as_json and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _ask_person(asks: dict[str, Any]) -> str | None:
+def _ask_person(asks: JsonMapping) -> str | None:
     """Ask the person at the terminal for a critique of a draft; None if they close the input."""
     show_draft(asks)
     try:

@@ -3,24 +3,27 @@
 import json
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Literal
 
 from filelock import FileLock, Timeout
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from reflective_agents.cli.database import home_folder, open_database
+from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse, WrongThread
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.outcome import Status
+from reflective_agents.state.run import Input, Output, RunState
 
-Saver = BaseCheckpointSaver[Any]
-Graph = CompiledStateGraph[Any, Any, Any, Any]
+Saver = BaseCheckpointSaver[str]
+Graph = CompiledStateGraph[RunState, Context, Input, Output]
 ThreadStatus = Status | Literal["waiting for a person", "unfinished", "empty"]
 
 
@@ -69,7 +72,7 @@ def new_name(strategy: str) -> str:
     return f"{strategy}-{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def config_of(thread: str, strategy: str = "", settings: Mapping[str, Any] | None = None) -> RunnableConfig:
+def config_of(thread: str, strategy: str = "", settings: JsonMapping | None = None) -> RunnableConfig:
     """Return the configuration of a run on a thread. The settings are kept with the checkpoints, for a later resume."""
     config: RunnableConfig = {"configurable": {"thread_id": thread}}
     if strategy:
@@ -77,7 +80,7 @@ def config_of(thread: str, strategy: str = "", settings: Mapping[str, Any] | Non
     return config
 
 
-def config_to_resume(state: StateSnapshot, strategy: str, settings: Mapping[str, Any]) -> RunnableConfig:
+def config_to_resume(state: StateSnapshot, strategy: str, settings: JsonMapping) -> RunnableConfig:
     """Return the configuration that resumes a run from a state.
 
     A step that was cancelled while its writes were being saved has saved only some of them. LangGraph would take it for
@@ -89,10 +92,10 @@ def config_to_resume(state: StateSnapshot, strategy: str, settings: Mapping[str,
     return config
 
 
-def settings_kept(state: StateSnapshot) -> dict[str, Any]:
+def settings_kept(state: StateSnapshot) -> JsonObject:
     """Return the settings that were given to the run that a thread's last checkpoint belongs to."""
-    metadata: dict[str, Any] = {**(state.metadata or {})}
-    kept: dict[str, Any] = json.loads(metadata.get("settings", "null")) or state.values.get("settings") or {}
+    metadata: JsonObject = {**(state.metadata or {})}
+    kept: JsonObject = json.loads(metadata.get("settings", "null")) or state.values.get("settings") or {}
     return kept
 
 
@@ -106,13 +109,19 @@ async def read_thread(graph: Graph, saver: Saver, thread: str) -> StateSnapshot:
     with _damage(f"thread {thread}"):
         saved = await saver.aget_tuple(config)
         if saved:
-            kept: Mapping[str, Any] = {**saved.metadata}
-            owner = saved.checkpoint["channel_values"].get("strategy") or kept.get("strategy")
+            owner = owner_of(saved)
             if owner and owner != graph.name:
                 raise WrongThread(
                     f"thread {thread} belongs to {owner}, not to {graph.name}: choose another thread, or run {owner}"
                 )
         return await graph.aget_state(config)
+
+
+def owner_of(saved: CheckpointTuple) -> str | None:
+    """Return the strategy that a checkpoint belongs to, if it says so."""
+    kept: JsonMapping = {**saved.metadata}
+    owner: str | None = saved.checkpoint["channel_values"].get("strategy") or kept.get("strategy")
+    return owner
 
 
 @contextmanager
@@ -167,7 +176,7 @@ async def recent(saver: Saver, strategy: str | None = None) -> list[tuple[str, s
     names: dict[str, str] = {}
     with _damage("a thread"):
         async for saved in saver.alist(None, filter=wanted):
-            kept: Mapping[str, Any] = {**saved.metadata}
+            kept: JsonMapping = {**saved.metadata}
             if "strategy" in kept:
                 names.setdefault(_thread_of(saved.config), kept["strategy"])
     return list(names.items())

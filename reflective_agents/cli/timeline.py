@@ -1,11 +1,9 @@
 """A town's day as it is told by progress events: a row for each time at which someone begins something else."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.table import Table
 
 from reflective_agents.cli.output import one_line, table
+from reflective_agents.state.json_types import JsonMapping
 
 EVENTS = ("act", "say")
 SHOWN = 60
@@ -26,7 +24,7 @@ class Timeline:
         self.rows: dict[str, dict[str, str]] = {}
         self.talk: list[str] = []
 
-    def add(self, event: Mapping[str, Any]) -> None:
+    def add(self, event: JsonMapping) -> None:
         """Take in the next event."""
         if event["event"] == "say":
             self.talk.append(one_line(f"{event['time']} {event['agent']}: {event['text']}"))

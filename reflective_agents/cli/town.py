@@ -3,7 +3,6 @@
 import asyncio
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
 from reflective_agents.cli.artefact import replay
 from reflective_agents.cli.exports import Export, write
@@ -15,6 +14,7 @@ from reflective_agents.cli.threads import exists, open_saver, read_thread, recen
 from reflective_agents.cli.timeline import Timeline
 from reflective_agents.environments.towns import load_town
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.viewer.town import town_page, town_picture
 
 STRATEGY = "town"
@@ -32,7 +32,7 @@ class Asked:
     html: str | None = None
     show: bool = False
     force: bool = False
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: JsonObject = field(default_factory=dict)
 
 
 def town(asked: Asked) -> int:
@@ -71,11 +71,11 @@ def _show(asked: Asked) -> int:
     return 0
 
 
-def _write_page(asked: Asked, values: dict[str, Any]) -> None:
+def _write_page(asked: Asked, values: JsonObject) -> None:
     write([Export("--html", asked.html or "", town_page(town_picture(values)))], asked.force)
 
 
-async def _read(thread: str | None) -> dict[str, Any]:
+async def _read(thread: str | None) -> JsonObject:
     """Read the state of a thread, or of the latest one if none is named."""
     async with open_saver() as saver:
         names = [thread] if thread else [name for name, _ in await recent(saver, STRATEGY)]

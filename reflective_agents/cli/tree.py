@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.text import Text
 from rich.tree import Tree as View
@@ -13,8 +12,18 @@ from reflective_agents.cli.exports import Export, write
 from reflective_agents.cli.options import make_context
 from reflective_agents.cli.output import one_line, say, stdout
 from reflective_agents.cli.strategies import load
-from reflective_agents.cli.threads import Saver, config_of, exists, open_saver, read_thread, recent, settings_kept
+from reflective_agents.cli.threads import (
+    Saver,
+    config_of,
+    exists,
+    open_saver,
+    owner_of,
+    read_thread,
+    recent,
+    settings_kept,
+)
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.settings import settings_of, strategy_names
 from reflective_agents.viewer.figures import children, figures, marks, numbers, pruned, says
 from reflective_agents.viewer.frames import Figures
@@ -64,7 +73,7 @@ async def _read(run: str | None) -> Picture:
     return picture_of(state.values, strategy, settings_kept(state))
 
 
-def picture_of(values: Mapping[str, Any], strategy: str, settings: Mapping[str, Any]) -> Picture:
+def picture_of(values: JsonMapping, strategy: str, settings: JsonMapping) -> Picture:
     """Build the picture of a run from its state and the settings that it was given."""
     context = make_context(settings_of(strategy), settings)
     weight: float | None = getattr(context, "exploration_weight", None)
@@ -81,11 +90,10 @@ async def strategy_of(saver: Saver, thread: str) -> str:
     saved = await saver.aget_tuple(config_of(thread))
     if saved is None:
         raise Misuse(f"there is no thread {thread}: reflect threads lists them")
-    kept: Mapping[str, Any] = {**saved.metadata}
-    strategy = saved.checkpoint["channel_values"].get("strategy") or kept.get("strategy")
+    strategy = owner_of(saved)
     if strategy not in strategy_names():
         raise Misuse(f"thread {thread} belongs to {strategy}, which this command does not have")
-    return str(strategy)
+    return strategy
 
 
 async def _last(saver: Saver) -> tuple[str, str]:
@@ -118,7 +126,7 @@ def _exports(drawn: Picture, asked: Asked) -> Iterator[Export]:
         yield _lines("--finetune", asked.finetune, rows, f"the best trajectory {wanted}")
 
 
-def _lines(option: str, target: str, rows: Sequence[Mapping[str, Any]], otherwise: str) -> Export:
+def _lines(option: str, target: str, rows: Sequence[JsonMapping], otherwise: str) -> Export:
     if not rows:
         raise Misuse(f"{option}: nothing to write, for {otherwise}")
     return Export(option, target, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rows))

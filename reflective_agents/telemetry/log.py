@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 from reflective_agents.state.errors import Misuse
+
+Plain: TypeAlias = str | float | bool | None
 
 Kind = Literal["decision", "model", "tool", "memory"]
 ROOT = logging.getLogger("reflect")
@@ -24,7 +26,7 @@ LOGGERS: dict[Kind, logging.Logger] = {
 }
 
 
-class Event(dict[str, Any]):
+class Event(dict[str, Plain]):
     """The message of a record: a dictionary for handlers that want its parts, JSON for all others."""
 
     def __str__(self) -> str:

@@ -2,21 +2,24 @@
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 
 from reflective_agents.telemetry import spans
-from reflective_agents.telemetry.log import LOGGERS, Event, Kind
+from reflective_agents.telemetry.log import LOGGERS, Event, Kind, Plain
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
+Fact: TypeAlias = float | bool | Sized | None
+"""What may be recorded: a number, a text, or a collection, of which only the size is kept."""
 SHOWN = {
     *("agent", "critic_model", "fault", "id", "judge_model", "kind", "model", "namespace", "outcome"),
     *("parent_id", "provider", "schema", "search", "status", "strategy", "tool"),
@@ -35,7 +38,7 @@ class _Place:
     parent_run_id: str | None
     """The run whose step has started this one."""
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, str | None]:
         ids = {"run_id": self.run_id, "thread_id": self.thread_id}
         above = {"parent_run_id": self.parent_run_id} if self.parent_run_id else {}
         return {**ids, **above, "strategy": self.strategy, "step": self.step}
@@ -44,14 +47,14 @@ class _Place:
 _place: ContextVar[_Place | None] = ContextVar("place", default=None)
 
 
-def _event(name: str, fields: Mapping[str, Any]) -> Event:
+def _event(name: str, fields: Mapping[str, Fact]) -> Event:
     place = _place.get()
     return Event({"event": name, **(place.fields() if place else {}), **_plain(fields)})
 
 
-def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(fields: Mapping[str, Fact]) -> dict[str, Plain]:
     """Keep numbers, and texts that are known to be names; of everything else keep the size."""
-    plain: dict[str, Any] = {}
+    plain: dict[str, Plain] = {}
     for name, value in fields.items():
         if value is None or isinstance(value, (bool, int, float)) or (name in SHOWN and isinstance(value, str)):
             plain[name] = value
@@ -69,7 +72,7 @@ class Operation:
     one is noted.
     """
 
-    def __init__(self, kind: Kind, event: str, title: str, fields: dict[str, Any], parent: "Span | None") -> None:
+    def __init__(self, kind: Kind, event: str, title: str, fields: dict[str, Fact], parent: "Span | None") -> None:
         """Describe it.
 
         Args:
@@ -82,7 +85,7 @@ class Operation:
         self._kind: Kind = kind
         self._event, self._title, self._fields, self._parent = event, title, fields, parent
 
-    def note(self, **fields: Any) -> None:
+    def note(self, **fields: Fact) -> None:
         """Add to what will be recorded: numbers, names of `SHOWN`, or texts of which only the length is kept."""
         self._fields.update(fields)
 
@@ -110,7 +113,7 @@ class _Unwatched(Operation):
 
     def __init__(self) -> None: ...
 
-    def note(self, **fields: Any) -> None:
+    def note(self, **fields: Fact) -> None:
         """Ignore the fields."""
 
     def __enter__(self) -> Self:
@@ -122,7 +125,7 @@ class _Unwatched(Operation):
 _UNWATCHED = _Unwatched()
 
 
-def _ending(fault: BaseException | None) -> dict[str, Any]:
+def _ending(fault: BaseException | None) -> dict[str, Fact]:
     """Describe how a block has ended. The text of a fault may hold a key, its class cannot."""
     if fault is None:
         return {"outcome": "ok"}
@@ -138,14 +141,14 @@ def _level(event: str) -> int:
     return logging.DEBUG if event == "step" else logging.INFO
 
 
-def _operation(kind: Kind, event: str, title: str, fields: dict[str, Any], parent: "Span | None" = None) -> Operation:
+def _operation(kind: Kind, event: str, title: str, fields: dict[str, Fact], parent: "Span | None" = None) -> Operation:
     if LOGGERS[kind].isEnabledFor(_level(event)) or spans.tracer():
         return Operation(kind, event, title, fields, parent)
     return _UNWATCHED
 
 
 @contextmanager
-def step(name: str, run_id: str | None, strategy: str | None, config: Mapping[str, Any]) -> Iterator[None]:
+def step(name: str, run_id: str | None, strategy: str | None, config: RunnableConfig) -> Iterator[None]:
     """Enter a step of a run: everything that happens in it is logged with the ids of the run and its thread.
 
     Args:
@@ -171,16 +174,16 @@ def step(name: str, run_id: str | None, strategy: str | None, config: Mapping[st
         _place.reset(token)
 
 
-def decision(event: str, **fields: Any) -> None:
+def decision(event: str, **fields: Fact) -> None:
     """Tell what a strategy has just found or decided: one line of `reflect.decision`."""
-    place = _place.get()
-    if place and event == "begin":
-        _place.set(replace(place, strategy=fields.get("strategy")))
+    place, strategy = _place.get(), fields.get("strategy")
+    if place and event == "begin" and isinstance(strategy, str):
+        _place.set(replace(place, strategy=strategy))
     if LOGGERS["decision"].isEnabledFor(logging.INFO):
         LOGGERS["decision"].info(_event(event, fields))
 
 
-def model_call(model: str, event: str = "chat", **fields: Any) -> Operation:
+def model_call(model: str, event: str = "chat", **fields: Fact) -> Operation:
     """Record a request to a model: one line of `reflect.model`.
 
     Args:
@@ -191,11 +194,11 @@ def model_call(model: str, event: str = "chat", **fields: Any) -> Operation:
     return _operation("model", event, f"{event} {model}", {"model": model, **fields})
 
 
-def tool_call(tool: str, **fields: Any) -> Operation:
+def tool_call(tool: str, **fields: Fact) -> Operation:
     """Record a call of a tool, a web search or an action in an environment: one line of `reflect.tool`."""
     return _operation("tool", "execute_tool", f"execute_tool {tool}", {"tool": tool, **fields})
 
 
-def memory_operation(event: str, **fields: Any) -> Operation:
+def memory_operation(event: str, **fields: Fact) -> Operation:
     """Record work on a memory, such as "retrieve", "store" or "forget": one line of `reflect.memory`."""
     return _operation("memory", event, f"memory {event}", fields)

@@ -19,10 +19,14 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.tracers.context import register_configure_hook
 
+from reflective_agents.state.json_types import JsonObject
+from reflective_agents.telemetry.log import Plain
+
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span, Tracer
+    from opentelemetry.trace import TracerProvider as Provider
 
 SCOPE = "reflective-agents"
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -95,7 +99,7 @@ def tracer() -> "Tracer | None":
 
 
 @lru_cache(maxsize=1)
-def _tracer_of(provider: Any) -> "Tracer | None":
+def _tracer_of(provider: "Provider | None") -> "Tracer | None":
     if provider is None:
         return None
     from opentelemetry.trace import NoOpTracer
@@ -105,7 +109,7 @@ def _tracer_of(provider: Any) -> "Tracer | None":
 
 
 def begin(
-    tracer: "Tracer", name: str, fields: Mapping[str, Any], parent: "Span | None", *, call: bool
+    tracer: "Tracer", name: str, fields: Mapping[str, Plain], parent: "Span | None", *, call: bool
 ) -> "AbstractContextManager[Span]":
     """Start a span that is current until the result is left. No exception may reach it: its text would be exported.
 
@@ -126,14 +130,14 @@ def begin(
     )
 
 
-def note(span: "Span", fields: Mapping[str, Any]) -> None:
+def note(span: "Span", fields: Mapping[str, Plain]) -> None:
     """Add to a span what is known at its end; an outcome "error" makes it one of a failure."""
     span.set_attributes(attributes(fields))
     if fields.get("outcome") == "error":
         _fail(span, str(fields.get("fault", "")))
 
 
-def attributes(fields: Mapping[str, Any]) -> dict[str, Any]:
+def attributes(fields: Mapping[str, Plain]) -> dict[str, str | float | bool]:
     """Name fields as in the semantic conventions, or after this project."""
     told = {name: value for name, value in fields.items() if value is not None and name != "seconds"}
     return {_ATTRIBUTES.get(name, f"reflect.{name}"): value for name, value in told.items()}
@@ -190,8 +194,8 @@ class Runs(BaseCallbackHandler):
 
     def on_chain_start(
         self,
-        serialized: Any,
-        inputs: Any,
+        serialized: JsonObject,
+        inputs: JsonObject,
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
@@ -206,7 +210,7 @@ class Runs(BaseCallbackHandler):
         graph = parent if is_node or parent is None else parent.graph
         self._chains[run_id] = _Chain(kwargs.get("name") or "", graph, get_current(), time.time_ns())
 
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_chain_end(self, outputs: JsonObject, *, run_id: UUID, **kwargs: Any) -> None:
         """End the span of a run."""
         chain = self._chains.pop(run_id, None)
         if chain and chain.span:
@@ -218,9 +222,9 @@ class Runs(BaseCallbackHandler):
         if chain and chain.span:
             chain.span.set_attribute("error.type", type(error).__name__)
             _fail(chain.span, type(error).__name__)
-        self.on_chain_end(None, run_id=run_id)
+        self.on_chain_end({}, run_id=run_id)
 
-    def span(self, run_id: UUID | None, fields: Mapping[str, Any]) -> "Span | None":
+    def span(self, run_id: UUID | None, fields: Mapping[str, Plain]) -> "Span | None":
         """Return the span of the graph in which a step runs.
 
         Args:
@@ -231,7 +235,7 @@ class Runs(BaseCallbackHandler):
         return _span_of(chain.graph, to, fields) if chain and chain.graph and to else None
 
 
-def _span_of(graph: _Chain, to: "Tracer", fields: Mapping[str, Any]) -> "Span":
+def _span_of(graph: _Chain, to: "Tracer", fields: Mapping[str, Plain]) -> "Span":
     from opentelemetry.trace import get_current_span, set_span_in_context
 
     if graph.span is None:

@@ -13,6 +13,7 @@ from reflective_agents.cli.report import cost_line
 from reflective_agents.state.run import NOTHING_SPENT
 from reflective_agents.state.settings.lats import LatsContext
 from reflective_agents.state.settings.reflection import ReflectionContext
+from reflective_agents.text.structure import Json
 
 COST = {"model_calls": 3, "total_tokens": 1200, "seconds": 0.0}
 
@@ -106,7 +107,7 @@ def test_one_line_is_short() -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(None, "-"), (True, "yes"), (0.5, "0.50"), (3, "3"), (["a", "b"], "a; b"), ([], "-"), ("", "-")]
 )
-def test_values_are_shown(value: object, text: str) -> None:
+def test_values_are_shown(value: Json, text: str) -> None:
     assert shown(value) == text
 
 
