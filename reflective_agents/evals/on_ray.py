@@ -32,7 +32,9 @@ class Actor:
     """An actor as a worker."""
 
     def __init__(self, job: Job, concurrency: int) -> None:
-        self._handle: Any = ray.remote(Place).options(max_concurrency=concurrency, num_cpus=1).remote(job)
+        # Without num_cpus an actor waits for a processor, but does not hold it: more actors than processors run, too.
+        settings = {"max_concurrency": concurrency, "scheduling_strategy": "SPREAD"}
+        self._handle: Any = ray.remote(Place).options(**settings).remote(job)
         self.alive = True
 
     async def run(self, task: Task) -> Finished:

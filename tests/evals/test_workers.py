@@ -14,19 +14,18 @@ from typing import Any
 import pytest
 
 from reflective_agents.evals.results import read_run
-from reflective_agents.evals.run import Run, attempt, evaluate
+from reflective_agents.evals.run import attempt
 from reflective_agents.evals.worker import Job
 from reflective_agents.evals.workers import local_workers
 from reflective_agents.graphs import chain_of_thought
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.testing.openai_server import OpenAIServer
-from tests.cli.conftest import away_from_the_project, reflect, slow_server, start
+from reflective_agents.testing.script import Reply, Request
+from tests.cli.conftest import away_from_the_project, slow_server, start
 from tests.evals.fakes import dataset
 
-__all__ = ["away_from_the_project", "reflect", "slow_server", "start"]
+__all__ = ["away_from_the_project", "slow_server", "start"]
 pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
-BUSY = os.getloadavg()[0] > 2 * (os.cpu_count() or 1) and os.getpriority(os.PRIO_PROCESS, 0) >= 0
-"""Whether other processes take most of this machine's time: with a load of 10 on 2 processors the agent took 16 s."""
 CONTEXT = ChainOfThoughtContext(model="offline", samples=1)
 JOB = Job(strategy="chain_of_thought", settings=CONTEXT.model_dump(), environment="plain", cache=None)
 
@@ -68,9 +67,17 @@ async def test_a_task_that_kills_its_workers_is_a_result(monkeypatch: pytest.Mon
     )
 
 
-def children(process: Popen[str]) -> list[int]:
-    """The processes that a process has started."""
-    return [int(one) for one in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+def workers(pid: int) -> list[int]:
+    """The workers among the processes that a process has started, and those that these have started."""
+    files = Path(f"/proc/{pid}/task").glob("*/children")
+    begun = [int(one) for file in files for one in file.read_text().split()]
+    return [one for each in begun for one in ([each] if is_worker(each) else workers(each))]
+
+
+def is_worker(pid: int) -> bool:
+    """Whether a process is a worker: one of this package's, or an actor of Ray."""
+    said = Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b"reflective_agents.evals.worker" in said or said.startswith(b"ray::Place")
 
 
 def told(process: Popen[str], count: int) -> None:
@@ -79,14 +86,14 @@ def told(process: Popen[str], count: int) -> None:
     next(line for line in process.stderr if line.startswith(f"{count}/"))
 
 
-@pytest.fixture
-def command(slow_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+@pytest.fixture(params=["processes", "ray"])
+def command(request: pytest.FixtureRequest, slow_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """An evaluation of 24 tasks by two workers, which takes long enough to be killed."""
     monkeypatch.setenv("OPENAI_BASE_URL", slow_server.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     Path("q.csv").write_text("question,answer\n" + "".join(f"Question {number}?,x\n" for number in range(24)))
     options = ["--samples", "1", "--model", "openai:test", "--concurrency", "4", "--workers", "2", "--out", "run"]
-    return ["eval", "chain_of_thought", "q.csv", *options]
+    return ["eval", "chain_of_thought", "q.csv", *options, *(["--ray", "local"] if request.param == "ray" else [])]
 
 
 def ids() -> Counter[str]:
@@ -102,7 +109,7 @@ ONCE = Counter(map(str, range(1, 25)))
 def test_tasks_of_a_killed_worker_run_again(start: Callable[..., Popen[str]], command: list[str]) -> None:
     process = start(*command)
     told(process, 4)
-    os.kill(children(process)[0], signal.SIGKILL)
+    os.kill(workers(process.pid)[0], signal.SIGKILL)
     _, said = process.communicate(timeout=300)
     assert process.returncode == 0, said
     assert ids() == ONCE
@@ -112,55 +119,55 @@ def test_tasks_of_a_killed_worker_run_again(start: Callable[..., Popen[str]], co
 @pytest.mark.wire
 @pytest.mark.thorough
 def test_a_killed_driver_takes_its_workers_along_and_the_same_command_goes_on(
-    start: Callable[..., Popen[str]], reflect: Any, command: list[str]
+    start: Callable[..., Popen[str]], command: list[str]
 ) -> None:
     process = start(*command)
     told(process, 4)
-    workers = children(process)
+    begun = workers(process.pid)
     process.kill()
     process.wait()
     deadline = time.monotonic() + 60
-    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+    while any(Path(f"/proc/{pid}").exists() for pid in begun):
         assert time.monotonic() < deadline, "the workers outlive their driver"
         time.sleep(0.1)
     done = read_run(Path("run"))[1]
     assert 4 <= len(done) < 24
-    assert reflect(*command).code == 0
+    again = start(*command)
+    _, said = again.communicate(timeout=300)
+    assert again.returncode == 0, said
     assert ids() == ONCE
 
 
-@pytest.mark.thorough
+def programmer(request: Request) -> Reply:
+    """Add one, whatever is asked."""
+    return "```python\ndef add(number):\n    return number + 1\n```"
+
+
 @pytest.mark.wire
-@pytest.mark.filterwarnings("ignore")  # Ray's own
-@pytest.mark.skipif(BUSY, reason="Ray gives its agent 15 seconds to begin, which no setting changes: too few here")
-async def test_tasks_of_a_killed_ray_actor_run_again(
-    tmp_path: Path, socket_enabled: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "300")  # however busy the machine
-    ray_workers = pytest.importorskip("reflective_agents.evals.on_ray").ray_workers
-    killed: list[int] = []
-
-    def killing(run: Run) -> Run:
-        async def one(task: Any) -> Any:
-            if task["id"] == "3":
-                while not (actors := _actors()):  # noqa: ASYNC110 - they begin meanwhile, and tell nobody
-                    await asyncio.sleep(0.1)
-                killed.append(actors[0])
-                os.kill(killed[0], signal.SIGKILL)
-            return await run(task)
-
-        return one
-
-    async with ray_workers(JOB, "local", 2, 4) as run:
-        summary = await evaluate(
-            chain_of_thought.graph, dataset(12), context=CONTEXT, out=tmp_path / "run", elsewhere=killing(run)
+@pytest.mark.sandbox
+@pytest.mark.thorough
+@pytest.mark.parametrize("where", [["--workers", "1"], ["--ray", "local"]])
+def test_programs_run_in_the_sandbox_of_a_worker(start: Callable[..., Popen[str]], where: list[str]) -> None:
+    tasks = [
+        {
+            "task_id": f"add/{more}",
+            "prompt": f'def add(number):\n    """Add {more}."""\n',
+            "entry_point": "add",
+            "test": f"def check(candidate):\n    assert candidate(1) == {1 + more}\n",
+        }
+        for more in (1, 2)
+    ]
+    Path("programs.jsonl").write_text("".join(f"{json.dumps(task)}\n" for task in tasks))
+    with OpenAIServer(programmer).threaded() as server:
+        options = ["--model", "openai:test", "--out", "run", *where]
+        process = start(
+            *("eval", "chain_of_thought", "programs.jsonl", *options),
+            OPENAI_BASE_URL=server.base_url,
+            OPENAI_API_KEY="test",
         )
-    assert (summary["finished"], summary["errors"], len(killed)) == (12, {}, 1)
-    lines = (tmp_path / "run" / "results.jsonl").read_bytes().splitlines()
-    assert Counter(json.loads(line)["id"] for line in lines) == Counter(map(str, range(1, 13)))
-
-
-def _actors() -> list[int]:
-    """The processes of Ray's actors on this machine."""
-    files = Path("/proc").glob("[0-9]*/cmdline")
-    return [int(file.parent.name) for file in files if file.read_bytes().startswith(b"ray::Place")]
+        _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+    assert {name: result["correct"] for name, result in read_run(Path("run"))[1].items()} == {
+        "add/1": True,
+        "add/2": False,
+    }
