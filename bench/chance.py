@@ -12,7 +12,6 @@ from itertools import product
 from math import prod
 from typing import NamedTuple, TypeAlias
 
-from scipy.integrate import quad
 from scipy.special import betainc, betaincinv
 
 
@@ -147,5 +146,7 @@ def highest(*failures: int) -> list[float]:
     def beaten(level: float, own: int) -> float:
         drawn = betaincinv(0.5, 0.5 + failures[own], level)
         return prod(float(betainc(0.5, 0.5 + other, drawn)) for i, other in enumerate(failures) if i != own)
+
+    from scipy.integrate import quad  # takes a second to load
 
     return [float(quad(beaten, 0, 1, args=(own,))[0]) for own in range(len(failures))]

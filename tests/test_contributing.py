@@ -40,9 +40,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the project in which all walk-throughs have been carried out."""
     copy = tmp_path_factory.mktemp("project")
     for name in COPIED:
-        shutil.copytree(
-            ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "old_data")
-        )
+        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("old_data"))
     for name in ("pyproject.toml", "requirements", "README.md", "Makefile", ".env.example", "LICENSE", "bench"):
         (copy / name).symlink_to(ROOT / name)
     config = json.loads((ROOT / "langgraph.json").read_text())

@@ -157,6 +157,7 @@ def test_served_graph_imports(name: str) -> None:
     assert GRAPHS[name]["description"]
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 def test_client_of_openai_is_loaded_beside_the_event_loop_and_not_for_an_offline_run() -> None:
     program = """

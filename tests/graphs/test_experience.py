@@ -59,7 +59,7 @@ async def figures(script: Callable[[Request], Reply], tasks: Sequence[Task], env
     return [len(new), lessons, *counts]
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "file", "environment"),
     [

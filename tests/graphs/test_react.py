@@ -11,7 +11,6 @@ import pytest
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
-from langchain_mcp_adapters.client import MultiServerMCPClient
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
@@ -399,6 +398,8 @@ async def test_gear_reducers_with_arithmetic_tools(mode: str) -> None:
 @pytest.fixture
 async def mcp_tools() -> Sequence[BaseTool]:
     """The tools of a real MCP server; each call starts it anew."""
+    from langchain_mcp_adapters.client import MultiServerMCPClient  # takes seconds to load
+
     server = Path(__file__).parents[1] / "support" / "mcp_server.py"
     client = MultiServerMCPClient(
         {"arithmetic": {"transport": "stdio", "command": sys.executable, "args": [str(server)]}}
@@ -407,6 +408,7 @@ async def mcp_tools() -> Sequence[BaseTool]:
 
 
 @pytest.mark.wire
+@pytest.mark.matrix
 @both_modes
 async def test_tools_of_an_mcp_server(mode: str, mcp_tools: Sequence[BaseTool]) -> None:
     native = steps(

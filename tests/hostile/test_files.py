@@ -5,6 +5,7 @@ import json
 import time
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,20 +72,23 @@ def packed_pdf(content: bytes) -> bytes:
     return text + b"trailer<</Size 5/Root 1 0 R>>\nstartxref\n0\n%%EOF"
 
 
-LONG = b"BT /F 9 Tf (" + b"x" * 70_000_000 + b") Tj ET"
-PDF_BOMBS: dict[str, tuple[bytes, dict[str, int], str]] = {
-    "zeros": (bytes(300_000_000), {}, "the PDF is broken or encrypted (LimitReachedError)"),
+def long_text(characters: int = 70_000_000) -> bytes:
+    return b"BT /F 9 Tf (" + b"x" * characters + b") Tj ET"
+
+
+PDF_BOMBS: dict[str, tuple[Callable[[], bytes], dict[str, int], str]] = {
+    "zeros": (lambda: bytes(300_000_000), {}, "the PDF is broken or encrypted (LimitReachedError)"),
     "time": (
-        LONG,
+        long_text,
         {"PDF_SECONDS": 2},
         "reading the PDF takes more than 2 s",
     ),
     "memory": (
-        LONG,
+        long_text,
         {"PDF_MEMORY": 100_000_000},
         "the PDF unpacks to more than a document needs",
     ),
-    "text": (b"BT /F 9 Tf (" + b"x" * 999 + b") Tj ET", {"PDF_CHARACTERS": 900}, "the PDF unpacks to more than"),
+    "text": (lambda: long_text(999), {"PDF_CHARACTERS": 900}, "the PDF unpacks to more than"),
 }
 
 
@@ -92,7 +96,7 @@ PDF_BOMBS: dict[str, tuple[bytes, dict[str, int], str]] = {
 @pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize(("content", "bounds", "why"), PDF_BOMBS.values(), ids=list(PDF_BOMBS))
 def test_packed_pdfs_are_skipped_in_bounded_time_and_memory(
-    content: bytes,
+    content: Callable[[], bytes],
     bounds: dict[str, int],
     why: str,
     tmp_path: Path,
@@ -102,7 +106,7 @@ def test_packed_pdfs_are_skipped_in_bounded_time_and_memory(
     for name, value in bounds.items():
         monkeypatch.setattr(documents, name, value)
     (tmp_path / "own.txt").write_text("The vault is in the cellar.")
-    (tmp_path / "bomb.pdf").write_bytes(packed_pdf(content))
+    (tmp_path / "bomb.pdf").write_bytes(packed_pdf(content()))
     assert (tmp_path / "bomb.pdf").stat().st_size < 2_000
     assert [found["url"] for found in open_corpus(str(tmp_path)).search("vault")] == ["corpus:own.txt"]
     (said,) = caplog.messages

@@ -23,6 +23,7 @@ def test_of_each_topic_two_statements_with_different_values_are_made(language: s
     assert len(made) == len({one.question for one in made}) == len(subjects) * len(topics)
 
 
+@pytest.mark.thorough
 async def test_more_recency_lets_more_of_the_later_statements_win(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(later, "ROUNDS", 1)
     monkeypatch.setattr(later, "APART", {"half a year": 183})

@@ -191,6 +191,7 @@ async def test_eight_leaves_at_once_killed_after_a_checkpoint_repeat_nothing(
     await check_eight(database, server, paid_again=0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("database", "call"),
     [*(("sqlite", call) for call in MIDST_OF_EIGHT.values()), pytest.param("postgres", 40, marks=POSTGRES.marks)],

@@ -100,7 +100,7 @@ def test_the_sign_test_counts_the_games_that_only_one_has_solved() -> None:
     assert sign_test(other, other) == (0, 0, 1)
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("count", [24, None], ids=["a sample", "all"])
 async def test_a_lesson_is_worth_its_call(count: int | None, recorded: Path) -> None:

@@ -4,19 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.replays.beams import bfs
 from bench.replays.catalogue import HEAD, PAGE, REPLAYS, SANDBOXED, TAIL, row, section
 from bench.replays.measured import UNEXPLAINED
-from bench.replays.puzzles import dfs
 from bench.replays.records import manifest
 
-FIRST = {replay: name for name, replay in reversed((REPLAYS | SANDBOXED).items()) if replay not in (bfs, dfs)}.values()
-"""The first data set of each way to replay; the others take the same way, and are left to `make test-all`. So are whole
-searches: `test_thoughts` follows made-up ones."""
+SHORT = ("reflexion_hotpot_cotgt_gpt4", "tot_text_votes")
+"""Those that take a second or two. The others are left to `make test-all`."""
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:
-    return [*([pytest.mark.sandbox] if name in SANDBOXED else []), *([] if name in FIRST else [pytest.mark.thorough])]
+    return [*([pytest.mark.sandbox] if name in SANDBOXED else []), *([] if name in SHORT else [pytest.mark.thorough])]
 
 
 EVERY = [pytest.param(name, marks=marks(name)) for name in REPLAYS | SANDBOXED]

@@ -99,6 +99,7 @@ async def test_a_run_is_watched_joined_late_steered_and_continued(look: Look) ->
     assert (look.complaints, late.complaints) == ([], [])
 
 
+@pytest.mark.thorough
 async def test_the_second_of_two_people_is_told(look: Look) -> None:
     await look.ask("An unsolvable question", n="2", max_expansions="2")
     await look.says("ended")
@@ -113,7 +114,8 @@ async def test_the_second_of_two_people_is_told(look: Look) -> None:
     await expect(other.tree.locator(".node.pruned[data-id]")).to_have_count(1, timeout=PATIENCE)
 
 
-@pytest.mark.parametrize("strategy", ["lats", "reflection", "town"])
+@pytest.mark.matrix
+@pytest.mark.parametrize("strategy", ["reflection", "lats", "town"])
 async def test_texts_stay_texts(look: Look, strategy: str) -> None:
     await expect(look.page.locator("#strategy option")).not_to_have_count(0, timeout=PATIENCE)
     await look.page.select_option("#strategy", strategy)
@@ -158,6 +160,7 @@ async def test_axe_finds_nothing_and_nothing_is_cut_off(
     await context.close()
 
 
+@pytest.mark.thorough
 async def test_everything_is_reached_by_keys(look: Look) -> None:
     await expect(look.page.locator("#strategy option")).not_to_have_count(0, timeout=PATIENCE)
     await look.page.focus("#ask summary")
@@ -231,6 +234,7 @@ async def test_a_run_is_paused_and_resumed_by_buttons(look: Look) -> None:
     assert look.complaints == []
 
 
+@pytest.mark.thorough
 async def test_the_day_of_a_town_is_drawn_while_it_goes_on(look: Look) -> None:
     news = "Anna gives a garden party at the Caf\u00e9 today at 17:00."
     await expect(look.page.locator("#strategy option")).not_to_have_count(0, timeout=PATIENCE)

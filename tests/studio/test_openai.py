@@ -128,6 +128,7 @@ async def test_a_client_that_leaves_stops_the_run(
     assert len(openai_server.requests) - before <= 1
 
 
+@pytest.mark.thorough
 async def test_a_run_that_nobody_waits_for_goes_on_if_it_is_to(
     chat: openai.AsyncOpenAI, client: LangGraphClient, openai_server: OpenAIServer
 ) -> None:

@@ -8,6 +8,7 @@ from tests.serve import steering
 pytestmark = [pytest.mark.studio, pytest.mark.matrix, pytest.mark.xdist_group("studio")]
 
 
+@pytest.mark.thorough
 async def test_the_tree_is_the_same_as_in_python(client: LangGraphClient) -> None:
     await steering.the_same_tree_as_in_python(client)
 

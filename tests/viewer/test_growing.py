@@ -174,6 +174,7 @@ async def test_an_update_of_a_thousand_nodes_touches_only_what_has_changed(
     assert sorted(counts)[len(counts) // 2] <= most
 
 
+@pytest.mark.thorough
 async def test_a_tree_that_has_grown_looks_like_one_that_is_drawn_whole(waiting: Shown) -> None:
     picture = grown(200)
     frames = len(picture["frames"])
