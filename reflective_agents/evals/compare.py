@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean
-from typing import Any
 
 from typing_extensions import TypedDict
 
 from reflective_agents.evals.results import About, Result
 from reflective_agents.evals.summary import CONFIDENCE, Interval, cost_of, spent_on, wilson
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonObject
 
 Run = tuple[str, About, Mapping[str, Result]]
 """A run: its name, what was run, and its results."""
@@ -42,7 +42,7 @@ class Column(TypedDict):
 
     run: str
     strategy: str
-    settings: dict[str, Any]
+    settings: JsonObject
     """Those that all runs have, and in which they differ."""
     correct: int
     accuracy: float
@@ -99,14 +99,14 @@ def _measured(results: Mapping[str, Result]) -> dict[tuple[str, str, str | None]
     return {(result["id"], result["question"], result["gold"]): result for result in measured}
 
 
-def _differing(settings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _differing(settings: Sequence[JsonObject]) -> list[JsonObject]:
     names = [name for name in settings[0] if all(name in own for own in settings)]
     differ = [name for name in names if any(a[name] != b[name] for a, b in pairwise(settings))]
     return [{name: own[name] for name in differ} for own in settings]
 
 
 def _column(
-    name: str, strategy: str, settings: dict[str, Any], results: list[Result], first: list[Result] | None
+    name: str, strategy: str, settings: JsonObject, results: list[Result], first: list[Result] | None
 ) -> Column:
     correct = sum(bool(result["correct"]) for result in results)
     measured = [result for result in results if result["usage"]]

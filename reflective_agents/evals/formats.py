@@ -6,7 +6,7 @@ A new one is one more class in `FORMATS`. Every form is read as its makers publi
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -20,13 +20,15 @@ from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.programming import Programming, read_task
 from reflective_agents.environments.questions import Questions
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonObject
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+T = TypeVar("T")
 Row = Any
 """What a file holds for one task: an object with names, or a list."""
 
 
-def _unless_blank(value: Any) -> Any:
+def _unless_blank(value: T) -> T | None:
     """Take an empty cell for a missing one."""
     return None if isinstance(value, str) and not value.strip() else value
 
@@ -237,8 +239,8 @@ class LangSmith(Format):
     marks = (frozenset({"inputs"}),)
 
     id: Gold = None
-    inputs: dict[str, Any]
-    outputs: dict[str, Any] | None = Field(None, validation_alias=AliasChoices("outputs", "reference_outputs"))
+    inputs: JsonObject
+    outputs: JsonObject | None = Field(None, validation_alias=AliasChoices("outputs", "reference_outputs"))
 
     def task(self, number: int) -> Task:
         """Return the question, and the answer if there is one."""
@@ -255,7 +257,7 @@ class Inspect(Format):
     marks = (frozenset({"input", "target"}),)
 
     id: Gold = None
-    input: Text | list[dict[str, Any]]
+    input: Text | list[JsonObject]
     target: str | list[str] = ""
 
     def task(self, number: int) -> Task:
@@ -308,7 +310,7 @@ def as_row(row: Row) -> Row:
             return row
 
 
-def _the_text(named: dict[str, Any], what: str, *usual: str) -> str:
+def _the_text(named: JsonObject, what: str, *usual: str) -> str:
     """Return the one text among named values: that of a usual name, else the only one."""
     texts = {name: str(value) for name, value in named.items() if isinstance(value, str | int | float)}
     found = [texts[name] for name in usual if name in texts] or list(texts.values())
@@ -317,7 +319,7 @@ def _the_text(named: dict[str, Any], what: str, *usual: str) -> str:
     return found[0]
 
 
-def _last_said(messages: list[dict[str, Any]]) -> str:
+def _last_said(messages: list[JsonObject]) -> str:
     """Return what the user says last."""
     said = [str(message.get("content", "")) for message in messages if message.get("role") == "user"]
     if not said or not said[-1].strip():
@@ -325,13 +327,13 @@ def _last_said(messages: list[dict[str, Any]]) -> str:
     return said[-1]
 
 
-def as_langsmith(task: Task) -> Row:
+def as_langsmith(task: Task) -> JsonObject:
     """Return a task as an example of LangSmith; what an environment knows of it becomes its metadata."""
     outputs = {"outputs": {"answer": task["gold"]}} if "gold" in task else {}
     return {"id": task["id"], "inputs": {"question": task["question"]}} | outputs | _metadata(task)
 
 
-def as_inspect(task: Task) -> Row:
+def as_inspect(task: Task) -> JsonObject:
     """Return a task as a sample of inspect_ai; what an environment knows of it becomes its metadata."""
     return {"id": task["id"], "input": task["question"], "target": task.get("gold", "")} | _metadata(task)
 
@@ -344,7 +346,7 @@ def _metadata(task: Task) -> dict[str, object]:
     return {"metadata": task["data"]} if "data" in task else {}
 
 
-def _task(name: str, question: str, gold: str | None = None, data: dict[str, Any] | None = None) -> Task:
+def _task(name: str, question: str, gold: str | None = None, data: JsonObject | None = None) -> Task:
     task = Task(id=name, question=question)
     if gold is not None:
         task["gold"] = gold

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from reflective_agents.evals.results import About, Attempt, Result
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.run import NOTHING_SPENT
 
 
@@ -48,19 +49,19 @@ def write_frame(file: Path, runs: Iterable[Exported]) -> None:
         raise Misuse(f"--export: {file} cannot be written ({error.strerror or error})") from error
 
 
-def _rows(run: Exported) -> Iterator[dict[str, Any]]:
+def _rows(run: Exported) -> Iterator[JsonObject]:
     about = run.about
     fixed = {name: about.get(name) for name in ("strategy", "dataset", "environment")}
     model = about["settings"].get("model")
     for result in run.results:
-        row: dict[str, Any] = {"run": run.name, **fixed, "model": None if model is None else str(model)}
+        row: JsonObject = {"run": run.name, **fixed, "model": None if model is None else str(model)}
         row |= {name: result.get(name) for name in _TASK} | (result["outcome"] or {}) | (result["usage"] or {})
         row |= {f"score_{name}": score for name, score in result["scores"].items()}
         row |= {"seconds": result["seconds"], "cached_calls": result.get("cached_calls", 0)}
         yield {name: _plain(value) for name, value in row.items()} | {"trials": _trials(result["trials"])}
 
 
-def _trials(trials: Iterable[Attempt]) -> list[dict[str, Any]]:
+def _trials(trials: Iterable[Attempt]) -> list[JsonObject]:
     return [{name: _plain(trial.get(name)) for name in _ATTEMPT} for trial in trials]
 
 

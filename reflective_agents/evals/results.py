@@ -23,6 +23,7 @@ from reflective_agents.environments.base import Task
 from reflective_agents.evals.transcripts import TRANSCRIPTS, Place, Transcript, packed
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.run import Usage
 from reflective_agents.state.settings import settings_of, strategy_names
@@ -70,7 +71,7 @@ class About(TypedDict):
     """What was run. Two runs with the same strategy, settings and fingerprint are one and the same."""
 
     strategy: str
-    settings: dict[str, Any]
+    settings: JsonObject
     dataset: str
     environment: str
     fingerprint: str
@@ -220,7 +221,7 @@ def _result(folder: Path, number: int, line: bytes) -> Result:
     return cast(Result, result)
 
 
-def _wrong(schema: TypeAdapter[Any], value: Any) -> str:
+def _wrong(schema: TypeAdapter[About] | TypeAdapter[Result], value: JsonObject) -> str:
     """Say which field holds what it cannot; nothing if all is well. A field that is missing may be younger."""
     try:
         schema.validate_python(value, strict=True)

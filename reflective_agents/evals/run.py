@@ -24,8 +24,10 @@ from reflective_agents.evals.transcripts import Transcript, transcript_of
 from reflective_agents.graphs.trials import rank
 from reflective_agents.models.cache import Cache, caching
 from reflective_agents.state.context import Context
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.secrets import redacted
 from reflective_agents.state.trial import Trial
+from reflective_agents.text.structure import Json
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -147,7 +149,7 @@ async def attempt(
     result = nothing_yet(task)
     if world.measurable(task):
         result["correct"] = False
-    state: dict[str, Any] = {}
+    state: JsonObject = {}
     with caching(cache) as replies:
         [fault] = await asyncio.gather(_fill(result, state, graph, world, task, context), return_exceptions=True)
     if replies:
@@ -162,12 +164,12 @@ async def attempt(
 
 
 async def _fill(
-    result: Result, state: dict[str, Any], graph: Graph, world: Environment, task: Task, context: Context
+    result: Result, state: JsonObject, graph: Graph, world: Environment, task: Task, context: Context
 ) -> None:
     """Fill in a result and the state step by step, so that what is known stays if the next step fails."""
     knows_tasks = _knows_tasks(graph)
     question = task["question"] if knows_tasks else world.request(task)
-    asked: dict[str, Any] = {"messages": [("user", question)], **({"task": task} if knows_tasks else {})}
+    asked: JsonObject = {"messages": [("user", question)], **({"task": task} if knows_tasks else {})}
     began = time.monotonic()
     try:
         state |= await graph.ainvoke(asked, context=context, output_keys=graph.stream_channels_list)
@@ -227,7 +229,7 @@ def about(strategy: str, context: Context, dataset: Dataset) -> About:
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> Json:
     match value:
         case dict():
             return {str(name): _plain(part) for name, part in value.items()}
@@ -237,7 +239,7 @@ def _plain(value: Any) -> Any:
             return _scalar(value)
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: Any) -> Json:
     return value if value is None or isinstance(value, str | int | float | bool) else type(value).__name__
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from reflective_agents.evals.results import About, Result
+from reflective_agents.state.json_types import JsonObject
 
 Interval = tuple[float, float]
 CONFIDENCE = 0.95
@@ -25,7 +26,7 @@ class Summary(TypedDict):
     """The results of a run in figures; plain data."""
 
     strategy: str
-    settings: dict[str, Any]
+    settings: JsonObject
     dataset: str
     environment: str
     tasks: int

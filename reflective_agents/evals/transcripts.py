@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NotRequired
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, ToolCall
 from typing_extensions import TypedDict
 
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.trial import Trial
 from reflective_agents.viewer.picture import Picture, picture
 from reflective_agents.viewer.town import TownPicture, town_picture
 
@@ -33,7 +35,7 @@ class Said(TypedDict):
 
     type: str
     content: str
-    tool_calls: list[Any]
+    tool_calls: list[ToolCall]
 
 
 class Transcript(TypedDict):
@@ -41,15 +43,15 @@ class Transcript(TypedDict):
 
     id: str
     messages: list[Said]
-    trials: list[dict[str, Any]]
+    trials: list[Trial]
     reflections: list[str]
-    shown: dict[str, Any]
+    shown: JsonObject
     tree: NotRequired[Picture]
     day: NotRequired[TownPicture]
 
 
 def transcript_of(
-    task: str, state: Mapping[str, Any], artefacts: Iterator[str], strategy: str, context: Context
+    task: str, state: JsonMapping, artefacts: Iterator[str], strategy: str, context: Context
 ) -> Transcript:
     """Return the transcript of a run.
 
@@ -60,7 +62,7 @@ def transcript_of(
         strategy: Its name.
         context: Its settings.
     """
-    trials: list[dict[str, Any]] = plain(state.get("trials") or [])
+    trials: list[Trial] = plain(state.get("trials") or [])
     day = town_picture(state) if state.get("day") and state.get("town") else None
     left_out = _DRAWN | (_DAY if day else frozenset())
     made = Transcript(
@@ -115,6 +117,6 @@ def _said(message: BaseMessage) -> Said:
     return Said(type=message.type, content=message.text, tool_calls=list(getattr(message, "tool_calls", [])))
 
 
-def _reflections(state: Mapping[str, Any], trials: list[dict[str, Any]]) -> Iterator[str]:
+def _reflections(state: JsonMapping, trials: list[Trial]) -> Iterator[str]:
     yield from (trial["reflection"] for trial in trials if trial.get("reflection"))
     yield from (lesson["text"] for lesson in state.get("lessons") or [] if lesson.get("text"))

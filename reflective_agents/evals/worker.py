@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -19,6 +18,7 @@ from reflective_agents.evals.run import Finished, attempt
 from reflective_agents.graphs import builder_of
 from reflective_agents.models.cache import open_cache
 from reflective_agents.models.providers import close_models
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import settings_of
 
 LONGEST = 1_000_000_000
@@ -29,7 +29,7 @@ class Job(TypedDict):
     """What a worker needs to know: all of it plain data."""
 
     strategy: str
-    settings: dict[str, Any]
+    settings: JsonObject
     environment: str
     cache: str | None
 

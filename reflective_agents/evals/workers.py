@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 from reflective_agents.environments.base import Task
 from reflective_agents.evals.results import nothing_yet
@@ -91,7 +91,7 @@ class Process:
             self.process.kill()
         await self.process.wait()
 
-    def _send(self, data: Any) -> None:
+    def _send(self, data: Job | Task) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(data).encode() + b"\n")
 

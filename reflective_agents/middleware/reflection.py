@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from reflective_agents.graphs._reflection.critics import criticise, said_of
 from reflective_agents.graphs.reflection import Draft, best_draft, verdict
 from reflective_agents.nodes.bridge import wait_for
-from reflective_agents.nodes.step import Spent, Step
+from reflective_agents.nodes.step import Spent, Step, Update
 from reflective_agents.nodes.transcript import quoted
 from reflective_agents.nodes.wording import in_words_of
 from reflective_agents.prompts import reflection as prompts
@@ -26,7 +26,6 @@ from reflective_agents.state.settings.reflection import ReflectionContext
 
 SOURCE = {"lc_source": "reflection"}
 """Marks critiques among the messages, as LangChain's own middleware marks what it adds."""
-Update = dict[str, Any]
 
 
 class Reflected(TypedDict):

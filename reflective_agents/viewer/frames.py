@@ -1,7 +1,10 @@
 """The history of a search: one frame for each thing that it did, with the figures that changed."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, NotRequired, TypedDict
+
+from reflective_agents.state.json_types import JsonMapping
+from reflective_agents.state.tree import LogEntry, TreeView
 
 
 class Figures(TypedDict):
@@ -40,17 +43,18 @@ class Frame(TypedDict):
     tokens: int
 
 
-def frames(values: Mapping[str, Any]) -> list[Frame]:
+def frames(values: JsonMapping) -> list[Frame]:
     """Rebuild the history of a run, frame by frame.
 
     Args:
         values: The state of the run, with `tree` and `stats`, and with `log` and `lessons` if it has kept them. Without
             a log there is one frame, the last.
     """
-    log, tree = values.get("log") or [], values["tree"]
+    log: list[LogEntry] = values.get("log") or []
+    tree: TreeView = values["tree"]
     final = {key: {**stat, **stat.get("own", {})} for key, stat in values["stats"].items()}
     if not log:
-        entry = {"kind": "end", "node": None, "added": list(tree), "calls": 0, "tokens": 0}
+        entry = LogEntry(kind="end", node=None, added=list(tree), stats={}, calls=0, tokens=0)
         return [_frame(0, entry, {key: _kept(own) for key, own in final.items()}, "")]
     log = [{**entry, "stats": {**_first(tree, entry["added"]), **entry["stats"]}} for entry in log]
     last = {key: place for place, entry in enumerate(log) for key in entry["stats"]}
@@ -70,20 +74,20 @@ def frames(values: Mapping[str, Any]) -> list[Frame]:
     return made
 
 
-def _first(tree: Mapping[str, Any], added: list[str]) -> dict[str, list[float]]:
+def _first(tree: TreeView, added: list[str]) -> dict[str, list[float]]:
     """Return the first statistics of new nodes: their own score, unless the log says otherwise."""
     return {key: [1, tree[key].get("score") or 0.0] for key in added if key in tree}
 
 
-def _kept(own: Mapping[str, Any]) -> Figures:
+def _kept(own: JsonMapping) -> Figures:
     kept: Any = {name: own[name] for name in Figures.__annotations__ if name in own}
     figures: Figures = kept
     return figures
 
 
-def _figures(own: list[Any], before: Figures | None, final: Mapping[str, Any]) -> Figures:
+def _figures(own: Sequence[float], before: Figures | None, final: JsonMapping) -> Figures:
     """Return the figures of a node after a step, given those before it and the final ones."""
-    made = Figures(visits=own[0], total=own[1], closed=False)
+    made = Figures(visits=int(own[0]), total=own[1], closed=False)
     if "prior" in final:
         made["prior"] = final["prior"]
     if "best" in final and made["visits"]:
@@ -93,7 +97,7 @@ def _figures(own: list[Any], before: Figures | None, final: Mapping[str, Any]) -
     return made
 
 
-def _frame(number: int, entry: Mapping[str, Any], stats: dict[str, Figures], reflection: str) -> Frame:
+def _frame(number: int, entry: LogEntry, stats: dict[str, Figures], reflection: str) -> Frame:
     return Frame(
         number=number,
         event=entry["kind"],

@@ -7,13 +7,13 @@ markup made by scripts included.
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from string import Template
-from typing import Any
 
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.viewer.picture import Picture
 
 _FOLDER = Path(__file__).parent
@@ -79,7 +79,7 @@ def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _embedded(picture: Mapping[str, Any] | None) -> str:
+def _embedded(picture: JsonMapping | None) -> str:
     """Encode the picture as JSON that cannot close its HTML element, with lone surrogates as their escapes."""
     text = json.dumps(picture, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

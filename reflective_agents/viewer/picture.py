@@ -6,18 +6,21 @@ Ids say where a node stands: `0` is the root, `0.3.1` the second child of the fo
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
+from langchain_core.messages import BaseMessage, ToolMessage
+
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.viewer.frames import Frame, frames
 
 Aggregate = Literal["mean", "max"]
 Kind = Literal["root", "action", "answer"]
-N = TypeVar("N", bound=Mapping[str, Any])
+N = TypeVar("N", bound=JsonMapping)
 
 
 class ToolCall(TypedDict):
     """A call of a tool. Its id is what the answer to it names; calls without one are answered in their order."""
 
     name: str
-    args: dict[str, Any]
+    args: JsonObject
     id: NotRequired[str | None]
 
 
@@ -86,9 +89,7 @@ class Picture(TypedDict):
     reflections: list[Reflection]
 
 
-def picture(
-    values: Mapping[str, Any], strategy: str, weight: float | None = None, aggregate: Aggregate = "mean"
-) -> Picture:
+def picture(values: JsonMapping, strategy: str, weight: float | None = None, aggregate: Aggregate = "mean") -> Picture:
     """Build the picture of a run.
 
     Args:
@@ -116,7 +117,7 @@ def picture(
     return complete(drawn)
 
 
-def complete(data: Mapping[str, Any]) -> Picture:
+def complete(data: JsonMapping) -> Picture:
     """Complete a picture: what is missing or None is filled in, and each node is added by one frame.
 
     Raises:
@@ -136,7 +137,7 @@ def complete(data: Mapping[str, Any]) -> Picture:
     return made
 
 
-_NODE: dict[str, Any] = {
+_NODE: JsonObject = {
     "messages": [],
     "thought": "",
     "action": "",
@@ -150,7 +151,7 @@ _NODE: dict[str, Any] = {
     "samples": 1,
     "model": "",
 }
-_FRAME: dict[str, Any] = {
+_FRAME: JsonObject = {
     "event": "start",
     "node": None,
     "added": [],
@@ -161,7 +162,7 @@ _FRAME: dict[str, Any] = {
     "calls": 0,
     "tokens": 0,
 }
-_PICTURE: dict[str, Any] = {
+_PICTURE: JsonObject = {
     "strategy": "",
     "question": "",
     "conversation": [],
@@ -175,16 +176,16 @@ _PICTURE: dict[str, Any] = {
 }
 
 
-def _filled(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _filled(defaults: JsonMapping, given: JsonMapping) -> JsonObject:
     return {**defaults, **{key: value for key, value in given.items() if value is not None or key not in defaults}}
 
 
-def _frame(place: int, frame: Mapping[str, Any], nodes: Mapping[str, Any]) -> dict[str, Any]:
+def _frame(place: int, frame: JsonMapping, nodes: JsonMapping) -> JsonObject:
     made = _filled(_FRAME, {"number": place, **frame})
     return {**made, **{name: [key for key in made[name] if key in nodes] for name in ("added", "pruned")}}
 
 
-def _node(node: Mapping[str, Any]) -> dict[str, Any]:
+def _node(node: JsonMapping) -> JsonObject:
     """Convert a node of the state: messages as data, and its action and observation in words unless it has its own."""
     messages = [_message(message) for message in node.get("messages") or []]
     calls = [called(call) for message in messages for call in message["tool_calls"]]
@@ -193,11 +194,11 @@ def _node(node: Mapping[str, Any]) -> dict[str, Any]:
     return {"action": ", ".join(calls), "observation": "\n".join(observed), **said, "messages": messages}
 
 
-def _message(message: Any) -> Message:
+def _message(message: BaseMessage) -> Message:
     made = Message(type=message.type, content=message.text, tool_calls=[])
     for call in getattr(message, "tool_calls", []):
         made["tool_calls"].append({"name": call["name"], "args": call["args"], "id": call["id"]})
-    if message.type == "tool":
+    if isinstance(message, ToolMessage):
         made["tool_call_id"] = message.tool_call_id
     return made
 
@@ -207,7 +208,7 @@ def called(call: ToolCall) -> str:
     return f"{call['name']}({', '.join(map(str, call['args'].values()))})"
 
 
-def _best(nodes: Mapping[str, Mapping[str, Any]]) -> str:
+def _best(nodes: Mapping[str, JsonMapping]) -> str:
     """Return the node that would be chosen if the tree search ended now: solved first, then answers before steps."""
 
     def rank(key: str) -> tuple[bool, bool, float]:
@@ -217,7 +218,7 @@ def _best(nodes: Mapping[str, Mapping[str, Any]]) -> str:
     return max(nodes, key=rank)
 
 
-def worth(node: Mapping[str, Any]) -> float | None:
+def worth(node: JsonMapping) -> float | None:
     """Return the value of a node by itself: the environment's reward, else the judge's score, else None."""
     return node.get("score") if node.get("reward") is None else node["reward"]
 

@@ -8,12 +8,12 @@ or a day becomes a page of its own then, which the script makes of the template 
 import json
 import zlib
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any
 
 from typing_extensions import TypedDict
 
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.viewer import page as tree
 from reflective_agents.viewer import town
 from reflective_agents.viewer.page import _FOLDER, _embedded, _joined, _policy, document, style_of
@@ -74,7 +74,7 @@ class ResultsPicture(TypedDict):
     tasks: list[Listed]
 
 
-def results_page(picture: ResultsPicture, transcripts: Iterable[tuple[Cell, Mapping[str, Any]]] = ()) -> str:
+def results_page(picture: ResultsPicture, transcripts: Iterable[tuple[Cell, JsonMapping]] = ()) -> str:
     """Build the page.
 
     Args:
@@ -108,7 +108,7 @@ def _page_styles() -> tuple[str, str]:
     return tree._parts()[0], town._parts()[0]
 
 
-def _packs(transcripts: Iterable[tuple[Cell, Mapping[str, Any]]]) -> Iterator[str]:
+def _packs(transcripts: Iterable[tuple[Cell, JsonMapping]]) -> Iterator[str]:
     """Pack transcripts, and note in each cell where its own lies."""
     waiting: list[str] = []
     size = number = taken = 0
@@ -124,14 +124,14 @@ def _packs(transcripts: Iterable[tuple[Cell, Mapping[str, Any]]]) -> Iterator[st
         yield _packed(f"[{','.join(waiting)}]")
 
 
-def _without_pages(transcript: Mapping[str, Any]) -> Mapping[str, Any]:
+def _without_pages(transcript: JsonMapping) -> JsonMapping:
     if not {"tree", "day"} & transcript.keys():
         return transcript
     kept = {name: value for name, value in transcript.items() if name not in ("tree", "day")}
     return {**kept, "dropped": DROPPED}
 
 
-def _plain(value: object) -> str:
+def _plain(value: JsonMapping | tuple[str, str]) -> str:
     """Return data as JSON in ASCII, in which a lone surrogate is its escape."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str)
 

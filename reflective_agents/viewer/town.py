@@ -1,11 +1,10 @@
 """A town's day as one page of HTML that needs nothing else, made as the page of a search is: see `viewer.page`."""
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from typing_extensions import TypedDict
 
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.run import Usage
 from reflective_agents.state.town import Conversation, Knows, Moment, Portrait, Retrieval
@@ -31,7 +30,7 @@ class TownPicture(TypedDict):
     usage: Usage
 
 
-def town_picture(values: Mapping[str, Any]) -> TownPicture:
+def town_picture(values: JsonMapping) -> TownPicture:
     """Build the picture of a day from the state of its run."""
     town = values["town"]
     return TownPicture(

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.viewer.figures import children
 from reflective_agents.viewer.picture import Message, Node, Picture, ToolCall, path_to, worth
 
-Chat = list[dict[str, Any]]
+Chat = list[JsonObject]
 Pairs = Literal["siblings", "trajectories"]
 
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
@@ -117,7 +118,7 @@ def _chat(messages: list[Message], stem: str) -> Chat:
     chat: Chat = []
     waiting: list[str] = []
     for message in messages:
-        made: dict[str, Any] = {"role": _ROLES.get(message["type"], message["type"]), "content": message["content"]}
+        made: JsonObject = {"role": _ROLES.get(message["type"], message["type"]), "content": message["content"]}
         calls = [_call(call, f"call_{stem}_{len(chat)}_{place}") for place, call in enumerate(message["tool_calls"])]
         if calls:
             made["tool_calls"] = calls
@@ -132,6 +133,6 @@ def _chat(messages: list[Message], stem: str) -> Chat:
     return chat
 
 
-def _call(call: ToolCall, name: str) -> dict[str, Any]:
+def _call(call: ToolCall, name: str) -> JsonObject:
     function = {"name": call["name"], "arguments": json.dumps(call["args"], ensure_ascii=False)}
     return {"id": call.get("id") or name, "type": "function", "function": function}
