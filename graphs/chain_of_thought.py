@@ -3,10 +3,12 @@
     begin -> sample -> vote -> finish
 
 `sample` samples k answers at once, each thought out step by step; `vote` takes the answer that most of them give. With
-`confidence` it stops as soon as the vote is safe (Adaptive-Consistency, Aggarwal et al. 2023, arXiv 2305.11860).
+`confidence` it stops as soon as the vote is safe (Adaptive-Consistency, Aggarwal et al. 2023, arXiv 2305.11860). With
+`votes="likelihood"` a sample's vote weighs as much as its tokens are likely on average (the normalized weighted sum of
+self-consistency, table 1).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NotRequired
@@ -18,11 +20,13 @@ from typing_extensions import TypedDict
 from reflective_agents.environments.actions import has_answer
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
+from reflective_agents.models.calls import takes_logprobs
 from reflective_agents.nodes import sampling
 from reflective_agents.nodes.agent import answered, appraised, enter, environment_of
 from reflective_agents.nodes.answers import material
 from reflective_agents.nodes.briefing import short_briefing
 from reflective_agents.nodes.chat import model_of
+from reflective_agents.nodes.likelihood import likelihood, tokens_of
 from reflective_agents.nodes.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, unless_ended
@@ -39,11 +43,15 @@ UNREADABLE = "no sample ends with an answer that can be read, or all were cut of
 
 
 class Sample(TypedDict):
-    """One sampled chain of thought, the answer it ends with, and the normal form of that, which is counted."""
+    """One sampled chain of thought, the answer it ends with, and the normal form of that, which is counted.
+
+    `likelihood` is the geometric mean of its tokens' probabilities, where the provider was asked for it and tells it.
+    """
 
     text: str
     answer: str
     normal: str
+    likelihood: NotRequired[float]
 
 
 class ChainOfThoughtState(ActingState):
@@ -90,10 +98,10 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
     def is_safe(replies: Sequence[AIMessage]) -> bool:
         return certainty([read(reply, world, state["request"]) for reply in replies]) >= (context.confidence or 2)
 
-    adaptive: dict[str, Any] = {"batch": context.batch, "enough": is_safe} if context.confidence else {}
-    replies, stopped = await sampling.sample_texts(
-        step, model_of(step, context.model), prompt, context.samples, voice=voice, **adaptive
-    )
+    options: dict[str, Any] = {"batch": context.batch, "enough": is_safe} if context.confidence else {}
+    model, by_likelihood = model_of(step, context.model), context.votes == "likelihood" and context.samples > 1
+    options |= {"logprobs": True} if by_likelihood and takes_logprobs(model) else {}
+    replies, stopped = await sampling.sample_texts(step, model, prompt, context.samples, voice=voice, **options)
     samples = [read(reply, world, state["request"]) for reply in replies]
     said = await voice.end(samples[0]["answer"]) if voice else None
     for drawn in samples:
@@ -104,13 +112,16 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
 
 @node(ChainOfThoughtContext)
 async def vote(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) -> Update:
-    """Take the most frequent answer, the first of equals, and let the environment reward it."""
+    """Take the answer whose votes weigh most, the first of equals, and let the environment reward it."""
     voters = voting(state["samples"])
     if not voters:
         return stop("failed", "no sample ends with an answer")
-    winner, count = Counter(drawn["normal"] for drawn in voters).most_common(1)[0]
+    votes = weighed(voters, step)
+    winner = max(votes, key=lambda normal: votes[normal])
+    count = sum(drawn["normal"] == winner for drawn in voters)
     answer = next(drawn["answer"] for drawn in voters if drawn["normal"] == winner)
-    step.emit("vote", answer=answer, votes=count if winner else 0, samples=len(state["samples"]))
+    weight = round(votes[winner] / (sum(votes.values()) or 1), 3)
+    step.emit("vote", answer=answer, votes=count if winner else 0, samples=len(state["samples"]), weight=weight)
     said = await answered(await environment_of(step.context), state["world"], answer)
     agreed = f"{count} of {len(state['samples'])} samples agree" if winner else UNREADABLE
     reward, observation = (said.reward, said.observation) if said else (None, "")
@@ -134,7 +145,8 @@ def read(reply: AIMessage, world: Environment, question: str) -> Sample:
     """Read a reply as a sample. A reply that was cut off, or whose answer cannot be read, has no normal form."""
     answer = world.find_answer(reply.text)
     normal = "" if sampling.was_cut_off(reply) else world.vote(answer, question)
-    return Sample(text=reply.text, answer=answer, normal=normal)
+    drawn, likely = Sample(text=reply.text, answer=answer, normal=normal), likelihood(tokens_of(reply))
+    return drawn if likely is None else {**drawn, "likelihood": likely}
 
 
 def voting(samples: Sequence[Sample]) -> list[Sample]:
@@ -145,6 +157,19 @@ def voting(samples: Sequence[Sample]) -> list[Sample]:
     readable = [drawn for drawn in samples if drawn["normal"]]
     labelled = [drawn for drawn in readable if has_answer(drawn["text"])]
     return labelled or readable or [drawn for drawn in samples if drawn["answer"]]
+
+
+def weighed(voters: Sequence[Sample], step: Step[ChainOfThoughtContext]) -> dict[str, float]:
+    """Add up the votes for each answer, in the order of the samples. Where the likelihood of a sample is not known, all
+    weigh the same, which an event tells."""
+    by_likelihood = step.context.votes == "likelihood" and len(voters) > 1
+    unknown = sum("likelihood" not in drawn for drawn in voters)
+    if by_likelihood and unknown:
+        step.emit("equal_votes", why=f"the provider tells no log-probabilities of {unknown} of {len(voters)} samples")
+    votes: defaultdict[str, float] = defaultdict(float)
+    for drawn in voters:
+        votes[drawn["normal"]] += drawn["likelihood"] if by_likelihood and not unknown else 1
+    return votes
 
 
 def certainty(samples: Sequence[Sample]) -> float:

@@ -1,7 +1,6 @@
 """Where the steps of a plan come from, and what each of them promises before anybody knows where it leads: how likely
 the model holds it to be, or how useful a judge (RAP, section 3.2)."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from langchain_core.messages import AIMessage
 from reflective_agents.graphs._rap.world_model import WorldModel
 from reflective_agents.models.calls import Listener, request, takes_logprobs
 from reflective_agents.nodes.chat import model_of
+from reflective_agents.nodes.likelihood import likelihood, lines, tokens_of
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.sampling import calls_for, sample_texts
 from reflective_agents.nodes.step import Step
@@ -50,7 +50,7 @@ class Proposals:
 
     def _read(self, reply: AIMessage) -> list[tuple[str, float | None]]:
         if self.world.whole:
-            return [(reply.text.strip(), likelihood(_tokens(reply)))]
+            return [(reply.text.strip(), likelihood(tokens_of(reply)))]
         found = [(step, likely) for text, likely in lines(reply) if (step := without_marker(text))]
         return found if self.lists else found[:1]
 
@@ -61,33 +61,6 @@ class Proposals:
     def author(self, node: TreeNode) -> BaseChatModel:
         """Return the one model that there is."""
         return self.model
-
-
-def lines(reply: AIMessage) -> list[tuple[str, float | None]]:
-    """Return the lines of a reply that hold text, each with its likelihood; None where the provider gives none."""
-    texts = reply.text.split("\n")
-    shares: list[list[Any]] = [[] for _ in texts]
-    place = 0
-    for token in _tokens(reply):
-        shares[min(place, len(texts) - 1)].append(token)
-        place += str(token.get("token")).count("\n")
-    likelihoods = [likelihood(share) if place == len(texts) - 1 else None for share in shares]
-    return [(text, likely) for text, likely in zip(texts, likelihoods, strict=True) if text.strip()]
-
-
-def likelihood(tokens: Sequence[Any]) -> float | None:
-    """Calculate the geometric mean of the tokens' probabilities, so that a long step is not less likely than a short
-    one; None if they are not known."""
-    known = [token.get("logprob") for token in tokens]
-    if not known or not all(isinstance(one, int | float) and one == one for one in known):
-        return None
-    return min(math.exp(sum(known) / len(known)), 1.0)
-
-
-def _tokens(reply: AIMessage) -> list[Any]:
-    logprobs = reply.response_metadata.get("logprobs")
-    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    return [token for token in tokens or () if isinstance(token, dict)]
 
 
 class UsefulnessJudge(Judge):

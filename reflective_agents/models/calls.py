@@ -146,7 +146,8 @@ async def _as_it_can(
         forced = is_forced(options.get("tool_choice"))
         in_text = not ways.tools and bool(tools) and not forced
         may_call = in_text and options.get("tool_choice") != "none"
-        sent = {name: value for name, value in options.items() if not in_text or name not in ("tools", "tool_choice")}
+        left_out = [*(("tools", "tool_choice") if in_text else ()), *(() if ways.logprobs else ("logprobs",))]
+        sent = {name: value for name, value in options.items() if name not in left_out}
         sent = _within_context(base, _merged(sent, _switched(ways, meter.thinking)), ways)
         said = in_words(messages, tools if may_call else []) if in_text else messages
         try:
@@ -413,7 +414,7 @@ def takes_logprobs(model: ChatModel) -> bool:
     """Tell whether a request may ask for the reply's log-probabilities; OpenAI's reasoning models refuse that."""
     base, _ = _unbind(model)
     known = "logprobs" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
-    return known and takes_stop(model)
+    return known and takes_stop(model) and ways_of(base).logprobs
 
 
 def takes_stop(model: ChatModel) -> bool:

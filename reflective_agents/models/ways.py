@@ -41,6 +41,8 @@ class Ways:
     """Whether it takes tools; else they are shown as text."""
     n: bool = True
     """Whether one request may ask for several candidates."""
+    logprobs: bool = True
+    """Whether a request may ask for log-probabilities."""
     context_tokens: int | None = None
     """Tokens of a prompt and its answer together; None while it is not known."""
     talks: bool = False
@@ -127,7 +129,8 @@ def learn_context(ways: Ways, text: str, name: str, tell: Tell) -> None:
 
 
 def learn(ways: Ways, text: str, asked: dict[str, Any], name: str, tell: Tell) -> bool:
-    """Learn from a refusal what not to ask for again: several candidates, tools, or a switch of thinking.
+    """Learn from a refusal what not to ask for again: several candidates, log-probabilities, tools, or a
+    switch of thinking.
 
     Args:
         ways: What is known.
@@ -146,6 +149,9 @@ def learn(ways: Ways, text: str, asked: dict[str, Any], name: str, tell: Tell) -
     if named:
         ways.switches = [switch for switch in ways.switches if switch != named]
         tell("learned", model=name, refused=named)
+    elif sent.get("logprobs") and ways.logprobs and "logprobs" in text:
+        ways.logprobs = False
+        tell("learned", model=name, refused="logprobs")
     elif sent.get("n", 1) > 1 and ways.n and _N.search(text):
         ways.n = False
         tell("learned", model=name, refused="n")

@@ -81,6 +81,8 @@ def _refusal(manner: Manner, body: Json, context: int) -> str | None:
         return "response_format of type json_schema is not supported"
     if (body.get("n") or 1) > 1 and manner in ("refuses_n", "refuses_everything"):
         return "Field 'n': Value must be between 1 <= value <= 1"
+    if body.get("logprobs") and manner == "refuses_everything":
+        return "logprobs is not supported by this model"
     shown = [*body.get("messages", []), body.get("tools"), body.get("response_format")]
     words = sum(len(json.dumps(part, ensure_ascii=False)) for part in shown if part) // 4
     most = body.get("max_tokens") or body.get("max_completion_tokens") or 0

@@ -1,8 +1,8 @@
 """The settings of `graphs.chain_of_thought`."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reflective_agents.state.families import ActingContext
 
@@ -24,4 +24,15 @@ class ChainOfThoughtContext(ActingContext):
     batch: int = Field(
         default=5, ge=1, le=1000, description="Answers sampled at once under confidence; without it all are."
     )
+    votes: Literal["equal", "likelihood"] = Field(
+        default="equal",
+        description="What the vote of a sample weighs: the same as any other, or the mean probability of its tokens, "
+        "where the provider tells it.",
+    )
     seed: int | None = Field(default=None, description="Seed for models that take one.")
+
+    @model_validator(mode="after")
+    def _stop_by_equal_votes(self) -> Self:
+        if self.confidence is not None and self.votes != "equal":
+            raise ValueError("confidence is the chance of a leader by equal votes: give confidence or votes")
+        return self

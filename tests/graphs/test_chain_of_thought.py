@@ -1,20 +1,25 @@
 """Chain of thought: samples at once, the vote, what is missing, material and reward of environments."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from tenacity import wait_none
 
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.registry import get_environment
 from reflective_agents.graphs.chain_of_thought import graph
+from reflective_agents.models.providers import close_models
 from reflective_agents.nodes.sampling import majority
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.outcome import limited
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
+from reflective_agents.testing.awkward import AwkwardServer
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
-from reflective_agents.testing.script import Reply, Request, Script, ToolUse
+from reflective_agents.testing.openai_server import OpenAIServer
+from reflective_agents.testing.script import Reply, Request, Script, ToolUse, likely
 
 ASK = {"messages": [("user", "What do tides do?")]}
 both_models = pytest.mark.parametrize("model_type", [FakeChatModel, FakeChatModelWithoutN])
@@ -110,6 +115,76 @@ async def test_answers_are_equal_in_whatever_words_they_say_what_was_asked() -> 
 async def test_of_equally_frequent_answers_the_first_sample_wins() -> None:
     out, _ = await run(saying("b", "c", "c", "b"), samples=4)
     assert out["answer"] == "b"
+
+
+# Votes by likelihood
+
+
+def sure(*samples: tuple[str, float]) -> Callable[[Request], AIMessage]:
+    """Samples with these answers, each of whose tokens have this probability."""
+    return lambda request: likely(f"Answer: {samples[request.index][0]}", samples[request.index][1])
+
+
+async def heard(script: Script) -> list[Any]:
+    """The events of a run with five samples."""
+    context = ChainOfThoughtContext(model=FakeChatModel(reply=script), search="none", samples=5, votes="likelihood")
+    return [part async for part in graph.astream(ASK, context=context, stream_mode="custom")]
+
+
+async def test_few_likely_samples_outweigh_many_unlikely_ones() -> None:
+    script = sure(("5", 0.25), ("5", 0.25), ("4", 0.5), ("5", 0.25), ("4", 0.5))
+    assert (await run(script, samples=5))[0]["answer"] == "5"
+    out, _ = await run(script, samples=5, votes="likelihood")
+    assert (out["answer"], out["outcome"]["reason"]) == ("4", "2 of 5 samples agree")
+    assert [drawn["likelihood"] for drawn in out["samples"]] == pytest.approx([0.25, 0.25, 0.5, 0.25, 0.5])
+    [vote] = [event for event in await heard(script) if event["event"] == "vote"]
+    assert (vote["votes"], vote["weight"]) == (2, 0.571)
+
+
+@pytest.mark.parametrize("silent", [(), (2,), (0, 1, 2, 3, 4)])
+async def test_votes_are_equal_where_the_likelihood_of_one_is_not_told(silent: tuple[int, ...]) -> None:
+    def script(request: Request) -> Reply:
+        reply = sure(*[("5", 0.25)] * 3, *[("4", 0.5)] * 2)(request)
+        return reply.text if request.index in silent else reply
+
+    events = await heard(script)
+    told = [event["why"] for event in events if event["event"] == "equal_votes"]
+    wanted = [f"the provider tells no log-probabilities of {len(silent)} of 5 samples"] if silent else []
+    answers = [event["answer"] for event in events if event["event"] == "vote"]
+    assert (answers, told) == (["5" if silent else "4"], wanted)
+
+
+async def test_a_model_that_has_no_log_probabilities_is_not_asked_for_them() -> None:
+    out, _ = await run(saying("5", "5", "4"), model_type=FakeChatModelWithoutN, samples=3, votes="likelihood")
+    assert (out["answer"], [*out["samples"][0]]) == ("5", ["text", "answer", "normal"])
+
+
+async def over_the_wire(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    context = ChainOfThoughtContext(model="openai:gpt-4.1", search="none", samples=3, votes="likelihood")
+    out = await graph.ainvoke(ASK, context=context)
+    await close_models()
+    return out
+
+
+@pytest.mark.wire
+async def test_a_provider_is_asked_for_log_probabilities(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with OpenAIServer(sure(("5", 0.25), ("5", 0.25), ("4", 0.9))) as server:
+        assert (await over_the_wire(server, monkeypatch))["answer"] == "4"
+        assert [exchange.body["logprobs"] for exchange in server.requests] == [True]
+
+
+@pytest.mark.wire
+async def test_votes_are_equal_where_a_server_refuses_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(lambda request: "Answer: 5", "refuses_everything") as server:
+        out = await over_the_wire(server, monkeypatch)
+    assert (out["answer"], out["outcome"]["reason"]) == ("5", "3 of 3 samples agree")
+
+
+def test_a_vote_stops_early_by_equal_votes_only() -> None:
+    with pytest.raises(ValueError, match="confidence is the chance of a leader by equal votes"):
+        ChainOfThoughtContext(model="offline", confidence=0.9, votes="likelihood")
 
 
 async def test_one_sample_is_the_default() -> None:

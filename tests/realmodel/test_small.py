@@ -1,11 +1,13 @@
 """Every strategy with a real language model, far too weak to be judged by its answers: what holds for any model."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 from tenacity import wait_none
 
+from reflective_agents.graphs.chain_of_thought import graph as chain_of_thought
 from reflective_agents.models.calls import request
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import close_models, get_model
@@ -54,6 +56,14 @@ async def test_the_servers_schema_makes_structured_output_readable() -> None:
     reply = (await request(bound, prompt, Meter(Context(), NOTHING_SPENT)))[0]
     value, problem = read_form(reply, Judgement)
     assert value is not None or "cut off" in problem or "score" in problem
+
+
+async def test_votes_are_weighed_by_how_likely_each_sample_is() -> None:
+    context: Any = {"model": MODEL, "samples": 3, "votes": "likelihood", "search": "none", "seed": 1, **LIMITS}
+    result = await chain_of_thought.ainvoke(ASK, context=context)
+    likelihoods = [drawn["likelihood"] for drawn in result["samples"]]
+    assert len({*likelihoods}) > 1
+    assert all(0 < one < 1 for one in likelihoods)
 
 
 async def test_n_beyond_what_the_server_gives_leads_to_single_draws() -> None:
