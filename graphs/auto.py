@@ -24,6 +24,7 @@ from reflective_agents.graphs import reflexion
 from reflective_agents.graphs._auto.answering import distinct, draw, elected, reflect
 from reflective_agents.graphs._auto.growing import growing, planted
 from reflective_agents.graphs._auto.policy import choose as next_stage
+from reflective_agents.graphs._auto.room import stage_node
 from reflective_agents.graphs._auto.seen import draw_odds, keep_seen
 from reflective_agents.graphs._auto.standing import rollouts, safety, spent_limit, standing, under_way
 from reflective_agents.graphs._auto.state import STAGES, Attempt, AutoOutput, AutoState, LookedUp, Turn
@@ -56,11 +57,11 @@ async def choose(state: AutoState, step: Step[AutoContext]) -> Update:
     if stage:
         return update
     if at.calls < 1:
-        return update | stop_at(state["limit"] or spent_limit(step), why)
+        return update | stop_at(state["limit"] or spent_limit(state, step), why)
     return update | (stop_at(state["limit"], why) if state["limit"] else stop("answered", why))
 
 
-@node(AutoContext)
+@stage_node("sample")
 async def sample(state: AutoState, step: Step[AutoContext]) -> Update:
     """Sample whole answers: one, where it can be checked, else as many as a vote begins with."""
     few = 1 if step.context.environment is not None else max(step.context.samples - len(state["samples"]), 1)
@@ -85,7 +86,7 @@ async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
     return update | (stop_solved("checks", outcome["reason"]) if outcome["status"] == "solved" else {})
 
 
-@node(AutoContext)
+@stage_node("search")
 async def search(state: AutoState, step: Step[AutoContext]) -> Update:
     """Grow the tree by one job; the first makes its root."""
     evidence = state["evidence"] or LookedUp(answer="", sources=[], said=None)
@@ -105,7 +106,7 @@ async def search(state: AutoState, step: Step[AutoContext]) -> Update:
     return update | {"search_over": ended["reason"], "limit": ended.get("limit")}
 
 
-@node(AutoContext)
+@stage_node("conclude")
 async def conclude(state: AutoState, step: Step[AutoContext]) -> Update:
     """Ask for the answer that the best trajectory leads to, where the tree has come to none."""
     text, reward = await answer_from(state, step, await growing(state, step), None)
@@ -115,7 +116,7 @@ async def conclude(state: AutoState, step: Step[AutoContext]) -> Update:
     return {"concluded": True} | await taken(state, step, [drawn] if text else [], None)
 
 
-@node(AutoContext)
+@stage_node("trial")
 async def trial(state: AutoState, step: Step[AutoContext]) -> Update:
     """Reflect on what has failed, and answer once more with the lesson."""
     lesson = await reflect(state, step)
@@ -194,6 +195,7 @@ builder.add_node(
         trials=0,
         better=0,
         odds={},
+        longest={},
         reward=None,
     ),
 )

@@ -26,8 +26,6 @@ from reflective_agents.testing.script import Reply, Request
 
 LIMITS = {"requests": "max_model_calls", "tokens": "max_total_tokens"}
 """The setting that tells `auto` a budget, by unit."""
-ROOM = 1000
-"""Tokens an answer may have where tokens are the budget: what a call might take is kept free before it is sent."""
 ORDERS = 2
 """Seeded orders of the samples, over which a figure is the mean."""
 RESAMPLED = 10_000
@@ -79,7 +77,7 @@ class Row(NamedTuple):
 async def auto_within(unit: str, budget: int) -> Won:
     """Run `auto` on all games with a budget, which it is told."""
     given = {"max_model_calls": 10 * MOST, LIMITS[unit]: budget}
-    entry = Entry(auto.graph, given | ({"max_answer_tokens": ROOM} if unit == "tokens" else {}))
+    entry = Entry(auto.graph, given)
     solved = np.zeros(len(recorded_games()))
     for at, game in enumerate(recorded_games()):
         for seed in range(ORDERS):
@@ -145,6 +143,10 @@ async def main() -> None:
         shown = track(BUDGETS[unit], f"auto, by {unit}", console=Console(stderr=True), transient=True)
         own = [await auto_within(unit, budget) for budget in shown]
         print("\n".join(lines(unit, own, rows[unit])), end="\n\n")
+        if unit == "tokens":
+            others = [Row(row.name, [won[1::2] for won in row.won]) for row in rows[unit]]
+            print("On every other game, by which nothing was chosen:\n")
+            print("\n".join(lines(unit, [won[1::2] for won in own], others)))
         sys.stdout.flush()
 
 

@@ -14,6 +14,7 @@ class Standing(NamedTuple):
         calls: Calls that may still be sent.
         search_calls: The same for calls of the tree search, whose prompts are longer.
         rollout: Calls that one rollout of the tree search takes.
+        search_cost: How many calls one of the tree search is worth: more than one where tokens are what is limited.
         samples: Whole answers that were sampled.
         certainty: How safe their vote is, 0..1.
         checked: Whether something other than a model says what an answer is worth.
@@ -29,6 +30,7 @@ class Standing(NamedTuple):
     calls: int
     search_calls: int
     rollout: int
+    search_cost: float = 1.0
     samples: int = 0
     certainty: float = 0.0
     checked: bool = False
@@ -42,11 +44,15 @@ class Standing(NamedTuple):
 
 
 class Option(NamedTuple):
-    """A stage that could come next: what it takes, and the chance that it finds a better answer."""
+    """A stage that could come next: what it takes, and the chance that it finds a better answer.
+
+    `price` is how many calls of a sample one of its calls is worth, where tokens are what is limited.
+    """
 
     stage: Stage
     calls: float
     chance: float
+    price: float = 1.0
 
     @property
     def gain(self) -> float:
@@ -75,7 +81,7 @@ def options(at: Standing) -> list[Option]:
     again = 1 / (at.samples + 2) if at.checked or not at.samples else (1 - at.certainty) * 2 / (at.samples + 2)
     found = [Option("sample", 1, again)] if at.checked or not at.searched else []
     found += [Option("look_up", LOOKING_UP, 1 / 2)] if at.may_look_up else []
-    found += [] if at.search_over else [Option("search", at.rollout, 1 / (at.fruitless + 2))]
+    found += [] if at.search_over else [Option("search", at.rollout, 1 / (at.fruitless + 2), at.search_cost)]
     found += [Option("conclude", 1, at.promise)] if at.promise else []
     return found + ([Option("trial", 2, 1 / (at.trials + 2))] if at.may_try else [])
 
@@ -100,8 +106,8 @@ def choose(at: Standing, context: AutoContext, odds: Mapping[Stage, Sequence[flo
         most = max((option.gain for option in possible), default=0.0)
         return Choice(None, f"another call is expected to gain {most:.3f} at most, which is less than it costs")
     if odds:
-        best = max(worth.values(), key=lambda option: option.gain)
-        return Choice(best.stage, f"by what was seen it gains most: {best.gain:.3f} a call")
+        best = max(worth.values(), key=lambda option: option.gain / option.price)
+        return Choice(best.stage, f"by what was seen it gains most: {best.gain / best.price:.3f} a call")
     return _up_the_ladder(at, worth, context.samples)
 
 
@@ -115,8 +121,11 @@ def _up_the_ladder(at: Standing, worth: Mapping[Stage, Option], few: int) -> Cho
     """Choose the cheapest stage that has not had its turn."""
     if "conclude" in worth:
         return Choice("conclude", f"the search is over, and its best trajectory has a score of {at.promise:.2f}")
-    dear = worth.get("look_up") or worth.get("search")
-    if "sample" in worth and at.samples < few and (dear is None or at.calls - dear.calls >= 1):
+    if "look_up" in worth:
+        to_spare = at.calls - worth["look_up"].calls
+    else:
+        to_spare = (at.search_calls - at.rollout) * at.search_cost if "search" in worth else at.calls
+    if "sample" in worth and at.samples < few and to_spare >= 1:
         return Choice("sample", f"sample {at.samples + 1} of the first {few}, which are cheap")
     if "look_up" in worth:
         return Choice("look_up", "the samples do not agree, and there is something to look things up with")

@@ -3,6 +3,7 @@
 from reflective_agents.graphs._auto.answering import elected
 from reflective_agents.graphs._auto.growing import calls_of_rollout, growing
 from reflective_agents.graphs._auto.policy import Standing
+from reflective_agents.graphs._auto.room import room_for
 from reflective_agents.graphs._auto.state import AutoState
 from reflective_agents.graphs.chain_of_thought import certainty
 from reflective_agents.nodes.research import engine
@@ -20,7 +21,7 @@ LONGER = 3
 async def standing(state: AutoState, step: Step[AutoContext]) -> Standing:
     """Measure where a run stands."""
     context, samples, search = step.context, state["samples"], await growing(state, step)
-    calls, search_calls = affordable(state, step)
+    calls, search_calls, dear = affordable(state, step)
     begun, grown = rollouts(state), sum(entry["calls"] for entry in state["log"])
     rollout = max(grown // begun, 1) if begun else calls_of_rollout(search, context)
     over = bool(state["search_over"])
@@ -29,6 +30,7 @@ async def standing(state: AutoState, step: Step[AutoContext]) -> Standing:
         calls=calls,
         search_calls=search_calls,
         rollout=rollout,
+        search_cost=dear,
         samples=len(samples),
         certainty=safety(state, context),
         checked=any(drawn["reward"] is not None for drawn in samples),
@@ -42,19 +44,23 @@ async def standing(state: AutoState, step: Step[AutoContext]) -> Standing:
     )
 
 
-def affordable(state: AutoState, step: Step[AutoContext]) -> tuple[int, int]:
-    """Return how many calls may still be sent, and how many of the tree search, by number and by tokens.
+def affordable(state: AutoState, step: Step[AutoContext]) -> tuple[int, int, float]:
+    """Return how many calls may still be sent, how many of the tree search, and how many calls one of the search is
+    worth: by tokens where they run out first, else by number.
 
     A call takes as many tokens as those before it did on average; of the tree search, as many as its own did.
     """
-    calls, usage = step.meter.calls_left, step.meter.usage
-    left = step.context.max_total_tokens - usage["total_tokens"] - step.context.max_answer_tokens
+    calls, usage, longest = step.meter.calls_left, step.meter.usage, state.get("longest") or {}
+    left = step.context.max_total_tokens - usage["total_tokens"]
     if not usage["model_calls"] or not usage["total_tokens"]:
-        return calls, calls
-    each = usage["total_tokens"] / usage["model_calls"]
-    grown = sum(entry["calls"] for entry in state["log"])
-    dear = sum(entry["tokens"] for entry in state["log"]) / grown if grown else LONGER * each
-    return min(calls, int(left / each)), min(calls, int(left / max(dear, 1)))
+        return calls, calls, 1.0
+    grown, tokens = sum(entry["calls"] for entry in state["log"]), sum(entry["tokens"] for entry in state["log"])
+    others = usage["model_calls"] - grown
+    each = max((usage["total_tokens"] - tokens) / others, 1.0) if others else tokens / max(grown, 1)
+    dear = max(tokens / grown, 1.0) if grown else LONGER * each
+    by_tokens = int((left - room_for("sample", longest)) / each)
+    searching = int((left - room_for("search", longest)) / dear)
+    return min(calls, by_tokens), min(calls, searching), dear / each if by_tokens < calls else 1.0
 
 
 def safety(state: AutoState, context: AutoContext) -> float:
@@ -65,13 +71,13 @@ def safety(state: AutoState, context: AutoContext) -> float:
     return 0.0 if unused or leader is None or declines(leader["answer"]) else certainty(state["samples"])
 
 
-def spent_limit(step: Step[AutoContext]) -> Limit:
+def spent_limit(state: AutoState, step: Step[AutoContext]) -> Limit:
     """Return the limit that leaves no call: their number, else the tokens that one is expected to take."""
     usage = step.meter.usage
     if step.meter.calls_left < 1:
         return step.meter.limit("max_model_calls")
     each = usage["total_tokens"] // max(usage["model_calls"], 1) + 1
-    return step.meter.limit("max_total_tokens", each + step.context.max_answer_tokens)
+    return step.meter.limit("max_total_tokens", each + room_for("sample", state.get("longest") or {}))
 
 
 def rollouts(state: AutoState) -> int:

@@ -51,7 +51,7 @@ class AutoState(SearchState, AutoOutput):
     `search_over` says why the tree search has ended, empty before; `limit` is the limit that has ended a stage,
     `concluded` tells whether the tree's best trajectory was asked for its answer, `trials` counts the reflections, and
     `better` the rollouts when the best answer was found. `odds` holds what earlier runs let expect of each stage: the
-    chance that it ends the run well, and its calls.
+    chance that it ends the run well, and its calls. `longest` holds the tokens of the longest answer to each stage.
     """
 
     search_over: str
@@ -60,3 +60,4 @@ class AutoState(SearchState, AutoOutput):
     trials: int
     better: int
     odds: dict[Stage, list[float]]
+    longest: dict[Stage, int]

@@ -150,6 +150,7 @@ async def _as_it_can(
         sent = {name: value for name, value in options.items() if name not in left_out}
         sent = _within_context(base, _merged(sent, _switched(ways, meter.thinking)), ways)
         said = in_words(messages, tools if may_call else []) if in_text else messages
+        sent = _within_budget(base, said, sent, meter)
         try:
             listener = None if may_call else voice
             ask = partial(_retried, base, said, meter, listener, sent)
@@ -182,6 +183,17 @@ def _within_context(base: BaseChatModel, options: dict[str, Any], ways: Ways) ->
     if ways.context_tokens and most > ways.context_tokens // 4:
         return {**options, "max_tokens": max(ways.context_tokens // 4, 16)}
     return options
+
+
+def _within_budget(
+    base: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], meter: Meter
+) -> dict[str, Any]:
+    """Limit the room for the answer to what the tokens that are left hold, where less than the most will do."""
+    if meter.least_room is None or "max_tokens" not in type(base).model_fields:
+        return options
+    most = int(options.get("max_tokens") or _longest_answer(base, meter))
+    room = meter.room(estimate_tokens(messages, options), most, options.get("n", 1))
+    return {**options, "max_tokens": room} if room < most else options
 
 
 def _switched(ways: Ways, thinking: Thinking | None) -> dict[str, Any]:
@@ -283,6 +295,7 @@ async def _attempt(
                 raise TimeoutError(f"no answer within {meter.call_timeout:g} s") from fault
             raise
         settle(reservation, replies, guess, rates)
+        meter.longest_answer = max(meter.longest_answer, math.ceil(reservation.output_tokens / max(len(replies), 1)))
         answers = [reply for reply in replies if reply.text.strip() or _calls(reply)]
         _count_thoughts(base, replies, meter)
         if not answers:

@@ -77,6 +77,26 @@ async def test_the_last_call_goes_to_the_best_trajectory() -> None:
     assert (out["outcome"]["status"], len(model.calls)) == ("solved", 8)
 
 
+async def test_few_tokens_are_spent_on_answers_with_no_more_room_than_such_answers_take() -> None:
+    out, model = await play(lambda request: WRONG, max_total_tokens=1500, max_answer_tokens=1200, examples=False)
+    assert stages(out) == ["sample"]
+    each = out["usage"]["total_tokens"] / len(model.calls)
+    assert 1500 - 3 * each < out["usage"]["total_tokens"] <= 1500
+    assert model.calls[0].max_tokens == 1200
+    assert {request.max_tokens for request in model.calls[-2:]} != {1200}
+    assert out["outcome"]["limit"]["name"] == "max_total_tokens"
+
+
+async def test_an_answer_longer_than_all_before_is_cut_where_no_more_is_left() -> None:
+    def reply(request: Request) -> Reply:
+        return WRONG if request.attempt < 5 else WRONG * 100
+
+    out, model = await play(reply, max_total_tokens=1500, max_answer_tokens=1200, examples=False)
+    assert len(model.calls) == 6
+    assert out["usage"]["total_tokens"] <= 1500
+    assert out["samples"][-1]["normal"] == ""
+
+
 async def test_evidence_lies_at_the_root_of_the_tree() -> None:
     def reply(request: Request) -> Reply:
         missing = {"missing": "Proof.", "superfluous": "", "complete": False}
@@ -114,6 +134,8 @@ async def test_each_turn_is_an_event() -> None:
         (PLENTY._replace(samples=3), "search"),
         (PLENTY._replace(calls=7, search_calls=7), "search"),
         (PLENTY._replace(calls=6, search_calls=6, samples=3), "sample"),
+        (PLENTY._replace(samples=1, search_calls=8, search_cost=3), "sample"),
+        (PLENTY._replace(samples=1, search_calls=7, search_cost=3), "search"),
         (PLENTY._replace(samples=3, may_look_up=True, checked=False, certainty=0.5), "look_up"),
         (PLENTY._replace(samples=3, searched=True, search_over=True, may_try=True), "trial"),
         (PLENTY._replace(samples=3, searched=True, search_over=True), "sample"),
@@ -149,6 +171,10 @@ def test_what_was_seen_decides_which_stage_comes_next() -> None:
     search = choose(PLENTY, CONTEXT, often | {"sample": [0.01, 3.0], "search": [0.9, 7.0]})
     assert (search.stage, search.why) == ("search", "by what was seen it gains most: 0.129 a call")
     assert choose(PLENTY, CONTEXT, often | {"search": [0.9, 70.0]}).stage == "sample"
+    by_tokens = choose(PLENTY._replace(search_cost=3), CONTEXT, often | {"sample": [0.1, 3.0], "search": [0.9, 7.0]})
+    assert (by_tokens.stage, by_tokens.why) == ("search", "by what was seen it gains most: 0.043 a call")
+    even = often | {"sample": [0.2, 3.0], "search": [0.9, 7.0]}
+    assert [choose(PLENTY._replace(search_cost=price), CONTEXT, even).stage for price in (1, 3)] == ["search", "sample"]
     assert choose(PLENTY, CONTEXT, {stage: [0.0, 1.0] for stage in STAGES}).stage is None
 
 
