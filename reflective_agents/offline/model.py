@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -29,6 +29,7 @@ from reflective_agents.offline.reading import Reading, read
 from reflective_agents.offline.schema import Filler
 from reflective_agents.offline.town import live
 from reflective_agents.offline.writing import NOTE, moves
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 
 QUERY_FIELDS = ("query", "search_query", "q", "question", "keywords", "entity", "topic", "term", "input")
 NO_QUERY_FIELDS = frozenset({"answer", "code", "command", "expression", "file", "path", "url"})
@@ -36,7 +37,7 @@ NO_QUERY_FIELDS = frozenset({"answer", "code", "command", "expression", "file", 
 TOKEN = 4
 """Characters a token."""
 
-Tool = Mapping[str, Any]
+Tool: TypeAlias = JsonMapping
 
 
 class OfflineChatModel(BaseChatModel):
@@ -70,7 +71,7 @@ class OfflineChatModel(BaseChatModel):
         return "offline-extractive"
 
     @property
-    def _identifying_params(self) -> dict[str, Any]:
+    def _identifying_params(self) -> JsonObject:
         return {"model_name": self.model_name, "seed": self.seed, "n": self.n, "max_tokens": self.max_tokens}
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
@@ -86,7 +87,7 @@ class OfflineChatModel(BaseChatModel):
         """Return one number a token; they mean nothing but their count."""
         return list(range(-(-len(text) // TOKEN)))
 
-    def get_num_tokens_from_messages(self, messages: list[BaseMessage], tools: Sequence[Any] | None = None) -> int:
+    def get_num_tokens_from_messages(self, messages: list[BaseMessage], tools: Sequence[Tool] | None = None) -> int:
         """Return the tokens of the messages' texts, of their tool calls, and of the tools' schemas."""
         calls = [call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
         texts = [message.text for message in messages] + [
@@ -97,9 +98,9 @@ class OfflineChatModel(BaseChatModel):
 
     def bind_tools(
         self,
-        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        tools: Sequence[JsonObject | type | Callable[..., Any] | BaseTool],
         *,
-        tool_choice: str | dict[str, Any] | bool | None = None,
+        tool_choice: str | JsonObject | bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Return the model with tools.
@@ -140,7 +141,7 @@ class OfflineChatModel(BaseChatModel):
         generations = [ChatGeneration(message=reply, generation_info=_finish(reply)) for reply in replies]
         return ChatResult(generations=generations, llm_output={"model_name": self.model_name, "token_usage": tokens})
 
-    def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None]) -> dict[str, Any]:
+    def _combine_llm_outputs(self, llm_outputs: list[JsonObject | None]) -> JsonObject:
         """Add up the usage of the requests that one `generate` has made."""
         usages = [output["token_usage"] for output in llm_outputs if output]
         total = {key: sum(usage[key] for usage in usages) for key, _ in _OPENAI_USAGE}
@@ -161,8 +162,8 @@ class OfflineChatModel(BaseChatModel):
             yield chunk
 
     def _candidate(
-        self, reading: Reading, tools: Sequence[Tool], choice: Any, variant: int
-    ) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+        self, reading: Reading, tools: Sequence[Tool], choice: str | bool | JsonMapping | None, variant: int
+    ) -> tuple[str, list[tuple[str, JsonObject]]]:
         """Return the text of a candidate, or the names and arguments of its tool calls."""
         forced = _forced(reading, tools, choice)
         if forced and (lived := live(forced["name"], reading.scene)):
@@ -185,7 +186,7 @@ class OfflineChatModel(BaseChatModel):
         return "", [(tool["name"], {**filler.fill(), name: query}) for query in step]
 
     def _reply(
-        self, text: str, calls: list[tuple[str, dict[str, Any]]], key: str, limit: int | None, stops: list[str]
+        self, text: str, calls: list[tuple[str, JsonObject]], key: str, limit: int | None, stops: list[str]
     ) -> AIMessage:
         """Make the message, cut at the limit and before the first of the stops."""
         for mark in stops:
@@ -221,22 +222,22 @@ _OPENAI_USAGE = (
 )
 
 
-def _finish(message: AIMessage) -> dict[str, Any]:
+def _finish(message: AIMessage) -> JsonObject:
     return {"finish_reason": message.response_metadata["finish_reason"]}
 
 
-def _forced(reading: Reading, tools: Sequence[Tool], choice: Any) -> dict[str, Any] | None:
+def _forced(reading: Reading, tools: Sequence[Tool], choice: str | bool | JsonMapping | None) -> JsonObject | None:
     """Return the function that must be called: the one named, or with several to choose from the one to search with."""
     functions = {tool["function"]["name"]: tool["function"] for tool in tools}
-    if isinstance(choice, dict):
+    if isinstance(choice, Mapping):
         choice = choice.get("function", {}).get("name", choice.get("name"))
     if not functions or choice in (None, False, "auto", "none"):
         return None
     found = _search_tool(tools)
-    return functions.get(choice) or (found[0] if found and len(functions) > 1 else next(iter(functions.values())))
+    return functions.get(str(choice)) or (found[0] if found and len(functions) > 1 else next(iter(functions.values())))
 
 
-def _search_tool(tools: Sequence[Tool]) -> tuple[dict[str, Any], str] | None:
+def _search_tool(tools: Sequence[Tool]) -> tuple[JsonObject, str] | None:
     """Return the function to search with and its field for the query, if one of the tools is fit for it."""
     for wanted in (*QUERY_FIELDS, None):
         for function in (tool["function"] for tool in tools):

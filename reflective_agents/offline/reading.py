@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from reflective_agents.state.purpose import Purpose
 from reflective_agents.text.extract import Passage, Sentence, rank, sentences, terms
+from reflective_agents.text.structure import Json
 
 LONG_REQUEST = 40
 """Words above which a request brings its own material: what it asks is then its questions, or its first sentence."""
@@ -185,7 +185,7 @@ def _blocks(text: str) -> Iterator[Piece]:
             yield Piece(kind, body if tag == "candidate" else body.replace("<\\/", "</").strip(), name)
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _strings(value: Json) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -269,16 +269,19 @@ def _results(pieces: Iterable[Piece]) -> Iterator[Passage]:
     """Yield the search results among the observations; anything but a JSON array of results is not evidence."""
     for piece in pieces:
         for result in _json_array(piece.text) if piece.kind == "observation" else ():
-            if isinstance(result, dict) and isinstance(result.get("content"), str):
-                content = UNCITABLE.sub("", result["content"])
-                yield Passage(str(result.get("title") or ""), str(result.get("url") or ""), content)
+            if isinstance(result, dict) and isinstance(content := result.get("content"), str):
+                title, url = str(result.get("title") or ""), str(result.get("url") or "")
+                yield Passage(title, url, UNCITABLE.sub("", content))
 
 
 def _numbers(pieces: Iterable[Piece]) -> dict[str, int]:
     """Return the numbers of search results by their URLs."""
     results = [result for piece in pieces if piece.kind == "observation" for result in _json_array(piece.text)]
-    numbered = [result for result in results if isinstance(result, dict) and isinstance(result.get("number"), int)]
-    return {str(result.get("url")): result["number"] for result in numbered}
+    return {
+        str(result.get("url")): number
+        for result in results
+        if isinstance(result, dict) and isinstance(number := result.get("number"), int)
+    }
 
 
 def _listed(reports: Iterable[Piece]) -> dict[str, int]:
@@ -305,7 +308,7 @@ def _remembered(pieces: Iterable[Piece]) -> Iterator[Passage]:
             yield Passage("", piece.name, UNCITABLE.sub("", piece.text))
 
 
-def _json_array(text: str) -> list[Any]:
+def _json_array(text: str) -> list[Json]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

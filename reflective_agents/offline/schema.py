@@ -6,17 +6,19 @@ except unique items that are themselves arrays or objects.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from reflective_agents.offline.grading import Grade, grade
 from reflective_agents.offline.planning import best, subgoals, tasks, useful, waiting
 from reflective_agents.offline.reading import Reading
 from reflective_agents.offline.writing import SENTENCES, VARIANTS, Written, queries, select, write
+from reflective_agents.state.json_types import JsonMapping
+from reflective_agents.text.structure import Json
 
-Schema = Mapping[str, Any]
+Schema: TypeAlias = JsonMapping
 
 ANSWERS = {"answer", "final_answer", "essay", "draft", "response", "summary"}
 CRITIQUES = {"critique", "reasoning", "reflection", "feedback", "justification", "explanation", "lesson", "rationale"}
@@ -126,7 +128,7 @@ class Filler:
             return (null or plain)[0]
         return next((option for option in resolved if option.get("type") != "null"), resolved[0])
 
-    def _object(self, schema: Schema, index: int, depth: int) -> dict[str, Any]:
+    def _object(self, schema: Schema, index: int, depth: int) -> dict[str, Json]:
         required = set(schema.get("required", ()))
         known = ANSWERS | CRITIQUES | VERDICTS | QUERIES | SCORES | {"query", "references", "missing", "judgements"}
         return {
@@ -135,7 +137,7 @@ class Filler:
             if name in required or (depth < MAX_DEPTH and (name in known or "default" not in part))
         }
 
-    def _array(self, schema: Schema, name: str, depth: int) -> list[Any]:
+    def _array(self, schema: Schema, name: str, depth: int) -> list[Json]:
         least, most = schema.get("minItems", 0), schema.get("maxItems", math.inf)
         prefix, items = schema.get("prefixItems", ()), schema.get("items", {})
         known = list(self._known(name, least, items))
@@ -205,7 +207,7 @@ class Filler:
         return self.reading.question.strip(), f" {index + 1}" if index else ""
 
 
-def _fits(value: Any, schema: Schema) -> bool:
+def _fits(value: Json, schema: Schema) -> bool:
     """Tell whether a value that a field's name suggests is allowed by its schema."""
     if isinstance(value, float):
         return bool(schema.get("type") == "number" and (schema.get("minimum", 0), schema.get("maximum", 1)) == (0, 1))

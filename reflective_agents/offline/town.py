@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import Any
 
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.memories import MOST_FACTS
 from reflective_agents.text.extract import split, terms
 
@@ -97,7 +97,7 @@ class Scene:
         return sorted(fresh, key=lambda one: not _times(one.text))
 
 
-def live(form: str, text: str) -> dict[str, Any] | None:
+def live(form: str, text: str) -> JsonObject | None:
     """Fill in a form for an agent in a town; None if the form is not one of these.
 
     Args:
@@ -133,7 +133,7 @@ def _clock(minute: int) -> str:
     return f"{minute // 60:02}:{minute % 60:02}"
 
 
-def day_plan(scene: Scene) -> dict[str, Any]:
+def day_plan(scene: Scene) -> JsonObject:
     """Plan the usual day."""
     usual = [
         {"start": f"{hour}:{minute}", "what": what} for hour, minute, what in _USUAL.findall(scene.one("usual").text)
@@ -141,7 +141,7 @@ def day_plan(scene: Scene) -> dict[str, Any]:
     return {"strokes": usual[:12] or [{"start": scene.one("time").text, "what": "goes about the day"}]}
 
 
-def hour_plan(scene: Scene) -> dict[str, Any]:
+def hour_plan(scene: Scene) -> JsonObject:
     """Plan the same thing for every hour, except for appointments."""
     part = scene.one("part")
     start, end = _minute(part["start"]), _minute(part["end"])
@@ -149,14 +149,14 @@ def hour_plan(scene: Scene) -> dict[str, Any]:
     return {"hours": [{"start": _clock(minute), **_due(scene, part, minute)} for minute in starts[:24]]}
 
 
-def actions(scene: Scene) -> dict[str, Any]:
+def actions(scene: Scene) -> JsonObject:
     """Plan one thing for the whole hour."""
     part = scene.one("part")
     start, end = _minute(part["start"]), _minute(part["end"])
     return {"actions": [{"minutes": min(end - start, 240), **_due(scene, part, start)}]}
 
 
-def _due(scene: Scene, part: Block, minute: int) -> dict[str, Any]:
+def _due(scene: Scene, part: Block, minute: int) -> JsonObject:
     appointment = scene.appointment(minute - minute % 60)
     if appointment:
         place = scene.place(core(appointment.text))
@@ -166,7 +166,7 @@ def _due(scene: Scene, part: Block, minute: int) -> dict[str, Any]:
     return {"what": part.text, "place": part["place"] or scene.place(part.text) or here, "importance": ROUTINE}
 
 
-def reaction(scene: Scene) -> dict[str, Any]:
+def reaction(scene: Scene) -> JsonObject:
     """Talk to the first agent who was not talked to yet, if there is something to tell."""
     for seen in scene.all("seen"):
         news = scene.tellable(seen["name"])
@@ -175,7 +175,7 @@ def reaction(scene: Scene) -> dict[str, Any]:
     return {"choice": "continue", "to": "", "what": "", "importance": ROUTINE}
 
 
-def utterance(scene: Scene) -> dict[str, Any]:
+def utterance(scene: Scene) -> JsonObject:
     """Say what is worth telling, and from whom it comes."""
     listener, said = scene.one("seen")["name"], len(scene.all("said"))
     news = scene.tellable(listener)
@@ -187,7 +187,7 @@ def utterance(scene: Scene) -> dict[str, Any]:
     return {"say": told, "ends": said + 1 >= TURNS, "importance": APPOINTMENT if _times(text) else TALK}
 
 
-def questions(scene: Scene) -> dict[str, Any]:
+def questions(scene: Scene) -> JsonObject:
     """Ask about the three words that most memories have in common."""
     count: Counter[str] = Counter()
     words: dict[str, str] = {}
@@ -199,7 +199,7 @@ def questions(scene: Scene) -> dict[str, Any]:
     return {"questions": [f"What about {word}?" for word in islice(cycle(common or ["today"]), 3)]}
 
 
-def insights(scene: Scene) -> dict[str, Any]:
+def insights(scene: Scene) -> JsonObject:
     """Repeat what most memories on the question are about, with the memories that share its words as evidence."""
     topic = set(terms(scene.one("question").text))
     named = next(iter(terms(scene.one("question").text).values()), "this")
@@ -217,7 +217,7 @@ def insights(scene: Scene) -> dict[str, Any]:
     return {"insights": drawn}
 
 
-def facts(scene: Scene) -> dict[str, Any]:
+def facts(scene: Scene) -> JsonObject:
     """Keep each sentence of the user's that asks nothing and says something, as it stands."""
     said = [sentence for one in scene.all("said") for sentence in split(one.text)]
     kept = [one for one in dict.fromkeys(said) if not one.endswith("?") and len(terms(one)) > 1]
@@ -225,7 +225,7 @@ def facts(scene: Scene) -> dict[str, Any]:
     return {"facts": made[:MOST_FACTS]}
 
 
-FORMS: dict[str, Callable[[Scene], dict[str, Any]]] = {
+FORMS: dict[str, Callable[[Scene], JsonObject]] = {
     "DayPlan": day_plan,
     "HourPlan": hour_plan,
     "Actions": actions,

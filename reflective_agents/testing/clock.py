@@ -23,7 +23,7 @@ class _Jumps(selectors.DefaultSelector):
     threads = 0
     """How many threads work for the loop: until they are done, no time passes."""
 
-    def select(self, timeout: float | None = None) -> Any:
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or timeout <= 0:
             return super().select(timeout)
         events = super().select(None if self.threads else 0)
@@ -55,7 +55,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._jumps.threads -= 1
 
 
-def virtually(work: Coroutine[Any, Any, T]) -> tuple[T, float]:
+def virtually(work: Coroutine[None, None, T]) -> tuple[T, float]:
     """Run a coroutine in a loop of its own, and return its result with the seconds that it took on such a clock."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         result = runner.run(work)

@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from langchain_core.exceptions import OutputParserException
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langchain_core.output_parsers.openai_tools import make_invalid_tool_call, parse_tool_call
 
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.testing.script import Call, Choice, Request, usage
 from reflective_agents.testing.wire import Piece, build_request, pieces
 
-Json: TypeAlias = dict[str, Any]
+Json: TypeAlias = JsonObject
 
 
 def parse_request(body: Json) -> Request:

@@ -24,6 +24,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.testing.meter import Latency, Meter, Metered, seconds
 from reflective_agents.testing.script import Choice, Reply, Request, Script, ask, first_error, to_choice, usage
 from reflective_agents.testing.wire import Piece, build_request, find_fault, pieces
@@ -51,9 +52,9 @@ class FakeChatModelWithoutN(Metered, BaseChatModel):
 
     def bind_tools(
         self,
-        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        tools: Sequence[JsonObject | type | Callable[..., Any] | BaseTool],
         *,
-        tool_choice: str | dict[str, Any] | bool | None = None,
+        tool_choice: str | JsonObject | bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Bind tools, of any kind that LangChain can convert; `tool_choice` as for ChatOpenAI."""
@@ -106,23 +107,24 @@ class FakeChatModelWithoutN(Metered, BaseChatModel):
                 yield chunk
                 await asyncio.sleep(0)
 
-    def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None]) -> dict[str, Any]:
+    def _combine_llm_outputs(self, llm_outputs: list[JsonObject | None]) -> JsonObject:
         """Sum up the usage over all prompts of one `generate`."""
         total: Counter[str] = Counter()
         for output in llm_outputs:
             total.update((output or {}).get("token_usage", {}))
         return {"token_usage": dict(total), "model_name": "fake"}
 
-    def _request(self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]) -> Request:
+    def _request(self, messages: list[BaseMessage], stop: list[str] | None, kwargs: JsonObject) -> Request:
         if "n" in kwargs and "n" not in type(self).model_fields:
             raise TypeError(f"{type(self).__name__} got an unexpected keyword argument 'n'")
         if refusal := find_fault(messages):
             raise ModelInvalidRequestError(refusal)
-        shape: dict[str, Any] = {
+        shape: JsonObject = {
             name: kwargs[name] for name in ("tools", "tool_choice", "response_format") if name in kwargs
         }
         shape |= {name: kwargs.get(name, getattr(self, name)) for name in ("seed", "max_tokens")}
-        return build_request(messages, stop=stop, n=kwargs.get("n") or getattr(self, "n", 1), **shape)
+        shape["n"] = kwargs.get("n") or getattr(self, "n", 1)
+        return build_request(messages, stop=stop, **shape)
 
 
 class FakeChatModel(FakeChatModelWithoutN):

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from langchain_core.exceptions import (
     ModelAuthenticationError,
@@ -13,6 +13,7 @@ from langchain_core.exceptions import (
     ModelTimeoutError,
 )
 
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.testing.script import Call, Choice, Request
 
 Fault: TypeAlias = Literal[
@@ -103,7 +104,7 @@ def _arguments(text: str) -> Callable[[Choice, Request], Choice]:
 def _score(value: float) -> Callable[[Choice, Request], Choice]:
     """Make a change that sets every number named "score"."""
 
-    def scored(node: dict[str, Any]) -> dict[str, Any]:
+    def scored(node: JsonObject) -> JsonObject:
         return {k: value if k == "score" and isinstance(v, int | float) else v for k, v in node.items()}
 
     def rescored(text: str) -> str:

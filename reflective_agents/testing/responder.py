@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.testing.script import Reply, Request, ToolUse
 
 
@@ -16,12 +17,12 @@ def respond(request: Request) -> Reply:
     return f"You said: {request.last[:200]}"
 
 
-def fill(schema: dict[str, Any]) -> dict[str, Any]:
+def fill(schema: JsonObject) -> JsonObject:
     """Fill in the arguments that a JSON schema of an object asks for, as well as the schema alone allows."""
     return {name: _value(part, name, schema.get("$defs", {})) for name, part in schema.get("properties", {}).items()}
 
 
-def _value(schema: dict[str, Any], name: str, definitions: dict[str, Any]) -> Any:
+def _value(schema: JsonObject, name: str, definitions: JsonObject) -> Any:
     """Fill in a value: text names its property, numbers are maximal, booleans true, lists as short as allowed."""
     if "$ref" in schema:
         return _value(definitions[schema["$ref"].rsplit("/", 1)[-1]], name, definitions)

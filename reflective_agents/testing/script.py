@@ -10,10 +10,12 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import BaseModel
+
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 
 FinishReason: TypeAlias = Literal["stop", "tool_calls", "length"]
 
@@ -23,10 +25,10 @@ class ToolUse:
     """A reply that calls a tool. `args` given as text is sent as it is, which is how broken JSON is scripted."""
 
     name: str
-    args: Mapping[str, Any] | str = field(default_factory=dict)
+    args: JsonMapping | str = field(default_factory=dict)
 
 
-Reply: TypeAlias = str | dict[str, Any] | BaseModel | ToolUse | Sequence[ToolUse] | AIMessage | Exception
+Reply: TypeAlias = str | JsonObject | BaseModel | ToolUse | Sequence[ToolUse] | AIMessage | Exception
 """Answer text; arguments of the forced schema (dict or model); tool calls; a ready message; an error to raise."""
 
 Script: TypeAlias = Callable[["Request"], Reply | Sequence[Reply]]
@@ -57,7 +59,7 @@ class Request:
     """Texts before which the answer's text ends."""
     attempt: int = 0
     """How many times this very content has been asked before."""
-    schemas: Mapping[str, dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
+    schemas: Mapping[str, JsonObject] = field(default_factory=dict, repr=False, compare=False)
     """JSON schema of each tool's arguments, and of the response format, by name."""
 
     @property
@@ -96,7 +98,7 @@ class Choice:
     content: str | None
     calls: tuple[Call, ...] = ()
     finish_reason: FinishReason = "stop"
-    logprobs: Mapping[str, Any] | None = None
+    logprobs: JsonMapping | None = None
     """Log-probabilities of the text's tokens, as OpenAI tells them; see `likely`."""
 
     @property
@@ -186,7 +188,7 @@ def _choice(reply: Reply, request: Request, index: int) -> Choice:
     raise TypeError(f"a script replied {type(reply).__name__}; see testing.script.Reply for what it may reply")
 
 
-def _fill(args: dict[str, Any], request: Request, index: int) -> Choice:
+def _fill(args: JsonObject, request: Request, index: int) -> Choice:
     if request.as_json:
         return Choice(json.dumps(args))
     if request.schema is None:

@@ -1,17 +1,17 @@
 """A local HTTP server that answers searches as SearxNG does, in JSON."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from aiohttp import web
 
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.testing.serve import LocalServer
 
 
 class SearxNGServer(LocalServer):
     """Answers GET / with the results for the query `q`; a format other than JSON is forbidden, as on most servers."""
 
-    def __init__(self, results: Sequence[Mapping[str, Any]], *, status: int = 200, port: int = 0) -> None:
+    def __init__(self, results: Sequence[JsonMapping], *, status: int = 200, port: int = 0) -> None:
         """Describe the server; it listens once the `with` block is entered.
 
         Args:

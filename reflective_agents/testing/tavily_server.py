@@ -7,13 +7,14 @@ async with TavilyServer({"capital of France": [{"title": "Paris", "url": "...", 
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from aiohttp import web
 
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.testing.serve import LocalServer, cut_in_half, reset
 
-Result: TypeAlias = Mapping[str, Any]
+Result: TypeAlias = JsonMapping
 Results: TypeAlias = Callable[[str], Sequence[Result]] | Mapping[str, Sequence[Result]] | Sequence[Result]
 """What is found: for each query, by a function or a mapping; or the same for every query."""
 
@@ -54,7 +55,7 @@ class TavilyServer(LocalServer):
             port: 0 takes any that is free.
         """
         super().__init__(port)
-        self.requests: list[dict[str, Any]] = []
+        self.requests: list[JsonObject] = []
         """The bodies of all searches, in order of arrival."""
         self.keys: list[str] = []
         """The bearer key of each search; empty where none was sent."""
@@ -95,7 +96,7 @@ def _refuse(status: str) -> web.Response:
     return web.json_response({"detail": {"error": _STATUS_ERRORS[status]}}, status=int(status))
 
 
-def _found(body: dict[str, Any], results: Sequence[Result]) -> dict[str, Any]:
+def _found(body: JsonObject, results: Sequence[Result]) -> JsonObject:
     """Build the answer to a web search: at most `max_results` results (5 if not given), ranked in their order."""
     shown = results[: body.get("max_results", 5)]
     ranked = [{"score": 1 / rank, "raw_content": None, **result} for rank, result in enumerate(shown, 1)]

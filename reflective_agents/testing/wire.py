@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.testing.script import Call, Choice, Request
 
 
@@ -24,11 +24,13 @@ class Piece:
 def build_request(
     messages: Sequence[BaseMessage],
     *,
-    tools: Sequence[Mapping[str, Any]] = (),
-    tool_choice: object = None,
-    response_format: Mapping[str, Any] | None = None,
+    tools: Sequence[JsonMapping] = (),
+    tool_choice: str | bool | JsonMapping | None = None,
+    response_format: JsonMapping | None = None,
     stop: str | Sequence[str] | None = None,
-    **plain: Any,
+    n: int = 1,
+    seed: int | None = None,
+    max_tokens: int | None = None,
 ) -> Request:
     """Build a request from the parameters of a chat completion.
 
@@ -38,7 +40,9 @@ def build_request(
         tool_choice: None, True, "auto", "none", "any", "required", a tool's name or OpenAI's dict that names one.
         response_format: OpenAI's `json_schema` or `json_object` format.
         stop: texts before which the answer ends.
-        plain: `n`, `seed` and `max_tokens`, taken over as they are.
+        n: how many candidates.
+        seed: taken over as it is.
+        max_tokens: most tokens of a candidate.
     """
     functions = {tool["function"]["name"]: tool["function"].get("parameters", {}) for tool in tools}
     choice = _tool_choice(tool_choice)
@@ -54,7 +58,9 @@ def build_request(
         as_json=bool(response_format) and (response_format or {}).get("type") != "text",
         stop=(stop,) if isinstance(stop, str) else tuple(stop or ()),
         schemas=functions | ({form["name"]: form.get("schema", {})} if form else {}),
-        **plain,
+        n=n,
+        seed=seed,
+        max_tokens=max_tokens,
     )
 
 
@@ -96,7 +102,7 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\S+\s*|\s+", text)
 
 
-def _tool_choice(choice: object) -> str | None:
+def _tool_choice(choice: str | bool | JsonMapping | None) -> str | None:
     if isinstance(choice, Mapping):
         return str(choice["function"]["name"])
     if choice is True or choice == "any":

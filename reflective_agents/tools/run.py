@@ -1,11 +1,11 @@
 """Running the tool calls of a message: at once, by LangGraph's own `ToolNode`, with an answer to each."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from langchain_core.messages import AIMessage, InvalidToolCall, ToolMessage
+from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
@@ -13,6 +13,7 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 from reflective_agents import telemetry
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.secrets import redacted
 from reflective_agents.text.clean import clean_data
 
@@ -68,10 +69,10 @@ async def run_tool_calls(
     return [*output["messages"], *answers]
 
 
-_Execute = Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+_Execute = Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[str]]]
 
 
-def _bounded(timeout: float | None) -> Callable[[ToolCallRequest, _Execute], Awaitable[ToolMessage | Command[Any]]]:
+def _bounded(timeout: float | None) -> Callable[[ToolCallRequest, _Execute], Awaitable[ToolMessage | Command[str]]]:
     async def call(request: ToolCallRequest, execute: _Execute) -> ToolMessage:
         with telemetry.tool_call(request.tool.name if request.tool else "unknown") as told:
             answer = await in_time(request, execute)
@@ -93,7 +94,7 @@ def _bounded(timeout: float | None) -> Callable[[ToolCallRequest, _Execute], Awa
     return call
 
 
-def _misfit(tool: BaseTool, args: Mapping[str, Any]) -> str:
+def _misfit(tool: BaseTool, args: JsonMapping) -> str:
     """Return what a tool takes, and which arguments it does not: it would ignore them without a word; empty if none."""
     schema = tool.args_schema
     known, takes_any = set[str](), True
@@ -122,7 +123,7 @@ def _contained_tool(tool: BaseTool) -> BaseTool:
     return contained
 
 
-async def _contained(request: ToolCallRequest, execute: _Execute) -> ToolMessage | Command[Any]:
+async def _contained(request: ToolCallRequest, execute: _Execute) -> ToolMessage | Command[str]:
     """Execute a call. What is no plain error, such as `sys.exit`, must not end the run either."""
     task = asyncio.current_task()
     assert task is not None
@@ -159,9 +160,9 @@ def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {redacted(str(error))}\nChange the arguments, or try something else."
 
 
-def _error(call: Any, what: str) -> ToolMessage:
+def _error(call: ToolCall | InvalidToolCall, what: str) -> ToolMessage:
     name = call["name"] or "?"
-    return ToolMessage(f"The tool {name} {what}", name=call["name"], tool_call_id=call["id"], status="error")
+    return ToolMessage(f"The tool {name} {what}", name=call["name"], tool_call_id=call["id"] or "", status="error")
 
 
 def _refuse(call: InvalidToolCall) -> ToolMessage:

@@ -6,8 +6,8 @@ import socket
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any
 
+from reflective_agents.text.structure import Json
 from reflective_agents.tools.sandbox import Limits, choose_enclosure, message, start, wire
 
 STARTUP_SECONDS = 5.0
@@ -110,14 +110,14 @@ async def _judge(job: dict[str, str], tests: list[str], enclosure: str, limits: 
     return cases
 
 
-def _case(test: str, report: dict[str, Any]) -> Case:
+def _case(test: str, report: dict[str, Json]) -> Case:
     told = str(report.get("output") or report.get("failed") or "")
     # One line without what a terminal obeys: of several, one could pose as the list of tests that passed.
     output = "".join(character if character.isprintable() else " " for character in told)
     return Case(test, report.get("passed") is True, output, report.get("timed_out") is True)
 
 
-async def _report(reports: asyncio.StreamReader, seconds: float, what: str) -> dict[str, Any]:
+async def _report(reports: asyncio.StreamReader, seconds: float, what: str) -> dict[str, Json]:
     """Read one report; where none comes, say what that means."""
     try:
         async with asyncio.timeout(seconds):

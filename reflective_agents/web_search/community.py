@@ -7,13 +7,15 @@ against a local server that speaks its protocol. The others ask services in the 
 import asyncio
 import os
 import warnings
-from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from types import ModuleType
+
+from langchain_core.documents import Document
 
 from reflective_agents.state.errors import MissingKey, Misuse
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.sources import SearchResult
-from reflective_agents.web_search.own import search_own
+from reflective_agents.web_search.own import Function, search_own
 
 ENGINES = ("searxng", "duckduckgo", "arxiv", "pubmed", "wikipedia")
 UNTESTED = ENGINES[1:]
@@ -44,33 +46,33 @@ async def search_community(name: str, query: str, *, max_results: int) -> list[S
     return await search_own(engine, query, max_results=max_results)
 
 
-def searxng(max_results: int) -> Callable[[str], Any]:
+def searxng(max_results: int) -> Function:
     """Make a search of the SearxNG that SEARXNG_URL names."""
     wrapper = _utility("searx_search").SearxSearchWrapper(searx_host=_address())
 
-    async def search(query: str) -> Any:
+    async def search(query: str) -> list[JsonMapping]:
         return [hit for hit in await wrapper.aresults(query, max_results) if hit.get("link")]
 
     return search
 
 
-def duckduckgo(max_results: int) -> Callable[[str], Any]:
+def duckduckgo(max_results: int) -> Function:
     """Make a search of DuckDuckGo. Untested here."""
     wrapper = _utility("duckduckgo_search").DuckDuckGoSearchAPIWrapper(max_results=max_results)
     return lambda query: wrapper.results(query, max_results)
 
 
-def arxiv(max_results: int) -> Callable[[str], Any]:
+def arxiv(max_results: int) -> Function:
     """Make a search of arXiv's summaries. Untested here."""
     wrapper = _utility("arxiv").ArxivAPIWrapper(top_k_results=max_results)
     return lambda query: [_with_url(document, "Entry ID") for document in wrapper.get_summaries_as_docs(query)]
 
 
-def pubmed(max_results: int) -> Callable[[str], Any]:
+def pubmed(max_results: int) -> Function:
     """Make a search of PubMed's abstracts. Untested here."""
     wrapper = _utility("pubmed").PubMedAPIWrapper(top_k_results=max_results)
 
-    def search(query: str) -> list[Mapping[str, Any]]:
+    def search(query: str) -> list[JsonMapping]:
         return [
             {"title": hit["Title"], "url": f"https://pubmed.ncbi.nlm.nih.gov/{hit['uid']}/", "content": hit["Summary"]}
             for hit in wrapper.load(query)
@@ -79,13 +81,13 @@ def pubmed(max_results: int) -> Callable[[str], Any]:
     return search
 
 
-def wikipedia(max_results: int) -> Callable[[str], Any]:
+def wikipedia(max_results: int) -> Function:
     """Make a search of Wikipedia's articles. Untested here."""
     wrapper = _utility("wikipedia").WikipediaAPIWrapper(top_k_results=max_results)
     return lambda query: wrapper.load(query)  # its `load` cannot be named
 
 
-def _with_url(document: Any, name: str) -> Mapping[str, Any]:
+def _with_url(document: Document, name: str) -> JsonMapping:
     return {**document.metadata, "url": document.metadata.get(name, ""), "content": document.page_content}
 
 
@@ -96,7 +98,7 @@ def _address() -> str:
     return address
 
 
-def _utility(name: str) -> Any:
+def _utility(name: str) -> ModuleType:
     """Load a module of langchain-community, without the warning that it is being sunset."""
     try:
         with warnings.catch_warnings():

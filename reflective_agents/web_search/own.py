@@ -4,17 +4,20 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from hashlib import blake2b
-from typing import Any
+from typing import TypeAlias
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langgraph.errors import GraphBubbleUp
 
 from reflective_agents.state.errors import SearchFailed
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.secrets import redacted
 from reflective_agents.state.sources import SearchResult
 
-OwnSearch = Callable[[str], Any] | Runnable[str, list[Document]]
+Found: TypeAlias = Document | str | JsonMapping
+Function: TypeAlias = Callable[[str], Iterable[Found] | Awaitable[Iterable[Found]]]
+OwnSearch = Function | Runnable[str, list[Document]]
 """`query -> results`, at once or awaited, or a retriever. A result is a `Document`, a text, or a mapping with
 `content` (or `snippet`, `text`), `url` (or `link`, `source`) and `title`."""
 
@@ -45,19 +48,18 @@ async def search_own(engine: OwnSearch, query: str, *, max_results: int) -> list
     return [result for result in results if result["content"]][:max_results]
 
 
-async def _asked(engine: OwnSearch, query: str) -> object:
+async def _asked(engine: OwnSearch, query: str) -> Iterable[Found]:
     if isinstance(engine, Runnable):
         return await engine.ainvoke(query)
-    if inspect.iscoroutinefunction(engine) or inspect.iscoroutinefunction(getattr(engine, "__call__", None)):  # noqa: B004
-        return await engine(query)
-    found = await asyncio.to_thread(engine, query)
+    awaits = inspect.iscoroutinefunction(engine) or inspect.iscoroutinefunction(getattr(engine, "__call__", None))  # noqa: B004
+    found = engine(query) if awaits else await asyncio.to_thread(engine, query)
     return await found if isinstance(found, Awaitable) else found
 
 
-def _result(found: object, engine: str) -> SearchResult:
+def _result(found: Found, engine: str) -> SearchResult:
     """Read a result; one without an address gets one that names its engine and content, so that it can be cited."""
     if isinstance(found, Document):
-        data: Mapping[str, Any] = {**found.metadata, "content": found.page_content}
+        data: JsonMapping = {**found.metadata, "content": found.page_content}
     elif isinstance(found, Mapping):
         data = found
     else:
@@ -67,5 +69,5 @@ def _result(found: object, engine: str) -> SearchResult:
     return SearchResult(title=_first(data, ("title", "Title")) or url, url=url, content=content)
 
 
-def _first(data: Mapping[str, Any], names: Iterable[str]) -> str:
+def _first(data: JsonMapping, names: Iterable[str]) -> str:
     return next((str(data[name]).strip() for name in names if data.get(name)), "")

@@ -5,10 +5,21 @@ import builtins
 import importlib
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
-from reflective_agents.tools.inside.plain import Caught, Channel, Objects, ProgramEnded, cut, describe, ending
+from reflective_agents.tools.inside.plain import (
+    Caught,
+    Channel,
+    Examination,
+    Objects,
+    ProgramEnded,
+    cut,
+    describe,
+    ending,
+)
 from reflective_agents.tools.inside.program import prepare
+
+T = TypeVar("T")
 
 
 class ProgramError(Exception):
@@ -124,7 +135,7 @@ class Watch(ast.NodeTransformer):
         return ast.copy_location(call, value)
 
 
-def judge(channel: Channel, report: Channel, job: dict[str, Any]) -> None:
+def judge(channel: Channel, report: Channel, job: Examination) -> None:
     """Carry out tests one after another and report each verdict: {"passed", "output", "last"}."""
     greeting = channel.receive()
     if "failed" in greeting:
@@ -160,11 +171,11 @@ def borrowed(test: str, entry_point: str, offered: dict[str, Any], remote: Remot
     return {}
 
 
-def carry_out(test: str, names: dict[str, Any]) -> dict[str, Any]:
+def carry_out(test: str, names: dict[str, Any]) -> dict[str, bool | str]:
     """Carry out one test with the names that it may use."""
     noted: list[Any] = []
 
-    def note(value: Any) -> Any:
+    def note(value: T) -> T:
         noted[:] = [value]
         return value
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from typing import Any
+from typing import Any, TypedDict
 
 MAX_MESSAGE = 16_000_000
 """Bytes of one call or answer."""
@@ -25,6 +25,20 @@ class Caught:
 
 class ProgramEnded(Exception):
     """Raised in a test when the program's process has ended in the middle of it."""
+
+
+class Job(TypedDict):
+    """A program, the function that it is to define, and the statements carried out before it."""
+
+    program: str
+    entry_point: str
+    setup: str
+
+
+class Examination(Job):
+    """What the tests' side is told; it never sees the program."""
+
+    tests: list[str]
 
 
 class Channel:
@@ -84,7 +98,7 @@ class Objects:
             return {"complex": [value.real, value.imag]}
         return self.handle(value)
 
-    def handle(self, value: Any) -> dict[str, Any]:
+    def handle(self, value: Any) -> dict[str, int | str]:
         """Return the JSON that stands for an object."""
         return {"object": self.number(value), "type": type(value).__name__}
 

@@ -5,13 +5,13 @@ import sys
 import types
 from typing import Any
 
-from reflective_agents.tools.inside.plain import Caught, Channel, Objects, describe, text_of
+from reflective_agents.tools.inside.plain import Caught, Channel, Job, Objects, describe, text_of
 
 
-def serve_program(channel: Channel, job: dict[str, str]) -> None:
+def serve_program(channel: Channel, job: Job) -> None:
     """Load a program and answer calls; each test meets a process forked from the freshly loaded program."""
     objects = Objects()
-    names: dict[str, Any] = {}
+    names: dict[str, dict[str, int | str]] = {}
     with Caught() as loading:
         given = prepare(job)
         module = load(job["program"], "program", given)
@@ -29,7 +29,7 @@ def serve_program(channel: Channel, job: dict[str, str]) -> None:
         channel.send({"ended": status})  # also to a call that comes too late for the process that died
 
 
-def prepare(job: dict[str, Any]) -> dict[str, Any]:
+def prepare(job: Job) -> dict[str, Any]:
     """Return the names that the setup defines, without the one that the program is to define."""
     names = vars(load(job["setup"], "setup"))
     return {name: value for name, value in names.items() if name[:2] != "__" and name != job["entry_point"]}
