@@ -254,7 +254,7 @@ def test_runs_that_begin_alike_are_compared_on_one_page(reflect: Any, questions:
     for rounds in ("1", "2", "3"):
         assert reflect("eval", "reflection", questions, "--max-rounds", rounds, "--limit", "3").code == 0
     told = reflect("compare", "reflection-", "--html", "page.html")
-    assert (told.code, len(told.out.splitlines())) == (0, 4)
+    assert (told.code, len(told.out.splitlines())) == (0, 4), told.err
     assert "page: page.html" in told.err
     html = Path("page.html").read_text("utf-8")
     shown = json.loads(html.partition('id="results">')[2].partition("</script>")[0])
