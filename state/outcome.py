@@ -44,8 +44,8 @@ DECLINED = "the answer declares that there is none"
 
 
 def many(count: int, noun: str) -> str:
-    """Return a count with its noun: 1 action, 2 actions."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """Return a count with its noun: 1 action, 2,000 actions."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def limited(limit: Limit, detail: str = "") -> Outcome:

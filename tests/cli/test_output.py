@@ -197,4 +197,4 @@ def test_figures_stand_in_a_line_without_braces() -> None:
 def test_the_cost_of_a_run_is_told_in_dollars_where_there_is_a_price() -> None:
     assert "$" not in cost_line({**NOTHING_SPENT, "model_calls": 2})
     paid = cost_line({**NOTHING_SPENT, "model_calls": 3, "cost": 0.0125, "unpriced_calls": 1})
-    assert "$0.012500 (without 1 calls of unknown price)" in paid
+    assert "$0.012500 (without 1 call of unknown price)" in paid
