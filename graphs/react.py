@@ -3,10 +3,11 @@
     begin -> think <-> act -> finish
 
 `think` asks for the next step, as text or as native tool calls; `act` carries it out, in an environment or with tools.
-What goes wrong with an action is told to the agent and counted, and the run goes on.
+What goes wrong with an action is told to the agent and counted, and the run goes on. With `step_samples` each step is
+sampled several times at once, and the one that most samples want is taken.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NotRequired
 
@@ -15,9 +16,10 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 
 from reflective_agents.environments.base import Environment
-from reflective_agents.models.calls import request, takes_stop
+from reflective_agents.models.calls import takes_stop
 from reflective_agents.nodes.acting import ActionStep, in_environment, seen, with_tools
 from reflective_agents.nodes.agent import (
+    affordable_samples,
     agent_prompt,
     answered,
     appraised,
@@ -30,8 +32,10 @@ from reflective_agents.nodes.agent import (
     with_fewer_steps,
 )
 from reflective_agents.nodes.answers import read_answer
-from reflective_agents.nodes.chat import call_tools, complete, model_of
+from reflective_agents.nodes.ballot import elect
+from reflective_agents.nodes.chat import call_tools, called, complete, model_of
 from reflective_agents.nodes.citations import Sourced, settle, split_list
+from reflective_agents.nodes.sampling import sample_some
 from reflective_agents.nodes.sources import addresses
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, unless_ended
@@ -77,28 +81,23 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     if ended := why_stop(state["steps"], step, prompt()):
         return ended | await conclude(state, step, environment, tools)
     purpose: Purpose = {"request": state["messages"][-1].text}
+    count = affordable_samples(step, prompt()) if context.step_samples > 1 else 1
+    voice = voice_of(state, step) if environment is None and count == 1 else None
     if context.mode == "text":
         model = model_of(step, context.model)
         ends: dict[str, Any] = {"stop": ["\nObservation"]} if takes_stop(model) else {}
-        voice = None if environment else Voice(step, final_answer)
-        sent = partial(request, model, meter=step.meter, voice=voice, purpose=purpose, **ends)
-        reply = (await with_fewer_steps(prompt, sent))[0]
-        move = read_move(reply.text)
-        move["answer"] = with_references(move["answer"], state, step)
-        return {"move": move, "said": await voice.end(move["answer"]) if voice else None}
-    voice = (
-        None
-        if environment
-        else Voice(step, partial(Sourced, addresses(seen(state["steps"]))), beside_calls=BESIDE_CALLS)
-    )
-    declared = callable_tools(environment, tools)
-    ask = partial(call_tools, step, context.model, tools=declared, purpose=purpose, voice=voice)
-    reply = await with_fewer_steps(prompt, ask)
-    calls = [*reply.tool_calls, *reply.invalid_tool_calls]
-    named = ", ".join(map(said_of, calls))
-    answer = None if calls else with_references(reply.text, state, step)
-    move = Move(thought=reply.text, action=named, answer=answer, messages=[reply])
-    return {"move": move, "said": await voice.end(move["answer"]) if voice else None}
+        sent = partial(sample_some, step, model, count=count, voice=voice, purpose=purpose, **ends)
+        moves = [read_move(reply.text) for reply in await with_fewer_steps(prompt, sent)]
+    else:
+        declared = callable_tools(environment, tools)
+        ask = partial(propose, step, declared, count, purpose, voice)
+        moves = [as_move(reply) for reply in await with_fewer_steps(prompt, ask)]
+    move = moves[0]
+    if len(moves) > 1:
+        move, votes = elect(moves, environment, tools, state["messages"][-1].text)
+        step.emit("vote", action=move["action"], answer=move["answer"], votes=votes, samples=len(moves))
+    answer = with_references(move["answer"], state, step)
+    return {"move": {**move, "answer": answer}, "said": await voice.end(answer) if voice else None}
 
 
 @node(ReactContext)
@@ -131,6 +130,35 @@ async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
     environment = await environment_of(step.context)
     answer = AIMessage(state["answer"], id=state.get("said")) if state["answer"] else None
     return await end(state, step, answer, appraisal=appraised(environment, state["reward"]))
+
+
+def voice_of(state: ReactState, step: Step[ReactContext]) -> Voice:
+    """Return the voice by which an answer is heard while it is written."""
+    if step.context.mode == "text":
+        return Voice(step, final_answer)
+    return Voice(step, partial(Sourced, addresses(seen(state["steps"]))), beside_calls=BESIDE_CALLS)
+
+
+async def propose(
+    step: Step[ReactContext],
+    tools: Sequence[BaseTool],
+    count: int,
+    purpose: Purpose,
+    voice: Voice | None,
+    prompt: Sequence[BaseMessage],
+) -> list[AIMessage]:
+    """Ask for the next step as calls of tools, so many times at once."""
+    if count == 1:
+        return [await call_tools(step, step.context.model, prompt, tools, purpose=purpose, voice=voice)]
+    model = model_of(step, step.context.model).bind_tools(tools)
+    return [called(reply) for reply in await sample_some(step, model, prompt, count, purpose=purpose)]
+
+
+def as_move(reply: AIMessage) -> Move:
+    """Return what a reply in the mode of native calls wants to do."""
+    calls = [*reply.tool_calls, *reply.invalid_tool_calls]
+    named = ", ".join(map(said_of, calls))
+    return Move(thought=reply.text, action=named, answer=None if calls else reply.text, messages=[reply])
 
 
 def taken(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Update:

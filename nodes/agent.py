@@ -200,6 +200,16 @@ def kept_for_answer(step: Step[ReactContext], prompt: Sequence[BaseMessage]) -> 
     return None
 
 
+def affordable_samples(step: Step[ReactContext], prompt: Sequence[BaseMessage]) -> int:
+    """Return how many samples of the next step the limits hold beside what is kept for an answer; one at least."""
+    context, money = step.context, step.meter.nano_left
+    needed = estimate_tokens(prompt, {}) + context.max_answer_tokens
+    rooms = [step.meter.calls_left, (context.max_total_tokens - step.meter.usage["total_tokens"]) // needed]
+    if money is not None and (price := price_of_call(step, needed)):
+        rooms.append(money // price)
+    return max(min(context.step_samples, min(rooms) - context.answer_at_limit), 1)
+
+
 def scratchpad(steps: Sequence[ActionStep], first: int = 0) -> str:
     """Show the steps as the text mode does; a line says which steps before `first` are left out."""
     lines = [prompts.LEFT_OUT.format(last=first)] if first else []

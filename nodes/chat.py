@@ -137,6 +137,11 @@ async def call_tools(
     reply = (await request(chat.bind_tools(tools), messages, step.meter, voice=listener, purpose=purpose))[0]
     if listener and (reply.tool_calls or reply.invalid_tool_calls):
         ways_of(chat).talks = await listener.withdraw()
+    return called(reply)
+
+
+def called(reply: AIMessage) -> AIMessage:
+    """Return a reply with an id for each of its calls, and no metadata of the provider's."""
     return with_call_ids(reply.model_copy(update={"response_metadata": {}, "usage_metadata": None}))
 
 

@@ -11,6 +11,7 @@ from reflective_agents.models.calls import ChatModel, request, takes_n, takes_se
 from reflective_agents.nodes.chat import ATTEMPTS
 from reflective_agents.nodes.memo import at_once, each_to_its_end
 from reflective_agents.nodes.step import Step
+from reflective_agents.state.context import Context
 from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
@@ -37,6 +38,28 @@ async def sample(
     sizes = [count] if takes_n(model) else [1] * count
     batches = await at_once([request(model, prompt, step.meter, n=size, **options) for size in sizes])
     return [reply for batch in batches for reply in batch]
+
+
+async def sample_some(
+    step: Step[Context], model: ChatModel, prompt: Sequence[BaseMessage], count: int, **options: Any
+) -> list[AIMessage]:
+    """Sample replies at once, each of which is of use alone; fewer, if some failed.
+
+    Raises:
+        LimitReached, ModelFailed: if there is none.
+    """
+    size = count if takes_n(model) else 1
+    sampled: dict[int, list[AIMessage]] = {}
+
+    async def keep(place: int) -> None:
+        sampled[place] = await request(model, prompt, step.meter, n=size, **options)
+
+    try:
+        await each_to_its_end([keep(place) for place in range(0, count, size)])
+    except (LimitReached, ModelFailed):
+        if not sampled:
+            raise
+    return [reply for place in sorted(sampled) for reply in sampled[place]]
 
 
 async def sample_each(

@@ -16,6 +16,9 @@ class ReactContext(AskingContext, ToolsContext, ActingContext):
     mode: Literal["tools", "text"] = Field(
         default="tools", description="Native tool calls, or Thought / Action / Observation as text."
     )
+    step_samples: int = Field(
+        default=1, ge=1, le=100, description="Next steps sampled at once; the one that most of them want is taken."
+    )
     max_actions: int = Field(default=8, ge=1, le=1000, description="Most actions in one run.")
     max_repeats: int = Field(
         default=3,

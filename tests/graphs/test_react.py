@@ -13,11 +13,12 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
+from tenacity import wait_none
 
 from reflective_agents.graphs.react import builder, graph
 from reflective_agents.state.outcome import limited
 from reflective_agents.state.settings.react import ReactContext
-from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
 from reflective_agents.testing.script import Reply, Request, Script, ToolUse
 from reflective_agents.tools.arithmetic import arithmetic_tools
 
@@ -585,3 +586,61 @@ async def test_advice_is_shown_once() -> None:
     await thread.ainvoke({**ASK, "advice": "Mind the gap."}, CONFIG, context=context)
     await thread.ainvoke(asking("And now?"), CONFIG, context=context)
     assert ["Mind the gap." in request.text for request in model.calls] == [True, False]
+
+
+# Votes over steps
+
+
+def torn(request: Request) -> Reply:
+    """Two of five samples look at the tides, three at the moon in other words; then all answer."""
+    if taken(request):
+        return f"Final Answer: {'ab'[request.index % 2]}"
+    query = ["tides", "moon", "tides", "Moon", "moon "][request.index]
+    return ToolUse("search", {"query": query}) if request.tools else f"Action: search[{query}]"
+
+
+@both_modes
+async def test_the_step_that_most_samples_want_is_taken(mode: str, corpus: str) -> None:
+    out, model = await run(torn, mode=mode, step_samples=5, search="local", corpus=corpus)
+    assert [request.n for request in model.calls] == [5, 5]
+    assert [step["action"] for step in out["steps"]] == [
+        "search({'query': 'moon'})" if mode == "tools" else "search[moon]"
+    ]
+    assert out["answer"].removeprefix("Final Answer: ") == "a"
+    assert out["usage"]["tool_calls"] == 1
+
+
+async def test_a_vote_is_an_event_and_its_samples_are_one_wave() -> None:
+    model = FakeChatModelWithoutN(reply=lambda request: f"It is {request.attempt // 3}.", latency=1)
+    context = ReactContext(model=model, search="none", step_samples=5)
+    events = [part async for part in graph.astream(ASK, context=context, stream_mode="custom")]
+    [vote] = [event for event in events if event["event"] == "vote"]
+    assert (vote["answer"], vote["votes"], vote["samples"], model.waves) == ("It is 0.", 3, 5, 1)
+
+
+@both_modes
+@pytest.mark.parametrize(("calls", "asked"), [(1, 1), (2, 1), (3, 2), (4, 3), (8, 5)])
+async def test_the_last_call_is_kept_when_steps_are_sampled(calls: int, asked: int, mode: str) -> None:
+    def searching(request: Request) -> Reply:
+        if "best answer" in request.last or request.tool_choice == "none":
+            return "Final Answer: done"
+        return ToolUse("search", {"query": "x"}) if request.tools else "Action: search[x]"
+
+    model = FakeChatModelWithoutN(reply=searching)
+    context = ReactContext.model_validate(
+        {"model": model, "search": "none", "mode": mode, "step_samples": 5, "max_model_calls": calls, "max_actions": 1}
+    )
+    out = await graph.ainvoke(ASK, context=context)
+    assert len(model.calls) == (asked + 1 if calls > 1 else 1)
+    assert out["answer"] is not None
+
+
+async def test_samples_of_a_step_that_fail_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
+
+    def fails(request: Request) -> Reply:
+        return ValueError("out of order") if request.attempt < 8 else "It is 4."
+
+    model = FakeChatModelWithoutN(reply=fails)
+    out = await graph.ainvoke(ASK, context=ReactContext(model=model, search="none", step_samples=3))
+    assert (out["answer"], out["usage"]["failed_calls"]) == ("It is 4.", 8)

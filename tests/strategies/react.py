@@ -21,6 +21,7 @@ STRATEGY = Strategy(
     artefact=("steps",),
     answered=1,
     settings={"search": "local"},
+    fan_out={"step_samples": 50},
     longest={"max_actions": 1000, "max_repeats": 1000},
     impossible={"max_actions": 0, "max_repeats": 0, "mode": "both", "environment": "chess", "search": "yahoo"},
     rewarded=True,
