@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "tree_search": SEARCH,
     "graphs": {"tree_search", *SEARCH},
     "middleware": {"graphs", "nodes", "prompts", "state"},
-    "evals": {"graphs", "environments", "models", "state", "viewer"},
+    "evals": {"graphs", "environments", "models", "state", "text", "viewer"},
     "viewer": {"tree_search", "state"},
     "serve": {"graphs", "tree_search", "viewer", *SEARCH},
     "cli": set(ROOMS),
