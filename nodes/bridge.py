@@ -3,12 +3,15 @@ does."""
 
 import asyncio
 import threading
-from collections.abc import Coroutine
-from functools import cache
+from collections.abc import Callable, Coroutine
+from functools import cache, wraps
 from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 
 from reflective_agents.state.forks import after_fork
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -30,3 +33,28 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
         return future.result()
     finally:
         future.cancel()
+
+
+class Bridged(RunnableLambda[S, T]):
+    """An asynchronous function as a node or a router, for synchronous callers too.
+
+    LangGraph traces nodes itself. So this calls the function as it is, without a run and a task of its own.
+    """
+
+    def __init__(self, function: Callable[[S], Coroutine[Any, Any, T]]) -> None:
+        """Keep the name and the types of the function."""
+
+        @wraps(function)
+        def blocking(given: S) -> T:
+            return wait_for(function(given))
+
+        super().__init__(blocking, afunc=function)
+        self._function = function
+
+    def invoke(self, input: S, config: RunnableConfig | None = None, **kwargs: Any) -> T:
+        """Call the function, and wait for it."""
+        return wait_for(self._function(input))
+
+    async def ainvoke(self, input: S, config: RunnableConfig | None = None, **kwargs: Any) -> T:
+        """Call the function."""
+        return await self._function(input)

@@ -6,7 +6,6 @@ from typing import Any, Generic, Literal, TypeVar
 from uuid import uuid4
 
 from langchain_core.messages import AnyMessage
-from langchain_core.runnables import RunnableLambda
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 from langgraph.types import StreamWriter
@@ -14,7 +13,7 @@ from typing_extensions import ReadOnly, TypedDict
 
 from reflective_agents import telemetry
 from reflective_agents.models.meter import Meter
-from reflective_agents.nodes.bridge import wait_for
+from reflective_agents.nodes.bridge import Bridged
 from reflective_agents.nodes.lessons import with_lessons
 from reflective_agents.nodes.wording import in_words_of
 from reflective_agents.state.context import Context
@@ -126,7 +125,7 @@ def settings_in(given: object, schema: type[C]) -> C:
 
 def node(
     schema: type[C], *, begins: bool = False
-) -> Callable[[Callable[[S, Step[C]], Awaitable[Update]]], RunnableLambda[S, Update]]:
+) -> Callable[[Callable[[S, Step[C]], Awaitable[Update]]], Bridged[S, Update]]:
     """Make `async (state, step) -> update` a node of a graph whose settings are `schema`.
 
     A limit or a model that cannot be brought to answer ends the run with an outcome instead of an exception. What
@@ -134,7 +133,7 @@ def node(
     resumed without them; a node that `begins` a run takes its own.
     """
 
-    def decorate(function: Callable[[S, Step[C]], Awaitable[Update]]) -> RunnableLambda[S, Update]:
+    def decorate(function: Callable[[S, Step[C]], Awaitable[Update]]) -> Bridged[S, Update]:
         async def run(state: S) -> Update:
             state = upgraded(state)
             stored: RunState = state
@@ -155,11 +154,7 @@ def node(
                     update = stop_because(error)
             return {**step.cost(), **update, **({"run_id": run_id} if begins else {})}
 
-        def run_blocking(state: S) -> Update:
-            return wait_for(run(state))
-
-        run.__name__ = run_blocking.__name__ = function.__name__
-        run.__doc__ = run_blocking.__doc__ = function.__doc__
-        return RunnableLambda(run_blocking, afunc=run, name=function.__name__)
+        run.__name__, run.__doc__ = function.__name__, function.__doc__
+        return Bridged(run)
 
     return decorate

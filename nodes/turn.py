@@ -5,13 +5,13 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import RunnableLambda
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from reflective_agents.models.images import check_content
 from reflective_agents.models.providers import describe_model
 from reflective_agents.nodes.answer_form import in_form
+from reflective_agents.nodes.bridge import Bridged
 from reflective_agents.nodes.chat import model_of
 from reflective_agents.nodes.checks import check_settings
 from reflective_agents.nodes.experience import keep, recall
@@ -38,7 +38,7 @@ def begin(
     schema: type[C],
     prepare: Callable[[S, Step[C]], Awaitable[Update]] = nothing_more,
     **reset: Any,
-) -> RunnableLambda[S, Update]:
+) -> Bridged[S, Update]:
     """Make the node that begins a turn: it refuses misuse, and clears what an earlier question has left on the thread.
 
     Args:
@@ -137,13 +137,10 @@ class Ended(TypedDict):
     outcome: Outcome | None
 
 
-def unless_ended(then: str) -> RunnableLambda[Ended, str]:
+def unless_ended(then: str) -> Bridged[Ended, str]:
     """Make a router to the next node, which goes to `finish` instead once something has ended the run."""
 
-    def route(state: Ended) -> str:
+    async def route(state: Ended) -> str:  # a plain function would be sent to another thread and back
         return "finish" if state["outcome"] else then
 
-    async def route_at_once(state: Ended) -> str:  # a plain function would be sent to another thread and back
-        return route(state)
-
-    return RunnableLambda(route, afunc=route_at_once, name="unless_ended")
+    return Bridged(route)

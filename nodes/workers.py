@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from langchain_core.messages import AnyMessage
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 from typing_extensions import TypedDict
@@ -23,7 +23,7 @@ from reflective_agents.models.calls import estimate_tokens
 from reflective_agents.models.images import with_images
 from reflective_agents.models.language import language_of
 from reflective_agents.models.meter import Meter
-from reflective_agents.nodes.bridge import wait_for
+from reflective_agents.nodes.bridge import Bridged
 from reflective_agents.nodes.chat import price_of_call
 from reflective_agents.nodes.checks import check_settings
 from reflective_agents.nodes.own_agent import ask_agent, name_of
@@ -70,32 +70,33 @@ def hands_over(
     Without a `goto`, as when a limit has ended the run, that is `finish`.
     """
 
-    def to_command(update: Update) -> Command[str]:
+    async def to_command(update: Update) -> Command[str]:
         goto = update.pop("goto", "finish")
         return Command(update=update, goto=goto)
 
     def decorate(function: Callable[[Any, Step[C]], Awaitable[Update]]) -> Runnable[Any, Command[str]]:
-        return node(schema)(function) | RunnableLambda(to_command)
+        return node(schema)(function) | Bridged(to_command)
 
     return decorate
 
 
 def branch(
     schema: type[C],
-) -> Callable[[Callable[[Assignment, C], Awaitable[Report]]], RunnableLambda[Assignment, Update]]:
+) -> Callable[[Callable[[Assignment, C], Awaitable[Report]]], Bridged[Assignment, Update]]:
     """Make `async (assignment, context) -> report` the node to which the work is sent.
 
     Several of it run at once, so it writes nothing but its report: events and costs are told when that is taken in.
     """
 
-    def decorate(function: Callable[[Assignment, C], Awaitable[Report]]) -> RunnableLambda[Assignment, Update]:
+    def decorate(function: Callable[[Assignment, C], Awaitable[Report]]) -> Bridged[Assignment, Update]:
         async def work(sent: Assignment) -> Update:
             context = settings_in(get_runtime(schema).context, schema).resumed(sent["settings"])
             check_caller(context, context.ambient)
             with in_words_of(context.prompts):
                 return {"reports": [await function(sent, context)]}
 
-        return RunnableLambda(lambda sent: wait_for(work(sent)), afunc=work, name=function.__name__)
+        work.__name__, work.__doc__ = function.__name__, function.__doc__
+        return Bridged(work)
 
     return decorate
 

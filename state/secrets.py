@@ -9,6 +9,7 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import Iterator
+from functools import lru_cache
 from urllib.parse import quote, unquote, urlsplit
 
 _NAMES = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTHORIZATION", re.IGNORECASE)
@@ -22,20 +23,23 @@ _SHORTEST_PART = 16
 
 def redacted(text: str) -> str:
     """Return a text with the name of a variable in place of each of the environment's secrets."""
-    for value, name in sorted(_secrets().items(), key=lambda secret: -len(secret[0])):
+    for value, name in _secrets(tuple(os.environ.items())):
         text = text.replace(value, f"[{name}]")
     return text
 
 
-def _secrets() -> dict[str, str]:
-    """Return the secrets that the environment holds, as they may be written, each with the name of its variable."""
-    return {
+@lru_cache(maxsize=1)
+def _secrets(environment: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    """Return the secrets that an environment holds, as they may be written, each with the name of its variable; the
+    longest first."""
+    secrets = {
         form: name
-        for name, value in os.environ.items()
+        for name, value in environment
         for secret in _held(name, value)
         for form in _forms(secret)
         if len(form) >= _SHORTEST
     }
+    return sorted(secrets.items(), key=lambda secret: -len(secret[0]))
 
 
 def _held(name: str, value: str) -> Iterator[str]:

@@ -122,7 +122,8 @@ async def load_client(model: str | BaseChatModel | None) -> None:
     """Load the client that the model of a setting needs, so that the event loop goes on meanwhile: OpenAI's takes a
     second, once."""
     chosen, _ = choose_model(model)
-    if isinstance(chosen, str) and chosen.startswith(("openai:", "ollama:")):
+    loaded = _load_openai.cache_info().currsize
+    if isinstance(chosen, str) and chosen.startswith(("openai:", "ollama:")) and not loaded:
         await asyncio.to_thread(_load_openai)
 
 

@@ -11,6 +11,7 @@ from langgraph.types import Command, Overwrite
 from reflective_agents.environments.base import Environment, Task
 from reflective_agents.nodes.agent import appraised, environment_of
 from reflective_agents.nodes.answers import read_answer
+from reflective_agents.nodes.bridge import Bridged
 from reflective_agents.nodes.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node
 from reflective_agents.nodes.transcript import quoted, request_text
@@ -73,7 +74,7 @@ def search_graph(
         state, context_schema=schema, input_schema=ActingInput, output_schema=output
     )
     start, grow, steer, reply = usual_nodes(schema, setup)
-    again = RunnableLambda(_again, afunc=_again_at_once)
+    again = Bridged(_again)
     builder.add_node("begin", begin(name, schema, enter, **FRESH, **fresh))
     builder.add_node("start", start)
     builder.add_node("expand", unless_ordered(expand or grow, steer) | again, destinations=("expand", "finish"))
@@ -124,16 +125,11 @@ def unless_ordered(usual: Node, steer: Node | None = None) -> Node:
     return RunnableLambda(choose, afunc=choose_at_once)
 
 
-def _again(update: Update) -> Command[str]:
+async def _again(update: Update) -> Command[str]:
     """Expand until something has ended the run. A conditional edge would copy the whole tree to look at the outcome."""
     if "then" in update:
         return Command(update={name: value for name, value in update.items() if name != "then"}, goto=update["then"])
     return Command(update=update, goto="finish" if update.get("outcome") else "expand")
-
-
-async def _again_at_once(update: Update) -> Command[str]:
-    """Do the same as `_again`; a plain function would be sent to another thread and back."""
-    return _again(update)
 
 
 async def enter(state: SearchState, step: Step[TreeContext]) -> Update:
