@@ -134,9 +134,9 @@ async def _run_on(request: Request, done: Run, graph: Graph, saver: Saver) -> No
 async def _steered_from(request: Request, graph: Graph, config: RunnableConfig) -> tuple[StateSnapshot, RunnableConfig]:
     """Return the state that a tree search is steered in, and the configuration that says so: an earlier one if it is
     asked for."""
-    last = config_of(config["configurable"]["thread_id"])
+    last = config_of(config.get("configurable", {})["thread_id"])
     place = last if request.step is None else await earlier(graph, last, request.step)
-    return await graph.aget_state(place), {**config, "configurable": {**place["configurable"]}}
+    return await graph.aget_state(place), {**config, "configurable": {**place.get("configurable", {})}}
 
 
 async def _follow(events: AsyncIterator[Any], done: Run, progress: Progress) -> None:

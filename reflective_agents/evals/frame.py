@@ -61,7 +61,7 @@ def _rows(run: Exported) -> Iterator[JsonObject]:
         yield {name: _plain(value) for name, value in row.items()} | {"trials": _trials(result["trials"])}
 
 
-def _trials(trials: Iterable[Attempt]) -> list[JsonObject]:
+def _trials(trials: Iterable[Attempt]) -> list[dict[str, str | bool | None]]:
     return [{name: _plain(trial.get(name)) for name in _ATTEMPT} for trial in trials]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reflective_agents.evals.results import Result
-from reflective_agents.evals.summary import Summary, cost_of, spent_on, wilson
+from reflective_agents.evals.summary import Cost, Summary, cost_of, spent_on, wilson
 from reflective_agents.evals.transcripts import Transcript, read_transcript
 from reflective_agents.viewer.results import Cell, Listed, Point, ResultsPicture, results_page
 
@@ -104,7 +104,7 @@ def curves(runs: Sequence[Collection[Result]]) -> dict[str, list[list[Point]]]:
     return {name: [_curve(name, results) for results in measured] for name in spent}
 
 
-def _curve(name: str, measured: Sequence[Result]) -> list[Point]:
+def _curve(name: Cost, measured: Sequence[Result]) -> list[Point]:
     solved = sorted(cost_of(result, name) for result in measured if result["correct"] and result["usage"])
     last = {spent: count for count, spent in enumerate(solved, 1)}
     amounts = sorted(last)

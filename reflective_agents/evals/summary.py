@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from statistics import fmean, median
-from typing import Any
+from typing import Literal
 
 from typing_extensions import TypedDict
 
 from reflective_agents.evals.results import About, Result
 from reflective_agents.state.json_types import JsonObject
 
+Cost = Literal["model_calls", "total_tokens", "seconds", "cost"]
 Interval = tuple[float, float]
 CONFIDENCE = 0.95
 
@@ -117,20 +118,21 @@ def _cost(results: Iterable[Result]) -> dict[str, Spread]:
     return {name: _spread([cost_of(result, name) for result in measured]) for name in spent_on(measured)}
 
 
-def spent_on(measured: Sequence[Result]) -> list[str]:
+def spent_on(measured: Sequence[Result]) -> list[Cost]:
     """Return what tasks took that `cost_of` knows; money only where some was spent."""
-    paid = any(cost_of(result, "cost") for result in measured)
-    return ["model_calls", "total_tokens", "seconds", *(["cost"] if paid else [])] if measured else []
+    money: list[Cost] = ["cost"] if any(cost_of(result, "cost") for result in measured) else []
+    return ["model_calls", "total_tokens", "seconds", *money] if measured else []
 
 
-def cost_of(result: Result, name: str) -> float:
+def cost_of(result: Result, name: Cost) -> float:
     """Return what a task took: "model_calls", "total_tokens", "seconds", or "cost" in dollars. Its usage must be known.
 
     Results of earlier versions name no cost.
     """
     if name == "seconds":
         return result["seconds"]
-    usage: Any = result["usage"]
+    usage = result["usage"]
+    assert usage is not None
     return float(usage.get(name, 0.0) if name == "cost" else usage[name])
 
 

@@ -30,6 +30,7 @@ class Worker(Protocol):
     @property
     def alive(self) -> bool:
         """Whether it can take a task."""
+        ...
 
     async def run(self, task: Task) -> Finished:
         """Run a task.
@@ -37,9 +38,11 @@ class Worker(Protocol):
         Raises:
             WorkerLost: if the worker dies.
         """
+        ...
 
     async def close(self) -> None:
         """End it."""
+        ...
 
 
 class Process:

@@ -4,7 +4,7 @@ The critics, their prompts and their settings are those of `graphs.reflection`.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
 from langchain.agents.middleware.types import OmitFromInput
@@ -39,7 +39,7 @@ class Reflected(TypedDict):
 class ReflectedState(AgentState[Any]):
     """State of an agent with reflection."""
 
-    reflection: NotRequired[Annotated[Reflected, OmitFromInput]]
+    reflection: Annotated[Reflected, OmitFromInput]
 
 
 class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):

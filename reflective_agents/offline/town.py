@@ -133,7 +133,7 @@ def _clock(minute: int) -> str:
     return f"{minute // 60:02}:{minute % 60:02}"
 
 
-def day_plan(scene: Scene) -> JsonObject:
+def day_plan(scene: Scene) -> dict[str, list[dict[str, str]]]:
     """Plan the usual day."""
     usual = [
         {"start": f"{hour}:{minute}", "what": what} for hour, minute, what in _USUAL.findall(scene.one("usual").text)
@@ -141,7 +141,7 @@ def day_plan(scene: Scene) -> JsonObject:
     return {"strokes": usual[:12] or [{"start": scene.one("time").text, "what": "goes about the day"}]}
 
 
-def hour_plan(scene: Scene) -> JsonObject:
+def hour_plan(scene: Scene) -> dict[str, list[dict[str, str | float]]]:
     """Plan the same thing for every hour, except for appointments."""
     part = scene.one("part")
     start, end = _minute(part["start"]), _minute(part["end"])
@@ -149,14 +149,14 @@ def hour_plan(scene: Scene) -> JsonObject:
     return {"hours": [{"start": _clock(minute), **_due(scene, part, minute)} for minute in starts[:24]]}
 
 
-def actions(scene: Scene) -> JsonObject:
+def actions(scene: Scene) -> dict[str, list[dict[str, str | float]]]:
     """Plan one thing for the whole hour."""
     part = scene.one("part")
     start, end = _minute(part["start"]), _minute(part["end"])
     return {"actions": [{"minutes": min(end - start, 240), **_due(scene, part, start)}]}
 
 
-def _due(scene: Scene, part: Block, minute: int) -> JsonObject:
+def _due(scene: Scene, part: Block, minute: int) -> dict[str, str | float]:
     appointment = scene.appointment(minute - minute % 60)
     if appointment:
         place = scene.place(core(appointment.text))
@@ -166,7 +166,7 @@ def _due(scene: Scene, part: Block, minute: int) -> JsonObject:
     return {"what": part.text, "place": part["place"] or scene.place(part.text) or here, "importance": ROUTINE}
 
 
-def reaction(scene: Scene) -> JsonObject:
+def reaction(scene: Scene) -> dict[str, str | float]:
     """Talk to the first agent who was not talked to yet, if there is something to tell."""
     for seen in scene.all("seen"):
         news = scene.tellable(seen["name"])
@@ -175,7 +175,7 @@ def reaction(scene: Scene) -> JsonObject:
     return {"choice": "continue", "to": "", "what": "", "importance": ROUTINE}
 
 
-def utterance(scene: Scene) -> JsonObject:
+def utterance(scene: Scene) -> dict[str, str | bool | float]:
     """Say what is worth telling, and from whom it comes."""
     listener, said = scene.one("seen")["name"], len(scene.all("said"))
     news = scene.tellable(listener)
@@ -187,7 +187,7 @@ def utterance(scene: Scene) -> JsonObject:
     return {"say": told, "ends": said + 1 >= TURNS, "importance": APPOINTMENT if _times(text) else TALK}
 
 
-def questions(scene: Scene) -> JsonObject:
+def questions(scene: Scene) -> dict[str, list[str]]:
     """Ask about the three words that most memories have in common."""
     count: Counter[str] = Counter()
     words: dict[str, str] = {}

@@ -3,9 +3,9 @@
 Nothing is kept between two requests, so that any process may answer each of them.
 """
 
-from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.types import CallToolResult, TextContent, Tool
 from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -34,31 +34,31 @@ class Mcp:
             await manager.handle_request(scope, receive, send)
 
 
-def _server(request: Request) -> Server[None, Request]:
-    server: Server[None, Request] = Server("reflective-agents")
+def _server(request: Request) -> Server[JsonObject, Request]:
+    server: Server[JsonObject, Request] = Server("reflective-agents")
 
     @server.list_tools()  # type: ignore[no-untyped-call,untyped-decorator]
-    async def list_tools() -> list[types.Tool]:
+    async def list_tools() -> list[Tool]:
         return [tool(name) for name in strategy_names() if policy().offers(name)]
 
     @server.call_tool()  # type: ignore[untyped-decorator]
-    async def call_tool(name: str, arguments: JsonObject) -> types.CallToolResult:
+    async def call_tool(name: str, arguments: JsonObject) -> CallToolResult:
         return await call(OwnApi(request), name, arguments)
 
     return server
 
 
-def tool(strategy: str) -> types.Tool:
+def tool(strategy: str) -> Tool:
     """Describe a strategy as a tool."""
     schema = settings_of(strategy)
     names = ", ".join(schema.model_fields)
     settings = {"type": "object", "description": f"Settings of the strategy, by their names: {names}."}
     question = {"type": "string", "description": "The question or the task, whole: the tool sees nothing else."}
     given = {"type": "object", "properties": {"question": question, "settings": settings}, "required": ["question"]}
-    return types.Tool(name=strategy, description=f"{schema.does} Use it when {schema.use_when}.", inputSchema=given)
+    return Tool(name=strategy, description=f"{schema.does} Use it when {schema.use_when}.", inputSchema=given)
 
 
-async def call(api: OwnApi, strategy: str, arguments: JsonObject) -> types.CallToolResult:
+async def call(api: OwnApi, strategy: str, arguments: JsonObject) -> CallToolResult:
     """Run a strategy, and return its answer with the outcome and the usage; what fails is an error of the tool."""
     asked = ChatRequest(
         model=strategy,
@@ -72,10 +72,10 @@ async def call(api: OwnApi, strategy: str, arguments: JsonObject) -> types.CallT
         if refusal := failure(result):
             raise refusal
     except Refused as refused:
-        return types.CallToolResult(content=[types.TextContent(type="text", text=str(refused))], isError=True)
+        return CallToolResult(content=[TextContent(type="text", text=str(refused))], isError=True)
     said = {name: result.output[name] for name in ("answer", "outcome", "usage")}
-    answer = types.TextContent(type="text", text=str(said["answer"]))
-    return types.CallToolResult(content=[answer], structuredContent=said)
+    answer = TextContent(type="text", text=str(said["answer"]))
+    return CallToolResult(content=[answer], structuredContent=said)
 
 
 route = Route("/mcp", Mcp())

@@ -11,18 +11,9 @@ from typing import NamedTuple, TypeAlias, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
 import httpx
+from langgraph_sdk import schema as sdk
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
-from langgraph_sdk.schema import (
-    Checkpoint,
-    Command,
-    Run,
-    StreamMode,
-    StreamPart,
-    Thread,
-    ThreadSelectField,
-    ThreadState,
-)
 from starlette.requests import Request
 
 from reflective_agents.serve.engine import IN_AEGRA
@@ -70,8 +61,8 @@ class Begin(TypedDict, total=False):
     """What a run begins with."""
 
     input: JsonMapping
-    command: Command
-    checkpoint: Checkpoint
+    command: sdk.Command
+    checkpoint: sdk.Checkpoint
 
 
 class OwnApi:
@@ -83,7 +74,7 @@ class OwnApi:
             name: request.headers[name] for name in ("authorization", "x-api-key") if name in request.headers
         }
 
-    async def state(self, thread_id: str) -> ThreadState:
+    async def state(self, thread_id: str) -> sdk.ThreadState:
         """Return the state of a thread, with what it waits for.
 
         Raises:
@@ -104,7 +95,7 @@ class OwnApi:
         Raises:
             Refused: if the server refuses.
         """
-        modes: list[StreamMode] = ["custom", "messages-tuple"] if tokens else ["custom"]
+        modes: list[sdk.StreamMode] = ["custom", "messages-tuple"] if tokens else ["custom"]
         creating = asyncio.ensure_future(self._create(thread_id, strategy, begin, context, modes))
         try:
             return await asyncio.shield(creating)
@@ -151,7 +142,7 @@ class OwnApi:
             else:
                 await asyncio.sleep(_RECONNECT)
 
-    async def _result(self, thread_id: str, run: Run, error: str) -> Result:
+    async def _result(self, thread_id: str, run: sdk.Run, error: str) -> Result:
         """Return how a run ended; Aegra has its state at the run only if every state of it was streamed."""
         async with _turns():
             if run["status"] in ("error", "timeout"):
@@ -160,9 +151,9 @@ class OwnApi:
             state = await self._client.threads.get_state(thread_id, headers=self._headers)
         return Result(run["status"], values_of(state), error, waiting_calls(state))
 
-    async def threads(self) -> list[Thread]:
+    async def threads(self) -> list[sdk.Thread]:
         """Return the threads of the caller, the one used last first, without what they hold."""
-        fields: list[ThreadSelectField] = ["thread_id", "status", "updated_at", "metadata"]
+        fields: list[sdk.ThreadSelectField] = ["thread_id", "status", "updated_at", "metadata"]
         return await self._call(
             self._client.threads.search(
                 limit=100,
@@ -181,12 +172,12 @@ class OwnApi:
             )
         )
 
-    async def last_run(self, thread_id: str) -> Run | None:
+    async def last_run(self, thread_id: str) -> sdk.Run | None:
         """Return the last run of a thread."""
         found = await self._call(self._client.runs.list(thread_id, limit=1, headers=self._headers))
         return found[0] if found else None
 
-    async def history(self, thread_id: str) -> list[ThreadState]:
+    async def history(self, thread_id: str) -> list[sdk.ThreadState]:
         """Return all states that a thread has gone through, the last first."""
         return await self._call(self._client.threads.get_history(thread_id, limit=1000, headers=self._headers))
 
@@ -208,7 +199,7 @@ class OwnApi:
             await self._client.threads.delete(thread_id, headers=self._headers)
 
     async def _create(
-        self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, modes: Sequence[StreamMode]
+        self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, modes: Sequence[sdk.StreamMode]
     ) -> str:
         async with _turns():
             run = await self._client.runs.create(
@@ -250,7 +241,7 @@ class _Heard:
         self._again = [*self._parts]
         return f"{self._newest - 1}-0" if self._newest else self._id
 
-    def before(self, part: StreamPart) -> bool:
+    def before(self, part: sdk.StreamPart) -> bool:
         """Note a part, and return whether it came before."""
         self._id = part.id or self._id
         millisecond = self._id.removesuffix("-0")
@@ -290,7 +281,7 @@ def in_background(work: Coroutine[None, None, None]) -> None:
     task.add_done_callback(_kept.discard)
 
 
-def values_of(state: ThreadState) -> JsonObject:
+def values_of(state: sdk.ThreadState) -> JsonObject:
     """Return what a thread holds; nothing before its first run."""
     return state["values"] if isinstance(state["values"], dict) else {}
 

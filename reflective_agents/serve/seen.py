@@ -59,10 +59,8 @@ def _status(state: ThreadState, values: JsonMapping, run: Run | None) -> str:
 
 
 def _tree(values: JsonMapping, strategy: str, messages: list[BaseMessage]) -> Picture:
-    nodes = {
-        key: {**node, "messages": convert_to_messages(node.get("messages") or [])}
-        for key, node in values["tree"].items()
-    }
+    tree = values["tree"].items()
+    nodes = {key: {**node, "messages": convert_to_messages(node.get("messages") or [])} for key, node in tree}
     settings = settings_of(strategy)
     given = values.get("settings") or {}
     weight = given.get("exploration_weight", _default(settings, "exploration_weight"))

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
@@ -259,4 +260,4 @@ class _WhenWanted:
         return RUNS if tracer() else None
 
 
-register_configure_hook(cast(Any, _WhenWanted()), inheritable=True)
+register_configure_hook(cast("ContextVar[Runs | None]", _WhenWanted()), inheritable=True)

@@ -1,7 +1,7 @@
 """The history of a search: one frame for each thing that it did, with the figures that changed."""
 
 from collections.abc import Sequence
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.tree import LogEntry, TreeView
@@ -66,7 +66,7 @@ def frames(values: JsonMapping) -> list[Frame]:
         for key, own in stats.items():
             # A node closes when something at or below it is told, and then for good: with its last change.
             if entry["kind"] == "rescore" and key == entry["node"] and "best" in own:
-                own["best"] = entry["change"]["score"]
+                own["best"] = entry.get("change", {}).get("score", own["best"])
             own["closed"] = last[key] == place and final.get(key, {}).get("closed", False)
         seen |= stats
         learned = [lessons[key] for key in entry["added"] if key in lessons]
@@ -80,9 +80,12 @@ def _first(tree: TreeView, added: list[str]) -> dict[str, list[float]]:
 
 
 def _kept(own: JsonMapping) -> Figures:
-    kept: Any = {name: own[name] for name in Figures.__annotations__ if name in own}
-    figures: Figures = kept
-    return figures
+    kept = Figures(visits=own["visits"], total=own["total"], closed=own["closed"])
+    if "best" in own:
+        kept["best"] = own["best"]
+    if "prior" in own:
+        kept["prior"] = own["prior"]
+    return kept
 
 
 def _figures(own: Sequence[float], before: Figures | None, final: JsonMapping) -> Figures:

@@ -47,7 +47,6 @@ def load(source: str, name: str, given: dict[str, Any] | None = None) -> types.M
 def answer_calls(channel: Channel, objects: Objects) -> None:
     """Answer calls until the test has ended."""
     while (request := channel.receive()) != "end":
-        arguments: list[Any] = []
         with Caught() as call:
             arguments = objects.decode(request["arguments"])
             before = objects.encode(arguments)
