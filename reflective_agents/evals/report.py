@@ -88,8 +88,8 @@ def _transcripts(
     for task in sorted(tasks, key=lambda task: all(cell and cell["correct"] for cell in task["cells"])):
         for cell, results, run in zip(task["cells"], by_task, runs, strict=True):
             place = results[task["id"]].get("transcript") if cell else None
-            if cell and place and run.folder:
-                yield cell, read_transcript(run.folder, place)
+            if cell and place and run.folder and (read := read_transcript(run.folder, place, task["id"])):
+                yield cell, read
 
 
 def curves(runs: Sequence[Collection[Result]]) -> dict[str, list[list[Point]]]:

@@ -13,6 +13,7 @@ import json
 import os
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Lock
 from typing import Any, BinaryIO, Literal, NotRequired, cast
 
 from filelock import FileLock, Timeout
@@ -124,6 +125,7 @@ class Store:
             Misuse: if it holds another run, is in use, or cannot be written.
         """
         self._file = folder / RESULTS
+        self._turn = Lock()
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with ExitStack() as undo:
@@ -151,17 +153,19 @@ class Store:
         self._transcripts = undo.enter_context((folder / TRANSCRIPTS).open("ab"))
 
     def append(self, result: Result, transcript: Transcript | None = None) -> None:
-        """Keep a result for good: it is on the disk when this returns, and its transcript before it. Blocks.
+        """Keep a result for good: it is on the disk when this returns, and its transcript before it. Blocks; threads
+        take turns.
 
         Raises:
             Misuse: if it cannot be written.
         """
         try:
-            if transcript is not None:
-                data = packed(transcript)
-                result["transcript"] = [self._transcripts.tell(), len(data)]
-                _flush(self._transcripts, data)
-            _flush(self._lines, json.dumps(result, ensure_ascii=True).encode() + b"\n")
+            with self._turn:
+                if transcript is not None:
+                    data = packed(transcript)
+                    result["transcript"] = [self._transcripts.tell(), len(data)]
+                    _flush(self._transcripts, data)
+                _flush(self._lines, json.dumps(result, ensure_ascii=True).encode() + b"\n")
         except OSError as error:
             raise Misuse(f"{self._file.parent} cannot be written ({error.strerror or error})") from error
         self.results[result["id"]] = result

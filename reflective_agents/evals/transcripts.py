@@ -15,7 +15,6 @@ from langchain_core.messages import BaseMessage, ToolCall
 from typing_extensions import TypedDict
 
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.trial import Trial
 from reflective_agents.viewer.picture import Picture, picture
@@ -97,20 +96,17 @@ def packed(transcript: Transcript) -> bytes:
     return gzip.compress(line, compresslevel=4, mtime=0)
 
 
-def read_transcript(folder: Path, place: Place) -> Transcript:
-    """Read the transcript of a result from the folder of its run.
-
-    Raises:
-        Misuse: if it is not there.
-    """
+def read_transcript(folder: Path, place: Place, task: str) -> Transcript | None:
+    """Read the transcript of a task from the folder of its run; None if it does not lie there, as in folders in which
+    tasks that ended at once were not kept apart."""
     start, length = place
     try:
         with (folder / TRANSCRIPTS).open("rb") as file:
             file.seek(start)
             transcript: Transcript = json.loads(gzip.decompress(file.read(length)))
-            return transcript
-    except (OSError, ValueError, EOFError) as error:
-        raise Misuse(f"{folder / TRANSCRIPTS} cannot be read at byte {start} ({error})") from error
+    except (OSError, ValueError, EOFError):
+        return None
+    return transcript if transcript["id"] == task else None
 
 
 def _said(message: BaseMessage) -> Said:

@@ -1,0 +1,36 @@
+"""The folder of a run: what was kept is what is read."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from reflective_agents.evals.results import Store, read_run
+from reflective_agents.evals.transcripts import Place, Transcript, read_transcript
+from tests.evals.fakes import make_about, make_result
+
+
+def test_transcripts_of_tasks_that_end_at_once_are_kept_apart(tmp_path: Path) -> None:
+    store = Store(tmp_path, make_about())
+
+    def keep(name: str) -> None:
+        store.append(make_result(name), Transcript(id=name, messages=[], trials=[], reflections=[name], shown={}))
+
+    names = [f"{number:0{number}}" for number in range(1, 60)]
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(keep, names))
+    store.close()
+    _, results = read_run(tmp_path)
+    assert sorted(results) == sorted(names)
+    assert all(read_transcript(tmp_path, result["transcript"], name) for name, result in results.items())
+
+
+@pytest.mark.parametrize("place", [[0, 9], [3, 90], [10_000, 90], [0, 10_000]])
+def test_a_transcript_that_does_not_lie_where_it_should_is_left_out(tmp_path: Path, place: Place) -> None:
+    store = Store(tmp_path, make_about())
+    for name in "ab":
+        store.append(make_result(name), Transcript(id=name, messages=[], trials=[], reflections=[], shown={}))
+    store.close()
+    _, results = read_run(tmp_path)
+    assert read_transcript(tmp_path, place, "a") is None
+    assert read_transcript(tmp_path, results["b"]["transcript"], "a") is None
