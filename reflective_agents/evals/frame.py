@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +11,8 @@ from reflective_agents.evals.results import About, Attempt, Result
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.run import NOTHING_SPENT
+
+T = TypeVar("T")
 
 
 class Exported(NamedTuple):
@@ -61,10 +63,10 @@ def _rows(run: Exported) -> Iterator[JsonObject]:
         yield {name: _plain(value) for name, value in row.items()} | {"trials": _trials(result["trials"])}
 
 
-def _trials(trials: Iterable[Attempt]) -> list[dict[str, str | bool | None]]:
+def _trials(trials: Iterable[Attempt]) -> list[JsonObject]:
     return [{name: _plain(trial.get(name)) for name in _ATTEMPT} for trial in trials]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: T) -> T | str:
     """Replace lone surrogates, which no file can hold."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -10,7 +10,7 @@ import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TypeVar, TypeVarTuple
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -48,11 +48,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Call a function in a thread, and let the clock stand still meanwhile."""
         work = super().run_in_executor(executor, func, *args)
         self._jumps.threads += 1
-        work.add_done_callback(self._worked)
-        return work
 
-    def _worked(self, _: asyncio.Future[Any]) -> None:
-        self._jumps.threads -= 1
+        def worked(_: asyncio.Future[T]) -> None:
+            self._jumps.threads -= 1
+
+        work.add_done_callback(worked)
+        return work
 
 
 def virtually(work: Coroutine[None, None, T]) -> tuple[T, float]:
