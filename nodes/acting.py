@@ -1,9 +1,9 @@
 """Acting: doing what an agent wants to do, in an environment or with tools."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel
 from typing_extensions import TypedDict
@@ -31,7 +31,7 @@ class Effect(NamedTuple):
     """What came of a move: the step, where the world stands now, the reward if it is decided, and an answer."""
 
     step: ActionStep
-    world: dict[str, Any]
+    world: State
     reward: float | None = None
     done: bool = False
     answer: str | None = None
@@ -43,9 +43,7 @@ async def take(environment: Environment, world: State, action: str) -> Transitio
         return environment.settled(await environment.step(world, action))
 
 
-async def in_environment(
-    environment: Environment, move: Move, world: dict[str, Any], reward: float | None = None
-) -> Effect:
+async def in_environment(environment: Environment, move: Move, world: State, reward: float | None = None) -> Effect:
     """Do what a move wants in an environment; an answer becomes the action that gives it.
 
     `reward` is that of the world as it stands, which a refused action leaves as it is.
@@ -68,7 +66,7 @@ async def in_environment(
 
 
 async def _act_calls(
-    environment: Environment, move: Move, world: dict[str, Any], calls: list[Any], reward: float | None
+    environment: Environment, move: Move, world: State, calls: list[ToolCall | InvalidToolCall], reward: float | None
 ) -> Effect:
     """Apply the calls of the tool `act` one after another: each may change what the next one meets."""
     replies: list[AnyMessage] = []
@@ -136,7 +134,7 @@ async def with_tools(
     )
 
 
-def _calls(move: Move) -> list[Any]:
+def _calls(move: Move) -> list[ToolCall | InvalidToolCall]:
     message = move["messages"][0] if move["messages"] else None
     if not isinstance(message, AIMessage):
         return []

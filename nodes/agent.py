@@ -1,15 +1,15 @@
 """An agent's view of its task: the world it acts in, its tools, and the prompt that holds its steps so far."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from reflective_agents.environments.base import Environment, Task, Transition, completed
+from reflective_agents.environments.base import Environment, State, Task, Transition, completed
 from reflective_agents.environments.registry import get_environment
 from reflective_agents.models.calls import estimate_tokens
 from reflective_agents.models.ways import ways_of
@@ -27,6 +27,7 @@ from reflective_agents.state.errors import TooLong
 from reflective_agents.state.families import TaskContext
 from reflective_agents.state.limits import NANO, Limit
 from reflective_agents.state.outcome import UNCHECKED, Appraisal
+from reflective_agents.state.run import Input
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.state.trial import ActingState
 from reflective_agents.tools.arithmetic import arithmetic_tools
@@ -35,6 +36,14 @@ T = TypeVar("T")
 OF_ESTIMATED = 1.5
 """Estimated tokens of a prompt for each token of a context, of which an answer has a quarter: in English, twice as many
 are estimated as there are."""
+
+
+class Acting(Input):
+    """What the prompt of an agent shows of its state."""
+
+    request: str
+    hints: str
+    steps: list[ActionStep]
 
 
 async def environment_of(context: TaskContext) -> Environment | None:
@@ -60,7 +69,7 @@ async def enter(state: ActingState, step: Step[TaskContext]) -> Update:
     return {"world": world, "request": request, "hints": state.get("advice") or "", "task": None, "advice": None}
 
 
-async def answered(environment: Environment | None, world: dict[str, Any], answer: str) -> Transition | None:
+async def answered(environment: Environment | None, world: State, answer: str) -> Transition | None:
     """Return the environment's transition for an answer.
 
     Returns None where there is no environment, or where no single action gives the answer.
@@ -96,7 +105,7 @@ def calculator() -> BaseTool:
 
 
 def agent_prompt(
-    state: Mapping[str, Any],
+    state: Acting,
     step: Step[ReactContext],
     environment: Environment | None,
     tools: Sequence[BaseTool],
@@ -128,7 +137,7 @@ def agent_prompt(
     def as_calls(first: int) -> list[BaseMessage]:
         scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
         scratch += [message for taken in state["steps"][first:] for message in taken["messages"]]
-        said: dict[str, Any] = {
+        said = {
             "lessons": state["hints"],
             "conversation": state["messages"][:-1],
             "request": state["request"],

@@ -1,7 +1,6 @@
 """Putting the final answer into the form that the caller asked for."""
 
 import json
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +14,7 @@ from reflective_agents.prompts import answer_form as prompts
 from reflective_agents.state.answer_form import faults
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.outcome import Outcome, stopped
 from reflective_agents.state.run import RunState
 
@@ -44,7 +44,7 @@ async def in_form(
     return AIMessage(json.dumps(form.model_extra, ensure_ascii=False), id=answer.id), outcome
 
 
-def fits(schema: Mapping[str, Any], text: str) -> bool:
+def fits(schema: JsonMapping, text: str) -> bool:
     """Tell whether a text is JSON that fits a schema."""
     try:
         return not faults(schema, json.loads(text))
@@ -52,7 +52,7 @@ def fits(schema: Mapping[str, Any], text: str) -> bool:
         return False
 
 
-def _faults(schema: Mapping[str, Any], form: BaseModel) -> str | None:
+def _faults(schema: JsonMapping, form: BaseModel) -> str | None:
     return faults(schema, form.model_extra) or None
 
 
@@ -64,7 +64,7 @@ def _form(schema: str) -> type[BaseModel]:
         model_config = ConfigDict(extra="allow")
 
         @classmethod
-        def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
+        def model_json_schema(cls, *_: Any, **__: Any) -> JsonObject:
             return {**json.loads(schema), "title": cls.__name__}
 
     return Answer

@@ -1,8 +1,6 @@
 """Answers inside texts, and the material that they are to be drawn from."""
 
-from typing import Any
-
-from reflective_agents.environments.base import Environment
+from reflective_agents.environments.base import Environment, State
 from reflective_agents.nodes.written import read_move
 
 
@@ -16,7 +14,7 @@ def read_answer(text: str, environment: Environment | None) -> str | None:
     return None if wants_to_act else answer or None
 
 
-def material(world: dict[str, Any]) -> str:
+def material(world: State) -> str:
     """Return the articles that a task brings with it, as text; empty if there are none."""
     data = (world.get("task") or {}).get("data") or {}
     articles = data.get("supporting") or []

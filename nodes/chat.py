@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -18,6 +18,7 @@ from reflective_agents.models.ways import ways_of
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context, Model, Structured
 from reflective_agents.state.errors import InvalidOutput, Misuse, ModelFailed, Refused
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.purpose import Purpose
 from reflective_agents.tools.run import with_call_ids
 
@@ -112,7 +113,7 @@ async def complete(
     """
     chat = model_of(step, model)
     bound = chat.bind_tools(tools, tool_choice="none") if tools else chat
-    options: dict[str, Any] = {"stop": stop} if stop else {}
+    options: JsonObject = {"stop": stop} if stop else {}
     reply = (await request(bound, messages, step.meter, voice=voice, purpose=purpose, **options))[0]
     if not reply.text.strip():
         raise ModelFailed("the model called a tool where it had to write text")

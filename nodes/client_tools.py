@@ -1,12 +1,13 @@
 """Tools that the caller carries out himself: a call of one pauses the run until he gives its result."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import interrupt
+from pydantic import JsonValue
 
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.tools.run import MAX_CALLS, cut_result
 
 NO_RESULT = "The tool {name} gave no result. Try something else."
@@ -16,7 +17,7 @@ class ClientTool(StructuredTool):
     """A tool that is declared to the model and carried out by the caller."""
 
 
-def client_tools(declared: Sequence[Mapping[str, Any]]) -> list[BaseTool]:
+def client_tools(declared: Sequence[JsonMapping]) -> list[BaseTool]:
     """Return the caller's tools as models are shown them.
 
     Args:
@@ -25,8 +26,8 @@ def client_tools(declared: Sequence[Mapping[str, Any]]) -> list[BaseTool]:
     return [_tool(**tool["function"]) for tool in declared]
 
 
-def _tool(name: str, description: str = "", parameters: dict[str, Any] | None = None, **_: Any) -> BaseTool:
-    def carried_out(**_: Any) -> str:
+def _tool(name: str, description: str = "", parameters: JsonObject | None = None, **_: JsonValue) -> BaseTool:
+    def carried_out(**_: JsonValue) -> str:
         raise AssertionError("declared for the model; the caller carries it out")
 
     schema = {
@@ -53,7 +54,7 @@ def results_of(calls: Sequence[ToolCall]) -> list[ToolMessage]:
     if not calls:
         return []
     asked = [{"id": call["id"], "name": call["name"], "args": call["args"]} for call in calls]
-    given: Any = interrupt({"tool_calls": asked})
+    given = interrupt({"tool_calls": asked})
     if isinstance(given, str):
         given = [{"tool_call_id": calls[0]["id"], "content": given}]
     listed = given if isinstance(given, list) else []
@@ -61,7 +62,7 @@ def results_of(calls: Sequence[ToolCall]) -> list[ToolMessage]:
     return [_result(call, results.get(call["id"])) for call in calls]
 
 
-def _result(call: ToolCall, content: Any) -> ToolMessage:
+def _result(call: ToolCall, content: JsonValue) -> ToolMessage:
     name, key = call["name"], call["id"]
     if not isinstance(content, str):
         return ToolMessage(NO_RESULT.format(name=name), name=name, tool_call_id=key, status="error")

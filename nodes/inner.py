@@ -1,12 +1,12 @@
 """A strategy inside another one: within what the run may still spend, and told in the run's own numbers."""
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.workers import settings_for
 from reflective_agents.state.context import Context
 from reflective_agents.state.cooperation import Allowance
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.limits import NANO
 from reflective_agents.state.outcome import Outcome, limited
 
@@ -15,7 +15,7 @@ SHARED = ("max_model_calls", "max_total_tokens", "max_seconds", "max_cost")
 """Limits of the run that hold for all that it starts together."""
 
 
-def inner_settings(schema: type[C], step: Step[Context], own: Mapping[str, Any] | None = None) -> C:
+def inner_settings(schema: type[C], step: Step[Context], own: JsonMapping | None = None) -> C:
     """Return the settings of a strategy that works inside a run: those of the run that it has too, within what the run
     may still spend. What earlier runs have learned and the form of the answer are the run's own affair.
 

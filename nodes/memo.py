@@ -65,7 +65,7 @@ async def each_to_its_end(coroutines: Sequence[Awaitable[None]]) -> None:
             raise stop
 
 
-async def at_once(coroutines: "list[Any]") -> list[Any]:
+async def at_once(coroutines: Sequence[Awaitable[T]]) -> list[T]:
     """Run several coroutines at once and return their results.
 
     If one raises, the others are cancelled and have ended before its exception is raised. It is raised bare:

@@ -7,7 +7,7 @@ pass: they are the user's.
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig, ensure_config
@@ -18,7 +18,17 @@ from langgraph.pregel import Pregel
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.watched import Watch
 from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.clean import clean
+
+
+class OwnAgent(Protocol):
+    """An agent of the user's own: a graph, or anything else that takes messages."""
+
+    async def ainvoke(
+        self, input: JsonObject, config: RunnableConfig, **settings: JsonObject
+    ) -> JsonMapping | BaseMessage | str:
+        """Answer `{"messages": [...]}` with the same, a message or a text."""
 
 
 class Said(NamedTuple):
@@ -28,7 +38,7 @@ class Said(NamedTuple):
     steps: str
 
 
-async def ask_agent(agent: Any, messages: Sequence[BaseMessage], meter: Meter) -> Said:
+async def ask_agent(agent: OwnAgent, messages: Sequence[BaseMessage], meter: Meter) -> Said:
     """Let an agent answer a conversation.
 
     Args:
@@ -62,21 +72,21 @@ async def ask_agent(agent: Any, messages: Sequence[BaseMessage], meter: Meter) -
     return Said(clean(said[-1].text), clean("\n".join(_told(message) for message in taken if message is not said[-1])))
 
 
-def name_of(agent: Any) -> str:
+def name_of(agent: OwnAgent) -> str:
     """Return the name of an agent."""
     return str(getattr(agent, "name", None) or type(agent).__name__)
 
 
-async def _invoke(agent: Any, messages: list[BaseMessage], watch: Watch) -> Any:
+async def _invoke(agent: OwnAgent, messages: list[BaseMessage], watch: Watch) -> JsonMapping | BaseMessage | str:
     """Call an agent. A graph gets settings of its own, or it would be given those of the strategy."""
     manager = get_async_callback_manager_for_config(ensure_config())
     manager.add_handler(watch)
     config = RunnableConfig(callbacks=manager, tags=[TAG_NOSTREAM])
-    own: dict[str, Any] = {"context": {}} if isinstance(agent, Pregel) and agent.context_schema else {}
+    own: dict[str, JsonObject] = {"context": {}} if isinstance(agent, Pregel) and agent.context_schema else {}
     return await agent.ainvoke({"messages": messages}, config, **own)
 
 
-def _messages_in(result: Any) -> list[AnyMessage]:
+def _messages_in(result: JsonMapping | BaseMessage | str) -> list[AnyMessage]:
     if isinstance(result, str | BaseMessage):
         return [AIMessage(result) if isinstance(result, str) else result]  # type: ignore[list-item]
     if isinstance(result, Mapping) and isinstance(result.get("messages"), list):

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
 
 from langchain_core.embeddings import Embeddings
+from langchain_core.messages import BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
@@ -114,7 +114,7 @@ async def reflect(
         said = await ask(step, model, prompt, Insights)
         return draw(said, shown, key=f"reflection {stream.owner} {pending.latest.id} {place}", now=now)
 
-    drawn: list[Drawn] = await at_once([conclude(place, question) for place, question in enumerate(questions)])
+    drawn = await at_once([conclude(place, question) for place, question in enumerate(questions)])
     insights = [insight for one in drawn for insight in one.insights]
     if ranking.hybrid:
         insights = merged(insights, await stream.latest(RECENT, _INSIGHTS))
@@ -134,7 +134,7 @@ def _tell(
 
 def _prompt(
     template: ChatPromptTemplate, who: str, memories: Sequence[Memory], clock: Clock | None, **texts: str
-) -> list[Any]:
+) -> list[BaseMessage]:
     return template.format_messages(who=_who(who), memories=memories_text(memories, clock), **texts)
 
 

@@ -1,7 +1,7 @@
 """Sampling several replies to one prompt: in one request where the provider takes `n`, else in one each, at once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import comb
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 
 Seeded = Step[TreeContext] | Step[ChainOfThoughtContext]
@@ -90,7 +91,7 @@ async def sample_each(
     seed = step.context.seed if takes_seed(model) else None
 
     async def ask(place: int, size: int, attempt: int = 1) -> None:
-        seeded: dict[str, Any] = {} if seed is None else {"seed": seed + first + place}
+        seeded: JsonObject = {} if seed is None else {"seed": seed + first + place}
         replies = await request(model, prompt, step.meter, n=size, **seeded, **options)
         found = {place + i: reply for i, reply in enumerate(replies[:size]) if usable(reply)}
         step.meter.count(parse_failures=min(len(replies), size) - len(found))
@@ -109,7 +110,7 @@ class Samples(NamedTuple):
     stop: LimitReached | ModelFailed | None
 
 
-async def until(done: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+async def until(done: asyncio.Event, work: Awaitable[None]) -> None:
     """Await some work, and cancel what is left of it once it is done with."""
     working, waiting = asyncio.ensure_future(work), asyncio.ensure_future(done.wait())
     try:

@@ -1,14 +1,17 @@
 """What was found on the way: search results, numbered along a path, so that an answer can cite them."""
 
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from textwrap import shorten
-from typing import Any
+from typing import TypeGuard, TypeVar
 
 from langchain_core.messages import BaseMessage, ToolMessage
+from pydantic import JsonValue
 
 from reflective_agents.prompts import search as prompts
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 
+M = TypeVar("M", bound=BaseMessage)
 LONGEST_PASSAGE = 2000
 """Characters of what is shown of a source to those who compare what it says."""
 
@@ -18,7 +21,7 @@ def observations(messages: Iterable[BaseMessage]) -> list[str]:
     return [message.text for message in messages if isinstance(message, ToolMessage)]
 
 
-def found_by(result: Mapping[str, Any]) -> list[str]:
+def found_by(result: JsonMapping) -> list[str]:
     """Return what a strategy has found, as far as its result holds it: as sources, or as observations of its steps."""
     steps = [*result.get("steps", ()), *result.get("tree", {}).values()]
     seen = [text for step in steps for text in observations(step["messages"]) or [step.get("observation", "")]]
@@ -53,7 +56,7 @@ def _common(names: Sequence[str]) -> str:
     return documents.pop() if len(names) > 1 and len(documents) == 1 else names[0]
 
 
-def results_in(observation: str) -> list[dict[str, Any]]:
+def results_in(observation: str) -> list[JsonObject]:
     """Return the search results that an observation holds: a JSON array of objects with an address and a text, or an
     object with such `results`."""
     value = _json(observation)
@@ -69,25 +72,26 @@ def numbered(observation: str, before: Sequence[str]) -> str:
         before: The observations before it on the path.
     """
     value = _json(observation)
-    if not isinstance(value, list) or not value or not all(map(_is_result, value)):
+    results = [one for one in value if _is_result(one)] if isinstance(value, list) else []
+    if not isinstance(value, list) or not results or len(results) < len(value):
         return observation
     seen = {_key(result) for text in before for result in results_in(text)}
     urls = addresses([*before, observation])
-    new = [with_number(one, urls) for one in value if _key(one) not in seen]
+    new = [with_number(one, urls) for one in results if _key(one) not in seen]
     if new:
         return json.dumps(new, ensure_ascii=False)
-    again = sorted({urls.index(one["url"]) + 1 for one in value})
+    again = sorted({urls.index(one["url"]) + 1 for one in results})
     return prompts.NOTHING_NEW.format(numbers=", ".join(f"[{number}]" for number in again))
 
 
-def with_number(result: Mapping[str, Any], urls: Sequence[str]) -> dict[str, Any]:
+def with_number(result: JsonMapping, urls: Sequence[str]) -> JsonObject:
     """Return a result with its number before everything else."""
     return {"number": urls.index(result["url"]) + 1, **result}
 
 
-def with_numbers(replies: Sequence[BaseMessage], before: Sequence[str]) -> list[Any]:
+def with_numbers(replies: Sequence[M], before: Sequence[str]) -> list[M]:
     """Give the results in the replies of tools numbers, one reply after the other."""
-    shown: list[Any] = []
+    shown: list[M] = []
     seen = list(before)
     for reply in replies:
         text = numbered(reply.text, seen)
@@ -96,11 +100,11 @@ def with_numbers(replies: Sequence[BaseMessage], before: Sequence[str]) -> list[
     return shown
 
 
-def _key(result: dict[str, Any]) -> tuple[str, str]:
+def _key(result: JsonMapping) -> tuple[str, str]:
     return result["url"], result["content"]
 
 
-def _is_result(value: object) -> bool:
+def _is_result(value: JsonValue) -> TypeGuard[JsonObject]:
     return (
         isinstance(value, dict)
         and isinstance(value.get("content"), str)
@@ -109,10 +113,11 @@ def _is_result(value: object) -> bool:
     )
 
 
-def _json(text: str) -> Any:
+def _json(text: str) -> JsonValue:
     if not text.lstrip().startswith(("[", "{")):
         return None
     try:
-        return json.loads(text)
+        value: JsonValue = json.loads(text)
     except (ValueError, RecursionError):
         return None
+    return value

@@ -9,6 +9,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 from langgraph.types import StreamWriter
+from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
 from reflective_agents import telemetry
@@ -69,7 +70,7 @@ class Step(Generic[C]):
         now. Long texts are cut."""
         self._events += 1
         usage = self.meter.usage
-        cost: dict[str, Any] = {name: usage[name] for name in COST if usage[name] or name != "cost"}
+        cost = {name: usage[name] for name in COST if usage[name] or name != "cost"}
         telemetry.decision(event, **data, **cost)
         data = {name: _short(value) for name, value in data.items()}
         self._write({"seq": self._events, "event": event, **data, **cost})
@@ -80,7 +81,7 @@ class Step(Generic[C]):
         return {"usage": spent, "events": self._events}
 
 
-def _short(value: Any) -> Any:
+def _short(value: JsonValue) -> JsonValue:
     if isinstance(value, list):
         return [_short(item) for item in value[:LISTED]]
     if not isinstance(value, str):

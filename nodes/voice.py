@@ -6,7 +6,7 @@ withdrawn: the event `withdrawn` names its message, and the answer follows as a 
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import uuid4
 
 from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForLLMRun
@@ -154,6 +154,5 @@ class Voice:
 def _streams() -> AsyncCallbackManager:
     """Return the callbacks that stream; to those that trace or count calls an answer is no further call."""
     manager = get_async_callback_manager_for_config(ensure_config())
-    streaming: list[Any] = [handler for handler in manager.handlers if hasattr(handler, "tap_output_aiter")]
-    manager.handlers = streaming
+    manager.handlers = [handler for handler in manager.handlers if hasattr(handler, "tap_output_aiter")]
     return manager

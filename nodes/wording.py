@@ -20,9 +20,11 @@ from types import ModuleType
 from typing import Any
 
 from langchain_core.prompts import ChatPromptTemplate
+from pydantic import JsonValue
 
 from reflective_agents import prompts
 from reflective_agents.state.errors import BadPrompt
+from reflective_agents.state.json_types import JsonMapping
 
 Template = str | ChatPromptTemplate
 _PREFIX = f"{prompts.__name__}."
@@ -53,7 +55,7 @@ def templates() -> Mapping[str, Template]:
 
 
 @contextmanager
-def in_words_of(setting: Mapping[str, Any] | str | None) -> Iterator[None]:
+def in_words_of(setting: JsonMapping | str | None) -> Iterator[None]:
     """Let a node speak in the words of the setting `prompts`.
 
     Raises:
@@ -69,7 +71,7 @@ def in_words_of(setting: Mapping[str, Any] | str | None) -> Iterator[None]:
         _given.reset(token)
 
 
-def replacements(setting: Mapping[str, Any] | str) -> Mapping[str, Template]:
+def replacements(setting: JsonMapping | str) -> Mapping[str, Template]:
     """Return the templates that a setting gives, checked.
 
     Args:
@@ -125,7 +127,7 @@ def _in_place_of(shipped: Template, given: Any) -> tuple[Template, tuple[set[str
     return new.partial(**shipped.partial_variables), (_variables(before), _variables(new))
 
 
-def _plain(text: Any) -> str:
+def _plain(text: JsonValue) -> str:
     """Return a text whose placeholders are filled in as they are: a width of ten digits would fill the memory.
 
     Raises:

@@ -10,7 +10,7 @@ the settings has no node of its own to go to, so it is a `Send` to the one node 
 """
 
 import textwrap
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from langchain_core.messages import AnyMessage
@@ -26,7 +26,7 @@ from reflective_agents.models.meter import Meter
 from reflective_agents.nodes.bridge import Bridged
 from reflective_agents.nodes.chat import price_of_call
 from reflective_agents.nodes.checks import check_settings
-from reflective_agents.nodes.own_agent import ask_agent, name_of
+from reflective_agents.nodes.own_agent import OwnAgent, ask_agent, name_of
 from reflective_agents.nodes.references import on_its_own
 from reflective_agents.nodes.sources import found_by, passages
 from reflective_agents.nodes.step import C, Step, Update, node, settings_in, stop_because
@@ -35,10 +35,11 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.cooperation import Allowance, Assignment, Report
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import SearchContext
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.limits import NANO
 from reflective_agents.state.outcome import Outcome, decide, stopped
 from reflective_agents.state.policy import check_caller
-from reflective_agents.state.run import NOTHING_SPENT
+from reflective_agents.state.run import NOTHING_SPENT, RunState, S
 from reflective_agents.state.settings import settings_of
 
 W = TypeVar("W", bound=Context)
@@ -64,7 +65,7 @@ class Task(TypedDict):
 
 def hands_over(
     schema: type[C],
-) -> Callable[[Callable[[Any, Step[C]], Awaitable[Update]]], Runnable[Any, Command[str]]]:
+) -> Callable[[Callable[[S, Step[C]], Awaitable[Update]]], Runnable[S, Command[str]]]:
     """Make `async (state, step) -> update` a node whose update says in `goto` where the run goes on.
 
     Without a `goto`, as when a limit has ended the run, that is `finish`.
@@ -74,7 +75,7 @@ def hands_over(
         goto = update.pop("goto", "finish")
         return Command(update=update, goto=goto)
 
-    def decorate(function: Callable[[Any, Step[C]], Awaitable[Update]]) -> Runnable[Any, Command[str]]:
+    def decorate(function: Callable[[S, Step[C]], Awaitable[Update]]) -> Runnable[S, Command[str]]:
         return node(schema)(function) | Bridged(to_command)
 
     return decorate
@@ -102,7 +103,7 @@ def branch(
 
 
 def hand_over(
-    state: Mapping[str, Any], step: Step[Context], to: str, tasks: Sequence[Task], *, keep: int, answered: bool
+    state: RunState, step: Step[Context], to: str, tasks: Sequence[Task], *, keep: int, answered: bool
 ) -> Update:
     """Return the update that sends tasks to workers, in order, as many at once as the limits leave room for.
 
@@ -155,13 +156,14 @@ def _shares(step: Step[Context], least: Sequence[int], calls_kept: int, tokens_k
     money = _money(step, least[0], tokens_kept)
     while width > 1 and money is not None and money // width < price_of_call(step, max(least[:width])):
         width -= 1
-    shared: dict[str, Any] = {"max_seconds": max(step.meter.seconds_left, 0.001), "max_total_tokens": tokens // width}
+    shared: Allowance = {
+        "max_model_calls": calls // width,
+        "max_total_tokens": tokens // width,
+        "max_seconds": max(step.meter.seconds_left, 0.001),
+    }
     if money is not None:
         shared["max_cost"] = money // width / NANO
-    return [
-        Allowance(max_model_calls=calls // width + (place < calls % width), **shared)  # type: ignore[typeddict-item]
-        for place in range(width)
-    ]
+    return [{**shared, "max_model_calls": calls // width + (place < calls % width)} for place in range(width)]
 
 
 def _money(step: Step[Context], least: int, tokens_kept: int) -> int | None:
@@ -179,7 +181,7 @@ def _money(step: Step[Context], least: int, tokens_kept: int) -> int | None:
 
 
 async def employ(
-    graph: Any, strategy: str, sent: Assignment, context: Context, own: Mapping[str, Any] | None = None
+    graph: Any, strategy: str, sent: Assignment, context: Context, own: JsonMapping | None = None
 ) -> Report:
     """Let a strategy work on what was sent, within its allowance.
 
@@ -214,7 +216,7 @@ async def employ(
     return {**report, "limit": outcome["limit"]} if "limit" in outcome else report
 
 
-async def engage(agent: Any, sent: Assignment, context: Context) -> Report:
+async def engage(agent: OwnAgent, sent: Assignment, context: Context) -> Report:
     """Let an agent of the user's own work on what was sent, within its allowance.
 
     Args:
@@ -249,7 +251,7 @@ async def engage(agent: Any, sent: Assignment, context: Context) -> Report:
 def settings_for(
     schema: type[W],
     context: Context,
-    own: Mapping[str, Any] | None = None,
+    own: JsonMapping | None = None,
     allowance: Allowance | None = None,
     travelling: Collection[str] = TRAVELLING,
 ) -> W:
@@ -259,12 +261,12 @@ def settings_for(
     """
     shared = schema.model_fields.keys() & type(context).model_fields.keys() & set(travelling)
     settings = {name: getattr(context, name) for name in shared} | dict(own or {})
-    allowed: dict[str, Any] = {**(allowance or {})}
+    allowed: JsonMapping = allowance or {}
     limits = {name: min(settings.get(name) or most, most) for name, most in allowed.items()}
     return schema.model_validate(settings | limits)
 
 
-async def check_worker(step: Step[Context], strategy: str, own: Mapping[str, Any] | None = None) -> None:
+async def check_worker(step: Step[Context], strategy: str, own: JsonMapping | None = None) -> None:
     """Refuse at the beginning of a run what a worker could not work with.
 
     Raises:

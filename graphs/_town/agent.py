@@ -211,8 +211,7 @@ async def open_agents(state: TownState, step: Step[TownContext]) -> list[Agent]:
     Where the store holds nothing of an agent, as after a restart without one, its memories are made anew of the state.
     """
     names = [agent["name"] for agent in state["town"]["agents"]]
-    opened: list[Agent] = await at_once([_open(state, step, place, name) for place, name in enumerate(names)])
-    return opened
+    return await at_once([_open(state, step, place, name) for place, name in enumerate(names)])
 
 
 async def _open(state: TownState, step: Step[TownContext], place: int, name: str) -> Agent:
