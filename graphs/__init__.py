@@ -12,21 +12,21 @@ from langgraph.graph.state import CompiledStateGraph
 from reflective_agents.state.settings import check_name
 
 
-def builder_of(name: str) -> StateGraph[Any, Any, Any, Any]:
+def builder_of(name: str) -> StateGraph[Any, Any]:
     """Return the builder of a strategy, to compile it with a saver or a store.
 
     Raises:
         UnknownStrategy: if there is no such strategy.
     """
-    builder: StateGraph[Any, Any, Any, Any] = import_module(f"{__name__}.{check_name(name)}").builder
+    builder: StateGraph[Any, Any] = import_module(f"{__name__}.{check_name(name)}").builder
     return builder
 
 
-def graph_of(name: str) -> CompiledStateGraph[Any, Any, Any, Any]:
+def graph_of(name: str) -> CompiledStateGraph[Any, Any]:
     """Return the compiled graph of a strategy.
 
     Raises:
         UnknownStrategy: if there is no such strategy.
     """
-    graph: CompiledStateGraph[Any, Any, Any, Any] = import_module(f"{__name__}.{check_name(name)}").graph
+    graph: CompiledStateGraph[Any, Any] = import_module(f"{__name__}.{check_name(name)}").graph
     return graph

@@ -18,7 +18,7 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.actions import has_answer
-from reflective_agents.environments.base import Environment
+from reflective_agents.environments.base import Environment, State
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.models.calls import takes_logprobs
 from reflective_agents.nodes import sampling
@@ -34,6 +34,7 @@ from reflective_agents.nodes.voice import Labelled, Voice
 from reflective_agents.prompts import chain_of_thought as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.run import Output
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
@@ -61,7 +62,7 @@ class ChainOfThoughtState(ActingState):
     `reward` (0..1) and `observation` are what the environment says to the answer; None and empty where there is none.
     """
 
-    world: dict[str, Any]
+    world: State
     request: str
     hints: str
     samples: list[Sample]
@@ -98,10 +99,18 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
     def is_safe(replies: Sequence[AIMessage]) -> bool:
         return certainty([read(reply, world, state["request"]) for reply in replies]) >= (context.confidence or 2)
 
-    options: dict[str, Any] = {"batch": context.batch, "enough": is_safe} if context.confidence else {}
     model, by_likelihood = model_of(step, context.model), context.votes == "likelihood" and context.samples > 1
-    options |= {"logprobs": True} if by_likelihood and takes_logprobs(model) else {}
-    replies, stopped = await sampling.sample_texts(step, model, prompt, context.samples, voice=voice, **options)
+    options: JsonObject = {"logprobs": True} if by_likelihood and takes_logprobs(model) else {}
+    replies, stopped = await sampling.sample_texts(
+        step,
+        model,
+        prompt,
+        context.samples,
+        batch=context.batch if context.confidence else None,
+        enough=is_safe if context.confidence else None,
+        voice=voice,
+        **options,
+    )
     samples = [read(reply, world, state["request"]) for reply in replies]
     said = await voice.end(samples[0]["answer"]) if voice else None
     for drawn in samples:

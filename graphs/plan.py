@@ -40,6 +40,7 @@ from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.cooperation import Assignment, PlanOutput, PlanState, Report, Subgoal
 from reflective_agents.state.decisions import Plan, PlannedGoal
 from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import many, stopped
 from reflective_agents.state.run import Input
 from reflective_agents.state.settings import employable
@@ -137,7 +138,7 @@ async def synthesis(state: PlanState, step: Step[PlanContext]) -> AIMessage:
     return AIMessage(settled.text, id=await voice.end(settled.text))
 
 
-def own(context: PlanContext) -> dict[str, Any]:
+def own(context: PlanContext) -> JsonObject:
     """Return the settings of the worker that the run does not have."""
     return context.worker_settings or {}
 
@@ -145,7 +146,7 @@ def own(context: PlanContext) -> dict[str, Any]:
 @cache
 def plan_of(most: int) -> type[Plan]:
     """Build the form of a plan with at most `most` sub-goals, which the model is shown."""
-    subgoals: Any = (list[PlannedGoal], Field(min_length=1, max_length=most))
+    subgoals = (list[PlannedGoal], Field(min_length=1, max_length=most))
     return create_model("Plan", __base__=Plan, __doc__=Plan.__doc__, subgoals=subgoals)
 
 

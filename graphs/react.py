@@ -7,15 +7,15 @@ What goes wrong with an action is told to the agent and counted, and the run goe
 sampled several times at once, and the one that most samples want is taken.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NotRequired
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 
-from reflective_agents.environments.base import Environment
+from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.calls import takes_stop
 from reflective_agents.nodes.acting import ActionStep, in_environment, seen, with_tools
 from reflective_agents.nodes.agent import (
@@ -43,6 +43,7 @@ from reflective_agents.nodes.voice import BESIDE_CALLS, Voice, final_answer
 from reflective_agents.nodes.written import Move, read_move
 from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import many
 from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.run import Output
@@ -54,7 +55,7 @@ class ReactState(ActingState):
     """State of a run: the world as the last action left it, and the steps taken, which are the artefact. `said` is the
     id of the message under which the answer was streamed, if it was."""
 
-    world: dict[str, Any]
+    world: State
     request: str
     hints: str
     steps: list[ActionStep]
@@ -85,7 +86,7 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     voice = voice_of(state, step) if environment is None and count == 1 else None
     if context.mode == "text":
         model = model_of(step, context.model)
-        ends: dict[str, Any] = {"stop": ["\nObservation"]} if takes_stop(model) else {}
+        ends: JsonObject = {"stop": ["\nObservation"]} if takes_stop(model) else {}
         sent = partial(sample_some, step, model, count=count, voice=voice, purpose=purpose, **ends)
         moves = [read_move(reply.text) for reply in await with_fewer_steps(prompt, sent)]
     else:
@@ -156,7 +157,7 @@ async def propose(
 
 def as_move(reply: AIMessage) -> Move:
     """Return what a reply in the mode of native calls wants to do."""
-    calls = [*reply.tool_calls, *reply.invalid_tool_calls]
+    calls: list[ToolCall | InvalidToolCall] = [*reply.tool_calls, *reply.invalid_tool_calls]
     named = ", ".join(map(said_of, calls))
     return Move(thought=reply.text, action=named, answer=None if calls else reply.text, messages=[reply])
 
@@ -180,7 +181,7 @@ def with_references(answer: str | None, state: ReactState, step: Step[ReactConte
     return settled.text
 
 
-def said_of(call: Mapping[str, Any]) -> str:
+def said_of(call: ToolCall | InvalidToolCall) -> str:
     """Return a call of a tool in words; in an environment that is the action itself."""
     args = call["args"]
     action = args.get("action") if call["name"] == "act" and isinstance(args, dict) else None

@@ -11,9 +11,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
-from typing_extensions import TypedDict
 
-from reflective_agents.graphs._reflection.critics import criticise, said_of
+from reflective_agents.graphs._reflection.critics import Draft, criticise, said_of
 from reflective_agents.nodes.chat import write
 from reflective_agents.nodes.lessons import Learned
 from reflective_agents.nodes.own_agent import ask_agent
@@ -28,17 +27,6 @@ from reflective_agents.state.outcome import UNCHECKED, Appraisal, Verifier, acce
 from reflective_agents.state.run import Input, Output, RunState
 from reflective_agents.state.schemas import Critique
 from reflective_agents.state.settings.reflection import ReflectionContext
-
-
-class Draft(TypedDict):
-    """One round: the text, and what the critic said of it. `score` is None until it has been judged."""
-
-    round: int
-    id: str
-    text: str
-    critique: str
-    score: float | None
-    accepted: bool
 
 
 class ReflectionState(RunState):

@@ -55,6 +55,7 @@ from reflective_agents.prompts import team as prompts
 from reflective_agents.state.cooperation import Assignment, Report, Round, TeamOutput, TeamState
 from reflective_agents.state.decisions import delegation_of, verdict_of
 from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import Appraisal, accepts
 from reflective_agents.state.run import Input
 from reflective_agents.state.settings import employable
@@ -189,10 +190,10 @@ async def finish(state: TeamState, step: Step[TeamContext]) -> Update:
 
 def members(context: TeamContext) -> dict[str, Role]:
     """Return the members of the team by name; if the settings name none, the shape's default team."""
-    return {role.name: role for role in context.roles or [Role(**role) for role in default_team(context.shape)]}
+    return {role.name: role for role in context.roles or default_team(context.shape)}
 
 
-def own(role: Role) -> dict[str, Any]:
+def own(role: Role) -> JsonObject:
     """Return the settings of a member that override those of the run."""
     return role.settings | ({"model": role.model} if role.model else {}) | ({"tools": role.tools} if role.tools else {})
 
@@ -223,36 +224,21 @@ def instructed(role: Role) -> SystemMessage:
     return instructions(prompts.MEMBER.format(name=role.name, instructions=role.instructions))
 
 
-def default_team(shape: str) -> list[dict[str, Any]]:
+def default_team(shape: str) -> list[Role]:
     """Return the team of a shape, if the settings name none. It works without a key and without a network."""
-    teams: dict[str, list[dict[str, Any]]] = {
-        "supervisor": [
-            {"name": "researcher", "instructions": prompts.RESEARCHER, "strategy": "reflexion"},
-            {
-                "name": "writer",
-                "instructions": prompts.WRITER,
-                "strategy": "reflection",
-                "settings": {"max_rounds": 2, "generate_prompt": prompts.WRITE},
-            },
-            {
-                "name": "critic",
-                "instructions": prompts.CRITIC,
-                "strategy": "react",
-                "settings": {"search": "none", "max_actions": 2},
-            },
-        ],
-        "debate": [
-            {"name": "searcher", "instructions": prompts.SOLVER, "strategy": "react"},
-            {"name": "reviser", "instructions": prompts.SOLVER, "strategy": "reflexion"},
-            {
-                "name": "thinker",
-                "instructions": prompts.SOLVER,
-                "strategy": "reflection",
-                "settings": {"generate_prompt": prompts.THINK},
-            },
-        ],
-    }
-    return teams[shape]
+    if shape == "debate":
+        settings = {"generate_prompt": prompts.THINK}
+        return [
+            Role(name="searcher", instructions=prompts.SOLVER, strategy="react"),
+            Role(name="reviser", instructions=prompts.SOLVER, strategy="reflexion"),
+            Role(name="thinker", instructions=prompts.SOLVER, strategy="reflection", settings=settings),
+        ]
+    writing, judging = {"max_rounds": 2, "generate_prompt": prompts.WRITE}, {"search": "none", "max_actions": 2}
+    return [
+        Role(name="researcher", instructions=prompts.RESEARCHER, strategy="reflexion"),
+        Role(name="writer", instructions=prompts.WRITER, strategy="reflection", settings=writing),
+        Role(name="critic", instructions=prompts.CRITIC, strategy="react", settings=judging),
+    ]
 
 
 def by_shape(state: TeamState) -> str:

@@ -9,6 +9,7 @@ react, talk, and remember. `finish` tells what came of it, and looks into their 
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage
@@ -17,7 +18,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite
 
 from reflective_agents.environments.towns import load_town
-from reflective_agents.graphs._town.agent import open_agents
+from reflective_agents.graphs._town.agent import Agent, open_agents
 from reflective_agents.graphs._town.meeting import company, converse, pairs, react
 from reflective_agents.graphs._town.planning import act
 from reflective_agents.graphs._town.planning import wake as wake_up
@@ -96,7 +97,7 @@ async def finish(state: TownState, step: Step[TownContext]) -> Update:
     return {"agents": portraits, "spread": knows, **ended}
 
 
-def kept(agents: list[Any]) -> Update:
+def kept(agents: Sequence[Agent]) -> Update:
     """Return the update with what the agents leave in the state after a step."""
     memories = [entry for agent in agents for entry in agent.memories]
     retrievals = [entry for agent in agents for entry in agent.retrievals]
@@ -112,7 +113,7 @@ def verdict(town: Town, minute: int, number: int, step: Step[TownContext]) -> Up
     return {}
 
 
-FRESH: dict[str, Any] = {
+FRESH: Update = {
     "ticks": 0,
     "minds": [],
     "agents": [],

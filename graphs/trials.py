@@ -6,7 +6,6 @@
 a judge that does not know the right answer; `reflect` draws a lesson from a failure, which the next trial is shown.
 """
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
@@ -16,6 +15,7 @@ from reflective_agents.environments.base import Task
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs import chain_of_thought, react
 from reflective_agents.graphs._trials.attempts import (
+    Attempt,
     agents_attempt,
     attempt_text,
     judge,
@@ -90,8 +90,7 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
         return stop_at(step.context.limit("max_trials", len(trials)))
     step.meter.check()
     told = advice(trials, state["earlier"], step.context)
-    inputs = {"messages": state["messages"], "task": state["given"], "advice": told}
-    result = await act(step, inputs)
+    result = await act(step, state, told)
     ended = of_this_run(result["outcome"], step)
     if result["answer"] is None and not (result.get("steps") or result.get("samples")):
         return {"outcome": ended}
@@ -108,12 +107,13 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
     return {"trials": [*trials, trial], "said": [*state["said"], result["messages"][-1].id]}
 
 
-async def act(step: Step[TrialsContext], inputs: dict[str, Any]) -> Mapping[str, Any]:
+async def act(step: Step[TrialsContext], state: TrialsState, told: str) -> Attempt:
     """Let the actor act, and charge the run with what it spends."""
     if step.context.agent is not None:
-        return await agents_attempt(step, **inputs)
+        return await agents_attempt(step, state["messages"], state["given"], told)
+    inputs = {"messages": state["messages"], "task": state["given"], "advice": told}
     actor, schema = ACTORS[step.context.actor]
-    result: dict[str, Any] = await actor.ainvoke(inputs, context=inner_settings(schema, step))
+    result: Attempt = await actor.ainvoke(inputs, context=inner_settings(schema, step))
     step.meter.add(result["usage"])
     return result
 

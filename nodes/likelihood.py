@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from langchain_core.messages import AIMessage
+
+from reflective_agents.state.json_types import JsonMapping
 
 
 def lines(reply: AIMessage) -> list[tuple[str, float | None]]:
     """Return the lines of a reply that hold text, each with its likelihood; None where the provider gives none."""
     texts = reply.text.split("\n")
-    shares: list[list[Any]] = [[] for _ in texts]
+    shares: list[list[JsonMapping]] = [[] for _ in texts]
     place = 0
     for token in tokens_of(reply):
         shares[min(place, len(texts) - 1)].append(token)
@@ -19,16 +20,17 @@ def lines(reply: AIMessage) -> list[tuple[str, float | None]]:
     return [(text, likely) for text, likely in zip(texts, likelihoods, strict=True) if text.strip()]
 
 
-def likelihood(tokens: Sequence[Any]) -> float | None:
+def likelihood(tokens: Sequence[JsonMapping]) -> float | None:
     """Calculate the geometric mean of the tokens' probabilities, so that a long step is not less likely than a short
     one; None if they are not known."""
-    known = [token.get("logprob") for token in tokens]
-    if not known or not all(isinstance(one, int | float) and one == one for one in known):
+    given = [token.get("logprob") for token in tokens]
+    known = [one for one in given if isinstance(one, int | float) and one == one]
+    if not known or len(known) < len(given):
         return None
     return min(math.exp(sum(known) / len(known)), 1.0)
 
 
-def tokens_of(reply: AIMessage) -> list[Any]:
+def tokens_of(reply: AIMessage) -> list[JsonMapping]:
     """Return the tokens of a reply with their log-probabilities, as a provider of OpenAI's protocol tells them."""
     logprobs = reply.response_metadata.get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None

@@ -130,7 +130,7 @@ async def sample_texts(
     count: int,
     *,
     batch: int | None = None,
-    enough: Callable[[Sequence[AIMessage]], bool] = lambda replies: False,
+    enough: Callable[[Sequence[AIMessage]], bool] | None = None,
     **options: Any,
 ) -> Samples:
     """Sample replies that hold text; fewer, if some failed or if there are enough.
@@ -139,7 +139,7 @@ async def sample_texts(
         step, model, prompt: Who asks whom what.
         count: How many at most.
         batch: How many are asked for at once. Default: all.
-        enough: Whether no more are needed; samples in flight are then cancelled.
+        enough: Whether no more are needed; samples in flight are then cancelled. Default: never.
         options: Further options of the requests.
 
     Raises:
@@ -151,7 +151,7 @@ async def sample_texts(
 
     async def keep(replies: Replies) -> None:
         sampled.update(replies)
-        if enough([sampled[place] for place in sorted(sampled)]):
+        if enough and enough([sampled[place] for place in sorted(sampled)]):
             done.set()
 
     def has_text(reply: AIMessage) -> bool:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs._auto.state import Attempt, AutoState
@@ -51,9 +50,8 @@ async def draw(
         material=material(state["world"]),
         request=environment.public(state["world"]) if environment else f"Question: {state['messages'][-1].text}",
     )
-    options: dict[str, Any] = {"first": len(state["samples"])}
     model = model_of(step, step.context.model)
-    replies, stopped = await sampling.sample_texts(step, model, prompt, count, **options)
+    replies, stopped = await sampling.sample_texts(step, model, prompt, count, first=len(state["samples"]))
     attempts: list[Attempt] = []
     for drawn in (read(reply, world, state["messages"][-1].text) for reply in replies):
         said = await answered(environment, state["world"], drawn["answer"]) if drawn["answer"] else None

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
@@ -16,9 +15,9 @@ from reflective_agents.state.sources import SearchResult
 from reflective_agents.state.tree import SearchState
 from reflective_agents.tree_search.algorithms.widening import Widening
 from reflective_agents.tree_search.base import Job
-from reflective_agents.tree_search.candidates import Candidate
+from reflective_agents.tree_search.candidates import Branch, Candidate
 from reflective_agents.tree_search.graph import bare_root
-from reflective_agents.tree_search.job import TreeSearch
+from reflective_agents.tree_search.job import FirstIn, TreeSearch
 from reflective_agents.tree_search.places import ROOT
 
 
@@ -26,8 +25,17 @@ class Rollout(lats.Rollout):
     """What happens at a leaf. The first children are joined by the answers that were there before the tree was: they
     are graded with them."""
 
-    def __init__(self, *place: Any, answers: Sequence[str], **settings: Any) -> None:
-        super().__init__(*place, **settings)
+    def __init__(
+        self,
+        search: TreeSearch,
+        branch: Branch,
+        first_in: FirstIn,
+        *,
+        answers: Sequence[str],
+        failed: set[str],
+        max_lessons: int,
+    ) -> None:
+        super().__init__(search, branch, first_in, failed=failed, max_lessons=max_lessons)
         self.answers = answers
 
     async def expand(self) -> list[Candidate]:

@@ -2,7 +2,6 @@
 the model holds it to be, or how useful a judge (RAP, section 3.2)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
@@ -16,6 +15,7 @@ from reflective_agents.nodes.sampling import calls_for, sample_texts
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.transcript import quoted
 from reflective_agents.prompts import rap as prompts
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.schemas import Usefulness
 from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.state.tree import TreeNode
@@ -40,7 +40,7 @@ class Proposals:
     async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
         """Ask for a list, or for `width` single steps at once."""
         asks = self.step.context.action_reward != "judge" and takes_logprobs(self.model)
-        options: dict[str, Any] = {"logprobs": True} if asks else {}
+        options: JsonObject = {"logprobs": True} if asks else {}
         several = width if self.lists else 1
         prompt, options["purpose"] = self.world.propose(branch.path, several), self.world.purpose(several)
         replies, _ = await sample_texts(self.step, self.model, prompt, 1 if self.lists else width, **options)

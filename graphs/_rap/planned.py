@@ -3,11 +3,10 @@ path ends, its actions are carried out in the environment, which has the last wo
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from reflective_agents.environments.base import Environment, Transition
+from reflective_agents.environments.base import Environment, State, Transition
 from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, digest, kept
 from reflective_agents.nodes.acting import take
 from reflective_agents.nodes.memo import memo_of
@@ -115,7 +114,7 @@ class PlannedTask(WorldModel):
         candidate.reward = done.reward if done.done and done.valid else 0.0
         return None
 
-    async def _step(self, state: dict[str, Any], actions: Sequence[str]) -> Transition:
+    async def _step(self, state: State, actions: Sequence[str]) -> Transition:
         async def make() -> Transition:
             done = await take(self.environment, state, actions[-1])
             self.step.meter.count(tool_calls=1, tool_errors=int(not done.valid))

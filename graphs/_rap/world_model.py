@@ -5,10 +5,11 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
+from reflective_agents.environments.base import State
 from reflective_agents.nodes.chat import model_of
 from reflective_agents.nodes.sampling import calls_for, sample_texts
 from reflective_agents.nodes.step import Step
@@ -145,6 +146,6 @@ def digest(text: str) -> str:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest() if text else ""
 
 
-def kept(state: dict[str, Any]) -> dict[str, Any]:
+def kept(state: State) -> State:
     """Return a state of an environment as nodes hold it: without its task, which is the same in all of them."""
     return {key: value for key, value in state.items() if key != "task"}

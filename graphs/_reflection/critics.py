@@ -1,12 +1,13 @@
 """Critics of a draft: a model, a person, plain functions, each giving the same critique."""
 
 import inspect
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 from langgraph.types import interrupt
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
+from typing_extensions import TypedDict
 
 from reflective_agents.nodes.chat import ask
 from reflective_agents.nodes.citations import split_list
@@ -22,6 +23,17 @@ from reflective_agents.state.settings.reflection import ReflectionContext
 ACCEPTING = {"", "accept", "accepted", "ok", "yes", "y"}
 
 
+class Draft(TypedDict):
+    """One round: the text, and what the critic said of it. `score` is None until it has been judged."""
+
+    round: int
+    id: str
+    text: str
+    critique: str
+    score: float | None
+    accepted: bool
+
+
 class Judged(NamedTuple):
     """What was said of an earlier draft."""
 
@@ -29,7 +41,7 @@ class Judged(NamedTuple):
     score: float
 
 
-def said_of(draft: Mapping[str, Any] | None) -> Judged | None:
+def said_of(draft: Draft | None) -> Judged | None:
     """Return what was said of a draft; None if there is none, or nobody has judged it."""
     return None if draft is None or draft["score"] is None else Judged(draft["critique"], draft["score"])
 
@@ -89,7 +101,7 @@ async def _ask_model(
 
 def _ask_person(conversation: Sequence[BaseMessage], draft: str, problems: list[str]) -> Critique:
     """Pause the run until a person answers; what they answer is asked again if it cannot be understood."""
-    question: dict[str, Any] = {
+    question: dict[str, str | list[str]] = {
         "request": conversation[-1].text,
         "draft": draft,
         "problems": problems,
@@ -102,7 +114,7 @@ def _ask_person(conversation: Sequence[BaseMessage], draft: str, problems: list[
             question = {**question, "error": str(error.errors()[0]["msg"])}
 
 
-def _understood(reply: Any) -> Critique:
+def _understood(reply: JsonValue) -> Critique:
     if reply is True or (isinstance(reply, str) and reply.strip().casefold() in ACCEPTING):
         return Critique(critique="", score=1, accept=True)
     if isinstance(reply, str):

@@ -1,11 +1,14 @@
 """One attempt of another strategy, and whether it has solved the task."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import NotRequired
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from typing_extensions import TypedDict
 
 from reflective_agents.environments.base import Environment, Task
+from reflective_agents.graphs.chain_of_thought import Sample
+from reflective_agents.nodes.acting import ActionStep
 from reflective_agents.nodes.agent import answered, environment_of
 from reflective_agents.nodes.answers import read_answer
 from reflective_agents.nodes.briefing import briefing, short_briefing
@@ -18,6 +21,7 @@ from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import trials as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.outcome import Outcome
+from reflective_agents.state.run import Usage
 from reflective_agents.state.schemas import Judgement
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.state.trial import Trial
@@ -26,14 +30,28 @@ MOST_TESTS = 5
 """Tests of its own that a model may write for one task."""
 
 
+class Attempt(TypedDict):
+    """What came of an attempt: what an actor returns, or what the user's own agent has done, as text."""
+
+    messages: list[AnyMessage]
+    answer: str | None
+    outcome: Outcome
+    reward: float | None
+    steps: NotRequired[list[ActionStep]]
+    samples: NotRequired[list[Sample]]
+    observation: NotRequired[str]
+    usage: NotRequired[Usage]
+    attempt: NotRequired[str]
+
+
 async def agents_attempt(
-    step: Step[TrialsContext], messages: Sequence[BaseMessage], task: Task | None, advice: str
-) -> dict[str, Any]:
+    step: Step[TrialsContext], messages: Sequence[AnyMessage], task: Task | None, advice: str
+) -> Attempt:
     """Let the user's own agent try, as an actor would: its answer, and what the environment says of it."""
     *earlier, last = messages
     environment, context = await environment_of(step.context), step.context
     told = [HumanMessage(advice.strip())] if advice.strip() else []
-    world = environment.start(cast(Task, task)) if environment else {}
+    world = environment.start(task) if environment and task else {}
     if environment:
         last = HumanMessage(await task_text(step) + environment.public(world))
     said = await ask_agent(context.agent, [*earlier, *told, last], step.meter)
@@ -50,7 +68,7 @@ async def agents_attempt(
     }
 
 
-def attempt_text(result: Mapping[str, Any]) -> str:
+def attempt_text(result: Attempt) -> str:
     """Describe an actor's attempt as quoted text: its steps or its first sample, its answer, and the result."""
     parts: list[str] = []
     for taken in result.get("steps") or []:

@@ -12,8 +12,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from reflective_agents.graphs._reflection.critics import criticise, said_of
-from reflective_agents.graphs.reflection import Draft, best_draft, verdict
+from reflective_agents.graphs._reflection.critics import Draft, criticise, said_of
+from reflective_agents.graphs.reflection import best_draft, verdict
 from reflective_agents.nodes.bridge import wait_for
 from reflective_agents.nodes.step import Spent, Step, Update
 from reflective_agents.nodes.transcript import quoted

@@ -489,7 +489,7 @@ async def test_the_default_teams_work_offline(shape: str, status: str) -> None:
     assert "Reflection" in out["answer"]
     assert "References:" in out["answer"]
     assert {report["name"] for round in out["rounds"] for report in round["reports"]} == {
-        role["name"] for role in default_team(shape)
+        role.name for role in default_team(shape)
     }
 
 
