@@ -68,7 +68,7 @@ async def predicted_world(state: SearchState, step: Step[RapContext]) -> WorldMo
 
 
 @node(RapContext)
-async def finish(state: RapState, step: Step[RapContext]) -> Update:
+async def finish(state: SearchState, step: Step[RapContext]) -> Update:
     """Answer with the answer that the environment rewards most; else with the one whose paths weigh most."""
     weights = weigh(state["tree"], await predicted_world(state, step))
     left = {node["id"]: node for node in standing(state["tree"])}
@@ -76,12 +76,12 @@ async def finish(state: RapState, step: Step[RapContext]) -> Update:
     rewarded = min((end for end in ends if "reward" in end), key=rank, default=None)
     best = rewarded["id"] if rewarded else weights[0]["node"] if weights else state["best"]
     best = best if best in left else None
-    chosen: RapState = {**state, "best": best}
+    chosen: SearchState = {**state, "best": best}
     told = await answer(chosen, step, await rap(state, step), said=await phrased(chosen, step))
     return {"weights": weights, "best": best} | told
 
 
-async def phrased(state: RapState, step: Step[RapContext]) -> str:
+async def phrased(state: SearchState, step: Step[RapContext]) -> str:
     """Return the best answer in words for the user; empty if it is to stay as it is, or no call is left for that."""
     best = state["tree"].get(state["best"] or "")
     if best is None or best["kind"] != "answer":

@@ -22,7 +22,7 @@ from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.clean import clean
 
 
-class OwnAgent(Protocol):
+class Agent(Protocol):
     """An agent of the user's own: a graph, or anything else that takes messages."""
 
     async def ainvoke(
@@ -38,7 +38,7 @@ class Said(NamedTuple):
     steps: str
 
 
-async def ask_agent(agent: OwnAgent, messages: Sequence[BaseMessage], meter: Meter) -> Said:
+async def ask_agent(agent: Agent, messages: Sequence[BaseMessage], meter: Meter) -> Said:
     """Let an agent answer a conversation.
 
     Args:
@@ -72,12 +72,12 @@ async def ask_agent(agent: OwnAgent, messages: Sequence[BaseMessage], meter: Met
     return Said(clean(said[-1].text), clean("\n".join(_told(message) for message in taken if message is not said[-1])))
 
 
-def name_of(agent: OwnAgent) -> str:
+def name_of(agent: Agent) -> str:
     """Return the name of an agent."""
     return str(getattr(agent, "name", None) or type(agent).__name__)
 
 
-async def _invoke(agent: OwnAgent, messages: list[BaseMessage], watch: Watch) -> JsonMapping | BaseMessage | str:
+async def _invoke(agent: Agent, messages: list[BaseMessage], watch: Watch) -> JsonMapping | BaseMessage | str:
     """Call an agent. A graph gets settings of its own, or it would be given those of the strategy."""
     manager = get_async_callback_manager_for_config(ensure_config())
     manager.add_handler(watch)

@@ -26,7 +26,7 @@ from reflective_agents.models.meter import Meter
 from reflective_agents.nodes.bridge import Bridged
 from reflective_agents.nodes.chat import price_of_call
 from reflective_agents.nodes.checks import check_settings
-from reflective_agents.nodes.own_agent import OwnAgent, ask_agent, name_of
+from reflective_agents.nodes.own_agent import Agent, ask_agent, name_of
 from reflective_agents.nodes.references import on_its_own
 from reflective_agents.nodes.sources import found_by, passages
 from reflective_agents.nodes.step import C, Step, Update, node, settings_in, stop_because
@@ -216,7 +216,7 @@ async def employ(
     return {**report, "limit": outcome["limit"]} if "limit" in outcome else report
 
 
-async def engage(agent: OwnAgent, sent: Assignment, context: Context) -> Report:
+async def engage(agent: Agent, sent: Assignment, context: Context) -> Report:
     """Let an agent of the user's own work on what was sent, within its allowance.
 
     Args:

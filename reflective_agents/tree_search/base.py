@@ -11,10 +11,11 @@ takes it back, and so does `withdraw` for a job that was given up.
 from abc import abstractmethod
 from collections import ChainMap
 from collections.abc import MutableMapping, Sequence
-from typing import Any, Literal, NamedTuple, NotRequired, Protocol, TypeVar, cast
+from typing import Literal, NamedTuple, NotRequired, Protocol, TypeVar, cast
 
 from typing_extensions import TypedDict
 
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.outcome import Status
 from reflective_agents.state.tree import NodeStats, Stats, StatsView, TreeNode, TreeView
@@ -203,7 +204,7 @@ def noting(node: NodeStats, **entries: object) -> NodeStats:
     return _without(node, own={key: note for key, note in notes.items() if note is not None})
 
 
-def _without(stats: NodeStats, **amounts: Any) -> NodeStats:
+def _without(stats: NodeStats, **amounts: int | list[int] | JsonObject) -> NodeStats:
     """Replace entries; those that have come to nothing are left out."""
     return cast(
         NodeStats, {key: amount for key, amount in {**stats, **amounts}.items() if amount or key not in amounts}

@@ -1,12 +1,13 @@
 """A candidate on its way through a tree search: sampled by a policy, acted on by a world, graded by a value."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 
+from reflective_agents.environments.base import State
 from reflective_agents.nodes.citations import split_list
 from reflective_agents.nodes.transcript import quoted, steps_text
 from reflective_agents.prompts import lats as prompts
@@ -51,7 +52,7 @@ class Candidate:
     observation: str = ""
     checked: str = ""
     unfounded: bool = False
-    state: dict[str, Any] | None = None
+    state: State | None = None
     reward: float | None = None
     done: bool = False
     grade: Grade | None = None
@@ -65,22 +66,23 @@ class Candidate:
     def again(cls, index: int, steps: Sequence[TreeNode]) -> "Candidate":
         """Make a node that is there already, the last of the steps, a candidate again, to be judged."""
         node = steps[-1]
-        fields = (
-            "messages",
-            "thought",
-            "action",
-            "samples",
-            "observation",
-            "checked",
-            "unfounded",
-            "state",
-            "reward",
-            "done",
+        answers, done = node["kind"] == "answer", node.get("done", False)
+        return cls(
+            index,
+            messages=node["messages"],
+            thought=node.get("thought", ""),
+            action=node.get("action", ""),
+            samples=node.get("samples", 1),
+            before=steps[:-1],
+            answers=answers,
+            final=done or (answers and "state" not in node),
+            observation=node.get("observation", ""),
+            checked=node.get("checked", ""),
+            unfounded=node.get("unfounded", False),
+            state=node.get("state"),
+            reward=node.get("reward"),
+            done=done,
         )
-        said: dict[str, Any] = {key: entry for key, entry in node.items() if key in fields}
-        answers = node["kind"] == "answer"
-        final = node.get("done", False) or (answers and "state" not in node)
-        return cls(index, before=steps[:-1], answers=answers, final=final, **said)
 
     def as_node(self, node_id: str, parent_id: str | None, model: str = "") -> TreeNode:
         """Return the node of the tree that this candidate becomes; it holds only what there is."""
@@ -180,18 +182,18 @@ def trajectory_text(steps: Sequence[TreeNode | Candidate], *, goes_on: bool = Fa
 
 
 def _step_text(step: TreeNode | Candidate, superseded: bool) -> str:
-    said: Mapping[str, Any] = vars(step) if isinstance(step, Candidate) else step
+    said = step.as_node("", None) if isinstance(step, Candidate) else step
     if said["messages"]:
         shown = steps_text(said["messages"], superseded=superseded)
         before = quoted("thought", said["thought"]) + "\n" if said.get("thought") else ""
         return before + (shown if superseded or not is_answer(said["messages"][0]) else f"{shown}\n{_checked(said)}")
-    return "\n".join(quoted(tag, text) for tag in ("thought", "action", "observation") if (text := said.get(tag)))
+    return "\n".join(quoted(tag, said[tag]) for tag in ("thought", "action", "observation") if said.get(tag))
 
 
-def _checked(answer: Mapping[str, Any]) -> str:
+def _checked(answer: TreeNode) -> str:
     """Return what code knows of an answer, as a fact for those who judge it."""
     body, _ = split_list(answer["messages"][0].text)
-    facts = [search_prompts.LENGTH.format(words=len(body.split())), str(answer.get("checked", ""))]
+    facts = [search_prompts.LENGTH.format(words=len(body.split())), answer.get("checked", "")]
     return quoted("checked", " ".join(filter(None, facts)))
 
 

@@ -1,6 +1,6 @@
 """What the graphs of all tree searches have in common: how one begins, goes on and answers."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage
@@ -31,8 +31,8 @@ from reflective_agents.tree_search.ordered import Steering
 from reflective_agents.tree_search.places import ROOT, best_step, path
 
 C = TypeVar("C", bound=TreeContext)
-Node = Runnable[Any, Update]
-Setup = Callable[[Any, Step[C]], Awaitable[TreeSearch]]
+Node = Runnable[SearchState, Update]
+Setup = Callable[[SearchState, Step[C]], Awaitable[TreeSearch]]
 """Says for a state and a node what is searched with."""
 FRESH: Update = {
     "tree": Overwrite({}),
@@ -56,7 +56,7 @@ def search_graph(
     state: type[SearchState] = SearchState,
     output: type[SearchOutput] = SearchOutput,
     **fresh: Any,
-) -> StateGraph[Any, Any, Any, Any]:
+) -> StateGraph[SearchState, Any, Any, SearchOutput]:
     """Build the graph of a tree search: begin -> start -> expand -> expand -> ... -> finish.
 
     Args:
@@ -70,9 +70,7 @@ def search_graph(
         fresh: Further channels with their first values.
     """
 
-    builder: StateGraph[Any, Any, Any, Any] = StateGraph(
-        state, context_schema=schema, input_schema=ActingInput, output_schema=output
-    )
+    builder = StateGraph(state, context_schema=schema, input_schema=ActingInput, output_schema=output)
     start, grow, steer, reply = usual_nodes(schema, setup)
     again = Bridged(_again)
     builder.add_node("begin", begin(name, schema, enter, **FRESH, **fresh))
@@ -116,10 +114,10 @@ def usual_nodes(schema: type[C], setup: Setup[C]) -> tuple[Node, Node, Node, Nod
 def unless_ordered(usual: Node, steer: Node | None = None) -> Node:
     """Make a node that steers where somebody has ordered something, or by default leaves that to another one."""
 
-    def choose(state: Mapping[str, Any]) -> Any:
+    def choose(state: SearchState) -> Any:
         return usual if not state.get("orders") else steer or {}
 
-    async def choose_at_once(state: Mapping[str, Any]) -> Any:
+    async def choose_at_once(state: SearchState) -> Any:
         return choose(state)
 
     return RunnableLambda(choose, afunc=choose_at_once)

@@ -1,14 +1,12 @@
 """The policy of an agent of the user's own: each of its runs is a whole trajectory, with an answer at its end."""
 
-from typing import Any
-
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from reflective_agents.models.calls import Listener
 from reflective_agents.nodes.answers import read_answer
 from reflective_agents.nodes.briefing import short_briefing
 from reflective_agents.nodes.memo import each_to_its_end
-from reflective_agents.nodes.own_agent import Said, ask_agent
+from reflective_agents.nodes.own_agent import Agent, Said, ask_agent
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tree import TreeNode
@@ -26,7 +24,7 @@ class OwnAgent:
         agent: The agent.
     """
 
-    def __init__(self, step: Step[TreeContext], world: OpenWorld | TaskWorld, agent: Any) -> None:
+    def __init__(self, step: Step[TreeContext], world: OpenWorld | TaskWorld, agent: Agent) -> None:
         self.step, self.world, self.agent = step, world, agent
 
     def calls(self, width: int) -> int:

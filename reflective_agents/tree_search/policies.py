@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
@@ -19,6 +19,7 @@ from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.context import Model
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import without_marker
@@ -76,7 +77,7 @@ class Sampling(ABC):
         """Return the model with what it may call."""
         return self.model
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> JsonObject:
         """Return further options of a request."""
         return {}
 
@@ -231,7 +232,7 @@ class ActSampling(Sampling):
         move = read_move(reply.text)
         return Candidate(index, thought=move["thought"], action=move["action"] or move["answer"] or "")
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> JsonObject:
         """End the step before an observation."""
         return {"stop": ["\nObservation"]} if takes_stop(self.model) else {}
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from textwrap import shorten
-from typing import Any
 
 from langchain_core.messages import AIMessage
 
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.families import TreeContext
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.tree import LogEntry, Stats, TreeNode, first_figures
 from reflective_agents.tree_search.base import Job
 from reflective_agents.tree_search.job import JobResult
@@ -74,7 +74,7 @@ def _is_new(node: TreeNode, job: Job) -> bool:
     return job["kind"] != "judge" and node["id"] != job["node"]
 
 
-def shown(node: TreeNode) -> dict[str, Any]:
+def shown(node: TreeNode) -> JsonObject:
     """Return the fields of a node that events carry."""
     fields = ("id", "parent_id", "depth", "kind", "score", "solved", "reward", "samples", "terms")
     return {key: entry for key, entry in node.items() if key in fields}

@@ -8,7 +8,6 @@ anything else, and then goes on. It works on a run that was paused and on one th
 like everything that a search does. Who has not seen what another person has ordered meanwhile is refused: look again.
 """
 
-from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -16,10 +15,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.tree import Change, Order
 from reflective_agents.tree_search.places import ROOT
 
-Values = Mapping[str, Any]
+Values = JsonMapping
 """The values of a thread, as `get_state` returns them."""
 CHANGES = ("prune", "rescore", "hint", "more", "stop")
 LONGEST_HINT = 4000
@@ -97,18 +97,16 @@ def go_on() -> Command[str]:
     return Command(update={"orders": []}, goto="expand")
 
 
-async def earlier(graph: CompiledStateGraph[Any, Any, Any, Any], config: RunnableConfig, step: int) -> RunnableConfig:
+async def earlier(graph: CompiledStateGraph[Any, Any], config: RunnableConfig, step: int) -> RunnableConfig:
     """Return the configuration of a thread as it was after so many steps of its log, for a fork:
     `graph.invoke(go_on(), await earlier(graph, config, 3))`, or with an order.
 
     Raises:
         Misuse: if the search did not stop there: with `parallel`, several steps are stored together.
     """
-    history: AsyncIterator[Any] = graph.aget_state_history(config)
-    async for state in history:
+    async for state in graph.aget_state_history(config):
         if len(state.values.get("log") or []) == step and not state.values.get("outcome"):
-            found: RunnableConfig = state.config
-            return found
+            return state.config
     raise Misuse(f"this thread has no state after step {step} of its tree search")
 
 

@@ -1,12 +1,12 @@
 """The worlds that a tree search acts in: open questions with tools, and the tasks of an environment."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
 
-from reflective_agents.environments.base import Environment, Transition
+from reflective_agents.environments.base import Environment, State, Transition
 from reflective_agents.nodes.acting import take
 from reflective_agents.nodes.agent import environment_of
 from reflective_agents.nodes.answers import read_answer
@@ -153,13 +153,11 @@ class TaskWorld:
 
     rewards = True
 
-    def __init__(
-        self, step: Step[TreeContext], environment: Environment, start: Mapping[str, Any], run_id: str
-    ) -> None:
+    def __init__(self, step: Step[TreeContext], environment: Environment, start: State, run_id: str) -> None:
         self.step, self.environment, self.start, self.memo = step, environment, start, memo_of(run_id)
         self.task = briefing(environment, examples=step.context.few_shot, asked=environment.public({**start}))
 
-    def state(self, node: TreeNode | None) -> dict[str, Any]:
+    def state(self, node: TreeNode | None) -> State:
         """Return the state of the world at a node, with its task."""
         return {**(node.get("state", self.start) if node else self.start), "task": self.start["task"]}
 
@@ -183,7 +181,7 @@ class TaskWorld:
         self._fill(candidate, done)
         return None
 
-    async def _step(self, before: dict[str, Any], action: str) -> tuple[dict[str, Any], Transition]:
+    async def _step(self, before: State, action: str) -> tuple[State, Transition]:
         done = await take(self.environment, before, action)
         self.step.meter.count(tool_calls=1, tool_errors=int(not done.valid))
         return before, done
