@@ -4,11 +4,13 @@ Schemas may come from strangers: patterns are matched in linear time, and no ref
 """
 
 import json
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import NoReturn
 
 import jsonschema_rs
+from pydantic import JsonValue
+
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 
 LONGEST = 50_000
 """Characters that a schema may have."""
@@ -16,7 +18,7 @@ _TOLD = 5
 """Faults of an answer that are told at once."""
 
 
-def check_schema(schema: dict[str, Any] | None) -> dict[str, Any] | None:
+def check_schema(schema: JsonObject | None) -> JsonObject | None:
     """Return a schema that answers can be put into.
 
     Raises:
@@ -36,13 +38,13 @@ def check_schema(schema: dict[str, Any] | None) -> dict[str, Any] | None:
     return schema
 
 
-def faults(schema: Mapping[str, Any], value: Any) -> str:
+def faults(schema: JsonMapping, value: JsonValue) -> str:
     """Say in words what does not fit the schema; empty if all does."""
     found = [f"{'.'.join(map(str, e.instance_path)) or 'output'}: {e.message}" for e in _all(schema, value)]
     return "; ".join(found[:_TOLD])
 
 
-def _all(schema: Mapping[str, Any], value: Any) -> list[jsonschema_rs.ValidationError]:
+def _all(schema: JsonMapping, value: JsonValue) -> list[jsonschema_rs.ValidationError]:
     return list(_validator(json.dumps(schema)).iter_errors(value))
 
 
@@ -52,5 +54,5 @@ def _validator(schema: str) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(json.loads(schema), pattern_options=linear, retriever=_nothing)
 
 
-def _nothing(uri: str) -> Any:
+def _nothing(uri: str) -> NoReturn:
     raise ValueError(f"{uri} is not part of the schema")

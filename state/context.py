@@ -11,13 +11,14 @@ import os
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
     AliasChoices,
     BeforeValidator,
     Field,
+    JsonValue,
     ModelWrapValidatorHandler,
     ValidationError,
     WithJsonSchema,
@@ -27,17 +28,19 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from reflective_agents.state.answer_form import check_schema
 from reflective_agents.state.errors import Misuse, WrongThread
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.parameters import SAMPLING, check_parameters
 from reflective_agents.state.policy import OPERATOR, Operator
 from reflective_agents.state.prices import Prices
 from reflective_agents.state.unknown_settings import with_suggestions
 
+T = TypeVar("T")
 Check = Callable[[str, str], str | Awaitable[str | None] | None]
 """A critic that is a plain function: `(request, draft) -> problem`, with None or "" when the draft passes."""
 
 
-def _is_model(value: Any) -> Any:
+def _is_model(value: T) -> T | None:
     if value is None or isinstance(value, str) or hasattr(value, "ainvoke"):
         return value or None
     raise ValueError("a model is a string such as 'openai:gpt-4.1' or 'offline', or a chat model object")
@@ -51,36 +54,28 @@ Model = Annotated[
 """A model string, or in Python a ready-made chat model object."""
 
 
-def from_json(value: Any) -> Any:
+def from_json(value: T) -> T | JsonValue:
     """Read a setting that is more than a single value from JSON, as the command and the environment give it."""
-    if not isinstance(value, str):
-        return value
     try:
-        return json.loads(value)
+        return json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not valid JSON: {error}") from error
 
 
-def _is_prompts(value: Any) -> Any:
+def _is_prompts(value: T) -> T | JsonValue:
     return from_json(value) if isinstance(value, str) and value.lstrip().startswith("{") else value or None
 
 
-def _no_path(value: Any) -> bool:
+def _no_path(value: JsonValue) -> bool:
     """Tell whether a setting names no file."""
     return not isinstance(value, str)
 
 
 def _is_plain(value: Any) -> bool:
-    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value)):
-        return _is_json(value)
-    if isinstance(value, list):
+    if isinstance(value, list) and not any(isinstance(item, dict) for item in value):
         return bool(value) and all(isinstance(item, str) for item in value)
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
-    return isinstance(value, (str, int, float, bool))
-
-
-def _is_json(value: Any) -> bool:
+    if not isinstance(value, dict | list):
+        return isinstance(value, (str, int, float, bool))
     try:
         json.dumps(value)
     except (TypeError, ValueError):
@@ -147,13 +142,13 @@ class Context(BaseSettings):
     judge_temperature: float | None = Field(
         default=None, ge=0, le=2, description="Temperature of judges and critics. Default: the same as temperature."
     )
-    model_parameters: Annotated[
-        dict[str, Any], BeforeValidator(from_json), AfterValidator(check_parameters), SAMPLING
-    ] = Field(
-        default={},
-        description='Further parameters of every request to a chat model, such as {"top_p": 0.9}.',
+    model_parameters: Annotated[JsonObject, BeforeValidator(from_json), AfterValidator(check_parameters), SAMPLING] = (
+        Field(
+            default={},
+            description='Further parameters of every request to a chat model, such as {"top_p": 0.9}.',
+        )
     )
-    prompts: Annotated[dict[str, Any] | str | None, NoDecode, BeforeValidator(_is_prompts), Operator(_no_path)] = Field(
+    prompts: Annotated[JsonObject | str | None, NoDecode, BeforeValidator(_is_prompts), Operator(_no_path)] = Field(
         default=None,
         description='Prompts in other words, by their names in prompts/: {"react.TOOLS": "..."}; or a folder with a '
         "file <name>.txt for each. A text takes the place of the system message.",
@@ -173,7 +168,7 @@ class Context(BaseSettings):
         max_length=120,
         description="Language of answers, critiques and lessons, such as 'German'. Default: that of the question.",
     )
-    answer_schema: Annotated[dict[str, Any] | None, BeforeValidator(from_json), AfterValidator(check_schema)] = Field(
+    answer_schema: Annotated[JsonObject | None, BeforeValidator(from_json), AfterValidator(check_schema)] = Field(
         default=None,
         description="JSON schema of an object that the final answer is put into, with one more call, and checked. "
         "Default: the answer is text.",
@@ -190,7 +185,7 @@ class Context(BaseSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _take_old_names(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _take_old_names(cls, given: JsonObject) -> JsonObject:
         taken = dict(given)
         for old, new in cls.renamed.items():
             variable = f"REFLECT_{old.upper()}"
@@ -236,7 +231,7 @@ class Context(BaseSettings):
         """Whether a run keeps something beyond its thread, in the graph's store."""
         return self.experience is not None
 
-    def given(self) -> dict[str, Any]:
+    def given(self) -> JsonObject:
         """Return the settings that the caller gave, as plain data: neither defaults nor those from the environment.
 
         Objects and functions, which only Python can give, are left out.
@@ -244,7 +239,7 @@ class Context(BaseSettings):
         given = {name: getattr(self, name) for name in sorted(self._given())}
         return {name: value for name, value in given.items() if _is_plain(value)}
 
-    def resumed(self, earlier: dict[str, Any]) -> Self:
+    def resumed(self, earlier: JsonObject) -> Self:
         """Return these settings for a run that is resumed: what was given at its beginning holds unless it is given
         anew.
 

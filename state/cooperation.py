@@ -1,11 +1,12 @@
 """Strategies that let others work: the typed state of `graphs.plan` and `graphs.team`."""
 
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels.topic import Topic
 from typing_extensions import TypedDict
 
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.run import Output, RunState, Usage
 
@@ -31,7 +32,7 @@ class Assignment(TypedDict):
     messages: list[AnyMessage]
     sources: NotRequired[list[str]]
     allowance: Allowance
-    settings: dict[str, Any]
+    settings: JsonObject
 
 
 class Report(TypedDict):

@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import SkipJsonSchema
 
 from reflective_agents.state.lenient import Truth, one_of
@@ -64,7 +65,7 @@ class Verdict(BaseModel):
 
 
 _hidden: Any = SkipJsonSchema
-_UNASKED: dict[str, Any] = {
+_UNASKED = {
     "critique": (_hidden[str], ""),
     "best": (_hidden[one_of((0,))], 0),
     "score": (_hidden[float], 0.0),
@@ -92,5 +93,7 @@ def verdict_of(answers: tuple[int, ...]) -> type[Verdict]:
     return create_model("Verdict", __base__=Verdict, __doc__=Verdict.__doc__, best=_field(Verdict, "best", answers))
 
 
-def _field(form: type[BaseModel], name: str, options: tuple[str, ...] | tuple[int, ...]) -> Any:
+def _field(
+    form: type[BaseModel], name: str, options: tuple[str, ...] | tuple[int, ...]
+) -> tuple[type[str | int], FieldInfo]:
     return (one_of(options), Field(description=form.model_fields[name].description))

@@ -9,11 +9,12 @@ from pydantic.json_schema import JsonSchemaValue
 
 from reflective_agents.state.context import from_json
 from reflective_agents.state.families import AskingContext, SearchContext
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import employable, settings_of
 
 NESTED = {"worker_settings", "roles"}
 """Settings that hold settings."""
-Own = Annotated[dict[str, Any], BeforeValidator(from_json)]
+Own = Annotated[JsonObject, BeforeValidator(from_json)]
 """Settings of another strategy by name; also as JSON, which is how the command and the environment give them."""
 
 
@@ -39,7 +40,7 @@ class Below:
         schema["enum"] = [*self.choices]
 
 
-def check_own(strategy: str, own: dict[str, Any]) -> None:
+def check_own(strategy: str, own: JsonObject) -> None:
     """Check the settings of another strategy.
 
     Raises:
@@ -71,12 +72,12 @@ class CooperationContext(AskingContext, SearchContext):
     """Settings of strategies that let others work. What all strategies share (model, search, corpus, timeouts) is
     handed on to them."""
 
-    def given(self) -> dict[str, Any]:
+    def given(self) -> JsonObject:
         """Return what `Context.given` does, plus the nested settings that are plain data."""
         nested = {name: _plain(getattr(self, name)) for name in NESTED if name in self._given()}
         return super().given() | {name: value for name, value in nested.items() if value is not None}
 
-    def resumed(self, earlier: dict[str, Any]) -> Self:
+    def resumed(self, earlier: JsonObject) -> Self:
         """Resume as `Context.resumed` does, without validating unchanged nested settings again at each node."""
         same = {name for name in NESTED & earlier.keys() if _plain(getattr(self, name)) == earlier[name]}
         return super().resumed({name: value for name, value in earlier.items() if name not in same})

@@ -1,22 +1,33 @@
 """Settings that several strategies share: to search the web, to act in environments, to grow a tree."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import CoreSchema
 
 from reflective_agents.state.answer_form import check_schema
 from reflective_agents.state.context import Context, Model, from_json
 from reflective_agents.state.examples import OwnExample
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.policy import OPERATOR, Operator
 
+T = TypeVar("T")
 ENGINES = ("tavily", "local", "none", "searxng", "duckduckgo", "arxiv", "pubmed", "wikipedia")
 
 
-def _is_engine(value: Any) -> Any:
+def _is_engine(value: T) -> T | None:
     if value is None or value == "" or callable(value) or hasattr(value, "ainvoke"):
         return None if isinstance(value, str) else value
     if value in ENGINES:
@@ -56,7 +67,7 @@ def environments() -> Mapping[str, Any]:
     return shipped
 
 
-def _is_environment(value: Any) -> Any:
+def _is_environment(value: T) -> T | None:
     if value is None or value == "" or hasattr(value, "step"):
         return None if isinstance(value, str) else value
     if isinstance(value, str) and value in environments():
@@ -67,7 +78,7 @@ def _is_environment(value: Any) -> Any:
 class _Names:
     """The names of environments in a JSON schema, for forms."""
 
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, _: CoreSchema, __: GetJsonSchemaHandler) -> JsonObject:
         return {"anyOf": [{"enum": list(environments()), "type": "string"}, {"type": "null"}]}
 
 
@@ -108,7 +119,7 @@ class TaskContext(SearchContext):
         return getattr(self.environment, "name", None) or self.environment or ""
 
 
-def _are_tools(value: Any) -> Any:
+def _are_tools(value: Sequence[T]) -> list[T]:
     if not isinstance(value, list | tuple) or not all(callable(tool) or hasattr(tool, "ainvoke") for tool in value):
         raise ValueError("tools are a list of LangChain's tools, or of functions with type hints and a docstring")
     return list(value)
@@ -118,7 +129,7 @@ Tools = Annotated[SkipJsonSchema[list[Any]], BeforeValidator(_are_tools)]
 """In Python: tools of LangChain's, or functions, which become tools."""
 
 
-def _is_agent(value: Any) -> Any:
+def _is_agent(value: T) -> T:
     if value is not None and (not hasattr(value, "ainvoke") or hasattr(value, "bind_tools")):
         raise ValueError("an agent is a graph of LangGraph's, or an agent of LangChain's, that takes messages")
     return value
@@ -155,7 +166,7 @@ class ActingContext(TaskContext):
 _NAME = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 
-def _check_tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _check_tools(tools: list[JsonObject]) -> list[JsonObject]:
     for tool in tools:
         function = tool.get("function")
         name = function.get("name") if isinstance(function, dict) else None
@@ -169,7 +180,7 @@ def _check_tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
 class AskingContext(Context):
     """Settings of strategies that may ask their caller to carry out tools of his own."""
 
-    client_tools: Annotated[list[dict[str, Any]], BeforeValidator(from_json), AfterValidator(_check_tools)] = Field(
+    client_tools: Annotated[list[JsonObject], BeforeValidator(from_json), AfterValidator(_check_tools)] = Field(
         default=[],
         max_length=128,
         description="Tools that the caller carries out, declared as OpenAI's clients do. A call of one pauses the run, "
@@ -183,10 +194,14 @@ class AskingContext(Context):
         return self
 
 
+Preset = Mapping[str, str | float | bool | None]
+"""Defaults of settings by name."""
+
+
 class TreeContext(TaskContext):
     """Settings of every tree search."""
 
-    task_presets: ClassVar[dict[str, Any]] = {}
+    task_presets: ClassVar[Preset] = {}
     """Defaults in an environment that has no presets of its own for the strategy."""
 
     judge_model: Model = Field(
@@ -224,7 +239,7 @@ class TreeContext(TaskContext):
         return self
 
 
-def presets_of(environment: Any, schema: type[TreeContext]) -> Mapping[str, Any]:
+def presets_of(environment: Any, schema: type[TreeContext]) -> Preset:
     """Return the settings that an environment presets for a strategy, else those that the strategy has for tasks.
 
     Args:
@@ -232,7 +247,7 @@ def presets_of(environment: Any, schema: type[TreeContext]) -> Mapping[str, Any]
         schema: The settings of the strategy, whose module has its name.
     """
     kind = environments()[environment] if isinstance(environment, str) else environment
-    own: Mapping[str, Mapping[str, Any]] = getattr(kind, "presets", {})
+    own: Mapping[str, Preset] = getattr(kind, "presets", {})
     names = [part.__module__.rpartition(".")[2] for part in schema.__mro__]
     return next((own[name] for name in names if name in own), schema.task_presets)
 

@@ -1,7 +1,6 @@
 """Parameters of requests to chat models, as settings give them."""
 
-from typing import Any
-
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.policy import Operator
 
 _OURS = {
@@ -33,7 +32,7 @@ _HARMLESS = {
 SAMPLING = Operator(lambda given: given.keys() <= _HARMLESS)
 
 
-def check_parameters(given: dict[str, Any]) -> dict[str, Any]:
+def check_parameters(given: JsonObject) -> JsonObject:
     """Refuse parameters that a strategy decides on itself.
 
     Raises:

@@ -4,14 +4,15 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, NotRequired, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, with_config
 from pydantic_settings import NoDecode
 from typing_extensions import TypedDict
 
 from reflective_agents.state.errors import Misuse
 
+T = TypeVar("T")
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -25,7 +26,7 @@ class Price(TypedDict):
     cached_input: NotRequired[Dollars]
 
 
-def _parsed(value: Any) -> Any:
+def _parsed(value: T) -> T | JsonValue:
     return json.loads(value) if isinstance(value, str) and value.lstrip().startswith("{") else value or None
 
 

@@ -5,16 +5,19 @@ lies in delta channels, of which only the changes are stored.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NotRequired, TypeVar, cast
+from typing import Annotated, NotRequired, TypeVar, cast
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.messages import AnyMessage, convert_to_messages
 from langgraph.channels import DeltaChannel
-from langgraph.graph.message import add_messages
+from langgraph.graph.message import Messages, add_messages
 from typing_extensions import TypedDict
 
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import Outcome
 from reflective_agents.text.clean import clean_data
+
+T = TypeVar("T")
 
 
 class Usage(TypedDict):
@@ -54,7 +57,7 @@ NOTHING_SPENT: Usage = {
 }
 
 
-def append_messages(messages: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
+def append_messages(messages: list[AnyMessage], writes: Sequence[Messages]) -> list[AnyMessage]:
     """Apply `add_messages` to a delta channel: a message without an id gets one that is the same at every replay.
 
     What users write comes in here, and is made clean.
@@ -65,21 +68,21 @@ def append_messages(messages: list[AnyMessage], writes: Sequence[Any]) -> list[A
             message.content = clean_data(message.content)
         for place, message in enumerate(new, len(messages)):
             message.id = message.id or str(uuid5(NAMESPACE_OID, f"{place} {message.type} {message.content}"))
-        messages = cast(list[AnyMessage], add_messages(cast(Any, messages), cast(Any, new)))
+        messages = cast(list[AnyMessage], add_messages(cast(Messages, messages), cast(Messages, new)))
     return messages
 
 
-def latest(_: Any, writes: Sequence[Any]) -> Any:
+def latest(_: T, writes: Sequence[T]) -> T:
     """Reduce a delta channel that holds one value: the last write wins."""
     return writes[-1]
 
 
-def counted(usage: Usage, writes: Sequence[Any]) -> Usage:
+def counted(usage: Usage, writes: Sequence[Usage]) -> Usage:
     """Reduce the cost: a write holds the counters that have changed."""
-    merged: Any = dict(usage)
+    merged = usage.copy()
     for write in writes:
         merged.update(write)
-    return cast(Usage, merged)
+    return merged
 
 
 class Input(TypedDict):
@@ -112,7 +115,7 @@ class RunState(Output):
 
     version: Annotated[int, DeltaChannel(latest, snapshot_frequency=1000)]
     strategy: NotRequired[str]
-    settings: Annotated[dict[str, Any], DeltaChannel(latest, snapshot_frequency=1000)]
+    settings: Annotated[JsonObject, DeltaChannel(latest, snapshot_frequency=1000)]
     run_id: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     events: NotRequired[int]
     recalled: NotRequired[list[str]]

@@ -12,6 +12,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.memories import Memory
 from reflective_agents.state.run import Output, RunState, latest
 from reflective_agents.state.tree import append
@@ -232,7 +233,7 @@ class TownState(RunState, TownOutput):
     store are made of it, one step later, so that what a killed step has begun leaves no trace there.
     """
 
-    town: Annotated[dict[str, Any], DeltaChannel(latest, snapshot_frequency=1000)]
+    town: Annotated[JsonObject, DeltaChannel(latest, snapshot_frequency=1000)]
     told: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     ticks: int
     minds: Annotated[list[Mind], DeltaChannel(latest, snapshot_frequency=1000)]

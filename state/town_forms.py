@@ -3,23 +3,25 @@ for that is remembered."""
 
 import re
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
+from pydantic.fields import FieldInfo
 
 from reflective_agents.state.lenient import Truth, one_of
 from reflective_agents.state.memories import Rating, Sentence
 from reflective_agents.state.town import Clock
 
+T = TypeVar("T")
 _TIME = re.compile(r"(\d{1,2})(?:\s?[:.h時点时시]\s?(\d{2})?분?)?\s*(?:([ap])\.?m\.?|uhr|น\.?)?", re.IGNORECASE)
 IN_WORDS = "in the third person, without the name, such as: bakes bread"
-MATTERS: Any = Field(
+MATTERS: Rating = Field(
     default=1,
     description="How much it matters to you, from 1 (everyday, such as brushing teeth) to 10 (life-changing).",
 )
 
 
-def _clock(value: Any) -> Any:
+def _clock(value: T) -> T | str:
     """Read a time of day as people write it: 7:00, 7.30, 7 am, 19 Uhr, 7."""
     match = _TIME.fullmatch(str(value).strip())
     if match is None:
@@ -109,14 +111,14 @@ def actions_of(places: tuple[str, ...]) -> type[Actions]:
 @cache
 def reaction_of(names: tuple[str, ...]) -> type[Reaction]:
     """Build the form of a reaction to these agents."""
-    to: Any = (one_of(("", *names)), Field(description=Reaction.model_fields["to"].description))
+    to = (one_of(("", *names)), Field(description=Reaction.model_fields["to"].description))
     return create_model("Reaction", __base__=Reaction, __doc__=Reaction.__doc__, to=to)
 
 
 def _at(form: type[BaseModel], places: tuple[str, ...]) -> type[BaseModel]:
-    place: Any = (one_of(places), Field(description=form.model_fields["place"].description))
+    place = (one_of(places), Field(description=form.model_fields["place"].description))
     return create_model(form.__name__, __base__=form, __doc__=form.__doc__, place=place)
 
 
-def _many(form: type[BaseModel], most: int) -> Any:
+def _many(form: type[BaseModel], most: int) -> tuple[type[list[BaseModel]], FieldInfo]:
     return (list[form], Field(min_length=1, max_length=most))  # type: ignore[valid-type]

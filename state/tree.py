@@ -4,14 +4,16 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired, cast
+from typing import Annotated, Literal, NotRequired, TypeVar, cast
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.run import Output, RunState, latest
 
+T = TypeVar("T")
 Kind = Literal["root", "action", "answer"]
 RARELY = 5000
 """Super-steps after which a channel is stored whole: a tree that is stored whole more often takes more than it is."""
@@ -36,7 +38,7 @@ class TreeNode(TypedDict):
     thought: NotRequired[str]
     action: NotRequired[str]
     observation: NotRequired[str]
-    state: NotRequired[dict[str, Any]]
+    state: NotRequired[JsonObject]
     """The world after the step, without its task, which is the same in every node."""
     reward: NotRequired[float]
     """What the environment gave (0..1)."""
@@ -74,7 +76,7 @@ class NodeStats(TypedDict):
     """First child of each job that is in flight at this node."""
     virtual: NotRequired[int]
     """Jobs in flight at and below this node: each counts as a visit without a reward (virtual loss)."""
-    own: NotRequired[dict[str, Any]]
+    own: NotRequired[JsonObject]
     """What the algorithm alone needs. Views show `pruned`, `prior` and `best` where an algorithm notes them."""
 
 
@@ -186,7 +188,7 @@ def merge_stats(stats: Stats, writes: Sequence[Stats]) -> Stats:
     return merged
 
 
-def gain_stats(stats: Stats, writes: Sequence[Mapping[str, Mapping[str, Any]]]) -> Stats:
+def gain_stats(stats: Stats, writes: Sequence[Mapping[str, JsonMapping]]) -> Stats:
     """Take in what has changed of the statistics, as `changes_of` writes it: half of what whole entries would take.
 
     Version 1 of the state kept what only one algorithm needs beside the other entries; here it becomes `own`.
@@ -202,17 +204,17 @@ def gain_stats(stats: Stats, writes: Sequence[Mapping[str, Mapping[str, Any]]]) 
     return merged
 
 
-def changes_of(stats: StatsView, before: StatsView) -> dict[str, dict[str, Any]]:
+def changes_of(stats: StatsView, before: StatsView) -> dict[str, JsonObject]:
     """Return what has to be written of statistics: the changes since `before`, or since a node not visited yet."""
     return {node_id: _changed(node, before.get(node_id, UNSEEN)) for node_id, node in stats.items()}
 
 
-def _changed(node: NodeStats, before: NodeStats) -> dict[str, Any]:
+def _changed(node: NodeStats, before: NodeStats) -> JsonObject:
     own = _differing(node.get("own", {}), before.get("own", {}))
     return {**_differing({**node, "own": 0}, {**before, "own": 0}), **({"own": own} if own else {})}
 
 
-def _differing(new: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+def _differing(new: JsonMapping, before: JsonMapping) -> JsonObject:
     gone = {key: type(value)() for key, value in before.items() if key not in new}
     return {key: value for key, value in new.items() if key not in before or before[key] != value} | gone
 
@@ -226,7 +228,7 @@ def merge_values(values: dict[str, str], writes: Sequence[dict[str, str]]) -> di
     return merged
 
 
-def append(entries: list[Any], writes: Sequence[list[Any]]) -> list[Any]:
+def append(entries: list[T], writes: Sequence[list[T]]) -> list[T]:
     """Reduce a list that only grows by appending every write."""
     return [*entries, *(entry for write in writes for entry in write)]
 
@@ -250,9 +252,9 @@ class SearchState(RunState, SearchOutput):
     answer, `values` the node that was the first in each state of the world, and `orders` what people have ordered that
     is not done yet."""
 
-    task: NotRequired[dict[str, Any] | None]
+    task: NotRequired[JsonObject | None]
     advice: NotRequired[str | None]
-    world: Annotated[dict[str, Any], DeltaChannel(latest, snapshot_frequency=RARELY)]
+    world: Annotated[JsonObject, DeltaChannel(latest, snapshot_frequency=RARELY)]
     request: Annotated[str, DeltaChannel(latest, snapshot_frequency=RARELY)]
     best: str | None
     values: Annotated[dict[str, str], DeltaChannel(merge_values, snapshot_frequency=RARELY)]

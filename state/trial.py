@@ -1,9 +1,10 @@
 """What strategies that act are given, and the record of a trial."""
 
-from typing import Any, NotRequired
+from typing import NotRequired
 
 from typing_extensions import TypedDict
 
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.run import Input, RunState
 
 
@@ -13,7 +14,7 @@ class ActingInput(Input):
     `task` is an `environments.base.Task`; without one the question itself is the task.
     """
 
-    task: NotRequired[dict[str, Any] | None]
+    task: NotRequired[JsonObject | None]
     advice: NotRequired[str | None]
 
 

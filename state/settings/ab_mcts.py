@@ -1,11 +1,11 @@
 """The settings of `graphs.ab_mcts`."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, field_validator
 
 from reflective_agents.state.context import Model, from_json
-from reflective_agents.state.families import ToolsContext, TreeContext
+from reflective_agents.state.families import Preset, ToolsContext, TreeContext
 
 
 class AbMctsContext(ToolsContext, TreeContext):
@@ -14,7 +14,7 @@ class AbMctsContext(ToolsContext, TreeContext):
     does: ClassVar[str] = "Searches whole answers, wider or deeper as it pays; among several models too."
     use_when: ClassVar[str] = "answers can be criticised and improved, and it is not known which of both helps more"
 
-    task_presets: ClassVar[dict[str, Any]] = {"max_depth": 7}
+    task_presets: ClassVar[Preset] = {"max_depth": 7}
 
     max_expansions: int = Field(default=20, ge=0, le=10_000, description="Most answers tried in one run.")
     prior: float = Field(

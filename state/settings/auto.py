@@ -1,12 +1,13 @@
 """The settings of `graphs.auto`."""
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from reflective_agents.state.families import Preset
 from reflective_agents.state.settings.lats import LatsContext
 
-CHEAP: dict[str, Any] = {
+CHEAP: Preset = {
     "lists": 1,
     "grades": "judge",
     "grading": "together",
@@ -61,6 +62,6 @@ class AutoContext(LatsContext):
     @model_validator(mode="after")
     def _begin_narrow(self) -> Self:
         if self.environment is not None:
-            cheap = CHEAP | ({"n": LISTED} if self.proposals == "list" else {})
+            cheap = {**CHEAP, **({"n": LISTED} if self.proposals == "list" else {})}
             vars(self).update({name: value for name, value in cheap.items() if name not in self.model_fields_set})
         return self

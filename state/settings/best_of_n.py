@@ -1,10 +1,10 @@
 """The settings of `graphs.best_of_n`."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from reflective_agents.state.families import AgentContext, ToolsContext, TreeContext
+from reflective_agents.state.families import AgentContext, Preset, ToolsContext, TreeContext
 
 
 class BestOfNContext(AgentContext, ToolsContext, TreeContext):
@@ -13,7 +13,7 @@ class BestOfNContext(AgentContext, ToolsContext, TreeContext):
     does: ClassVar[str] = "Samples several trajectories, each to its end; a judge takes the best."
     use_when: ClassVar[str] = "a plain baseline is wanted that every search has to beat"
 
-    task_presets: ClassVar[dict[str, Any]] = {"max_depth": 7}
+    task_presets: ClassVar[Preset] = {"max_depth": 7}
 
     n: int = Field(default=5, ge=1, le=100, description="How many trajectories are sampled (N).")
     grading: Literal["each", "together"] = Field(

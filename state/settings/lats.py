@@ -1,10 +1,10 @@
 """The settings of `graphs.lats`."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from reflective_agents.state.families import BranchingContext, ToolsContext
+from reflective_agents.state.families import BranchingContext, Preset, ToolsContext
 
 
 class LatsContext(ToolsContext, BranchingContext):
@@ -14,7 +14,7 @@ class LatsContext(ToolsContext, BranchingContext):
     does: ClassVar[str] = "Searches a tree of steps for the best answer."
     use_when: ClassVar[str] = "a question is hard, first tries tend to fail, and more calls are worth it"
 
-    task_presets: ClassVar[dict[str, Any]] = {
+    task_presets: ClassVar[Preset] = {
         "max_depth": 7,
         "max_expansions": 1000,
         "max_rollouts": 50,

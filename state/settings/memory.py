@@ -1,13 +1,15 @@
 """The settings of `graphs.memory`."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from reflective_agents.state.context import Context
 
+T = TypeVar("T")
 
-def _is_embeddings(value: Any) -> Any:
+
+def _is_embeddings(value: T) -> T | None:
     if value is None or isinstance(value, str) or hasattr(value, "aembed_documents"):
         return value or None
     raise ValueError("embeddings are a string such as 'lexical' or 'openai:<model>', or an object of LangChain's")

@@ -1,11 +1,12 @@
 """The settings of `graphs.plan`."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from reflective_agents.state.employment import Below, CooperationContext, Own, check_own
 from reflective_agents.state.families import AgentContext, Tools
+from reflective_agents.state.json_types import JsonObject
 
 LEVEL = 1
 WORKERS = Below(LEVEL)
@@ -35,7 +36,7 @@ class PlanContext(AgentContext, CooperationContext):
 
     @field_validator("worker_settings")
     @classmethod
-    def _fit_the_worker(cls, own: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
+    def _fit_the_worker(cls, own: JsonObject | None, info: ValidationInfo) -> JsonObject | None:
         if own and "worker" in info.data:
             check_own(info.data["worker"], own)
         return own

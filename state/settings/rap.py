@@ -1,10 +1,10 @@
 """The settings of `graphs.rap`."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from reflective_agents.state.families import BranchingContext
+from reflective_agents.state.families import BranchingContext, Preset
 
 
 class RapContext(BranchingContext):
@@ -15,7 +15,7 @@ class RapContext(BranchingContext):
         "a question falls into smaller ones, or actions have to be planned before any is carried out"
     )
 
-    task_presets: ClassVar[dict[str, Any]] = {"max_depth": 7}
+    task_presets: ClassVar[Preset] = {"max_depth": 7}
 
     n: int = Field(default=4, ge=1, le=100, description="Next steps that are considered in each state.")
     max_expansions: int = Field(default=1000, ge=0, le=10_000, description="Most states that are predicted in one run.")

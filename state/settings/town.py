@@ -1,29 +1,24 @@
 """The settings of `graphs.town`."""
 
-import json
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator
+from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, field_validator
 
-from reflective_agents.state.context import Context
+from reflective_agents.state.context import Context, from_json
 from reflective_agents.state.policy import Operator
 from reflective_agents.state.town import Town
 
 
-def _is_town(value: Any) -> Any:
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"not valid JSON: {error}") from error
-    if isinstance(value, dict):
-        return Town.model_validate(value)
-    if isinstance(value, (Town, str)) and value:
-        return value
+def _is_town(value: JsonValue | Town) -> Town | str:
+    given = from_json(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
+    if isinstance(given, dict):
+        return Town.model_validate(given)
+    if isinstance(given, (Town, str)) and given:
+        return given
     raise ValueError("a town is the name of a shipped one, a JSON file, or the JSON itself")
 
 
-def _no_path(value: Any) -> bool:
+def _no_path(value: JsonValue | Town) -> bool:
     """Tell whether a setting names no file: names of shipped towns have neither a dot nor a slash."""
     return not isinstance(value, str) or value.isidentifier()
 

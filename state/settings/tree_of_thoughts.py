@@ -1,10 +1,10 @@
 """The settings of `graphs.tree_of_thoughts`."""
 
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from reflective_agents.state.families import BranchingContext, ToolsContext
+from reflective_agents.state.families import BranchingContext, Preset, ToolsContext
 
 
 class TreeOfThoughtsContext(ToolsContext, BranchingContext):
@@ -13,7 +13,7 @@ class TreeOfThoughtsContext(ToolsContext, BranchingContext):
     does: ClassVar[str] = "Plans, compares the plans, and goes on from the best, level by level or depth first."
     use_when: ClassVar[str] = "an answer needs a plan, or a puzzle has many steps of which few can be right"
 
-    task_presets: ClassVar[dict[str, Any]] = {
+    task_presets: ClassVar[Preset] = {
         "n": 3,
         "beam": 3,
         "max_depth": 7,
