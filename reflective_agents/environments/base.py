@@ -42,11 +42,12 @@ from typing import Any, ClassVar, NamedTuple, NotRequired, Self, TypeAlias
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.actions import find_answer
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import Verifier
 from reflective_agents.text.clean import clean, clean_data
 from reflective_agents.text.normal import normal_form
 
-State: TypeAlias = dict[str, Any]
+State: TypeAlias = JsonObject
 """Where a task stands: plain JSON data, complete, and never changed in place: a search may branch anywhere.
 
 Each has at least "task" and "done". Whatever `step` may change lies beside "task", and "task" is the task as it was
@@ -69,7 +70,7 @@ class Task(TypedDict):
     """What is asked; what the environment makes of it, its class says."""
     gold: NotRequired[str]
     """The right answer. `step` looks at it when a task ends, `score` outside a run, and nobody else."""
-    data: NotRequired[dict[str, Any]]
+    data: NotRequired[JsonObject]
     """Whatever else belongs to the task: paragraphs, clues."""
 
 

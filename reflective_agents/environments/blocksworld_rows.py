@@ -1,11 +1,11 @@
 """Tasks of the blocksworld from rows of data sets: with facts (RAP), or with nothing but a plan (its list form)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.blocks import Move, check_facts, in_words, is_fact, read_plan, run_plan
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonObject
 
 COLOURS = dict(
     zip(
@@ -17,7 +17,7 @@ COLOURS = dict(
 """The blocks of PDDL files as PlanBench names them in words."""
 
 
-def read_task(row: dict[str, Any]) -> Task:
+def read_task(row: JsonObject) -> Task:
     """Return the task of a row.
 
     Args:
@@ -39,7 +39,7 @@ def read_task(row: dict[str, Any]) -> Task:
     return _task(str(row["id"]), row["init"], row["goal"], _plan("\n".join(row.get("gold_plan") or [])))
 
 
-def _read_raw(row: dict[str, Any]) -> Task:
+def _read_raw(row: JsonObject) -> Task:
     plan = [_coloured(move) for move in _plan(str(row["raw"][1]))]
     init, goal = told_by(plan)
     return _task(str(row["id"]), init, goal, plan)

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from reflective_agents.environments.base import (
     Act,
@@ -24,6 +24,7 @@ from reflective_agents.environments.base import (
 )
 from reflective_agents.environments.program_text import complete, find_examples, find_program, is_test
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.tools.sandbox import choose_enclosure
 from reflective_agents.tools.verdict import Case, Report, run_tests
 
@@ -79,11 +80,7 @@ class Programming(Environment):
             memory_mb: memory that each process may have, in MiB.
             unsafe_subprocess: whether programs may run as plain processes where there is no sandbox.
         """
-        self._limits: dict[str, Any] = {
-            "timeout": timeout,
-            "memory_mb": memory_mb,
-            "unsafe_subprocess": unsafe_subprocess,
-        }
+        self._timeout, self._memory_mb, self._unsafe = timeout, memory_mb, unsafe_subprocess
 
     @classmethod
     def from_settings(cls, docstore: str | None, unsafe_code: bool) -> Self:
@@ -92,7 +89,7 @@ class Programming(Environment):
 
     async def ready(self) -> None:
         """Look for a sandbox."""
-        await choose_enclosure(self._limits["unsafe_subprocess"])
+        await choose_enclosure(self._unsafe)
 
     def start(self, task: Task) -> State:
         """Return the state before the first program."""
@@ -192,7 +189,15 @@ class Programming(Environment):
     async def _run(self, task: Task, program: str, tests: list[str]) -> Report:
         prompt = task.get("data", {}).get("prompt", "")
         setup = f"from typing import *\n{prompt}\n    pass\n" if prompt else "from typing import *\n"
-        return await run_tests(program, tests, task.get("data", {})["entry_point"], setup=setup, **self._limits)
+        return await run_tests(
+            program,
+            tests,
+            task.get("data", {})["entry_point"],
+            setup=setup,
+            timeout=self._timeout,
+            memory_mb=self._memory_mb,
+            unsafe_subprocess=self._unsafe,
+        )
 
 
 def observe(report: Report) -> str:
@@ -207,7 +212,7 @@ def _failure(case: Case) -> str:
     return f"{case.test} # output: {case.output}"
 
 
-def read_task(row: dict[str, Any]) -> Task:
+def read_task(row: JsonObject) -> Task:
     """Read one row of HumanEval or of MBPP (either of its forms), as their files have it.
 
     The visible tests are HumanEval's examples and MBPP's given assertions.
@@ -230,7 +235,7 @@ def read_task(row: dict[str, Any]) -> Task:
     return {"id": str(row.get("task_id", row.get("id"))), "question": prompt, "data": data}
 
 
-def _read_mbpp(row: dict[str, Any]) -> Task:
+def _read_mbpp(row: JsonObject) -> Task:
     """Read a row of MBPP. What the tests need set up may need the program, and so belongs to each test."""
     tests = [str(test) for test in row["test_list"]]
     setup = "\n".join([*row.get("test_imports", []), row.get("test_setup_code", "")]).strip()

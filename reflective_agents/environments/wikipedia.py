@@ -5,13 +5,13 @@ WIKIPEDIA_URL replaces the address, for another language or a mirror; the usual 
 
 import asyncio
 import os
-from typing import Any
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
 from reflective_agents.environments.docstore import MAX_SIMILAR, Article
 from reflective_agents.state.errors import SearchFailed
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.web_search.certificates import certificates
 
 ADDRESS = "https://en.wikipedia.org/w/api.php"
@@ -28,7 +28,7 @@ class _Page(BaseModel):
     extract: str = ""
     missing: bool = False
     invalid: bool = False
-    pageprops: dict[str, Any] = {}
+    pageprops: JsonObject = {}
 
 
 class _Hit(BaseModel):

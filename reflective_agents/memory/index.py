@@ -19,7 +19,7 @@ from reflective_agents.state.memories import KINDS, Kind, Mark
 from reflective_agents.text.words import words
 
 OBSERVATION, REFLECTION = KINDS.index("observation"), KINDS.index("reflection")
-COLUMNS: dict[str, Any] = {
+COLUMNS: dict[str, str | type[np.generic]] = {
     "id": "S32",
     "kind": np.int8,
     "created": np.float64,

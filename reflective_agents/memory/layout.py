@@ -15,7 +15,6 @@ half of float32, and its cosines are off by less than 0.0005. The words are hash
 
 import base64
 from collections.abc import Iterable, Sequence
-from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 
 from reflective_agents.memory.index import Entry
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.memories import Memory
 
 Namespace = tuple[str, ...]
@@ -106,9 +106,14 @@ def rounded(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return vectors.astype(np.float16).astype(np.float32)
 
 
-def write(namespace: Namespace, key: str, value: dict[str, Any] | None) -> PutOp:
+def write(namespace: Namespace, key: str, value: JsonObject | None) -> PutOp:
     """Return the operation that writes an item, or deletes it for a value of None; never uses the store's index."""
     return PutOp(namespace, key, value, index=False)
+
+
+async def read(store: BaseStore, asked: Iterable[GetOp]) -> list[Item | None]:
+    """Read several items; None in the place of each that does not exist."""
+    return [item if isinstance(item, Item) else None for item in await store.abatch(asked)]
 
 
 async def search(store: BaseStore, namespace: Namespace, limit: int = EVERYTHING) -> Sequence[SearchItem]:
@@ -125,7 +130,7 @@ def unpack(items: Sequence[Item]) -> tuple[list[Entry], NDArray[np.float32]]:
     return entries, vectors.reshape(len(items), -1) if items else np.zeros((0, 0), np.float32)
 
 
-def _entry(memory_id: str, value: dict[str, Any]) -> Entry:
+def _entry(memory_id: str, value: JsonObject) -> Entry:
     return Entry(
         memory_id,
         value["kind"],

@@ -10,14 +10,14 @@ import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 from uuid import uuid4
 
 from langgraph.store.base import BaseStore, Item, PutOp
 
 from reflective_agents.memory.index import Index
-from reflective_agents.memory.layout import DIGITS, Layout, search, unpack, write
+from reflective_agents.memory.layout import DIGITS, Layout, read, search, unpack, write
 from reflective_agents.memory.postings import pack
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.memories import BEGINNING, Mark
 from reflective_agents.text.stems import stems
 
@@ -102,7 +102,7 @@ class Replica:
                 await self._read_again(store, touched)
             self._seen = {writer: head["written"] for writer, head in heads.items()}
 
-    def _missed(self, heads: Mapping[str, Mapping[str, Any]]) -> list[str] | None:
+    def _missed(self, heads: Mapping[str, JsonMapping]) -> list[str] | None:
         """Return the ids that other writers have changed since last time; None if they cannot be determined."""
         if not self._seen.keys() <= heads.keys():
             return None
@@ -115,7 +115,7 @@ class Replica:
             missed += told[len(told) - news :]
         return list(dict.fromkeys(missed))
 
-    async def _load(self, store: BaseStore, heads: Mapping[str, Mapping[str, Any]]) -> None:
+    async def _load(self, store: BaseStore, heads: Mapping[str, JsonMapping]) -> None:
         self._clear()
         self._seen = {writer: head["written"] for writer, head in heads.items()}
         if len(heads) > MOST_HEADS:
@@ -139,7 +139,7 @@ class Replica:
         await asyncio.to_thread(lambda: self.index.add(*unpack(items)))
 
     async def _with_words(self, store: BaseStore, items: Sequence[Item]) -> list[Item]:
-        texts: list[Any] = await store.abatch(self.layout.get("text", [item.key for item in items]))
+        texts = await read(store, self.layout.get("text", [item.key for item in items]))
         counted = await asyncio.to_thread(stems, [item.value["text"] if item else "" for item in texts])
         made = [self.layout.with_words(item, pack(one)) for item, one in zip(items, counted, strict=True)]
         await store.abatch([write(one.namespace, one.key, one.value) for one in made])
@@ -156,7 +156,7 @@ class Replica:
         layout, count = self.layout, len(ids)
         about = layout.get("about", ["embeddings"])
         asked = [*layout.get_index(ids), *layout.get("access", ids), *layout.get("mark", ids), *about]
-        found: list[Any] = await store.abatch(asked)
+        found = await read(store, asked)
         self.index.remove(ids)  # what is still there comes back, as it is now
         await self._absorb(store, [item for item in found[:count] if item is not None])
         self.index.renew({item.key: item.value["at"] for item in found[count : 2 * count] if item is not None})

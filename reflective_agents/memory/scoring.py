@@ -7,14 +7,14 @@ paper's weighted sum, and the score stays within 0..1.
 import asyncio
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reflective_agents.state.errors import Misuse
 
-Floats = NDArray[np.floating[Any]]
+Floats = NDArray[np.floating]
 DECAY = 0.995
 """What is left of recency after an hour without access."""
 FLAT = 0.5

@@ -5,22 +5,23 @@ import math
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, Item
 from numpy.typing import NDArray
 
 from reflective_agents.memory.hybrid import Asked
 from reflective_agents.memory.index import Entry, Found, Index
-from reflective_agents.memory.layout import rounded, search, write
+from reflective_agents.memory.layout import read, rounded, search, write
 from reflective_agents.memory.postings import hashed, pack
 from reflective_agents.memory.replica import replica_of
 from reflective_agents.memory.scoring import HYBRID, Ranking
 from reflective_agents.models.embeddings import embed, get_embeddings, meaning_of, name_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.memories import KINDS, Kind, Mark, Memory, new_memory
 from reflective_agents.telemetry import memory_operation
 from reflective_agents.text.dates import periods
@@ -195,7 +196,7 @@ class MemoryStream:
 
     async def retrieve(
         self,
-        query: str | Sequence[float] | NDArray[np.floating[Any]],
+        query: str | Sequence[float] | NDArray[np.floating],
         *,
         k: int,
         now: float,
@@ -229,7 +230,7 @@ class MemoryStream:
             memories = await (self._access(index, found, now) if renew else self._read(index, found))
         return [_scored(memory, found[memory["id"]]) for memory in memories]
 
-    async def _asked(self, query: Any, now: float, ranking: Ranking) -> Asked:
+    async def _asked(self, query: str | Sequence[float] | NDArray[np.floating], now: float, ranking: Ranking) -> Asked:
         if not isinstance(query, str):
             return Asked(_unit(query))
         vector = (await self._vectors([query]))[0]
@@ -349,9 +350,9 @@ class MemoryStream:
 
     async def _read(self, index: Index, ids: Iterable[str]) -> list[Memory]:
         known = [one for one in ids if one in index]
-        items: list[Any] = []
+        items: list[Item | None] = []
         for start in range(0, len(known), AT_ONCE):
-            items += await self._store.abatch(self._replica.layout.get("text", known[start : start + AT_ONCE]))
+            items += await read(self._store, self._replica.layout.get("text", known[start : start + AT_ONCE]))
         return [_memory(item.key, item.value, index) for item in items if item is not None]
 
 
@@ -382,7 +383,7 @@ def _entry(memory: Memory, words: bytes) -> Entry:
     )
 
 
-def _memory(memory_id: str, stored: dict[str, Any], index: Index) -> Memory:
+def _memory(memory_id: str, stored: JsonObject, index: Index) -> Memory:
     entry, until = index.entry(memory_id), index.until(memory_id)
     memory = Memory(
         id=memory_id,
@@ -413,7 +414,7 @@ def _scored(memory: Memory, found: Found) -> Scored:
     return Scored(memory, *found[1:])
 
 
-def _unit(vector: Sequence[float] | NDArray[np.floating[Any]]) -> NDArray[np.float32]:
+def _unit(vector: Sequence[float] | NDArray[np.floating]) -> NDArray[np.float32]:
     array = np.asarray(vector, dtype=np.float64)
     length = np.linalg.norm(array)
     if array.ndim != 1 or not math.isfinite(length):

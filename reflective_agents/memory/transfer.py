@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterable
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -80,5 +79,5 @@ def _checked(given: Memory) -> Memory:
 def _first_problem(wrong: ValidationError | Misuse) -> str:
     if isinstance(wrong, Misuse):
         return str(wrong)
-    first: Any = wrong.errors()[0]
+    first = wrong.errors()[0]
     return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -19,6 +18,7 @@ from langgraph.cache.base import BaseCache, FullKey
 from langgraph.cache.sqlite import SqliteCache
 
 from reflective_agents.models.ways import address_of
+from reflective_agents.state.json_types import JsonObject
 
 Ask = Callable[[], Awaitable[list[AIMessage]]]
 Hear = Callable[[str], Awaitable[None]]
@@ -72,7 +72,7 @@ def caching(cache: Cache | None) -> Iterator[Replies | None]:
 async def remembered(
     base: BaseChatModel,
     messages: Sequence[BaseMessage],
-    options: dict[str, Any],
+    options: JsonObject,
     ask: Ask,
     hear: Hear | None = None,
 ) -> list[AIMessage]:
@@ -89,7 +89,7 @@ async def remembered(
     return await ask() if replies is None else await replies.get(_digest(base, messages, options), ask, hear)
 
 
-def _digest(base: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]) -> str:
+def _digest(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject) -> str:
     """Return what is the same for the same request only. Ids of messages differ from run to run and are left out."""
     said = [message.model_dump(exclude={"id", "response_metadata", "usage_metadata"}) for message in messages]
     asked = [type(base).__name__, address_of(base), base._identifying_params, said, options]

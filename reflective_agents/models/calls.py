@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.messages.utils import message_chunk_to_message
@@ -40,13 +40,14 @@ from reflective_agents.models.ways import Ways, address_of, is_forced, is_too_lo
 from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.context import Thinking
 from reflective_agents.state.errors import LimitReached, ModelFailed, Refused, TooLong, UnknownModel
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import NANO
 from reflective_agents.state.purpose import Purpose
 
 _ABSURD = 100
 """How many times what was reserved a server may report; more cannot be."""
 
-ChatModel = Runnable[Any, AIMessage]
+ChatModel = Runnable[LanguageModelInput, AIMessage]
 """A chat model, with or without tools bound to it."""
 
 
@@ -112,7 +113,7 @@ async def request(
 
 
 async def _one_by_one(
-    base: BaseChatModel, messages: Sequence[BaseMessage], meter: Meter, n: int, options: dict[str, Any]
+    base: BaseChatModel, messages: Sequence[BaseMessage], meter: Meter, n: int, options: JsonObject
 ) -> list[AIMessage]:
     """Request several candidates from a server that gives one per request; those that fail are missing."""
     drawn = await asyncio.gather(
@@ -131,7 +132,7 @@ async def _as_it_can(
     base: BaseChatModel,
     messages: Sequence[BaseMessage],
     meter: Meter,
-    options: dict[str, Any],
+    options: JsonObject,
     voice: Listener | None = None,
 ) -> list[AIMessage]:
     """Send a request in the way that the model can answer; what a refusal teaches is remembered.
@@ -177,7 +178,7 @@ async def _as_it_can(
         lessons += 1
 
 
-def _within_context(base: BaseChatModel, options: dict[str, Any], ways: Ways) -> dict[str, Any]:
+def _within_context(base: BaseChatModel, options: JsonObject, ways: Ways) -> JsonObject:
     """Limit the room for the answer to a quarter of the context, where the context is known."""
     most = int(options.get("max_tokens") or getattr(base, "max_tokens", None) or 0)
     if ways.context_tokens and most > ways.context_tokens // 4:
@@ -186,8 +187,8 @@ def _within_context(base: BaseChatModel, options: dict[str, Any], ways: Ways) ->
 
 
 def _within_budget(
-    base: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], meter: Meter
-) -> dict[str, Any]:
+    base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject, meter: Meter
+) -> JsonObject:
     """Limit the room for the answer to what the tokens that are left hold, where less than the most will do."""
     if meter.least_room is None or "max_tokens" not in type(base).model_fields:
         return options
@@ -196,9 +197,9 @@ def _within_budget(
     return {**options, "max_tokens": room} if room < most else options
 
 
-def _switched(ways: Ways, thinking: Thinking | None) -> dict[str, Any]:
+def _switched(ways: Ways, thinking: Thinking | None) -> JsonObject:
     """Return the parameters that make a server let its model think as much as is set."""
-    options: dict[str, Any] = {}
+    options: JsonObject = {}
     if thinking and "reasoning_effort" in ways.switches:
         options["reasoning_effort"] = "none" if thinking == "off" else thinking
     if thinking and "chat_template_kwargs" in ways.switches:
@@ -211,7 +212,7 @@ async def _retried(
     messages: Sequence[BaseMessage],
     meter: Meter,
     voice: Listener | None,
-    options: dict[str, Any],
+    options: JsonObject,
 ) -> list[AIMessage]:
     """Send a request up to three times. One that was all thought gets more room, and is told to think less."""
     attempts = 0
@@ -252,14 +253,14 @@ async def _retried(
         raise ModelFailed(f"{_name(base)} failed: {text}") from fault
 
 
-def _roomier(base: BaseChatModel, options: dict[str, Any], attempt: int) -> dict[str, Any]:
+def _roomier(base: BaseChatModel, options: JsonObject, attempt: int) -> JsonObject:
     """Return the options of the attempt after one that was all thought: up to four times the room, less thinking."""
     most = int(options.get("max_tokens") or getattr(base, "max_tokens", None) or 0)
     room = {"max_tokens": most * 2 ** (attempt - 1)} if most else {}
     return _merged({**options, **room}, _switched(ways_of(base), "low" if attempt == 2 else "off"))
 
 
-def _merged(options: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+def _merged(options: JsonObject, more: JsonObject) -> JsonObject:
     """Merge options with further ones; the bodies of both are sent."""
     both = {**options.get("extra_body", {}), **more.get("extra_body", {})}
     return {**options, **more, **({"extra_body": both} if both else {})}
@@ -270,7 +271,7 @@ async def _attempt(
     messages: Sequence[BaseMessage],
     meter: Meter,
     voice: Listener | None,
-    options: dict[str, Any],
+    options: JsonObject,
 ) -> list[AIMessage]:
     if "extra_body" in options:
         options = {**options, "extra_body": {**(getattr(base, "extra_body", None) or {}), **options["extra_body"]}}
@@ -296,7 +297,7 @@ async def _attempt(
             raise
         settle(reservation, replies, guess, rates)
         meter.longest_answer = max(meter.longest_answer, math.ceil(reservation.output_tokens / max(len(replies), 1)))
-        answers = [reply for reply in replies if reply.text.strip() or _calls(reply)]
+        answers = [reply for reply in replies if reply.text.strip() or reply.tool_calls or reply.invalid_tool_calls]
         _count_thoughts(base, replies, meter)
         if not answers:
             meter.count(failed_calls=1)
@@ -359,7 +360,7 @@ def _finish(reply: AIMessage) -> str:
 
 
 async def _send(
-    base: BaseChatModel, messages: Sequence[BaseMessage], voice: Listener | None, options: dict[str, Any]
+    base: BaseChatModel, messages: Sequence[BaseMessage], voice: Listener | None, options: JsonObject
 ) -> list[AIMessage]:
     config = ensure_config()
     hidden = [*(config.get("tags") or []), TAG_NOSTREAM]
@@ -381,7 +382,7 @@ async def _listened(
     messages: Sequence[BaseMessage],
     voice: Listener,
     config: RunnableConfig,
-    options: dict[str, Any],
+    options: JsonObject,
 ) -> AIMessage:
     """Send a request whose reply comes in pieces, and let them be heard."""
     chunks: list[AIMessageChunk] = []
@@ -396,11 +397,7 @@ async def _listened(
     return reply
 
 
-def _calls(reply: AIMessage) -> Sequence[Any]:
-    return [*reply.tool_calls, *reply.invalid_tool_calls]
-
-
-def _told(base: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any]) -> telemetry.Operation:
+def _told(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject) -> telemetry.Operation:
     provider = base._llm_type.removesuffix("-chat").removeprefix("chat-")
     return telemetry.model_call(_name(base), provider=provider, n=options.get("n", 1), messages=len(messages))
 
@@ -436,7 +433,7 @@ def takes_stop(model: ChatModel) -> bool:
     return not (base._llm_type == "openai-chat" and re.match(r"o\d|gpt-5", _name(base)))
 
 
-def _unbind(model: ChatModel) -> tuple[BaseChatModel, dict[str, Any]]:
+def _unbind(model: ChatModel) -> tuple[BaseChatModel, JsonObject]:
     if isinstance(model, RunnableBinding):
         base, inner = _unbind(model.bound)
         return base, {**inner, **model.kwargs}
@@ -454,7 +451,7 @@ def _longest_answer(base: BaseChatModel, meter: Meter) -> int:
     return int(getattr(base, "max_tokens", None) or meter.max_answer_tokens)
 
 
-def estimate_tokens(messages: Sequence[BaseMessage], options: dict[str, Any]) -> int:
+def estimate_tokens(messages: Sequence[BaseMessage], options: JsonObject) -> int:
     """Estimate an upper bound of a prompt's tokens without the provider's tokenizer: one per two bytes, ten per
     message, and those of its images."""
     text = "".join(message.text + json.dumps(getattr(message, "tool_calls", [])) for message in messages)

@@ -7,8 +7,10 @@ from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
+from openai import BaseModel
 
 from reflective_agents.models.thoughts import KEY
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.text.thinking import ThoughtFilter
 
 _FIELDS = (KEY, "reasoning")
@@ -18,7 +20,9 @@ _FIELDS = (KEY, "reasoning")
 class CompatibleChatOpenAI(ChatOpenAI):
     """ChatOpenAI that keeps what a model thought, sends it back with its tool calls, and never streams it."""
 
-    def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> ChatResult:
+    def _create_chat_result(
+        self, response: JsonObject | BaseModel, generation_info: JsonObject | None = None
+    ) -> ChatResult:
         result = super()._create_chat_result(response, generation_info)
         data = response if isinstance(response, dict) else response.model_dump(warnings=False)
         for generation, choice in zip(result.generations, data.get("choices") or [], strict=False):
@@ -28,7 +32,7 @@ class CompatibleChatOpenAI(ChatOpenAI):
         return result
 
     def _convert_chunk_to_generation_chunk(
-        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+        self, chunk: JsonObject, default_chunk_class: type, base_generation_info: JsonObject | None
     ) -> ChatGenerationChunk | None:
         converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         choices = chunk.get("choices") or []
@@ -49,7 +53,7 @@ class CompatibleChatOpenAI(ChatOpenAI):
 
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         payload = super()._get_request_payload(input_, stop=stop, **kwargs)
         messages = self._convert_input(input_).to_messages()
         for message, sent in zip(messages, payload.get("messages") or [], strict=False):
@@ -60,12 +64,12 @@ class CompatibleChatOpenAI(ChatOpenAI):
         return payload
 
 
-def _keep_cost(message: BaseMessage | None, data: dict[str, Any]) -> None:
+def _keep_cost(message: BaseMessage | None, data: JsonObject) -> None:
     """Keep what a router of many providers says that a call has cost, in dollars."""
     cost = (data.get("usage") or {}).get("cost")
     if message is not None and isinstance(cost, int | float):
         message.response_metadata["cost"] = cost
 
 
-def _thought(message: dict[str, Any]) -> str:
+def _thought(message: JsonObject) -> str:
     return next((message[field] for field in _FIELDS if isinstance(message.get(field), str)), "")

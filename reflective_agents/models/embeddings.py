@@ -5,7 +5,7 @@ import math
 import os
 from collections.abc import Hashable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -230,12 +230,11 @@ def _other(name: str) -> Embeddings:
     from langchain.embeddings import init_embeddings  # costs time, and most runs do not need it
 
     try:
-        made: Any = init_embeddings(name)
+        return init_embeddings(name)
     except ImportError as missing:
         raise UnknownModel(f"embeddings {name!r}: {_first_line(missing)}") from missing
     except refusals() as refused:
         raise UnknownModel(f"embeddings {name!r} cannot be used: {HINT} ({_first_line(refused)})") from refused
-    return made  # type: ignore[no-any-return]  # an Embeddings, as its documentation says
 
 
 def _first_line(error: Exception) -> str:

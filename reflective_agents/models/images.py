@@ -1,15 +1,16 @@
 """Images of a question: every prompt that shows the question in words shows its images too."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import TypeAlias, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 
 M = TypeVar("M", bound=BaseMessage)
-Block: TypeAlias = str | dict[str, Any]
+Block: TypeAlias = str | JsonObject
 """A part of a message's content, as LangChain has it."""
 TOKENS = 2_000
 """What an image is taken to cost, about as much as a large one does."""
@@ -76,5 +77,5 @@ def _blocks(message: BaseMessage) -> list[Block]:
     return message.content
 
 
-def _kind(block: Block | Mapping[str, Any]) -> str:
+def _kind(block: Block | JsonMapping) -> str:
     return "text" if isinstance(block, str) else str(block.get("type"))

@@ -7,13 +7,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 from langchain_core.messages import BaseMessage
 
 from reflective_agents.models.account import charged
 from reflective_agents.state.context import Context, Thinking
 from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import NANO, Limit
 from reflective_agents.state.prices import Price, table_of
 from reflective_agents.state.run import NOTHING_SPENT, Usage
@@ -123,7 +123,7 @@ class Meter:
         spent: float = self.usage[name.removeprefix("max_")]  # type: ignore[literal-required]
         return self._context.limit(name, spent, needed)
 
-    def parameters(self, judging: bool) -> dict[str, Any]:
+    def parameters(self, judging: bool) -> JsonObject:
         """Return the parameters of a request, by that of a judge or critic."""
         context = self._context
         heat = context.temperature if context.judge_temperature is None or not judging else context.judge_temperature

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Hashable
 from functools import cache, cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import httpx2
@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from reflective_agents.models.faults import refusals
 from reflective_agents.offline import NOTE, OfflineChatModel
 from reflective_agents.state.errors import MissingKey, UnknownModel
+from reflective_agents.state.json_types import JsonObject
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
@@ -221,7 +222,7 @@ async def close_models() -> None:
 def _other(name: str, max_answer_tokens: int, call_timeout: float) -> BaseChatModel:
     from langchain.chat_models import init_chat_model  # costs half a second, and most runs do not need it
 
-    options: dict[str, Any] = {"max_retries": 0, "max_tokens": max_answer_tokens, "timeout": call_timeout}
+    options: JsonObject = {"max_retries": 0, "max_tokens": max_answer_tokens, "timeout": call_timeout}
     try:
         model = init_chat_model(name, **options)
     except ImportError as missing:

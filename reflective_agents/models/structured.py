@@ -1,17 +1,18 @@
 """Structured output in three ways: the server's own JSON schema, a forced tool, or JSON as text; and how it is read."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from reflective_agents.models.calls import ChatModel
 from reflective_agents.state.context import Structured
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.structure import read_object
 
 T = TypeVar("T", bound=BaseModel)
@@ -22,7 +23,7 @@ _EXAMPLE = "{form}\nIts shape, to be filled with what you have to say:\n{example
 
 
 @lru_cache(maxsize=128)
-def as_tool(schema: type[BaseModel]) -> dict[str, Any]:
+def as_tool(schema: type[BaseModel]) -> JsonObject:
     """Turn a schema into a tool, cached: making it takes longer than all else that is done for a call."""
     return convert_to_openai_tool(schema)
 
@@ -51,7 +52,7 @@ def _with(prompt: Sequence[BaseMessage], text: str) -> list[BaseMessage]:
     return [*prompt, HumanMessage(text)]
 
 
-def _fields(schema: Mapping[str, Any], before: str = "") -> list[str]:
+def _fields(schema: JsonMapping, before: str = "") -> list[str]:
     """List the fields of a schema, one per line, with their types, bounds and descriptions."""
     lines = []
     for name, field in schema.get("properties", {}).items():
@@ -61,7 +62,7 @@ def _fields(schema: Mapping[str, Any], before: str = "") -> list[str]:
     return lines
 
 
-def _type(field: Mapping[str, Any]) -> str:
+def _type(field: JsonMapping) -> str:
     if "enum" in field:
         return "one of " + ", ".join(map(str, field["enum"]))
     if field.get("type") == "array":
@@ -83,12 +84,13 @@ def _between(least: float | None, most: float | None) -> str:
     return f" from {least:g} to {most:g}"
 
 
-def _example(field: Mapping[str, Any]) -> Any:
+def _example(field: JsonMapping) -> JsonValue:
     if "enum" in field:
-        return field["enum"][0]
+        first: JsonValue = field["enum"][0]
+        return first
     if "anyOf" in field:
         return _example(field["anyOf"][0])
-    kinds: dict[str, Any] = {"string": "...", "number": 0.5, "integer": 1, "boolean": False, "null": None}
+    kinds: dict[str, JsonValue] = {"string": "...", "number": 0.5, "integer": 1, "boolean": False, "null": None}
     if field.get("type") == "array":
         return [_example(field.get("items", {}))]
     if "properties" in field:
@@ -108,7 +110,8 @@ def read_form(reply: AIMessage, schema: type[T]) -> tuple[T | None, str]:
     if found is None:
         return None, "there is no JSON object with these fields"
     example = _example(as_tool(schema)["function"]["parameters"])
-    if found == example and any(isinstance(value, str) for value in example.values()):  # numbers may be meant
+    texts = isinstance(example, dict) and any(isinstance(value, str) for value in example.values())
+    if found == example and texts:  # numbers may be meant
         return None, "that is the example; fill it in"
     try:
         return schema.model_validate(found), ""
@@ -116,7 +119,7 @@ def read_form(reply: AIMessage, schema: type[T]) -> tuple[T | None, str]:
         return None, "; ".join(f"{'.'.join(map(str, e['loc'])) or 'output'}: {e['msg']}" for e in error.errors())
 
 
-def _object(reply: AIMessage, schema: type[BaseModel]) -> dict[str, Any] | None:
+def _object(reply: AIMessage, schema: type[BaseModel]) -> JsonObject | None:
     fields = list(as_tool(schema)["function"]["parameters"].get("properties", {}))
     for call in reply.tool_calls:
         if call["name"] == schema.__name__:
@@ -128,7 +131,7 @@ def _object(reply: AIMessage, schema: type[BaseModel]) -> dict[str, Any] | None:
     return next((found for found in read if found is not None), None)
 
 
-def _has(value: Any, fields: Sequence[str]) -> bool:
+def _has(value: JsonValue, fields: Sequence[str]) -> bool:
     return isinstance(value, dict) and (not fields or any(field in value for field in fields))
 
 

@@ -1,10 +1,10 @@
 """Tools for models that take none: shown as text, called as text, and read back as native calls."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.text.actions import declared, read_call, read_step
 from reflective_agents.text.structure import read_calls
 
@@ -14,7 +14,7 @@ _HOW = (
 )
 
 
-def in_words(messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]]) -> list[BaseMessage]:
+def in_words(messages: Sequence[BaseMessage], tools: Sequence[JsonObject]) -> list[BaseMessage]:
     """Rewrite a prompt so that its tools and calls are text."""
     said = [_in_words(message) for message in messages]
     if not tools:
@@ -37,7 +37,7 @@ def _in_words(message: BaseMessage) -> BaseMessage:
     return message
 
 
-def with_written_calls(reply: AIMessage, tools: Sequence[dict[str, Any]], *, labelled: bool) -> AIMessage:
+def with_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelled: bool) -> AIMessage:
     """Replace the calls that a reply wrote as text by native calls.
 
     Args:

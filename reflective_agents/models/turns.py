@@ -10,6 +10,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from reflective_agents.state.json_types import JsonObject
+
 _SIGN = re.compile(
     r"<(?=[|\uff5c][^\s<>|\uff5c]{1,40}[|\uff5c]>|/?(?:start|end)_(?:of_turn|header_id)>|</?SYS>>)"
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
@@ -23,7 +25,7 @@ def within_turns(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def _within(message: BaseMessage) -> BaseMessage:
-    changed: dict[str, Any] = {}
+    changed: JsonObject = {}
     if (content := _broken(message.content)) != message.content:
         changed["content"] = content
     if isinstance(message, AIMessage) and (calls := _broken(message.tool_calls)) != message.tool_calls:

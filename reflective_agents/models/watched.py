@@ -16,6 +16,7 @@ from reflective_agents.models.faults import was_refused
 from reflective_agents.models.meter import Meter, Reservation
 from reflective_agents.models.prices import Rates, no_price, rates_by_name
 from reflective_agents.state.errors import UnknownPrice
+from reflective_agents.state.json_types import JsonObject
 
 
 class Watch(BaseCallbackHandler):
@@ -35,11 +36,11 @@ class Watch(BaseCallbackHandler):
 
     def on_chat_model_start(
         self,
-        serialized: dict[str, Any],
+        serialized: JsonObject,
         messages: list[list[BaseMessage]],
         *,
         run_id: UUID,
-        metadata: dict[str, Any] | None = None,
+        metadata: JsonObject | None = None,
         **kwargs: Any,
     ) -> None:
         """Hold a call.

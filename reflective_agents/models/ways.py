@@ -7,12 +7,12 @@ import re
 import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
 from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.context import Structured
+from reflective_agents.state.json_types import JsonObject
 
 Tell = Callable[..., None]
 """Tells an event: its name, and its data by name."""
@@ -90,7 +90,7 @@ def address_of(model: BaseChatModel) -> str:
 
 
 def _first(model: BaseChatModel) -> Ways:
-    profile: dict[str, Any] = dict(getattr(model, "profile", None) or {})
+    profile: JsonObject = dict(getattr(model, "profile", None) or {})
     speaks_openai, address = hasattr(model, "openai_api_base"), address_of(model)
     own_server = speaks_openai and "api.openai.com" not in address
     ways: list[Structured] = ["tool", "text"]
@@ -128,7 +128,7 @@ def learn_context(ways: Ways, text: str, name: str, tell: Tell) -> None:
         tell("learned", model=name, context_tokens=ways.context_tokens)
 
 
-def learn(ways: Ways, text: str, asked: dict[str, Any], name: str, tell: Tell) -> bool:
+def learn(ways: Ways, text: str, asked: JsonObject, name: str, tell: Tell) -> bool:
     """Learn from a refusal what not to ask for again: several candidates, log-probabilities, tools, or a
     switch of thinking.
 

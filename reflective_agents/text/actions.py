@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reflective_agents.text.labels import bare, sections, without_label
-from reflective_agents.text.structure import objects, read_calls
+from reflective_agents.text.structure import Json, objects, read_calls
 
 _OPENING = "[(［（【"
 _CLOSING = "])］）】"
@@ -52,7 +52,7 @@ def declared(tool: Mapping[str, Any]) -> Declared:
     return Declared(function["name"], description, schema.get("properties") or {}, schema.get("required") or ())
 
 
-def read_call(action: str, tools: Sequence[Declared]) -> tuple[str, dict[str, Any]]:
+def read_call(action: str, tools: Sequence[Declared]) -> tuple[str, dict[str, Json]]:
     """Read the tool that an action names, and its arguments.
 
     Where the only tool takes an action, as that of an environment does, it need not be named.
@@ -127,7 +127,7 @@ def _in_brackets(action: str, given: str | None) -> str:
     return f"{named[1]}[{action[named.end() : end]}]"
 
 
-def _arguments(given: str, tool: Declared | None) -> dict[str, Any]:
+def _arguments(given: str, tool: Declared | None) -> dict[str, Json]:
     """Read what is in the brackets: JSON, `name=value`, values in their order, or the one required value."""
     if given.strip().startswith("{"):
         return next((dict(value) for value in objects(given) if isinstance(value, dict)), {"input": given})
@@ -160,13 +160,14 @@ def _parts(given: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _plain(text: str) -> Any:
+def _plain(text: str) -> Json:
     """Read a value as it was meant: a number, true, false, null, or text without its quotes."""
     text = text.strip()
     try:
-        return json.loads(text)
+        value: Json = json.loads(text)
     except (ValueError, RecursionError):
         return bare(text) if text[:1] in "\"'“" else text
+    return value
 
 
 def _closing(text: str, begin: int) -> int:
