@@ -1,13 +1,13 @@
 """How nodes search: the engine of the run, its tool, and running what a model calls."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as as_tool
+from pydantic import JsonValue
 
 from reflective_agents import telemetry
 from reflective_agents.nodes.client_tools import calls_of_caller, results_of
@@ -40,7 +40,7 @@ def today() -> str:
     return f"{datetime.now(UTC):%A, %Y-%m-%d}"
 
 
-def own_tools(given: Sequence[Any]) -> list[BaseTool]:
+def own_tools(given: Sequence[BaseTool | Callable[..., JsonValue]]) -> list[BaseTool]:
     """Return the tools of a setting; a plain function becomes a tool."""
     return [tool if isinstance(tool, BaseTool) else as_tool(tool) for tool in given]
 

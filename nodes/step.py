@@ -137,7 +137,7 @@ def node(
     def decorate(function: Callable[[S, Step[C]], Awaitable[Update]]) -> Bridged[S, Update]:
         async def run(state: S) -> Update:
             state = upgraded(state)
-            stored: RunState = state
+            stored: RunState = state  # what `get` returns, mypy knows of this only
             runtime = get_runtime(schema)
             context = settings_in(runtime.context, schema)
             if begins:

@@ -52,7 +52,7 @@ def begin(
 
     @node(schema, begins=True)
     async def begin(state: S, step: Step[C]) -> Update:
-        before: RunState = state
+        before: RunState = state  # what `get` returns, mypy knows of this only
         asked = question(before.get("messages") or [])
         check_content(before["messages"])
         owner = before.get("strategy") or strategy

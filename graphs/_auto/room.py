@@ -1,7 +1,6 @@
 """How much room the answers of a stage of `graphs.auto` need, so that a run can spend the tokens that it may."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from langchain_core.runnables import RunnableLambda
 
@@ -17,11 +16,11 @@ UNSEEN = 256
 """Tokens that an answer may have at least, before any was seen."""
 
 
-def stage_node(stage: Stage) -> Callable[[Carry], RunnableLambda[Any, Update]]:
+def stage_node(stage: Stage) -> Callable[[Carry], RunnableLambda[AutoState, Update]]:
     """Make a function the node of a stage. Near the limit of tokens its calls leave their answers twice the room that
     such answers have taken so far, instead of the most that an answer may have."""
 
-    def decorate(function: Carry) -> RunnableLambda[Any, Update]:
+    def decorate(function: Carry) -> RunnableLambda[AutoState, Update]:
         async def run(state: AutoState, step: Step[AutoContext]) -> Update:
             longest = state.get("longest") or {}
             step.meter.least_room = room_for(stage, longest)

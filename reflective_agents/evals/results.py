@@ -138,6 +138,7 @@ class Store:
             raise Misuse(f"{folder} cannot be written ({error.strerror or error}): choose another --out") from error
 
     def _open(self, folder: Path, about: About | None, undo: ExitStack) -> None:
+        self.about: About
         self.results: dict[str, Result] = {}
         if (folder / RUN).exists():
             self.about, self.results = read_run(folder)
