@@ -131,7 +131,8 @@ async def finish(state: MemoryState, step: Step[MemoryContext]) -> Update:
     reason = f"answered from {len(state['memories'])} memories, {cited} of them cited"
     ended = state["outcome"] or Outcome(status="answered", reason=reason)
     reply = AIMessage(state["reply"], id=state["said"])
-    return await end(state | {"outcome": ended}, step, reply, appraisal=Appraisal(accepted=True))
+    final: MemoryState = {**state, "outcome": ended}
+    return await end(final, step, reply, appraisal=Appraisal(accepted=True))
 
 
 builder: StateGraph[MemoryState, MemoryContext, Any, MemoryOutput] = StateGraph(

@@ -121,7 +121,8 @@ async def finish(state: PlanState, step: Step[PlanContext]) -> Update:
         if ended and ended["status"] == "answered":
             ended = stopped(error)
     writer = model_of(step, step.context.model)
-    return await end(state | {"outcome": ended}, step, answer, model=writer)
+    final: PlanState = {**state, "outcome": ended}
+    return await end(final, step, answer, model=writer)
 
 
 async def synthesis(state: PlanState, step: Step[PlanContext]) -> AIMessage:

@@ -33,7 +33,7 @@ from reflective_agents.nodes.turn import begin, end, unless_ended
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import ActingContext
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, Verifier, accepts
-from reflective_agents.state.run import Output
+from reflective_agents.state.run import NOTHING_SPENT, Output
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.state.settings.trials import TrialsContext
@@ -78,7 +78,7 @@ async def prepare(state: TrialsState, step: Step[TrialsContext]) -> Update:
         given = await with_tests(step, environment, given)
         asked = environment.public(environment.start(given))
     request = request_text([*conversation, HumanMessage(asked)])
-    earlier = state["recalled"]
+    earlier = state.get("recalled", [])
     return {"given": given, "request": request, "earlier": earlier, "recalled": [], "task": None, "advice": None}
 
 
@@ -114,7 +114,7 @@ async def act(step: Step[TrialsContext], state: TrialsState, told: str) -> Attem
     inputs = {"messages": state["messages"], "task": state["given"], "advice": told}
     actor, schema = ACTORS[step.context.actor]
     result: Attempt = await actor.ainvoke(inputs, context=inner_settings(schema, step))
-    step.meter.add(result["usage"])
+    step.meter.add(result.get("usage", NOTHING_SPENT))
     return result
 
 
@@ -195,8 +195,9 @@ async def verifier(context: TrialsContext) -> Verifier:
 async def matches(state: TrialsState, step: Step[TrialsContext], trial: Trial) -> float:
     """Return 1 if a trial's answer is right, in whatever form, else 0."""
     world = await environment_of(step.context) or PLAIN
-    assert state["given"] is not None, "begin refuses a task without its right answer"
-    return float(world.equal(trial["answer"] or "", state["given"]["gold"]))
+    gold = state["given"].get("gold") if state["given"] else None
+    assert gold is not None, "begin refuses a task without its right answer"
+    return float(world.equal(trial["answer"] or "", gold))
 
 
 def uses_judge(context: TrialsContext) -> bool:

@@ -35,7 +35,7 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.cooperation import Allowance, Assignment, Report
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import SearchContext
-from reflective_agents.state.json_types import JsonMapping
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.limits import NANO
 from reflective_agents.state.outcome import Outcome, decide, stopped
 from reflective_agents.state.policy import check_caller
@@ -261,7 +261,7 @@ def settings_for(
     """
     shared = schema.model_fields.keys() & type(context).model_fields.keys() & set(travelling)
     settings = {name: getattr(context, name) for name in shared} | dict(own or {})
-    allowed: JsonMapping = allowance or {}
+    allowed: JsonObject = {**(allowance or {})}
     limits = {name: min(settings.get(name) or most, most) for name, most in allowed.items()}
     return schema.model_validate(settings | limits)
 

@@ -80,7 +80,7 @@ def delegation_of(members: tuple[str, ...], reports: tuple[int, ...]) -> type[De
     asked of them."""
     task = create_model("TaskFor", __base__=TaskFor, __doc__=TaskFor.__doc__, to=_field(TaskFor, "to", members))
     said, what = Delegation.__doc__, Delegation.model_fields["tasks"].description
-    judged = {"best": _field(Delegation, "best", (0, *reports))} if reports else _UNASKED
+    judged: dict[str, Any] = {"best": _field(Delegation, "best", (0, *reports))} if reports else _UNASKED
     if not reports:
         said, what = "Your decision: who is to do what first.", "Who is to do what first, all at once."
     tasks: Any = (list[task], Field(default_factory=list, description=what))

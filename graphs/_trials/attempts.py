@@ -75,7 +75,7 @@ def attempt_text(result: Attempt) -> str:
         parts += [quoted(tag, taken[tag]) for tag in ("thought", "action", "observation") if taken[tag]]
     parts += [quoted("thought", drawn["text"]) for drawn in (result.get("samples") or [])[:1]]
     parts.append(quoted("answer", result["answer"] or "(none)"))
-    return "\n".join([*parts, *([quoted("observation", result["observation"])] if result.get("observation") else [])])
+    return "\n".join([*parts, *([quoted("observation", said)] if (said := result.get("observation")) else [])])
 
 
 def verdict_on(trial: Trial) -> str:

@@ -185,9 +185,10 @@ def _step_text(step: TreeNode | Candidate, superseded: bool) -> str:
     said = step.as_node("", None) if isinstance(step, Candidate) else step
     if said["messages"]:
         shown = steps_text(said["messages"], superseded=superseded)
-        before = quoted("thought", said["thought"]) + "\n" if said.get("thought") else ""
+        before = quoted("thought", thought) + "\n" if (thought := said.get("thought")) else ""
         return before + (shown if superseded or not is_answer(said["messages"][0]) else f"{shown}\n{_checked(said)}")
-    return "\n".join(quoted(tag, said[tag]) for tag in ("thought", "action", "observation") if said.get(tag))
+    parts = {"thought": said.get("thought"), "action": said.get("action"), "observation": said.get("observation")}
+    return "\n".join(quoted(tag, text) for tag, text in parts.items() if text)
 
 
 def _checked(answer: TreeNode) -> str:

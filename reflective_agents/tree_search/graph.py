@@ -187,7 +187,8 @@ async def answer(state: SearchState, step: Step[TreeContext], search: TreeSearch
     learned = [Learned(text, trajectory_text(steps)) for text, steps in trees.items()]
     made = best or best_step(state["tree"])
     model = search.policy.author(made) if made else None
-    return {"reward": reward} | await end(state | {"outcome": outcome}, step, message, learned, model, appraisal)
+    final: SearchState = {**state, "outcome": outcome}
+    return {"reward": reward} | await end(final, step, message, learned, model, appraisal)
 
 
 def standing(best: TreeNode, environment: Environment | None) -> Appraisal:
