@@ -2,15 +2,17 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
+from pydantic import JsonValue
 
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.nodes.written import Move, as_call
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 
 
 class Wish(NamedTuple):
@@ -57,10 +59,10 @@ def wish(move: Move, environment: Environment | None, tools: Sequence[BaseTool],
     return Wish("\n".join(sorted(json.dumps(call, sort_keys=True) for call in wanted)))
 
 
-def _normal(args: Mapping[str, Any], world: Environment) -> dict[str, Any]:
+def _normal(args: JsonMapping, world: Environment) -> JsonObject:
     """Return arguments so that actions that come to the same are equal, and 2 and 2.0."""
 
-    def normal(value: Any) -> Any:
+    def normal(value: JsonValue) -> JsonValue:
         if isinstance(value, str):
             return world.same(value)
         return int(value) if isinstance(value, float) and value.is_integer() else value
