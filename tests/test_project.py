@@ -114,6 +114,7 @@ def test_the_rooms_at_the_top_are_those_of_the_package(room: str) -> None:
     assert not (ROOT / room).is_symlink()
 
 
+@pytest.mark.thorough
 def test_every_library_in_use_is_declared() -> None:
     project = PYPROJECT["project"]
     requirements = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]

@@ -134,6 +134,7 @@ def test_a_sample_that_is_not_to_be_had_leaves_its_siblings_alone(seed: int | No
     assert state["usage"]["failed_calls"] == 3
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("parallel", [2, 8])
 @pytest.mark.parametrize("seed", range(3))
 def test_with_several_leaves_in_flight_nothing_is_lost_or_counted_twice(parallel: int, seed: int) -> None:
@@ -187,6 +188,7 @@ def test_a_solution_gives_up_what_is_in_flight() -> None:
 # What is left when it is broken off
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("seed", range(4))
 def test_after_faults_nothing_is_in_flight(seed: int) -> None:
     def reply(request: Request) -> Any:
@@ -313,6 +315,7 @@ PROMISES: dict[str, Promise] = {
 }
 
 
+@pytest.mark.matrix(keep=6)
 @pytest.mark.usefixtures("virtual_seconds")
 @pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
 def test_what_every_strategy_promises_holds_with_eight_leaves_in_flight(promise: Promise) -> None:

@@ -390,6 +390,7 @@ def test_every_worker_that_can_be_named_is_there() -> None:
     assert set(GRAPHS) == set(strategy_names()) - {"plan", "team", "town", "memory"}
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("worker", [*GRAPHS])
 async def test_every_strategy_can_be_the_worker(worker: str) -> None:
     context = PlanContext.model_validate({"model": "offline", "worker": worker, "max_replans": 0})

@@ -72,6 +72,7 @@ async def test_a_pruned_node_is_never_expanded_again_nor_answered_with(strategy:
     assert [entry["kind"] for entry in after["log"]].count("prune") == 1
 
 
+@pytest.mark.matrix(keep=2)
 @every_search
 async def test_the_log_tells_all_figures(strategy: str) -> None:
     thread = Thread(strategy)

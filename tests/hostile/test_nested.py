@@ -51,6 +51,7 @@ def test_calls(limit: int) -> None:
     assert out["outcome"]["status"] == ("limit_reached" if out["answer"] else "failed")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("limit", [1_000, 4_000, 16_000, 64_000])
 def test_tokens(limit: int) -> None:
     out, model = run(max_total_tokens=limit, max_answer_tokens=64)
@@ -59,6 +60,7 @@ def test_tokens(limit: int) -> None:
     assert "max_total_tokens" in out["outcome"]["reason"]
 
 
+@pytest.mark.matrix
 @pytest.mark.usefixtures("virtual_seconds")
 @pytest.mark.parametrize("limit", [2.5, 10.5, 60.5])
 def test_seconds(limit: float) -> None:

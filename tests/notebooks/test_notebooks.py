@@ -301,7 +301,7 @@ def assert_shows_a_strategy(notebook: NotebookNode) -> None:
 
 
 @pytest.mark.notebook
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.timeout(900)
 @each_notebook
 def test_runs_from_top_to_bottom_with_nothing_configured(path: Path, tmp_path: Path) -> None:

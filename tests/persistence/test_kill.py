@@ -149,6 +149,7 @@ async def test_the_other_strategies_go_on_as_well(
     await check(strategy, database, server, paid_again=range(1))
 
 
+@pytest.mark.thorough
 @in_turns(1)
 async def test_the_other_strategies_repeat_one_step_only(
     strategy: str, place: int, victim: Victim, server: OpenAIServer, database: str

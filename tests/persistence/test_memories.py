@@ -3,6 +3,8 @@
 import asyncio
 import signal
 
+import pytest
+
 from reflective_agents.memory.layout import search
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.memory.transfer import export_jsonl
@@ -19,6 +21,7 @@ def keys(*names: str) -> set[str]:
     return shared | own | {f"{name} thinks" for name in names}
 
 
+@pytest.mark.matrix
 async def test_two_processes_lose_nothing_of_one_memory(database: str) -> None:
     async with open_store(database) as store:
         watching = await MemoryStream.open(store, OWNER, "lexical")
@@ -40,6 +43,7 @@ async def test_two_processes_lose_nothing_of_one_memory(database: str) -> None:
             assert [line async for line in export_jsonl(stream)] == again
 
 
+@pytest.mark.matrix
 async def test_a_killed_process_loses_and_doubles_nothing(database: str) -> None:
     async with open_store(database):
         pass

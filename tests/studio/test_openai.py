@@ -89,6 +89,7 @@ async def test_a_conversation_without_a_thread_leaves_none(chat: openai.AsyncOpe
     pytest.fail("the thread is still there")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("settings", "error", "param"),
     [
@@ -154,6 +155,7 @@ async def test_langchains_client(address: str) -> None:
     assert "".join([str(chunk.content) async for chunk in model.astream("Why?")]) == "Answer to: Why?"
 
 
+@pytest.mark.thorough
 def test_the_documented_examples(address: str) -> None:
     text = (Path(__file__).parents[2] / "docs/serving.md").read_text()
     examples = [part.partition("```")[0] for part in text.split("```python\n")[1:]]
@@ -222,6 +224,7 @@ async def test_results_that_nothing_waits_for_are_refused(chat: openai.AsyncOpen
     assert await refused([*said, *told]) == 404  # they have been given
 
 
+@pytest.mark.thorough
 async def test_langchains_agent_uses_its_own_tools(address: str) -> None:
     model = ChatOpenAI(model="react", base_url=f"{address}/v1", api_key=SecretStr("any")).bind_tools([WEATHER])
     question = HumanMessage(WARM[0]["content"])
@@ -232,12 +235,14 @@ async def test_langchains_agent_uses_its_own_tools(address: str) -> None:
     assert answer.text.count("20 degrees") == 2
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("strategy", ["lats", "chain_of_thought"])
 async def test_who_cannot_ask_for_tools_says_so(chat: openai.AsyncOpenAI, strategy: str) -> None:
     with pytest.raises(openai.BadRequestError, match="these do: plan, react"):
         await chat.chat.completions.create(model=strategy, messages=WARM, tools=[WEATHER])
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("strategy", ["chain_of_thought", "lats"])
 @pytest.mark.parametrize("form", [FORM, {"type": "json_object"}])
 async def test_an_answer_in_a_form(chat: openai.AsyncOpenAI, strategy: str, form: Any) -> None:

@@ -85,6 +85,7 @@ async def test_messages_are_the_words_of_the_answer(client: LangGraphClient) -> 
     assert {part.data[1]["langgraph_node"] for part in parts} == {"generate"}
 
 
+@pytest.mark.thorough
 async def test_messages_grow_until_they_are_the_answer(client: LangGraphClient) -> None:
     parts = await stream(client, "reflection", "messages", "Why?", ONE_DRAFT)
     texts = [part.data[0]["content"] for part in parts if part.event == "messages/partial"]
@@ -116,6 +117,7 @@ async def test_custom_events_are_numbered(client: LangGraphClient) -> None:
         assert events[-1]["event"] == "end"
 
 
+@pytest.mark.thorough
 async def test_events(client: LangGraphClient) -> None:
     events = [part.data for part in await stream(client, "reflection", "events", "Why?")]
     names = {(event["event"], event["name"]) for event in events}
@@ -135,6 +137,7 @@ TASK = {
 }
 
 
+@pytest.mark.thorough
 async def test_an_agent_acts_with_tools(client: LangGraphClient) -> None:
     result = await run(client, "react", "What is reflexion?", OFFLINE)
     assert result["answer"] == result["messages"][-1]["content"]
@@ -150,6 +153,7 @@ async def test_an_agent_acts_in_an_environment_on_the_task_it_is_given(client: L
     assert result["reward"] in (None, 0, 1)
 
 
+@pytest.mark.thorough
 async def test_samples_are_voted_on(client: LangGraphClient) -> None:
     result = await run(client, "chain_of_thought", "What is reflexion?", {"model": "offline", "samples": 3})
     assert result["outcome"]["reason"].startswith("3 of 3 samples agree")
@@ -182,6 +186,7 @@ async def test_runs_learn_from_earlier_ones_by_the_servers_store(client: LangGra
     assert all(any(lesson.startswith(one) for lesson in lessons) for one in learned)
 
 
+@pytest.mark.thorough
 async def test_trials_learn_from_each_other(client: LangGraphClient) -> None:
     context: dict[str, Any] = {
         "model": "offline",

@@ -71,6 +71,7 @@ async def test_a_person_criticises_in_words(client: LangGraphClient, thread: str
     assert result["usage"]["model_calls"] == 2
 
 
+@pytest.mark.thorough
 async def test_a_person_gives_a_whole_critique(client: LangGraphClient, thread: str) -> None:
     await run(client, thread, "reflection", "Why?", HUMAN)
     result = await resume(client, thread, {"critique": "Short and right.", "score": 0.9, "accept": True})
@@ -86,6 +87,7 @@ async def test_a_person_is_asked_again_for_what_cannot_be_understood(client: Lan
     assert (await resume(client, thread, "accept"))["outcome"]["status"] == "solved"
 
 
+@pytest.mark.thorough
 async def test_settings_of_an_assistant_hold_when_it_resumes(client: LangGraphClient, thread: str) -> None:
     editor = (await client.assistants.create("reflection", context=HUMAN, name="editor"))["assistant_id"]
     await client.runs.wait(thread, editor, input=asking("Why?"))
@@ -103,6 +105,7 @@ def values(state: ThreadState) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.thorough
 async def test_history_has_a_checkpoint_for_each_step_and_the_tree_grows(client: LangGraphClient, thread: str) -> None:
     result = await search(client, thread)
     history = await client.threads.get_history(thread, limit=100)
@@ -135,6 +138,7 @@ async def test_fork_from_an_earlier_checkpoint_leaves_the_old_branch_intact(
     assert values(await client.threads.get_state(thread))["tree"] == new["tree"]
 
 
+@pytest.mark.thorough
 async def test_fork_with_an_edited_draft(client: LangGraphClient, thread: str) -> None:
     await run(client, thread, "reflection", "Why?")
     history = await client.threads.get_history(thread)

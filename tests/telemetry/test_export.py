@@ -135,6 +135,7 @@ async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     await close_models()
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.wire
 @pytest.mark.usefixtures("provider")
 @every_strategy

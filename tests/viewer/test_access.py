@@ -52,6 +52,7 @@ async def test_axe_finds_nothing(
     assert [(violation["id"], violation["nodes"][0]["html"]) for violation in found.response["violations"]] == []
 
 
+@pytest.mark.thorough
 async def test_labels_use_the_room_there_is(open_window: Page, tmp_path: Path) -> None:
     widths = []
     for width in (700, 1400):
@@ -60,6 +61,7 @@ async def test_labels_use_the_room_there_is(open_window: Page, tmp_path: Path) -
     assert widths[1] > 1.5 * widths[0]
 
 
+@pytest.mark.thorough
 async def test_a_day_fits_the_window(open_window: Page, tmp_path: Path) -> None:
     await shown(open_window, town_page(day()), tmp_path)
     table, room = await open_window.evaluate(

@@ -201,6 +201,7 @@ async def test_folding_hides_what_lies_below(show: Show) -> None:
     assert len(await shown.visible()) == 4
 
 
+@pytest.mark.thorough
 async def test_folded_node_stays_where_it_is(show: Show) -> None:
     shown = await show(grown(60))
     await shown.page.focus("#tree")
@@ -256,6 +257,7 @@ async def test_assistive_technology_is_told_of_the_tree(show: Show) -> None:
     assert await shown.page.eval_on_selector_all("button, input", unnamed) == 0
 
 
+@pytest.mark.thorough
 async def test_path_is_told_apart_without_colour(show: Show) -> None:
     shown = await show(small())
     style = "all => all.map(one => parseFloat(getComputedStyle(one).strokeWidth))"
@@ -267,6 +269,7 @@ async def test_path_is_told_apart_without_colour(show: Show) -> None:
     assert ids == small()["path"]
 
 
+@pytest.mark.thorough
 async def test_kinds_and_ends_have_signs_of_their_own(show: Show) -> None:
     shown = await show(small())
     signs = {
@@ -281,6 +284,7 @@ async def test_kinds_and_ends_have_signs_of_their_own(show: Show) -> None:
     assert await shown.page.get_attribute("[id='node-0.1'] > .mark", "d") == ""
 
 
+@pytest.mark.thorough
 async def test_zoom_and_pan(show: Show) -> None:
     shown = await show(small())
     before = await shown.box("0.0")
@@ -307,6 +311,7 @@ async def test_zoom_and_pan(show: Show) -> None:
     assert (await shown.box("0.0"))["x"] == pytest.approx(before["x"] + 80, abs=0.5)
 
 
+@pytest.mark.thorough
 async def test_whole_tree_fits(show: Show) -> None:
     shown = await show(grown(80), width=900, height=600)
     await shown.press("u", "0")
@@ -320,6 +325,7 @@ async def test_whole_tree_fits(show: Show) -> None:
     assert nodes["y"] + nodes["height"] <= stage["y"] + stage["height"]
 
 
+@pytest.mark.thorough
 async def test_player_goes_through_the_history(show: Show) -> None:
     shown = await show(small())
     await shown.page.evaluate("() => { window.setInterval = (act) => { window.tick = act; return 1 } }")
@@ -335,6 +341,7 @@ async def test_player_goes_through_the_history(show: Show) -> None:
     assert await shown.page.get_by_role("button", name="Play").get_attribute("aria-pressed") == "false"
 
 
+@pytest.mark.thorough
 async def test_selection_goes_up_with_the_history(show: Show) -> None:
     shown = await show(small())
     await shown.press("[")
@@ -345,6 +352,7 @@ async def test_selection_goes_up_with_the_history(show: Show) -> None:
     assert await shown.selected() == "0.0.0", "what was chosen is selected again"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("motion", "moves"), [("no-preference", True), ("reduce", False)])
 async def test_nothing_moves_where_that_is_not_wanted(show: Show, motion: Any, moves: bool) -> None:
     shown = await show(small(), reduced_motion=motion)
@@ -352,6 +360,7 @@ async def test_nothing_moves_where_that_is_not_wanted(show: Show, motion: Any, m
     assert (await shown.page.evaluate("() => document.getAnimations().length") > 0) == moves
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_texts_stand_out_in_both_themes(show: Show, scheme: Any) -> None:
     shown = await show(small(), color_scheme=scheme)
@@ -364,6 +373,7 @@ async def test_texts_stand_out_in_both_themes(show: Show, scheme: Any) -> None:
     assert (chosen == dark) == (scheme == "dark")
 
 
+@pytest.mark.thorough
 async def test_help_lists_the_keys_and_closes(show: Show) -> None:
     shown = await show(small())
     await shown.press("?")
@@ -397,6 +407,7 @@ async def test_unvisited_node_shows_its_own_value_in_brackets(show: Show) -> Non
     assert [await shown.figure(name) for name in ("Q", "score")] == [UNKNOWN, "0.50"]
 
 
+@pytest.mark.thorough
 async def test_narrow_window_has_everything(show: Show) -> None:
     shown = await show(grown(30), width=400, height=800)
     for part in ("#tree", "#panel", "#slider", "#status"):
@@ -406,6 +417,7 @@ async def test_narrow_window_has_everything(show: Show) -> None:
     assert await shown.page.evaluate("() => document.documentElement.scrollWidth") == 400
 
 
+@pytest.mark.thorough
 async def test_nodes_need_only_their_place(show: Show) -> None:
     whole = small()
     bare = {key: node(key, told["kind"]) for key, told in whole["nodes"].items()}
