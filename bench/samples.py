@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import openai
 import psutil
+from httpx2 import AsyncClient
 from langchain_core.messages import BaseMessage, convert_to_openai_messages
 from langchain_openai import ChatOpenAI
 
@@ -65,9 +66,11 @@ async def async_openai(at_once: int) -> AsyncIterator[Work]:
 
 
 @asynccontextmanager
-async def chat_openai(at_once: int) -> AsyncIterator[Work]:
+async def chat_openai(
+    at_once: int, transport: type[AsyncClient] = openai.DefaultAsyncHttpxClient
+) -> AsyncIterator[Work]:
     """Send the requests with LangChain's client."""
-    async with openai.DefaultAsyncHttpxClient() as client:
+    async with transport() as client:
         model = ChatOpenAI(model="canned", max_retries=0, http_async_client=client)
         yield partial(_flood, partial(model.ainvoke, await _prompt()), at_once)
 
@@ -96,6 +99,7 @@ async def actors(at_once: int) -> AsyncIterator[Work]:
 WAYS: dict[str, Way] = {
     "AsyncOpenAI": async_openai,
     "ChatOpenAI": chat_openai,
+    "ChatOpenAI, aiohttp": partial(chat_openai, transport=openai.DefaultAioHttpClient),
     "reflect eval": one_process,
     f"--workers {WORKERS}": processes,
     f"--ray local --workers {WORKERS}": actors,
@@ -155,10 +159,11 @@ def _cpu(server: Canned) -> float:
 def main() -> None:
     """Measure each way at each concurrency, and print a row of each."""
     parser = argparse.ArgumentParser(prog="python -m bench.samples", description=__doc__)
-    parser.add_argument("--at-once", type=int, nargs="+", default=[10, 50, 100], help="tasks under way at once")
-    parser.add_argument("--number", type=int, default=1000, help="samples of a round")
+    parser.add_argument("--at-once", type=int, nargs="+", default=[20, 50, 100], help="tasks under way at once")
+    parser.add_argument("--number", type=int, default=500, help="samples of a round")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="what is measured")
     options = parser.parse_args()
+    print(f"load average before: {psutil.getloadavg()[0]:.1f}\n")
     print("| | at once | samples a second | processor, ms a sample | the server's |\n|---|---|---|---|---|", flush=True)
     with canned(LATENCY) as server:
         for at_once in options.at_once:
