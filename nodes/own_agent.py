@@ -29,6 +29,7 @@ class Agent(Protocol):
         self, input: JsonObject, config: RunnableConfig, **settings: JsonObject
     ) -> JsonMapping | BaseMessage | str:
         """Answer `{"messages": [...]}` with the same, a message or a text."""
+        ...
 
 
 class Said(NamedTuple):

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator
 T = TypeVar("T")
 _YES = "yes y true ja oui sí si sì sim да 是 はい 예 네 ใช่ نعم"
 _NO = "no n false nein non não нет 否 不 不是 いいえ 아니요 ไม่ ไม่ใช่ لا"
-_TRUTHS: dict[str, bool] = dict.fromkeys(_NO.split(), False) | dict.fromkeys(_YES.split(), True)
+_TRUTHS: dict[str, bool] = {**dict.fromkeys(_NO.split(), False), **dict.fromkeys(_YES.split(), True)}
 _AROUND = " \t\n.!\"'*`。！"
 
 

@@ -165,7 +165,8 @@ def bare_root(state: SearchState, step: Step[TreeContext], search: TreeSearch) -
 async def answer(state: SearchState, step: Step[TreeContext], search: TreeSearch, said: str = "") -> Update:
     """Answer with the best answer of the tree, in other words if they are `said`; if there is none, let the best
     trajectory answer now."""
-    best, outcome = state["tree"].get(state["best"] or ""), state["outcome"]
+    best = state["tree"].get(state["best"] or "")
+    outcome: Outcome | None = state["outcome"]
     text, reward, name, appraisal = "", None, None, UNCHECKED
     if best is not None:
         text, reward = said or search.world.answer(best), best.get("reward")
