@@ -177,7 +177,7 @@ def weighed(voters: Sequence[Sample], step: Step[ChainOfThoughtContext]) -> dict
         step.emit("equal_votes", why=f"the provider tells no log-probabilities of {unknown} of {len(voters)} samples")
     votes: defaultdict[str, float] = defaultdict(float)
     for drawn in voters:
-        votes[drawn["normal"]] += drawn["likelihood"] if by_likelihood and not unknown else 1
+        votes[drawn["normal"]] += drawn.get("likelihood", 1) if by_likelihood and not unknown else 1
     return votes
 
 

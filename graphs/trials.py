@@ -121,14 +121,15 @@ async def act(step: Step[TrialsContext], state: TrialsState, told: str) -> Attem
 @node(TrialsContext)
 async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Ask whether the last trial has solved the task, and end the run if it has."""
-    *earlier, trial = state["trials"]
+    *earlier, last = state["trials"]
+    trial: Trial = {**last}
     if uses_judge(step.context) and trial["answer"] is not None:
         judged = await judge(step, state["request"], trial["attempt"], trial["answer"])
         solved = accepts(judged.solved, judged.score, step.context.min_score)
-        trial = {**trial, "score": judged.score, "critique": judged.reasoning, "solved": solved}
+        trial.update({"score": judged.score, "critique": judged.reasoning, "solved": solved})
     elif not uses_judge(step.context):
         reward = await matches(state, step, trial) if step.context.evaluator == "exact_match" else trial["reward"]
-        trial = {**trial, "reward": reward, "solved": reward is not None and reward >= 1}
+        trial.update({"reward": reward, "solved": reward is not None and reward >= 1})
     told = {name: trial[name] for name in ("trial", "answer", "reward", "score", "solved")}
     step.emit("trial", **told)
     update: Update = {"trials": [*earlier, trial]}

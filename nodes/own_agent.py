@@ -54,8 +54,9 @@ async def ask_agent(agent: Agent, messages: Sequence[BaseMessage], meter: Meter)
     """
     meter.check()
     watch = Watch(meter)
+    time = asyncio.timeout(meter.seconds_left)
     try:
-        async with asyncio.timeout(meter.seconds_left) as time:
+        async with time:
             result = await _invoke(agent, list(messages), watch)
     except TimeoutError:
         if time.expired():

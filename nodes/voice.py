@@ -36,6 +36,7 @@ class Reader(Protocol):
 
     def feed(self, text: str) -> str:
         """Take the next piece of the reply, and return the next piece of the answer."""
+        ...
 
 
 class Whole:

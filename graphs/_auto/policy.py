@@ -101,7 +101,7 @@ def choose(at: Standing, context: AutoContext, odds: Mapping[Stage, Sequence[flo
     room = {"sample": at.calls, "look_up": at.calls, "search": at.search_calls, "conclude": at.calls, "trial": at.calls}
     possible = [option for option in options(at) if option.calls <= room[option.stage]]
     possible = [_expected(option, odds[option.stage]) for option in possible] if odds else possible
-    worth = {option.stage: option for option in possible if option.gain >= context.call_cost}
+    worth: dict[Stage, Option] = {option.stage: option for option in possible if option.gain >= context.call_cost}
     if not worth:
         most = max((option.gain for option in possible), default=0.0)
         return Choice(None, f"another call is expected to gain {most:.3f} at most, which is less than it costs")

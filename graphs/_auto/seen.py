@@ -37,7 +37,9 @@ async def draw_odds(step: Step[AutoContext]) -> dict[Stage, list[float]]:
         return {}
     runs = [item.value for item in await (get_runtime().store or store_of_process()).asearch(place, limit=MOST)]
     chances = random.Random(f"{step.context.seed} {len(runs)}")
-    odds = {stage: _drawn([run[stage] for run in runs if stage in run], chances) for stage in STAGES}
+    odds: dict[Stage, list[float]] = {
+        stage: _drawn([run[stage] for run in runs if stage in run], chances) for stage in STAGES
+    }
     step.emit("odds", runs=len(runs), **{stage: round(chance, 3) for stage, (chance, _) in odds.items()})
     return odds
 

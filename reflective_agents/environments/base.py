@@ -292,7 +292,7 @@ class _FitText:
         return clean_data(own[self._name] if self._name in own else getattr(super(_Fit, environment), self._name))
 
     def __set__(self, environment: _Fit, value: object) -> None:
-        environment.__dict__[self._name] = value
+        vars(environment)[self._name] = value
 
 
 def _fit_method(name: str) -> Callable[..., Any]:

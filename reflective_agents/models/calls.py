@@ -57,12 +57,14 @@ class Listener(Protocol):
     @property
     def heard(self) -> bool:
         """Whether anything is to be heard at all; else the reply need not come in pieces."""
+        ...
 
     async def hear(self, text: str) -> None:
         """Take the next piece."""
 
     async def withdraw(self) -> bool:
         """Forget all pieces: the request has failed. Tell whether any was passed on."""
+        ...
 
 
 async def request(

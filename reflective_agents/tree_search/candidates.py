@@ -167,7 +167,7 @@ def lessons_to_judge(branch: Branch) -> str:
 
 
 def _hints(path: Sequence[TreeNode]) -> str:
-    return "\n".join(quoted("hint", node["hint"]) for node in path if node.get("hint"))
+    return "\n".join(quoted("hint", hint) for node in path if (hint := node.get("hint")))
 
 
 def trajectory_text(steps: Sequence[TreeNode | Candidate], *, goes_on: bool = False) -> str:

@@ -1,5 +1,8 @@
 """Carries out what people have ordered of a tree search, as a step of it like any other."""
 
+# pyright: reportTypedDictNotRequiredAccess=false
+# What a change must hold depends on its kind; `impossible` has checked it.
+
 from collections.abc import Callable
 
 from langchain_core.messages import RemoveMessage

@@ -319,7 +319,7 @@ def history(trajectory: Sequence[TreeNode], then: str) -> list[AnyMessage]:
     for node in trajectory:
         messages += node["messages"]
         if node["critique"]:
-            said = [node["critique"], *([node["checked"]] if node.get("unfounded") else [])]
+            said = [node["critique"], *([node.get("checked", "")] if node.get("unfounded") else [])]
             critique = quoted("critique", "\n".join(said))
             messages.append(HumanMessage(prompts.CRITIQUE.format(critique=critique, next=then)))
     return messages
