@@ -41,6 +41,10 @@ FIRST = (*SHARED_SERVERS, *SHARED_COPIES, "tests/replays/", "tests/notebooks/")
 """What takes longest begins first, so that no worker is left with it in the end."""
 
 
+FEW = 8
+"""A test on fewer strategies is tried on all of them."""
+
+
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
     """Gives tests that share a server or a copy of the project to one worker, and others to whichever is free."""
 
@@ -82,14 +86,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _thin_out(items: list[pytest.Item]) -> None:
-    """Of each test that is marked as a matrix leave some cases to `make test`; the others are thorough.
+    """Of each test that is marked as a matrix leave some cases to `make test`; the others are thorough. So are two of
+    three strategies, in turns, where a test is tried on all of them.
 
     With `over` a case of each combination of the other parameters stays, with the values of this one in turns; without
     it the first `keep` cases.
     """
     tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("matrix"):
+        if item.get_closest_marker("matrix") or "strategy" in _parameters(item):
             tests[item.nodeid.partition("[")[0]].append(item)
     for name, cases in tests.items():
         for item in set(cases) - _kept(name, cases):
@@ -97,18 +102,21 @@ def _thin_out(items: list[pytest.Item]) -> None:
 
 
 def _kept(test: str, cases: list[pytest.Item]) -> set[pytest.Item]:
-    matrix = cases[0].get_closest_marker("matrix")
-    assert matrix is not None
+    turn, matrix = crc32(test.encode()), cases[0].get_closest_marker("matrix")
+    if matrix is None:
+        return {*cases} if len(cases) < FEW else {*cases[turn % 3 :: 3]}
     over = matrix.kwargs.get("over")
     if over is None:
         return {*cases[: matrix.kwargs.get("keep", 1)]}
     groups: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in cases:
-        callspec = getattr(item, "callspec", None)
-        others = {name: value for name, value in callspec.params.items() if name != over} if callspec else {}
-        groups[repr(others)].append(item)
-    turn = crc32(test.encode())
+        groups[repr({name: value for name, value in _parameters(item).items() if name != over})].append(item)
     return {group[(turn + place) % len(group)] for place, group in enumerate(groups.values())}
+
+
+def _parameters(item: pytest.Item) -> dict[str, object]:
+    callspec = getattr(item, "callspec", None)
+    return callspec.params if callspec else {}
 
 
 def _forbid_processes(event: str, _: object) -> None:

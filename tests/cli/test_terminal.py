@@ -170,6 +170,7 @@ def test_ctrl_c_on_the_terminal(slow_server: OpenAIServer) -> None:
     assert "Traceback" not in terminal.screen
 
 
+@pytest.mark.thorough
 def test_person_at_the_terminal_is_asked() -> None:
     terminal = Terminal("run", "reflection", "Why is reflection useful?", "--critic", "human")
     terminal.wait_for("Your critique (Enter accepts the draft): ")
@@ -182,6 +183,7 @@ def test_person_at_the_terminal_is_asked() -> None:
     assert "solved: accepted in round 2 with a score of 1.00 (verified by: person)" in plain(terminal.screen)
 
 
+@pytest.mark.thorough
 @pytest.mark.matrix
 @pytest.mark.parametrize(
     ("key", "code", "said"), [("\x03", 130, "interrupted; go on"), ("\x04", 3, "waits for a critique")]

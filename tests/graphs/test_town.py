@@ -326,6 +326,7 @@ def test_what_is_no_time_is_refused(said: str) -> None:
         Stroke.model_validate({"start": said, "what": "eats"})
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("form", ["DayPlan", "HourPlan", "Actions", "Reaction", "Utterance", "Questions"])
 async def test_one_agent_that_is_at_a_loss_does_not_end_the_day(form: str) -> None:
     def reply(request: Request) -> Reply:
@@ -442,6 +443,7 @@ class Crash(RuntimeError):
     """What no graph catches."""
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("call", [3, 8, 12, 14, 18, 21])
 async def test_a_step_that_crashed_leaves_no_trace_in_the_store(call: int) -> None:
     def reply(request: Request) -> Any:

@@ -99,7 +99,7 @@ def told(result: Result) -> tuple[str, str]:
     return result["outcome"]["status"], answer.split("\n\n")[0]
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
 @pytest.mark.parametrize("reword", [foreign, turned, wordy], ids=name_of)
 async def test_a_strategy_runs_offline_whatever_its_prompts_say(

@@ -29,7 +29,7 @@ async def remembered(store: Any, user: str) -> list[tuple[Any, ...]]:
     return sorted((one["text"], one["kind"], len(one["evidence"])) for one in memories)
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 async def test_nothing_is_lost_or_doubled_whenever_a_conversation_is_killed(database: str) -> None:
     async with open_graph(database) as (graph, store):
         for user in ("undisturbed", *DEATHS):

@@ -28,6 +28,7 @@ def before(snapshots: list[StateSnapshot], expansions: int) -> StateSnapshot:
     )
 
 
+@pytest.mark.matrix
 async def test_the_history_shows_the_tree_as_it_was(database: str) -> None:
     async with open_saver(database) as saver:
         graph = stored("lats", saver)
@@ -41,6 +42,7 @@ async def test_the_history_shows_the_tree_as_it_was(database: str) -> None:
     assert len(final["tree"]) == 13
 
 
+@pytest.mark.matrix
 async def test_a_fork_goes_on_from_its_checkpoint(database: str) -> None:
     async with open_saver(database) as saver:
         graph = stored("lats", saver)
@@ -56,6 +58,7 @@ async def test_a_fork_goes_on_from_its_checkpoint(database: str) -> None:
     assert content(latest["tree"]) == content(first["tree"])
 
 
+@pytest.mark.matrix
 async def test_an_edited_fork_keeps_the_tree(database: str) -> None:
     async with open_saver(database) as saver:
         graph = stored("lats", saver)
@@ -67,6 +70,7 @@ async def test_an_edited_fork_keeps_the_tree(database: str) -> None:
     assert {key: state["tree"][key] for key in origin.values["tree"]} == origin.values["tree"]
 
 
+@pytest.mark.matrix
 async def test_a_second_question_on_the_thread_has_a_tree_of_its_own(database: str) -> None:
     async with open_saver(database) as saver:
         graph = stored("lats", saver)
