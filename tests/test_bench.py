@@ -56,6 +56,7 @@ def test_the_recorder_sees_the_chain_where_waves_overlap() -> None:
     assert [len(wave) for wave in recorder.waves] == [1, 1, 1, 5, 2, 10]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("setting", [one for one in PREFIXES if one.owed], ids=lambda one: one.name)
 async def test_most_of_a_prompt_was_sent_before(setting: Setting) -> None:
     new = await new_in(setting)

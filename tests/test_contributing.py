@@ -85,6 +85,7 @@ def results(project: Path) -> dict[str, list[str]]:
     return failures(project, "-k", named, *written, "tests/test_project.py")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("section", WALKS)
 def test_what_a_walk_through_writes_passes_its_tests(section: str, results: dict[str, list[str]]) -> None:
     assert own_tests(section), "each walk-through shows that it works"

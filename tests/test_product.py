@@ -79,7 +79,7 @@ def test_a_strategy_runs_beside_files_of_the_same_names(environment: tuple[Path,
     assert answered["answer"]
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.process
 def test_one_name_is_installed(environment: tuple[Path, set[str]], tmp_path: Path) -> None:
     programs, gained = environment

@@ -30,6 +30,7 @@ CONTEXT = ChainOfThoughtContext(model="offline", samples=1)
 JOB = Job(strategy="chain_of_thought", settings=CONTEXT.model_dump(), environment="plain", cache=None)
 
 
+@pytest.mark.thorough
 async def test_workers_answer_as_this_process_does() -> None:
     tasks = dataset(5).tasks
     async with local_workers(JOB, 2) as run:

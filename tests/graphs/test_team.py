@@ -426,6 +426,7 @@ async def test_the_messages_stream_brings_the_answer_of_a_debate_once() -> None:
 # Limits
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("limit", range(1, 15))
 async def test_a_debate_keeps_the_limit_of_calls(limit: int) -> None:
     out, model = await debate(debating(ALWAYS), max_model_calls=limit, max_rounds=100)
@@ -434,6 +435,7 @@ async def test_a_debate_keeps_the_limit_of_calls(limit: int) -> None:
     assert re.search(rf"max_model_calls={limit}\b", out["outcome"]["reason"])
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("shape", ["supervisor", "debate"])
 @pytest.mark.parametrize("limit", [500, 3_000, 10_000, 30_000])
 async def test_a_team_keeps_the_limit_of_tokens(shape: str, limit: int) -> None:

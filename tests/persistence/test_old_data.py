@@ -126,7 +126,7 @@ def test_a_day_of_a_town_is_shown(reflect: Reflect) -> None:
     assert THREADS["finished-town"]["question"] in Path("day.html").read_text("utf-8")
 
 
-@pytest.mark.matrix(keep=5)
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize("thread", TREES)
 def test_trees_are_exported(reflect: Reflect, thread: str) -> None:
     told = reflect("tree", thread, "--json", "-", "--mermaid", "tree.mmd", "--html", "tree.html")
@@ -141,7 +141,7 @@ def picture_in(page: str) -> Any:
     return json.loads(page.partition('<script type="application/json" id="picture">')[2].partition("</script>")[0])
 
 
-@pytest.mark.matrix(keep=5)
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize("thread", of_state("finished"))
 def test_a_conversation_goes_on(reflect: Reflect, thread: str) -> None:
     kept = THREADS[thread]
@@ -151,7 +151,7 @@ def test_a_conversation_goes_on(reflect: Reflect, thread: str) -> None:
     assert told.outcome in ("solved", "answered", "limit_reached", "exhausted")
 
 
-@pytest.mark.matrix(keep=5)
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize("thread", of_state("mid-run"))
 def test_a_run_that_was_killed_goes_on(reflect: Reflect, thread: str) -> None:
     kept = THREADS[thread]

@@ -8,8 +8,8 @@ from bench.replays.catalogue import HEAD, PAGE, REPLAYS, SANDBOXED, TAIL, row, s
 from bench.replays.measured import UNEXPLAINED
 from bench.replays.records import manifest
 
-SHORT = ("reflexion_hotpot_cotgt_gpt4", "tot_text_votes")
-"""Those that take a second or two. The others are left to `make test-all`."""
+SHORT = ("tot_text_votes",)
+"""What takes a second. The others are left to `make test-all`."""
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:
