@@ -12,7 +12,7 @@ from reflective_agents.cli.checks import check
 from reflective_agents.cli.database import home_folder
 from reflective_agents.cli.options import flag_of, make_context
 from reflective_agents.cli.output import print_table, say
-from reflective_agents.cli.signals import cancel_on_signals, ignore_interrupts
+from reflective_agents.cli.signals import run_until_signal
 from reflective_agents.cli.store import open_store
 from reflective_agents.cli.strategies import load
 from reflective_agents.cli.tally import Tally, counting
@@ -111,9 +111,8 @@ def run(asked: Evaluation) -> int:
     dataset = load_dataset(asked.dataset, form=asked.form, limit=asked.limit, seed=asked.shuffle)
     tally = Tally(len(dataset.tasks))
     try:
-        summary, folder = asyncio.run(_evaluate(asked, dataset, tally))
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        ignore_interrupts()
+        summary, folder = run_until_signal(lambda: _evaluate(asked, dataset, tally))
+    except KeyboardInterrupt:
         say(f"interrupted with {len(tally.results):,} of {tally.total:,} results; go on with: {asked.command()}")
         return INTERRUPTED
     return _report(asked, summary, tally, folder)
@@ -121,7 +120,6 @@ def run(asked: Evaluation) -> int:
 
 async def _evaluate(asked: Evaluation, dataset: Dataset, tally: Tally) -> tuple[Summary, Path]:
     """Check everything, and only then write to the folder."""
-    cancel_on_signals()
     try:
         context = await _settings(asked, dataset)
         wanted = about(asked.strategy, context, dataset)

@@ -1,6 +1,5 @@
 """`reflect run`: one question through a strategy, on a thread that outlives the process."""
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -12,11 +11,11 @@ from langgraph.types import Command, StateSnapshot
 from reflective_agents.cli.artefact import replay
 from reflective_agents.cli.checks import check
 from reflective_agents.cli.options import make_context
-from reflective_agents.cli.output import say, stderr
+from reflective_agents.cli.output import say
 from reflective_agents.cli.progress import Event, Progress, details, display, line, redrawable
 from reflective_agents.cli.report import report, report_interruption, report_loss, show_draft
 from reflective_agents.cli.request import Request, Run
-from reflective_agents.cli.signals import cancel_on_signals, ignore_interrupts
+from reflective_agents.cli.signals import ask, run_until_signal
 from reflective_agents.cli.store import open_store
 from reflective_agents.cli.strategies import load
 from reflective_agents.cli.threads import (
@@ -64,7 +63,6 @@ def run(request: Request) -> int:
                 break
             _leg(replace(request, question=None, thread=done.thread, resume=True, critique=critique), done)
     except KeyboardInterrupt:
-        ignore_interrupts()
         return report_interruption(request, done)
     except NoDatabase as error:
         if not done.resumable:
@@ -77,16 +75,12 @@ def _leg(request: Request, done: Run) -> None:
     """Run until the end or until a person is asked. SIGTERM and the terminal's hanging up are treated like Ctrl-C."""
 
     async def main() -> None:
-        cancel_on_signals()
         try:
             await _advance(request, done)
         finally:
             await close_models()
 
-    try:
-        asyncio.run(main())
-    except asyncio.CancelledError as error:
-        raise KeyboardInterrupt from error
+    run_until_signal(main)
 
 
 async def _advance(request: Request, done: Run) -> None:
@@ -231,7 +225,7 @@ def _ask_person(asks: JsonMapping) -> str | None:
     """Ask the person at the terminal for a critique of a draft; None if they close the input."""
     show_draft(asks)
     try:
-        return stderr().input("Your critique (Enter accepts the draft): ")
+        return ask("Your critique (Enter accepts the draft): ")
     except EOFError:
         print(file=sys.stderr)
         return None

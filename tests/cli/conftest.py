@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from reflective_agents.cli.main import main
+from reflective_agents.cli.signals import ENDINGS
 from reflective_agents.testing.openai_server import OpenAIServer
 from reflective_agents.testing.script import Reply, Request
 
@@ -38,10 +39,11 @@ def away_from_the_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 @pytest.fixture(autouse=True)
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the tests again after a command that was interrupted in this process."""
-    handler = signal.getsignal(signal.SIGINT)
+    """Let signals end the tests again after a command that was interrupted in this process."""
+    handlers = {number: signal.getsignal(number) for number in ENDINGS}
     yield
-    signal.signal(signal.SIGINT, handler)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
