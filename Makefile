@@ -30,9 +30,9 @@ unexport PYTHONDONTWRITEBYTECODE
 # The rooms below the graphs.
 UNITS := $(addprefix tests/,environments memory models nodes state text tools tree_search web_search)
 
-# Four workers on two cores: many tests wait for other processes.
+# More workers than cores: tests wait for other processes, in test-all most. Each takes ten seconds to collect them all.
 test: $(VENV)/compiled.stamp ## Run the tests that protect a commit (ARGS="-k lats" runs some of them)
-	@$(BIN)/python -m pytest -n 4 -m "not thorough" $(ARGS)
+	@$(BIN)/python -m pytest -n 3 -m "not thorough" $(ARGS)
 
 test-all: $(VENV)/compiled.stamp $(if $(SERVE_PYTHON),$(SERVE_VENV)/stamp) ## Run all tests: each replay, each kill, each notebook, each case
 	@$(BIN)/python -m pytest -n 4 $(ARGS)
