@@ -6,6 +6,7 @@ for the server's. The best of several rounds counts.
 
 import argparse
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -77,7 +78,9 @@ async def chat_openai(
 
 @asynccontextmanager
 async def one_process(at_once: int) -> AsyncIterator[Work]:
-    """Evaluate in this process."""
+    """Evaluate in this process, as `reflect eval` does."""
+    await _prompt()
+    gc.freeze()
     yield partial(_evaluate, None, at_once)
     await close_models()
 

@@ -1,6 +1,7 @@
 """`reflect eval`: a strategy on every task of a data set, in a folder that outlives the process."""
 
 import asyncio
+import gc
 import json
 import shlex
 from collections.abc import AsyncIterator, Sequence
@@ -128,9 +129,11 @@ async def _evaluate(asked: Evaluation, dataset: Dataset, tally: Tally) -> tuple[
         say(f"{asked.strategy} on {tasks}, in {folder}")
         budget = Budget(asked.budget_tokens, asked.max_total_cost) if asked.has_budget else None
         async with open_store(context) as store, _elsewhere(asked, context, dataset) as elsewhere:
+            graph = load(asked.strategy, store=store)
+            gc.freeze()  # what is loaded stays; the garbage collector would look through it again and again
             with counting(tally) as tell:
                 summary = await evaluate(
-                    load(asked.strategy, store=store),
+                    graph,
                     dataset,
                     context=context,
                     out=folder,

@@ -5,6 +5,7 @@ When stdin ends it ends, too: so it does not outlive whoever has started it.
 """
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -42,6 +43,7 @@ class Runner:
         self._environment = job["environment"]
         self._context = settings_of(job["strategy"])(**job["settings"])
         self._cache = open_cache(Path(job["cache"])) if job["cache"] else None
+        gc.freeze()  # what is loaded stays; the garbage collector would look through it again and again
 
     async def run(self, task: Task) -> Finished:
         """Run one task."""
