@@ -17,6 +17,7 @@ from langchain_core.runnables.config import get_async_callback_manager_for_confi
 
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.text.clean import clean
 from reflective_agents.text.labels import label_of
 from reflective_agents.text.thinking import ThoughtFilter
@@ -147,9 +148,12 @@ class Voice:
         if self._run is None:
             self._id = f"answer--{uuid4()}"
             [self._run] = await self._manager.on_chat_model_start({"name": "answer"}, [[]], name="answer")
+        place: JsonObject = {
+            "offsets": [len(self._said)]
+        }  # tells a piece that is like the last one from one sent twice
         self._said += text
-        chunk = ChatGenerationChunk(message=AIMessageChunk(content=text, id=self._id))
-        await self._run.on_llm_new_token(text, chunk=chunk)
+        piece = AIMessageChunk(content=text, id=self._id, additional_kwargs=place)
+        await self._run.on_llm_new_token(text, chunk=ChatGenerationChunk(message=piece))
 
 
 def _streams() -> AsyncCallbackManager:

@@ -223,8 +223,8 @@ class _Heard:
     """What came of a stream, so that each part is heard once.
 
     `langgraph dev` queues what happens while it replays the past, and replays that, too: its stream then goes back by
-    some parts. Their ids are milliseconds, which several parts may share: two equal pieces of an answer in one of them
-    are taken for two, unless the stream has gone back.
+    some parts. Their ids are milliseconds, which several parts may share; no two parts of a run are equal, since events
+    are numbered and pieces of an answer have offsets.
     """
 
     def __init__(self) -> None:
@@ -233,12 +233,9 @@ class _Heard:
         """The newest millisecond, if that is what ids are."""
         self._parts: list[JsonObject] = []
         """What came in it."""
-        self._again: list[JsonObject] = []
-        """What of that is to come again."""
 
     def resume(self) -> str:
         """Return the id after which the stream goes on: all of the newest millisecond is asked for again."""
-        self._again = [*self._parts]
         return f"{self._newest - 1}-0" if self._newest else self._id
 
     def before(self, part: sdk.StreamPart) -> bool:
@@ -248,17 +245,10 @@ class _Heard:
         if not millisecond.isdecimal():
             return False
         now = int(millisecond)
-        if now > self._newest:
-            self._newest, self._parts, self._again = now, [], []
-        elif now < self._newest:
-            self._again = [*self._parts]
+        if now < self._newest or (now == self._newest and part.data in self._parts):
             return True
-        elif part.data in self._again:
-            self._again.remove(part.data)
-            return True
-        elif part.event == "custom" and part.data in self._parts:
-            return True
-        self._parts.append(part.data)
+        self._parts = [*self._parts, part.data] if now == self._newest else [part.data]
+        self._newest = now
         return False
 
 

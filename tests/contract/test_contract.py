@@ -343,6 +343,8 @@ async def test_the_messages_stream_brings_the_answer_once_under_its_id_and_no_sc
     answer = (await solved(strategy))[0]["answer"]
     assert list(said.values()) == [answer]
     assert (len(chunks) > 3) == strategy.streams
+    places = [[len("".join(chunk.text for chunk in chunks[:number]))] for number in range(len(chunks))]
+    assert not strategy.streams or [chunk.additional_kwargs["offsets"] for chunk in chunks] == places
     mode, last = parts[-1]
     assert mode == "values"
     assert said[last["messages"][-1].id] == last["messages"][-1].text == answer

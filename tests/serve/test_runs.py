@@ -14,15 +14,21 @@ from reflective_agents.serve.runs import OwnApi, Result, Token
 
 pytestmark = pytest.mark.wire
 
+
+def piece(text: str, offset: int) -> list[dict[str, Any]]:
+    return [{"type": "AIMessageChunk", "content": text, "additional_kwargs": {"offsets": [offset]}}, {}]
+
+
 PARTS = [
     (1, "custom", {"seq": 1}),
     (2, "custom", {"seq": 2}),
     (2, "custom", {"seq": 3}),
-    (3, "messages", [{"type": "ai", "content": "so "}, {}]),
-    (3, "messages", [{"type": "ai", "content": "so "}, {}]),
-    (5, "messages", [{"type": "ai", "content": "good"}, {}]),
+    (3, "messages", piece("so ", 0)),
+    (3, "messages", piece("so ", 3)),
+    (5, "messages", piece("good", 6)),
     (5, "custom", {"seq": 4}),
     (6, "custom", {"seq": 5}),
+    (6, "messages", piece("!", 10)),
 ]
 
 
@@ -34,7 +40,7 @@ class Dev(BaseHTTPRequestHandler):
     """The statuses of the next requests."""
 
     def do_GET(self) -> None:
-        answers: dict[str, Any] = {"state": {"values": {"answer": "so so good"}, "tasks": []}}
+        answers: dict[str, Any] = {"state": {"values": {"answer": "so so good!"}, "tasks": []}}
         name = self.path.rpartition("/")[2].partition("?")[0]
         self.send_response(self.fails.pop(0) if self.fails else 200)
         self.send_header("content-type", "text/event-stream" if name == "stream" else "application/json")
@@ -66,7 +72,19 @@ def heard_by(port: int) -> AsyncIterator[Mapping[str, Any] | Token | Result]:
 
 @pytest.mark.parametrize(
     ("replayed", "queued", "left_out"),
-    [(8, 8, 8), (0, 0, 8), (6, 1, 8), (6, 3, 8), (7, 6, 8), (8, 7, 8), (8, 0, 8), (0, 0, 7), (0, 0, 4), (6, 1, 6)],
+    [
+        (9, 9, 9),
+        (0, 0, 9),
+        (6, 1, 9),
+        (6, 3, 9),
+        (7, 6, 9),
+        (9, 8, 9),
+        (9, 7, 9),
+        (9, 0, 9),
+        (4, 3, 9),
+        (0, 0, 7),
+        (6, 1, 6),
+    ],
 )
 async def test_each_part_is_heard_once(
     port: int, replayed: int, queued: int, left_out: int, monkeypatch: pytest.MonkeyPatch
@@ -76,7 +94,7 @@ async def test_each_part_is_heard_once(
     monkeypatch.setattr(Dev, "left_out", left_out)
     told = [part async for part in heard_by(port)]
     heard = [part.text if isinstance(part, Token) else part for part in told]
-    assert heard[:-1] == [{"seq": 1}, {"seq": 2}, {"seq": 3}, "so ", "so ", "good", {"seq": 4}, {"seq": 5}]
+    assert heard[:-1] == [{"seq": 1}, {"seq": 2}, {"seq": 3}, "so ", "so ", "good", {"seq": 4}, {"seq": 5}, "!"]
     assert isinstance(heard[-1], Result)
 
 
