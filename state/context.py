@@ -24,7 +24,7 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from reflective_agents.state.answer_form import check_schema
 from reflective_agents.state.errors import Misuse, WrongThread
@@ -213,6 +213,9 @@ class Context(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Read settings from the caller, then the environment, and no files: every source costs time in every run."""
+        assert isinstance(env_settings, EnvSettingsSource)
+        if _variables(settings_cls).isdisjoint(env_settings.env_vars):
+            return (init_settings,)
         return init_settings, env_settings
 
     def limit(self, name: str, spent: float, needed: float = 0) -> Limit:
@@ -285,6 +288,15 @@ class Context(BaseSettings):
             for name in self.model_fields_set
             if name not in ambient.model_fields_set or getattr(self, name) != getattr(ambient, name)
         }
+
+
+@lru_cache(maxsize=32)
+def _variables(schema: type[BaseSettings]) -> frozenset[str]:
+    """Return the environment variables that hold settings, in lower case."""
+    prefix = schema.model_config["env_prefix"]
+    aliases = [field.validation_alias for field in schema.model_fields.values()]
+    names = [name for one in aliases if isinstance(one, AliasChoices) for name in one.choices if isinstance(name, str)]
+    return frozenset(name.lower() for name in (*names, *(prefix + field for field in schema.model_fields)))
 
 
 @lru_cache(maxsize=32)
