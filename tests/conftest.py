@@ -10,6 +10,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
+from uuid import uuid4
 from zlib import crc32
 
 import pytest
@@ -141,12 +142,13 @@ def no_processes(pytestconfig: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Start each test without settings, and with folders of its own."""
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Start each test without settings, and with folders of its own, which are made when something is put there."""
     for name in _settings():
         monkeypatch.delenv(name)
-    monkeypatch.setenv("REFLECT_HOME", str(tmp_path / "reflect-home"))
-    monkeypatch.setenv("REFLECT_CACHE_DIR", str(tmp_path / "reflect-cache"))
+    own = tmp_path_factory.getbasetemp() / "homes" / uuid4().hex
+    monkeypatch.setenv("REFLECT_HOME", str(own / "reflect-home"))
+    monkeypatch.setenv("REFLECT_CACHE_DIR", str(own / "reflect-cache"))
 
 
 @pytest.fixture(autouse=True)

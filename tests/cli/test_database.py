@@ -22,7 +22,7 @@ RUN = ("run", "chain_of_thought", "What is LATS?", "--model", "offline")
 def home() -> Path:
     """Return the folder of the threads, which others may enter, as if it had been there before."""
     folder = Path(os.environ["REFLECT_HOME"])
-    folder.mkdir(mode=0o755)
+    folder.mkdir(mode=0o755, parents=True)
     return folder
 
 

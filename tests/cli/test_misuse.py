@@ -84,7 +84,7 @@ def test_home_that_is_a_file(reflect: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_file_that_is_no_database(reflect: Any) -> None:
     home = Path(os.environ["REFLECT_HOME"])
-    home.mkdir()
+    home.mkdir(parents=True)
     (home / "threads.sqlite").write_text("no database, but certainly long enough to be looked at" * 20)
     told = reflect("run", "reflection", "Why?")
     assert (told.code, told.out) == (2, "")

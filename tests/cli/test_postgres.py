@@ -45,7 +45,7 @@ def test_threads_in_postgres(reflect: Any, tmp_path: Path) -> None:
     assert reflect("draw", "lats", "--thread", "t").out.startswith("0 ")
     assert [line.split("\t")[0] for line in reflect("threads").out.splitlines()] == ["thread", "h", "t"]
     assert "belongs to lats" in reflect("run", "reflection", "Why?", "--thread", "t").err
-    assert not (tmp_path / "reflect-home").exists()
+    assert not Path(os.environ["REFLECT_HOME"]).exists()
 
 
 @pytest.mark.usefixtures("database")
