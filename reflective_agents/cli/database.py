@@ -4,18 +4,16 @@ import asyncio
 import importlib
 import os
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import platformdirs
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from reflective_agents.state.errors import NoDatabase
-
-if TYPE_CHECKING:
-    from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 CONNECT_SECONDS = 10
 LOCKED_SECONDS = 3
@@ -48,8 +46,8 @@ async def _sqlite(name: str, package: str, kind: str) -> AsyncIterator[Any]:
     try:
         async with made.from_conn_string(str(file)) as opened:
             await opened.setup()
-            if kind == "Store":
-                await write_ahead(opened)
+            if kind == "Store":  # of many small writes a power cut may cost the last
+                await opened.conn.execute("PRAGMA synchronous=NORMAL")
             yield opened
     except sqlite3.Error as error:
         raise NoDatabase(f"{file} cannot be used ({error}): set REFLECT_HOME to another folder") from error
@@ -68,16 +66,24 @@ def _claim(file: Path) -> None:
         with closing(sqlite3.connect(file, timeout=LOCKED_SECONDS)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.rollback()
+            _log_ahead(connection)
     except (sqlite3.Error, OSError) as error:
         advice = "wait for the process that uses it" if "locked" in str(error) else "set REFLECT_HOME to another folder"
         raise NoDatabase(f"{file} cannot be used ({error}): {advice}") from error
 
 
-async def write_ahead(store: "AsyncSqliteStore") -> None:
-    """Prepare a store in a SQLite file for many small writes: they go to a log that is synchronised now and then, so
-    that a power cut costs the last of them at most."""
-    await store.conn.execute("PRAGMA journal_mode=WAL")
-    await store.conn.execute("PRAGMA synchronous=NORMAL")
+def _log_ahead(connection: sqlite3.Connection) -> None:
+    """Let writes go to a log, as LangGraph does anyway: of several who do so at once in a new file, SQLite refuses all
+    but one, however long they would wait."""
+    end = time.monotonic() + LOCKED_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
 
 
 def home_folder() -> Path:

@@ -1,5 +1,6 @@
 """The file of the threads: private, and claimed without a long wait."""
 
+import asyncio
 import os
 import sqlite3
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_SINGLE_ARG
 
 from reflective_agents.cli import database
+from reflective_agents.cli.threads import open_saver
 from tests.cli.conftest import Reflect
 
 pytestmark = pytest.mark.hostile
@@ -43,6 +45,16 @@ def test_a_locked_file_is_told_soon(reflect: Reflect, home: Path, monkeypatch: p
     holder.close()
     assert told.code == 2
     assert told.err.endswith("threads.sqlite cannot be used (database is locked): wait for the process that uses it\n")
+
+
+async def test_those_who_come_first_at_once_get_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def enter() -> None:
+        async with open_saver():
+            pass
+
+    for number in range(20):
+        monkeypatch.setenv("REFLECT_HOME", str(tmp_path / str(number)))
+        await asyncio.gather(*(enter() for _ in range(8)))
 
 
 @pytest.mark.thorough
