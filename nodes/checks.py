@@ -52,6 +52,8 @@ async def _check_search(context: Context) -> dict[str, str]:
     if not isinstance(context, SearchContext):
         return {}
     kind, _ = choose_search(context.search)
+    if not context.searches:
+        return {}
     if kind == "local":
         await asyncio.to_thread(open_corpus, context.corpus)
     return {"search": kind if isinstance(kind, str) else name_of(kind)}

@@ -46,6 +46,9 @@ Engine = Annotated[
 class SearchContext(Context):
     """Settings of strategies that search for evidence."""
 
+    searches: ClassVar[bool] = True
+    """Whether a run does so, or only hands the settings on."""
+
     search: Engine = Field(
         default=None,
         description="Search engine: 'tavily' (needs TAVILY_API_KEY), 'local' (the corpus), 'none'; with the extra "

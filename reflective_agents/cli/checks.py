@@ -25,12 +25,13 @@ class Choice:
     helpers: dict[str, str] = field(default_factory=dict)
     search: str | None = None
     search_reason: str | None = None
+    searches: bool = True
 
     def lines(self) -> list[str]:
         """Describe the choice in words, one line each."""
         said = [f"model: {_LABELS.get(self.model, self.model)} ({self.model_reason})"]
         said += [f"{name.replace('_', ' ')}: {_LABELS.get(model, model)}" for name, model in self.helpers.items()]
-        if self.search:
+        if self.search and self.searches:
             said.append(f"search: {_LABELS.get(self.search, self.search)} ({self.search_reason})")
         return said
 
@@ -50,6 +51,7 @@ async def check(context: Context, given: JsonMapping) -> Choice:
     if not isinstance(context, SearchContext):
         return Choice(str(model), reason, helpers)
     search, search_reason = choose_search(context.search)
-    if search == "local":
+    if search == "local" and context.searches:
         await asyncio.to_thread(open_corpus, context.corpus)
-    return Choice(str(model), reason, helpers, search if isinstance(search, str) else name_of(search), search_reason)
+    named = search if isinstance(search, str) else name_of(search)
+    return Choice(str(model), reason, helpers, named, search_reason, context.searches)

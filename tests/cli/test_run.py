@@ -49,6 +49,11 @@ def test_answer_and_outcome_on_stdout_the_rest_on_stderr(reflect: Any, strategy:
     assert "\x1b" not in told.out + told.err
 
 
+def test_only_who_searches_names_where(reflect: Any) -> None:
+    assert "search: local corpus (" in reflect("run", "react", QUESTION).err
+    assert "search" not in reflect("run", "chain_of_thought", QUESTION).err
+
+
 @pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("strategy", strategy_names())
 def test_json_is_one_object_with_the_artefact(reflect: Any, strategy: str) -> None:
