@@ -8,12 +8,15 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from reflective_agents.state.errors import NoDatabase
+
+if TYPE_CHECKING:
+    from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 CONNECT_SECONDS = 10
 LOCKED_SECONDS = 3
@@ -46,8 +49,8 @@ async def _sqlite(name: str, package: str, kind: str) -> AsyncIterator[Any]:
     try:
         async with made.from_conn_string(str(file)) as opened:
             await opened.setup()
-            if kind == "Store":  # of many small writes a power cut may cost the last
-                await opened.conn.execute("PRAGMA synchronous=NORMAL")
+            if kind == "Store":
+                await write_ahead(opened)
             yield opened
     except sqlite3.Error as error:
         raise NoDatabase(f"{file} cannot be used ({error}): set REFLECT_HOME to another folder") from error
@@ -84,6 +87,13 @@ def _log_ahead(connection: sqlite3.Connection) -> None:
             if time.monotonic() > end:
                 raise
             time.sleep(0.02)
+
+
+async def write_ahead(store: "AsyncSqliteStore") -> None:
+    """Prepare a store in a SQLite file for many small writes: they go to a log that is synchronised now and then, so
+    that a power cut costs the last of them at most."""
+    await store.conn.execute("PRAGMA journal_mode=WAL")
+    await store.conn.execute("PRAGMA synchronous=NORMAL")
 
 
 def home_folder() -> Path:

