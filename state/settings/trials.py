@@ -15,6 +15,7 @@ class TrialsContext(AgentContext, ReactContext, ChainOfThoughtContext):
 
     does: ClassVar[str] = "Tries a task several times, and learns from each failure."
     use_when: ClassVar[str] = "success can be told: by tests, by a reward, or by a judge"
+    searches: ClassVar[bool] = True
 
     actor: Literal["react", "chain_of_thought"] = Field(default="react", description="The strategy that makes a trial.")
     max_trials: int = Field(default=3, ge=1, le=100, description="Most trials of one task.")

@@ -173,7 +173,7 @@ def shows(notebook: NotebookNode, kind: str) -> list[str]:
 
 def constant(text: str) -> list[str]:
     """Return the lines of an output without times, in one order: what happens at once has none."""
-    return sorted(VARYING.sub("", line) for line in text.replace("</tr>", "\n").splitlines())
+    return sorted(VARYING.sub("", line) for line in re.sub("<tbody>|</tr>", "\n", text).splitlines())
 
 
 def picture_size(picture: str) -> tuple[int, int]:
