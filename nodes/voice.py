@@ -148,9 +148,8 @@ class Voice:
         if self._run is None:
             self._id = f"answer--{uuid4()}"
             [self._run] = await self._manager.on_chat_model_start({"name": "answer"}, [[]], name="answer")
-        place: JsonObject = {
-            "offsets": [len(self._said)]
-        }  # tells a piece that is like the last one from one sent twice
+        # A server may send a piece twice, and a piece may be like the one before it: their places tell which it is.
+        place: JsonObject = {"offsets": [len(self._said)]}
         self._said += text
         piece = AIMessageChunk(content=text, id=self._id, additional_kwargs=place)
         await self._run.on_llm_new_token(text, chunk=ChatGenerationChunk(message=piece))
