@@ -9,7 +9,6 @@ import random
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -17,6 +16,7 @@ from pydantic import ValidationError
 from reflective_agents.environments.base import Environment, Task
 from reflective_agents.evals.formats import FORMATS, Format, Row, as_row
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.forks import CachedProperty
 
 LARGEST = 1_000_000_000
 """Bytes of a data set, unpacked."""
@@ -44,7 +44,7 @@ class Dataset:
         """The name of the environment."""
         return self.environment if isinstance(self.environment, str) else self.environment.name
 
-    @cached_property
+    @CachedProperty
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits that are the same only for the same tasks in the same order."""
         text = json.dumps([self.environment_name, self.tasks], sort_keys=True, ensure_ascii=True)

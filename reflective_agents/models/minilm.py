@@ -6,7 +6,6 @@ network is BERT (arXiv 1810.04805) with six layers, the last of which is average
 
 import threading
 from collections import defaultdict
-from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from reflective_agents.state.forks import after_fork
+from reflective_agents.state.forks import CachedProperty, after_fork
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -73,13 +72,13 @@ class MiniLmEmbeddings(Embeddings):
                 vectors.update(zip(part, made.tolist(), strict=True))
         return [vectors[place] for place in range(len(texts))]
 
-    @cached_property
+    @CachedProperty
     def _threads(self) -> "ThreadpoolController":
         from threadpoolctl import ThreadpoolController
 
         return ThreadpoolController()
 
-    @cached_property
+    @CachedProperty
     def _tokenizer(self) -> "Tokenizer":
         from tokenizers import Tokenizer
 
@@ -88,7 +87,7 @@ class MiniLmEmbeddings(Embeddings):
         tokenizer.enable_truncation(LONGEST)
         return tokenizer
 
-    @cached_property
+    @CachedProperty
     def _network(self) -> "Network":
         from safetensors.numpy import load_file
 

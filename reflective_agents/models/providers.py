@@ -4,7 +4,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import Hashable
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from reflective_agents.models.faults import refusals
 from reflective_agents.offline import NOTE, OfflineChatModel
 from reflective_agents.state.errors import MissingKey, UnknownModel
+from reflective_agents.state.forks import CachedProperty
 from reflective_agents.state.json_types import JsonObject
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Loop:
         self.quiet: dict[int, BaseChatModel] = {}
         """The same models by their ids, answering in one piece."""
 
-    @cached_property
+    @CachedProperty
     def client(self) -> "DefaultAsyncHttpxClient":
         """The HTTP client of all models of this loop, made when the first one needs it."""
         from openai import DefaultAsyncHttpxClient  # late, as langchain_openai below

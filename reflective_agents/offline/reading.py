@@ -4,10 +4,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from reflective_agents.state.forks import CachedProperty
 from reflective_agents.state.purpose import Purpose
 from reflective_agents.text.extract import Passage, Sentence, rank, sentences, terms
 from reflective_agents.text.structure import Json
@@ -94,23 +94,23 @@ class Reading:
     most: int = 1
     """Most sub-questions in a reply."""
 
-    @cached_property
+    @CachedProperty
     def terms(self) -> dict[str, str]:
         """The stems of the question, each with its word."""
         return dict(terms(self.question))
 
-    @cached_property
+    @CachedProperty
     def wished(self) -> dict[str, str]:
         """The stems that a critique names as missing, each with its word."""
         named = _NOT_COVERED.findall(self.critique)
         return dict(terms(" ".join(named) if named or _OWN_CRITIQUE.match(self.critique) else self.critique))
 
-    @cached_property
+    @CachedProperty
     def sentences(self) -> list[Sentence]:
         """The sentences of the evidence in reading order, ranked for the question and what a critique misses."""
         return rank(self.passages, {**self.terms, **self.wished}.values())
 
-    @cached_property
+    @CachedProperty
     def found(self) -> frozenset[str]:
         """All stems of the evidence."""
         return frozenset().union(*(sentence.stems for sentence in self.sentences))

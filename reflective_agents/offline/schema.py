@@ -8,13 +8,13 @@ except unique items that are themselves arrays or objects.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 from reflective_agents.offline.grading import Grade, grade
 from reflective_agents.offline.planning import best, subgoals, tasks, useful, waiting
 from reflective_agents.offline.reading import Reading
 from reflective_agents.offline.writing import SENTENCES, VARIANTS, Written, queries, select, write
+from reflective_agents.state.forks import CachedProperty
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.text.structure import Json
 
@@ -48,17 +48,17 @@ class Filler:
     root: Schema
     variant: int = 0
 
-    @cached_property
+    @CachedProperty
     def _fields(self) -> set[str]:
         return set(self._resolve(self.root).get("properties", {}))
 
-    @cached_property
+    @CachedProperty
     def _answer(self) -> Written:
         length, skipped = VARIANTS[self.variant % len(VARIANTS)]
         anew = "references" in self._fields
         return write(self.reading, length, skipped, named="reflection" not in self._fields, anew=anew)
 
-    @cached_property
+    @CachedProperty
     def _grade(self) -> Grade:
         """The grade of the answer being written, if the schema asks for one; else of the draft."""
         if "best" in self._fields:
@@ -67,7 +67,7 @@ class Filler:
             return grade(self.reading, str(self._answer))
         return grade(self.reading, self.reading.draft)
 
-    @cached_property
+    @CachedProperty
     def _best(self) -> Reading:
         return best(self.reading)
 

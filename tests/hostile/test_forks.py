@@ -27,8 +27,42 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), ask() == first)
 """
 
 
+CALCULATING = """
+import os, signal, threading, time
+from reflective_agents.state.forks import CachedProperty
+
+begun = threading.Event()
+
+class Slow:
+    @CachedProperty
+    def value(self):
+        begun.set()
+        time.sleep(0.3)
+        return 1
+
+first = Slow()
+asked = threading.Thread(target=lambda: first.value)
+asked.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(10)
+    os._exit(0 if Slow().value == 1 else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+asked.join()
+"""
+
+
+def run(program: str) -> tuple[str, str]:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    return result.stdout, result.stderr
+
+
+def test_a_property_that_was_being_calculated_is_no_lock_to_a_forked_process() -> None:
+    assert run(CALCULATING) == ("0\n", "")
+
+
 @pytest.mark.thorough
 def test_a_forked_process_can_invoke() -> None:
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (result.stdout, result.stderr) == ("0 True\n", "")
+    assert run(FORKING) == ("0 True\n", "")
