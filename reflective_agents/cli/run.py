@@ -1,7 +1,7 @@
 """`reflect run`: one question through a strategy, on a thread that outlives the process."""
 
 import sys
-from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -133,17 +133,19 @@ async def _steered_from(request: Request, graph: Graph, config: RunnableConfig) 
     return await graph.aget_state(place), {**config, "configurable": {**place.get("configurable", {})}}
 
 
-async def _follow(events: AsyncIterator[Any], done: Run, progress: Progress) -> None:
-    """Show what a run tells until it stops."""
-    with display(progress):
-        async for namespace, event in events:
-            done.resumable = True
-            if namespace:
-                _follow_inside(event, progress)
-                continue
-            progress.add(event)
-            if not redrawable():
-                say(f"{event['seconds']:.1f} s, {many(event['model_calls'], 'call')}: {line(event)}")
+async def _follow(events: Any, done: Run, progress: Progress) -> None:
+    """Show what a run tells until it stops. If that fails, the run ends before its database is closed: a write in
+    mid-way would keep it locked."""
+    async with aclosing(events):
+        with display(progress):
+            async for namespace, event in events:
+                done.resumable = True
+                if namespace:
+                    _follow_inside(event, progress)
+                    continue
+                progress.add(event)
+                if not redrawable():
+                    say(f"{event['seconds']:.1f} s, {many(event['model_calls'], 'call')}: {line(event)}")
 
 
 def _follow_inside(event: Event, progress: Progress) -> None:
