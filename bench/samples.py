@@ -31,7 +31,7 @@ from reflective_agents.evals.run import Run, evaluate
 from reflective_agents.evals.worker import Job
 from reflective_agents.evals.workers import local_workers
 from reflective_agents.graphs import chain_of_thought
-from reflective_agents.models.providers import close_models
+from reflective_agents.models.providers import close_models, expect_many_calls
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 
 LATENCY = 0.1
@@ -80,6 +80,7 @@ async def chat_openai(
 async def one_process(at_once: int) -> AsyncIterator[Work]:
     """Evaluate in this process, as `reflect eval` does."""
     await _prompt()
+    expect_many_calls()
     gc.freeze()
     yield partial(_evaluate, None, at_once)
     await close_models()

@@ -30,7 +30,7 @@ from reflective_agents.evals.worker import Job
 from reflective_agents.evals.workers import local_workers
 from reflective_agents.models.cache import open_cache
 from reflective_agents.models.prices import check_price
-from reflective_agents.models.providers import close_models, get_model
+from reflective_agents.models.providers import close_models, expect_many_calls, get_model
 from reflective_agents.nodes.agent import environment_of
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
@@ -121,6 +121,7 @@ def run(asked: Evaluation) -> int:
 
 async def _evaluate(asked: Evaluation, dataset: Dataset, tally: Tally) -> tuple[Summary, Path]:
     """Check everything, and only then write to the folder."""
+    expect_many_calls()
     try:
         context = await _settings(asked, dataset)
         wanted = about(asked.strategy, context, dataset)

@@ -18,7 +18,7 @@ from reflective_agents.environments.base import Task
 from reflective_agents.evals.run import Finished, attempt
 from reflective_agents.graphs import builder_of
 from reflective_agents.models.cache import open_cache
-from reflective_agents.models.providers import close_models
+from reflective_agents.models.providers import close_models, expect_many_calls
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import settings_of
 
@@ -47,6 +47,7 @@ class Runner:
 
     async def run(self, task: Task) -> Finished:
         """Run one task."""
+        expect_many_calls()
         return await attempt(self._graph, self._environment, task, self._context, cache=self._cache)
 
 

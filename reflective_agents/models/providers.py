@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Hashable
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -21,7 +22,6 @@ from reflective_agents.state.json_types import JsonObject
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
-    from openai import DefaultAsyncHttpxClient
 
 DEFAULT_OPENAI = "openai:gpt-4.1-mini"
 OFFLINE = "offline"
@@ -44,11 +44,17 @@ class Loop:
         self.models: dict[Hashable, BaseChatModel] = {}
         self.quiet: dict[int, BaseChatModel] = {}
         """The same models by their ids, answering in one piece."""
+        self.many_calls = False
+        """Whether to choose the client that takes less for each of many calls, which warns if nobody closes it."""
 
     @CachedProperty
-    def client(self) -> "DefaultAsyncHttpxClient":
+    def client(self) -> httpx2.AsyncClient:
         """The HTTP client of all models of this loop, made when the first one needs it."""
-        from openai import DefaultAsyncHttpxClient  # late, as langchain_openai below
+        if self.many_calls:
+            from reflective_agents.models.aiohttp_client import AioHttpClient  # late, as langchain_openai below
+
+            return AioHttpClient(verify=_certificates())
+        from openai import DefaultAsyncHttpxClient
 
         return DefaultAsyncHttpxClient(verify=_certificates())
 
@@ -211,6 +217,12 @@ def _served(
         stream_usage=True,
         http_async_client=loop.client,
     )
+
+
+def expect_many_calls() -> None:
+    """Prepare for many calls at once in the running event loop. Say so before the first, and close the models at the
+    end. Where aiohttp is not installed this changes nothing."""
+    of_this_loop().many_calls = find_spec("aiohttp") is not None
 
 
 async def close_models() -> None:
