@@ -92,7 +92,8 @@ def choose(at: Standing, context: AutoContext, odds: Mapping[Stage, Sequence[flo
     Args:
         at: Where the run stands.
         context: The settings: how many samples come first, and what a call costs.
-        odds: For each stage its chance and its calls, as earlier runs have it: the one that gains most then comes next.
+        odds: For each stage its chance and its calls, as earlier runs have it: of those whose calls are worth their
+            price in this run, the one that gains most then comes next.
     """
     if at.calls < 1:
         return Choice(None, "no call is left")
@@ -100,13 +101,13 @@ def choose(at: Standing, context: AutoContext, odds: Mapping[Stage, Sequence[flo
         return Choice(None, f"the vote is safe: {at.certainty:.2f} after {at.samples} samples")
     room = {"sample": at.calls, "look_up": at.calls, "search": at.search_calls, "conclude": at.calls, "trial": at.calls}
     possible = [option for option in options(at) if option.calls <= room[option.stage]]
-    possible = [_expected(option, odds[option.stage]) for option in possible] if odds else possible
     worth: dict[Stage, Option] = {option.stage: option for option in possible if option.gain >= context.call_cost}
     if not worth:
         most = max((option.gain for option in possible), default=0.0)
         return Choice(None, f"another call is expected to gain {most:.3f} at most, which is less than it costs")
     if odds:
-        best = max(worth.values(), key=lambda option: option.gain / option.price)
+        seen = [_expected(option, odds[option.stage]) for option in worth.values()]
+        best = max(seen, key=lambda option: option.gain / option.price)
         return Choice(best.stage, f"by what was seen it gains most: {best.gain / best.price:.3f} a call")
     return _up_the_ladder(at, worth, context.samples)
 

@@ -175,7 +175,13 @@ def test_what_was_seen_decides_which_stage_comes_next() -> None:
     assert (by_tokens.stage, by_tokens.why) == ("search", "by what was seen it gains most: 0.043 a call")
     even = often | {"sample": [0.2, 3.0], "search": [0.9, 7.0]}
     assert [choose(PLENTY._replace(search_cost=price), CONTEXT, even).stage for price in (1, 3)] == ["search", "sample"]
-    assert choose(PLENTY, CONTEXT, {stage: [0.0, 1.0] for stage in STAGES}).stage is None
+
+
+def test_what_was_seen_does_not_end_a_run_whose_own_failures_are_few() -> None:
+    hopeless = {stage: [0.0, 1.0] for stage in STAGES}
+    assert choose(PLENTY, CONTEXT, hopeless).stage
+    spent = PLENTY._replace(samples=200, fruitless=200)
+    assert choose(spent, CONTEXT, hopeless).why == choose(spent, CONTEXT).why
 
 
 async def learn(model: Any, store: InMemoryStore, runs: int, **given: Any) -> list[list[str]]:
