@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 from reflective_agents.environments.actions import has_answer
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.environments.plain import PLAIN
-from reflective_agents.models.calls import takes_logprobs
+from reflective_agents.models.abilities import takes_logprobs
 from reflective_agents.nodes import sampling
 from reflective_agents.nodes.agent import answered, appraised, enter, environment_of
 from reflective_agents.nodes.answers import material

@@ -27,7 +27,7 @@ from reflective_agents.graphs._plan.subgoals import (
     ready,
     settled,
 )
-from reflective_agents.models.calls import estimate_tokens
+from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.chat import ask, model_of, write
 from reflective_agents.nodes.citations import Settled, Sourced, settle_by, split_list, titles_in
 from reflective_agents.nodes.research import today

@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 
 from reflective_agents.environments.base import Environment, State
-from reflective_agents.models.calls import takes_stop
+from reflective_agents.models.abilities import takes_stop
 from reflective_agents.nodes.acting import ActionStep, in_environment, seen, with_tools
 from reflective_agents.nodes.agent import (
     affordable_samples,

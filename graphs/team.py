@@ -33,7 +33,7 @@ from reflective_agents.graphs._team.reports import (
     unfounded_in,
     work_text,
 )
-from reflective_agents.models.calls import estimate_tokens
+from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.chat import ask
 from reflective_agents.nodes.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_because, stop_solved

@@ -11,7 +11,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from reflective_agents.environments.base import Environment, State, Task, Transition, completed
 from reflective_agents.environments.registry import get_environment
-from reflective_agents.models.calls import estimate_tokens
+from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.ways import ways_of
 from reflective_agents.nodes.acting import ActionStep, act_tool, take
 from reflective_agents.nodes.briefing import briefing, worked

@@ -9,10 +9,11 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
-from reflective_agents.models.calls import Listener, request
+from reflective_agents.models.calls import request
 from reflective_agents.models.images import images_of
 from reflective_agents.models.prices import check_price, rates_of
 from reflective_agents.models.providers import describe_model, get_model, load_client
+from reflective_agents.models.sending import Listener
 from reflective_agents.models.structured import in_way, read_form, retry, was_ignored
 from reflective_agents.models.ways import ways_of
 from reflective_agents.nodes.step import Step

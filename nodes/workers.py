@@ -19,7 +19,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
 from typing_extensions import TypedDict
 
-from reflective_agents.models.calls import estimate_tokens
+from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.images import with_images
 from reflective_agents.models.language import language_of
 from reflective_agents.models.meter import Meter

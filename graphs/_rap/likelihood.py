@@ -7,7 +7,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 
 from reflective_agents.graphs._rap.world_model import WorldModel
-from reflective_agents.models.calls import Listener, request, takes_logprobs
+from reflective_agents.models.abilities import takes_logprobs
+from reflective_agents.models.calls import request
+from reflective_agents.models.sending import Listener
 from reflective_agents.nodes.chat import model_of
 from reflective_agents.nodes.likelihood import likelihood, lines, tokens_of
 from reflective_agents.nodes.memo import at_once

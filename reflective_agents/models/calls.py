@@ -1,70 +1,35 @@
 """Sending requests to models: metered, timed, retried where that may help, with `n` where the provider has it."""
 
 import asyncio
-import json
-import math
-import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
-from langchain_core.messages.ai import add_ai_message_chunks
-from langchain_core.messages.utils import message_chunk_to_message
-from langchain_core.outputs import ChatGeneration
-from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig, ensure_config
-from langgraph.constants import TAG_NOSTREAM
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
 
-from reflective_agents import telemetry
+from reflective_agents.models.abilities import ChatModel, name_of, unbind
 from reflective_agents.models.cache import remembered
+from reflective_agents.models.costs import estimate_tokens, longest_answer
 from reflective_agents.models.faults import (
-    EmptyReply,
     OnlyThought,
     describe,
     is_refusal,
     model_faults,
     retrying,
-    was_refused,
 )
-from reflective_agents.models.images import TOKENS as IMAGE_TOKENS
-from reflective_agents.models.images import about_images, images_of, with_images
+from reflective_agents.models.images import about_images, with_images
 from reflective_agents.models.language import in_language
-from reflective_agents.models.meter import Meter, Reservation
-from reflective_agents.models.prices import Rates, rates_of
-from reflective_agents.models.providers import describe_model, without_streaming
-from reflective_agents.models.thoughts import thought_of, without_thought
+from reflective_agents.models.meter import Meter
+from reflective_agents.models.sending import Listener, send_once
 from reflective_agents.models.toolless import in_words, with_written_calls
 from reflective_agents.models.turns import within_turns
 from reflective_agents.models.ways import Ways, address_of, is_forced, is_too_long, learn, learn_context, ways_of
 from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.context import Thinking
-from reflective_agents.state.errors import LimitReached, ModelFailed, Refused, TooLong, UnknownModel
+from reflective_agents.state.errors import LimitReached, ModelFailed, Refused, TooLong
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.limits import NANO
 from reflective_agents.state.purpose import Purpose
-
-_ABSURD = 100
-"""How many times what was reserved a server may report; more cannot be."""
-
-ChatModel = Runnable[LanguageModelInput, AIMessage]
-"""A chat model, with or without tools bound to it."""
-
-
-class Listener(Protocol):
-    """Somebody who listens to a reply while it comes."""
-
-    @property
-    def heard(self) -> bool:
-        """Whether anything is to be heard at all; else the reply need not come in pieces."""
-        ...
-
-    async def hear(self, text: str) -> None:
-        """Take the next piece."""
-
-    async def withdraw(self) -> bool:
-        """Forget all pieces: the request has failed. Tell whether any was passed on."""
-        ...
 
 
 async def request(
@@ -98,7 +63,7 @@ async def request(
         ModelFailed: if no attempt gave a reply; it is `Refused` if the server does not take the request as it is, and
             `TooLong` if the prompt does not fit into the model's context.
     """
-    base, bound = _unbind(model)
+    base, bound = unbind(model)
     if purpose and isinstance(base, OfflineChatModel):
         options["purpose"] = purpose
     options = _merged(meter.parameters(judging), {**bound, **options})
@@ -160,17 +125,17 @@ async def _as_it_can(
             replies = await remembered(base, said, sent, ask, listener.hear if listener else None)
         except TooLong as error:
             known = ways.context_tokens
-            learn_context(ways, str(error), _name(base), meter.tell)
+            learn_context(ways, str(error), name_of(base), meter.tell)
             if ways.context_tokens == known or lessons or _within_context(base, sent, ways) == sent:
                 raise
         except Refused as error:
             if about_images(said, str(error)):
                 ways.images = False
-                meter.tell("learned", model=_name(base), refused="images")
-                raise ModelFailed(f"{_name(base)} takes no images: choose a model that does ({error})") from error
+                meter.tell("learned", model=name_of(base), refused="images")
+                raise ModelFailed(f"{name_of(base)} takes no images: choose a model that does ({error})") from error
             if (
                 lessons > 3
-                or not learn(ways, str(error), sent, _name(base), meter.tell)
+                or not learn(ways, str(error), sent, name_of(base), meter.tell)
                 or (not ways.n and "n" in sent)
             ):
                 raise
@@ -194,7 +159,7 @@ def _within_budget(
     """Limit the room for the answer to what the tokens that are left hold, where less than the most will do."""
     if meter.least_room is None or "max_tokens" not in type(base).model_fields:
         return options
-    most = int(options.get("max_tokens") or _longest_answer(base, meter))
+    most = int(options.get("max_tokens") or longest_answer(base, meter))
     room = meter.room(estimate_tokens(messages, options), most, options.get("n", 1))
     return {**options, "max_tokens": room} if room < most else options
 
@@ -223,7 +188,7 @@ async def _retried(
         nonlocal attempts
         attempts += 1
         try:
-            return await _attempt(base, messages, meter, voice, _roomier(base, options, attempts) if cut else options)
+            return await send_once(base, messages, meter, voice, _roomier(base, options, attempts) if cut else options)
         except BaseException:
             if voice:
                 await voice.withdraw()
@@ -243,7 +208,7 @@ async def _retried(
     except OnlyThought as thought:
         most = options.get("max_tokens") or getattr(base, "max_tokens", None) or meter.max_answer_tokens
         raise ModelFailed(
-            f"{_name(base)} thought for all of its {most} tokens and wrote no answer, also with more room: raise "
+            f"{name_of(base)} thought for all of its {most} tokens and wrote no answer, also with more room: raise "
             "max_answer_tokens, or set thinking to off or low"
         ) from thought
     except model_faults() as fault:
@@ -251,8 +216,8 @@ async def _retried(
         if is_refusal(fault):
             kind = TooLong if is_too_long(str(fault)) else Refused
             hint = ": lower max_context_tokens or max_answer_tokens" if kind is TooLong else ""
-            raise kind(f"{_name(base)} failed: {text}{hint}") from fault
-        raise ModelFailed(f"{_name(base)} failed: {text}") from fault
+            raise kind(f"{name_of(base)} failed: {text}{hint}") from fault
+        raise ModelFailed(f"{name_of(base)} failed: {text}") from fault
 
 
 def _roomier(base: BaseChatModel, options: JsonObject, attempt: int) -> JsonObject:
@@ -266,197 +231,3 @@ def _merged(options: JsonObject, more: JsonObject) -> JsonObject:
     """Merge options with further ones; the bodies of both are sent."""
     both = {**options.get("extra_body", {}), **more.get("extra_body", {})}
     return {**options, **more, **({"extra_body": both} if both else {})}
-
-
-async def _attempt(
-    base: BaseChatModel,
-    messages: Sequence[BaseMessage],
-    meter: Meter,
-    voice: Listener | None,
-    options: JsonObject,
-) -> list[AIMessage]:
-    if "extra_body" in options:
-        options = {**options, "extra_body": {**(getattr(base, "extra_body", None) or {}), **options["extra_body"]}}
-    if "max_tokens" in type(base).model_fields and base.max_tokens is None:  # type: ignore[attr-defined]
-        options = {"max_tokens": meter.max_answer_tokens, **options}
-    longest = int(options.get("max_tokens") or _longest_answer(base, meter))
-    guess, most = estimate_tokens(messages, options), options.get("n", 1) * longest
-    rates = rates_of(base, meter.prices, guess)
-    async with meter.reserve(guess + most, rates and rates.cost(guess, most)) as reservation:
-        now = asyncio.get_running_loop().time()
-        try:
-            with _told(base, messages, options) as call:
-                async with asyncio.timeout_at(min(now + meter.call_timeout, meter.deadline)):
-                    replies = await _send(base, messages, voice, options)
-                call.note(answers=len(replies), **_tokens(replies))
-        except model_faults() as fault:
-            meter.count(failed_calls=1)
-            if was_refused(fault):
-                reservation.settle(0, 0)
-            if isinstance(fault, TimeoutError):
-                meter.check()
-                raise TimeoutError(f"no answer within {meter.call_timeout:g} s") from fault
-            raise
-        settle(reservation, replies, guess, rates)
-        meter.longest_answer = max(meter.longest_answer, math.ceil(reservation.output_tokens / max(len(replies), 1)))
-        answers = [reply for reply in replies if reply.text.strip() or reply.tool_calls or reply.invalid_tool_calls]
-        _count_thoughts(base, replies, meter)
-        if not answers:
-            meter.count(failed_calls=1)
-            if any(_finish(reply) == "length" for reply in replies):
-                raise OnlyThought("the reply was cut off within its thought")
-            raise EmptyReply("the reply has neither text nor a tool call")
-    if len(replies) < options.get("n", 1):
-        ways_of(base).n = False
-        meter.tell("learned", model=_name(base), ignored="n")
-    for extra in answers[1:]:
-        extra.usage_metadata = None
-    return answers
-
-
-def settle(reservation: Reservation, replies: Sequence[AIMessage], guess: int, rates: Rates | None) -> None:
-    """Settle what is held for a call by what its replies say that it has cost, else by an estimate.
-
-    Args:
-        reservation: What is held.
-        replies: What the call has brought.
-        guess: The estimated length of its prompt.
-        rates: The prices of the model; None if nobody knows them.
-    """
-    used = _cost(replies, guess, reservation.tokens)
-    reservation.settle(*used, _paid(replies, rates, *used))
-
-
-def _cost(replies: Sequence[AIMessage], guess: int, reserved: int) -> tuple[int, int]:
-    """Return the input and output tokens that a server reports, or an estimate if it reports none or absurd ones."""
-    used = replies[0].usage_metadata if replies else None
-    reported = (used["input_tokens"], used["output_tokens"]) if used else (-1, -1)
-    if min(reported) < 0 or sum(reported) > _ABSURD * reserved:
-        return guess, estimate_tokens(replies, {})
-    return reported
-
-
-def _paid(replies: Sequence[AIMessage], rates: Rates | None, input_tokens: int, output_tokens: int) -> int:
-    """Return the nano-dollars that a call has cost: what the provider says, or the price of its tokens."""
-    said = replies[0].response_metadata.get("cost") if replies else None
-    if isinstance(said, int | float) and 0 <= said < math.inf:
-        return math.ceil(said * NANO)
-    used = replies[0].usage_metadata if replies else None
-    cached = used.get("input_token_details", {}).get("cache_read") if used else None
-    return rates.cost(input_tokens, output_tokens, cached or 0) if rates else 0
-
-
-def _count_thoughts(base: BaseChatModel, replies: Sequence[AIMessage], meter: Meter) -> None:
-    thought = "\n".join(filter(None, (thought_of(reply) for reply in replies)))
-    if not thought:
-        return
-    used = replies[0].usage_metadata
-    tokens = used.get("output_token_details", {}).get("reasoning") if used else None
-    tokens = tokens or math.ceil(len(thought.encode()) / 4)
-    meter.count(thinking_tokens=tokens)
-    meter.tell("thought", model=_name(base), tokens=tokens, text=thought)
-
-
-def _finish(reply: AIMessage) -> str:
-    return str(reply.response_metadata.get("finish_reason") or "")
-
-
-async def _send(
-    base: BaseChatModel, messages: Sequence[BaseMessage], voice: Listener | None, options: JsonObject
-) -> list[AIMessage]:
-    config = ensure_config()
-    hidden = [*(config.get("tags") or []), TAG_NOSTREAM]
-    if voice:
-        reply = await _listened(base, messages, voice, {"tags": hidden}, options)
-        return [without_thought(reply)]
-    result = await without_streaming(base).agenerate(
-        [list(messages)], callbacks=config.get("callbacks"), tags=hidden, metadata=config.get("metadata"), **options
-    )
-    generations = [each for each in result.generations[0] if isinstance(each, ChatGeneration)]
-    for each in generations:
-        each.message.response_metadata.setdefault("finish_reason", (each.generation_info or {}).get("finish_reason"))
-    replies = [each.message for each in generations]
-    return [without_thought(reply) for reply in replies if isinstance(reply, AIMessage)]
-
-
-async def _listened(
-    base: BaseChatModel,
-    messages: Sequence[BaseMessage],
-    voice: Listener,
-    config: RunnableConfig,
-    options: JsonObject,
-) -> AIMessage:
-    """Send a request whose reply comes in pieces, and let them be heard."""
-    chunks: list[AIMessageChunk] = []
-    async for chunk in base.astream(list(messages), config, **options):
-        if not isinstance(chunk, AIMessageChunk):  # a model that does not stream
-            await voice.hear(chunk.text)
-            return chunk
-        chunks.append(chunk)
-        await voice.hear(chunk.text)
-    reply = message_chunk_to_message(add_ai_message_chunks(*chunks))
-    assert isinstance(reply, AIMessage)
-    return reply
-
-
-def _told(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject) -> telemetry.Operation:
-    provider = base._llm_type.removesuffix("-chat").removeprefix("chat-")
-    return telemetry.model_call(_name(base), provider=provider, n=options.get("n", 1), messages=len(messages))
-
-
-def _tokens(replies: Sequence[AIMessage]) -> dict[str, int | None]:
-    used = replies[0].usage_metadata if replies else None
-    return {name: used[name] if used else None for name in ("input_tokens", "output_tokens")}
-
-
-def takes_n(model: ChatModel) -> bool:
-    """Tell whether one request may ask for several candidates."""
-    base, _ = _unbind(model)
-    known = "n" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
-    return known and ways_of(base).n
-
-
-def takes_seed(model: ChatModel) -> bool:
-    """Tell whether a request may carry a seed."""
-    base, _ = _unbind(model)
-    return "seed" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
-
-
-def takes_logprobs(model: ChatModel) -> bool:
-    """Tell whether a request may ask for the reply's log-probabilities; OpenAI's reasoning models refuse that."""
-    base, _ = _unbind(model)
-    known = "logprobs" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
-    return known and takes_stop(model) and ways_of(base).logprobs
-
-
-def takes_stop(model: ChatModel) -> bool:
-    """Tell whether a request may name texts that stop the reply; OpenAI's reasoning models refuse that."""
-    base, _ = _unbind(model)
-    return not (base._llm_type == "openai-chat" and re.match(r"o\d|gpt-5", _name(base)))
-
-
-def _unbind(model: ChatModel) -> tuple[BaseChatModel, JsonObject]:
-    if isinstance(model, RunnableBinding):
-        base, inner = _unbind(model.bound)
-        return base, {**inner, **model.kwargs}
-    if not isinstance(model, BaseChatModel):
-        raise UnknownModel(f"a chat model is needed, not {type(model).__name__}")
-    return model, {}
-
-
-def _name(model: ChatModel) -> str:
-    base, _ = _unbind(model)
-    return describe_model(base)["model_name"]
-
-
-def _longest_answer(base: BaseChatModel, meter: Meter) -> int:
-    return int(getattr(base, "max_tokens", None) or meter.max_answer_tokens)
-
-
-def estimate_tokens(messages: Sequence[BaseMessage], options: JsonObject) -> int:
-    """Estimate an upper bound of a prompt's tokens without the provider's tokenizer: one per two bytes, ten per
-    message, and those of its images."""
-    text = "".join(message.text + json.dumps(getattr(message, "tool_calls", [])) for message in messages)
-    tools = json.dumps(options["tools"]) if options.get("tools") else ""
-    images = sum(len(images_of(message)) for message in messages)
-    return math.ceil((len(text.encode()) + len(tools.encode())) / 2) + 10 * len(messages) + IMAGE_TOKENS * images

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from reflective_agents.models.calls import ChatModel
+from reflective_agents.models.abilities import ChatModel
 from reflective_agents.state.context import Structured
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.structure import read_object

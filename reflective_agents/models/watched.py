@@ -11,7 +11,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from reflective_agents.models.calls import estimate_tokens, settle
+from reflective_agents.models.costs import estimate_tokens, settle
 from reflective_agents.models.faults import was_refused
 from reflective_agents.models.meter import Meter, Reservation
 from reflective_agents.models.prices import Rates, no_price, rates_by_name

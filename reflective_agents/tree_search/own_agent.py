@@ -2,7 +2,7 @@
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from reflective_agents.models.calls import Listener
+from reflective_agents.models.sending import Listener
 from reflective_agents.nodes.answers import read_answer
 from reflective_agents.nodes.briefing import short_briefing
 from reflective_agents.nodes.memo import each_to_its_end

@@ -8,7 +8,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 
-from reflective_agents.models.calls import ChatModel, Listener, request, takes_seed, takes_stop
+from reflective_agents.models.abilities import ChatModel, takes_seed, takes_stop
+from reflective_agents.models.calls import request
+from reflective_agents.models.sending import Listener
 from reflective_agents.nodes.chat import model_of
 from reflective_agents.nodes.research import today
 from reflective_agents.nodes.sampling import Replies, calls_for, sample, sample_each
