@@ -18,7 +18,7 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage
 from langgraph.graph import END, START, StateGraph
 
-from reflective_agents.graphs._memory import recall
+from reflective_agents.graphs._memory import citing, keeping, recall
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.chat import write
 from reflective_agents.nodes.experience import kept_in
@@ -49,7 +49,7 @@ async def prepare(state: MemoryState, step: Step[MemoryContext]) -> Update:
 @node(MemoryContext)
 async def perceive(state: MemoryState, step: Step[MemoryContext]) -> Update:
     """Make observations of what the user says."""
-    return {"perceived": recall.parts(state["messages"][-1].text)}
+    return {"perceived": keeping.parts(state["messages"][-1].text)}
 
 
 @node(MemoryContext)
@@ -68,17 +68,17 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
     *conversation, question = state["messages"]
     prompt = prompts.RESPOND.format_messages(
         today=TODAY.format(today=today()),
-        conversation=recall.without_citations(conversation),
+        conversation=citing.without_citations(conversation),
         memories=await recall.memories_message(state["memories"], question.text),
         question=[question],
     )
-    voice = Voice(step, partial(recall.Citing, len(state["memories"])))
+    voice = Voice(step, partial(citing.Citing, len(state["memories"])))
     reply = await write(step, step.context.model, prompt, voice)
-    answer = recall.only_cited(reply.text, len(state["memories"]))
+    answer = citing.only_cited(reply.text, len(state["memories"]))
     if answer != reply.text:
         step.meter.count(parse_failures=1)
         step.emit("refused_citation", problem="it names none of the memories that were shown")
-    numbers = recall.cited(answer)
+    numbers = citing.cited(answer)
     for number in sorted(numbers):
         step.emit("cited", number=number, cited=True)
     memories = [{**one, "cited": one["number"] in numbers} for one in state["memories"]]
@@ -89,7 +89,7 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
 @node(MemoryContext)
 async def remember(state: MemoryState, step: Step[MemoryContext]) -> Update:
     """Remember what both have said, and the facts in what the user said."""
-    failed = await recall.remember(step, state)
+    failed = await keeping.remember(step, state)
     if failed is None:
         return {}
     return stop_because(failed)

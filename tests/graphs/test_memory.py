@@ -9,15 +9,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from tenacity import wait_none
 
-from reflective_agents.graphs._memory.recall import (
-    LONGEST,
-    MOST_PARTS,
-    cited,
-    only_cited,
-    owner_of,
-    parts,
-    uncited,
-)
+from reflective_agents.graphs._memory.citing import cited, only_cited, uncited
+from reflective_agents.graphs._memory.keeping import LONGEST, MOST_PARTS, parts
+from reflective_agents.graphs._memory.recall import owner_of
 from reflective_agents.graphs.memory import builder, graph
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.state.errors import Misuse, WrongThread

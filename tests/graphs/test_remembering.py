@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reflective_agents.graphs import memory as graph_module
-from reflective_agents.graphs._memory import recall
+from reflective_agents.graphs._memory import keeping, recall
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.state.memories import Memory, new_memory
 from reflective_agents.testing.script import Reply, Request
@@ -27,7 +27,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = MAY
-        for module in (recall, graph_module):
+        for module in (keeping, recall, graph_module):
             monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: self.now))
 
 

@@ -1,0 +1,60 @@
+"""Citations of memories in answers: `[m1]`, or `[m1, m3]`."""
+
+import re
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage, AnyMessage
+
+LONGEST_CITATION = 200
+"""Characters between the brackets of a citation."""
+_CITATION = re.compile(r"\s?\[\s*m(\d+(?:\s*[,;]\s*m?\d+)*)\s*\]", re.IGNORECASE)
+
+
+def cited(text: str) -> set[int]:
+    """Return the numbers of the memories that a text cites."""
+    return {int(number) for match in _CITATION.finditer(text) for number in re.findall(r"\d+", match[1])}
+
+
+def uncited(text: str) -> str:
+    """Remove citations of memories from a text: they mean something only beside the memories of their turn."""
+    return _CITATION.sub("", text)
+
+
+def only_cited(text: str, count: int) -> str:
+    """Keep only the citations of memories 1 to `count`, and remove whatever else looks like a citation."""
+
+    def checked(match: re.Match[str]) -> str:
+        numbers = re.findall(r"\d+", match[1])
+        kept = [number for number in numbers if 1 <= int(number) <= count]
+        lead = match[0][: match[0].index("[")]
+        if kept == numbers:
+            return match[0]
+        return f"{lead}[{', '.join(f'm{number}' for number in kept)}]" if kept else ""
+
+    return _CITATION.sub(checked, text)
+
+
+class Citing:
+    """Reads an answer while it comes, and leaves out what it cannot cite. `count` is how many memories it was shown."""
+
+    def __init__(self, count: int) -> None:
+        self._count, self._held = count, ""
+
+    def feed(self, text: str) -> str:
+        """Return what stands before a citation that has not ended yet."""
+        self._held += text
+        begun = self._held.rfind("[", -LONGEST_CITATION)
+        end = len(self._held) if begun < 0 or "]" in self._held[begun:] else begun
+        ready = self._held[:end].rstrip()
+        self._held = self._held[len(ready) :]
+        return only_cited(ready, self._count)
+
+
+def without_citations(conversation: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Remove the citations of memories from the earlier answers of a conversation."""
+    return [
+        message.model_copy(update={"content": uncited(message.content)})
+        if isinstance(message, AIMessage) and isinstance(message.content, str)
+        else message
+        for message in conversation
+    ]
