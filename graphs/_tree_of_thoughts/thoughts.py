@@ -14,7 +14,8 @@ from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import label_of
 from reflective_agents.tree_search.candidates import Branch, Candidate, is_answer, lessons_text
-from reflective_agents.tree_search.policies import ChatSampling, history, with_closing
+from reflective_agents.tree_search.conversation import history, with_closing
+from reflective_agents.tree_search.policies import ChatSampling
 from reflective_agents.tree_search.worlds import OpenWorld
 
 

@@ -1,11 +1,11 @@
 """Policies: how the candidates of a tree search are sampled."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 
 from reflective_agents.models.abilities import ChatModel, takes_seed, takes_stop
@@ -15,18 +15,18 @@ from reflective_agents.nodes.chat import model_of
 from reflective_agents.nodes.research import today
 from reflective_agents.nodes.sampling import Replies, calls_for, sample, sample_each
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import quoted, steps_text
+from reflective_agents.nodes.transcript import quoted
 from reflective_agents.nodes.written import read_move
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.context import Model
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import without_marker
 from reflective_agents.tools.run import with_call_ids
 from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
+from reflective_agents.tree_search.conversation import history, purpose_of, refusals, standing, with_closing
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
 
 Follow = Callable[[list[Candidate]], Awaitable[None]]
@@ -312,45 +312,3 @@ def one_by_one(step: Step[TreeContext], world: OpenWorld | TaskWorld, model: Mod
     if isinstance(world, OpenWorld):
         return ChatSampling(step, world.tools, model)
     return ActSampling(step, world, model)
-
-
-def history(trajectory: Sequence[TreeNode], then: str) -> list[AnyMessage]:
-    """Return a trajectory as the agent sees it: its own messages and observations, each step followed by the judge's
-    critique, and by what to do `then`."""
-    messages: list[AnyMessage] = []
-    for node in trajectory:
-        messages += node["messages"]
-        if node["critique"]:
-            said = [node["critique"], *([node.get("checked", "")] if node.get("unfounded") else [])]
-            critique = quoted("critique", "\n".join(said))
-            messages.append(HumanMessage(prompts.CRITIQUE.format(critique=critique, next=then)))
-    return messages
-
-
-def standing(branch: Branch) -> str:
-    """Return as quoted text the calls of tools by which steps have gone on from here."""
-    job = branch.job
-    named = [f"{job['node']}.{place}" for place in range(job["first"])]
-    children = [branch.tree[name] for name in named if name in branch.tree]
-    called = [steps_text(node["messages"][:1]) for node in children if node["messages"] and node["kind"] == "action"]
-    return "\n".join(dict.fromkeys(called))
-
-
-def refusals(branch: Branch) -> list[BaseMessage]:
-    """Return what the model is told where nothing can be done of all that it has proposed."""
-    reasons = "\n".join(quoted("observation", why) for why in branch.refused)
-    return [HumanMessage(prompts.REFUSED.format(reasons=reasons))] if reasons else []
-
-
-def with_closing(messages: Sequence[AnyMessage], closing: str) -> list[AnyMessage]:
-    """Return messages that end with a closing word, which joins the user's message before it if there is one."""
-    *earlier, last = messages or [HumanMessage("")]
-    if not closing or not messages:
-        return [*messages, *([HumanMessage(closing)] if closing else [])]
-    joined = [HumanMessage(f"{last.text}\n{closing}")] if last.type == "human" else [last, HumanMessage(closing)]
-    return [*earlier, *joined]
-
-
-def purpose_of(branch: Branch) -> Purpose:
-    """Return what a request is for: the next step of the user's request, or the answer to it."""
-    return {"request": branch.conversation[-1].text}

@@ -12,7 +12,7 @@ from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, ToolUse
 from reflective_agents.tree_search.base import Job
 from reflective_agents.tree_search.candidates import Branch
-from reflective_agents.tree_search.policies import standing
+from reflective_agents.tree_search.conversation import standing
 from tests.graphs.lats_scripts import QUESTION, depth, judged, judging
 
 
