@@ -6,7 +6,6 @@ for the server's. The best of several rounds counts.
 
 import argparse
 import asyncio
-import gc
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -27,7 +26,7 @@ from reflective_agents.environments.base import Task
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.evals.datasets import Dataset
 from reflective_agents.evals.on_ray import ray_workers
-from reflective_agents.evals.run import Run, evaluate
+from reflective_agents.evals.run import Run, evaluate, spare_garbage_collection
 from reflective_agents.evals.worker import Job
 from reflective_agents.evals.workers import local_workers
 from reflective_agents.graphs import chain_of_thought
@@ -35,7 +34,7 @@ from reflective_agents.models.providers import close_models, expect_many_calls
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 
 LATENCY = 0.1
-ROUNDS = 3
+ROUNDS = 5
 WORKERS = 2
 CONTEXT = ChainOfThoughtContext(model="openai:canned", samples=1, search="none")
 JOB = Job(strategy="chain_of_thought", settings=CONTEXT.model_dump(), environment=PLAIN.name, cache=None)
@@ -81,7 +80,7 @@ async def one_process(at_once: int) -> AsyncIterator[Work]:
     """Evaluate in this process, as `reflect eval` does."""
     await _prompt()
     expect_many_calls()
-    gc.freeze()
+    spare_garbage_collection()
     yield partial(_evaluate, None, at_once)
     await close_models()
 

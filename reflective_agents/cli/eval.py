@@ -1,7 +1,6 @@
 """`reflect eval`: a strategy on every task of a data set, in a folder that outlives the process."""
 
 import asyncio
-import gc
 import json
 import shlex
 from collections.abc import AsyncIterator, Sequence
@@ -23,7 +22,7 @@ from reflective_agents.evals.datasets import Dataset, load_dataset
 from reflective_agents.evals.extras import FRAMES, STATISTICS, need
 from reflective_agents.evals.report import facts, page
 from reflective_agents.evals.results import failed, folder_of, read_run
-from reflective_agents.evals.run import Run, about, evaluate
+from reflective_agents.evals.run import Run, about, evaluate, spare_garbage_collection
 from reflective_agents.evals.scoring import world_of
 from reflective_agents.evals.summary import Summary
 from reflective_agents.evals.worker import Job
@@ -131,7 +130,7 @@ async def _evaluate(asked: Evaluation, dataset: Dataset, tally: Tally) -> tuple[
         budget = Budget(asked.budget_tokens, asked.max_total_cost) if asked.has_budget else None
         async with open_store(context) as store, _elsewhere(asked, context, dataset) as elsewhere:
             graph = load(asked.strategy, store=store)
-            gc.freeze()  # what is loaded stays; the garbage collector would look through it again and again
+            spare_garbage_collection()
             with counting(tally) as tell:
                 summary = await evaluate(
                     graph,

@@ -5,7 +5,6 @@ When stdin ends it ends, too: so it does not outlive whoever has started it.
 """
 
 import asyncio
-import gc
 import json
 import os
 import signal
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.base import Task
-from reflective_agents.evals.run import Finished, attempt
+from reflective_agents.evals.run import Finished, attempt, spare_garbage_collection
 from reflective_agents.graphs import builder_of
 from reflective_agents.models.cache import open_cache
 from reflective_agents.models.providers import close_models, expect_many_calls
@@ -43,7 +42,7 @@ class Runner:
         self._environment = job["environment"]
         self._context = settings_of(job["strategy"])(**job["settings"])
         self._cache = open_cache(Path(job["cache"])) if job["cache"] else None
-        gc.freeze()  # what is loaded stays; the garbage collector would look through it again and again
+        spare_garbage_collection()
 
     async def run(self, task: Task) -> Finished:
         """Run one task."""
