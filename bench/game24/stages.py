@@ -45,7 +45,7 @@ async def compared(unit: str, budget: int, orders: int = ORDERS) -> tuple[Compar
         fixed.append(await solved(stages=None))
         places.append([games.index(game) for game in recorded_games()])
     late = np.array(places) >= len(recorded_games()) // 2
-    return _over_orders(learned, fixed, np.ones_like(late)), _over_orders(learned, fixed, late)
+    return over_orders(learned, fixed, np.ones_like(late)), over_orders(learned, fixed, late)
 
 
 async def _solved(games: Sequence[str], order: int, given: dict[str, int], stages: str | None) -> dict[str, float]:
@@ -54,7 +54,7 @@ async def _solved(games: Sequence[str], order: int, given: dict[str, int], stage
     return {game: float(one.solved) for game, one in zip(games, played, strict=True)}
 
 
-def _over_orders(
+def over_orders(
     learned: Sequence[Mapping[str, float]], fixed: Sequence[Mapping[str, float]], counts: NDArray[np.bool_]
 ) -> Compared:
     """Average over those orders of each game that count; a game without any is left out."""
