@@ -6,24 +6,25 @@ import aiohttp
 import httpx2
 from openai import DefaultAioHttpClient
 
-_UNREACHED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-
 
 class AioHttpClient(DefaultAioHttpClient):
-    """The client of OpenAI, which takes a connection that breaks off for one that took too long to be made.
+    """The client of OpenAI, which takes whatever goes wrong with a connection for one that took too long to be made.
 
-    A call on it may have been answered and paid for, so the difference counts.
+    A call on a connection that breaks off may have been answered and paid for, so the difference counts.
     """
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request.
 
         Raises:
-            httpx2.HTTPError: if there is no response: ReadError if the connection breaks off.
+            httpx2.HTTPError: if there is no response: ConnectError if the server cannot be reached, ReadError if the
+                connection breaks off.
         """
         try:
             return await super().send(request, **options)
         except httpx2.ConnectTimeout as error:
-            if isinstance(error.__cause__, _UNREACHED):
+            cause = error.__cause__
+            if isinstance(cause, aiohttp.ConnectionTimeoutError):
                 raise
-            raise httpx2.ReadError(str(error), request=request) from error.__cause__
+            kind = httpx2.ConnectError if isinstance(cause, aiohttp.ClientConnectorError) else httpx2.ReadError
+            raise kind(str(error), request=request) from cause
