@@ -22,7 +22,7 @@ from reflective_agents.models.faults import (
     model_faults,
     was_refused,
 )
-from reflective_agents.models.meter import Meter
+from reflective_agents.models.meter import Meter, Reservation
 from reflective_agents.models.prices import rates_of
 from reflective_agents.models.providers import without_streaming
 from reflective_agents.models.thoughts import without_thought
@@ -71,42 +71,67 @@ async def send_once(
         EmptyReply: if it answered with nothing.
         Exception: what the client raises, one of `faults.model_faults()`.
     """
-    if "extra_body" in options:
-        options = {**options, "extra_body": {**(getattr(base, "extra_body", None) or {}), **options["extra_body"]}}
-    if "max_tokens" in type(base).model_fields and base.max_tokens is None:  # type: ignore[attr-defined]
-        options = {"max_tokens": meter.max_answer_tokens, **options}
+    options = _spelled_out(base, meter, options)
     longest = int(options.get("max_tokens") or longest_answer(base, meter))
     guess, most = estimate_tokens(messages, options), options.get("n", 1) * longest
     rates = rates_of(base, meter.prices, guess)
     async with meter.reserve(guess + most, rates and rates.cost(guess, most)) as reservation:
-        now = asyncio.get_running_loop().time()
-        try:
-            with _told(base, messages, options) as call:
-                async with asyncio.timeout_at(min(now + meter.call_timeout, meter.deadline)):
-                    replies = await _send(base, messages, voice, options)
-                call.note(answers=len(replies), **_tokens(replies))
-        except model_faults() as fault:
-            meter.count(failed_calls=1)
-            if was_refused(fault):
-                reservation.settle(0, 0)
-            if isinstance(fault, TimeoutError):
-                meter.check()
-                raise TimeoutError(f"no answer within {meter.call_timeout:g} s") from fault
-            raise
+        replies = await _in_time(base, messages, meter, voice, options, reservation)
         settle(reservation, replies, guess, rates)
         meter.longest_answer = max(meter.longest_answer, math.ceil(reservation.output_tokens / max(len(replies), 1)))
-        answers = [reply for reply in replies if reply.text.strip() or reply.tool_calls or reply.invalid_tool_calls]
         count_thoughts(name_of(base), replies, meter)
-        if not answers:
-            meter.count(failed_calls=1)
-            if any(_finish(reply) == "length" for reply in replies):
-                raise OnlyThought("the reply was cut off within its thought")
-            raise EmptyReply("the reply has neither text nor a tool call")
+        answers = _answers_among(replies, meter)
     if len(replies) < options.get("n", 1):
         ways_of(base).n = False
         meter.tell("learned", model=name_of(base), ignored="n")
     for extra in answers[1:]:
         extra.usage_metadata = None
+    return answers
+
+
+def _spelled_out(base: BaseChatModel, meter: Meter, options: JsonObject) -> JsonObject:
+    """Add to the options what the model itself has, or lacks."""
+    if "extra_body" in options:
+        options = {**options, "extra_body": {**(getattr(base, "extra_body", None) or {}), **options["extra_body"]}}
+    if "max_tokens" in type(base).model_fields and base.max_tokens is None:  # type: ignore[attr-defined]
+        options = {"max_tokens": meter.max_answer_tokens, **options}
+    return options
+
+
+async def _in_time(
+    base: BaseChatModel,
+    messages: Sequence[BaseMessage],
+    meter: Meter,
+    voice: Listener | None,
+    options: JsonObject,
+    reservation: Reservation,
+) -> list[AIMessage]:
+    """Send a request, within the time of a call and of the run. What fails is counted, and free if it was refused."""
+    now = asyncio.get_running_loop().time()
+    try:
+        with _told(base, messages, options) as call:
+            async with asyncio.timeout_at(min(now + meter.call_timeout, meter.deadline)):
+                replies = await _send(base, messages, voice, options)
+            call.note(answers=len(replies), **_tokens(replies))
+            return replies
+    except model_faults() as fault:
+        meter.count(failed_calls=1)
+        if was_refused(fault):
+            reservation.settle(0, 0)
+        if isinstance(fault, TimeoutError):
+            meter.check()
+            raise TimeoutError(f"no answer within {meter.call_timeout:g} s") from fault
+        raise
+
+
+def _answers_among(replies: Sequence[AIMessage], meter: Meter) -> list[AIMessage]:
+    """Return the replies with a text or tool calls; a call without any has failed."""
+    answers = [reply for reply in replies if reply.text.strip() or reply.tool_calls or reply.invalid_tool_calls]
+    if not answers:
+        meter.count(failed_calls=1)
+        if any(_finish(reply) == "length" for reply in replies):
+            raise OnlyThought("the reply was cut off within its thought")
+        raise EmptyReply("the reply has neither text nor a tool call")
     return answers
 
 
