@@ -156,14 +156,20 @@ async def ask(request: Request) -> Response:
 async def thread(request: Request) -> Response:
     """Return what a thread holds, as far as it is shown."""
     api, name = OwnApi(request), request.path_params["thread"]
-    state, run = await asyncio.gather(api.state(name), api.last_run(name))
+    state, run = await _last(api, name)
     return JSONResponse(await asyncio.to_thread(seen, state, run))
+
+
+async def _last(api: OwnApi, name: str) -> tuple[sdk.ThreadState, sdk.Run | None]:
+    """Return the state of a thread, and its last run as it was just before: if that had ended, so has the state."""
+    run = await api.last_run(name)
+    return await api.state(name), run
 
 
 async def steer(request: Request) -> Response:
     """Pause a run, go on with it, or change its tree and go on; who has missed what others have done is told."""
     asked, api, name = await read_json(request), OwnApi(request), request.path_params["thread"]
-    state, run = await asyncio.gather(api.state(name), api.last_run(name))
+    state, run = await _last(api, name)
     running = run is not None and run["status"] in ("pending", "running")
     if asked.get("do") == "pause":
         if running and run:
