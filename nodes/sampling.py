@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage
 
 from reflective_agents.models.abilities import ChatModel, takes_n, takes_seed
-from reflective_agents.models.calls import request
+from reflective_agents.models.calls import request, seeded
 from reflective_agents.nodes.chat import ATTEMPTS
 from reflective_agents.nodes.memo import at_once, each_to_its_end
 from reflective_agents.nodes.step import Step
@@ -38,7 +38,9 @@ async def sample(
         LimitReached, ModelFailed: as `models.calls.request`.
     """
     sizes = [count] if takes_n(model) else [1] * count
-    batches = await at_once([request(model, prompt, step.meter, n=size, **options) for size in sizes])
+    batches = await at_once(
+        [request(model, prompt, step.meter, n=size, **seeded(options, place)) for place, size in enumerate(sizes)]
+    )
     return [reply for batch in batches for reply in batch]
 
 
@@ -92,8 +94,8 @@ async def sample_each(
     seed = step.context.seed if takes_seed(model) else None
 
     async def ask(place: int, size: int, attempt: int = 1) -> None:
-        seeded: JsonObject = {} if seed is None else {"seed": seed + first + place}
-        replies = await request(model, prompt, step.meter, n=size, **seeded, **options)
+        own: JsonObject = {} if seed is None else {"seed": seed + first + place}
+        replies = await request(model, prompt, step.meter, n=size, **own, **options)
         found = {place + i: reply for i, reply in enumerate(replies[:size]) if usable(reply)}
         step.meter.count(parse_failures=min(len(replies), size) - len(found))
         missing = [number for number in range(place, place + size) if number not in found] if attempt < ATTEMPTS else []

@@ -79,12 +79,19 @@ async def request(
         raise
 
 
+def seeded(options: JsonObject, place: int) -> JsonObject:
+    """Give the request for the sample at a place, from 0, a seed of its own if it has any: samples that are asked for
+    one by one would all be alike else."""
+    seed = options.get("seed")
+    return options if seed is None else {**options, "seed": seed + place}
+
+
 async def _one_by_one(
     base: BaseChatModel, messages: Sequence[BaseMessage], meter: Meter, n: int, options: JsonObject
 ) -> list[AIMessage]:
     """Request several candidates from a server that gives one per request; those that fail are missing."""
     drawn = await asyncio.gather(
-        *(_as_it_can(base, messages, meter, options) for _ in range(n)), return_exceptions=True
+        *(_as_it_can(base, messages, meter, seeded(options, place)) for place in range(n)), return_exceptions=True
     )
     for failure in drawn:
         if isinstance(failure, BaseException) and not isinstance(failure, LimitReached | ModelFailed):

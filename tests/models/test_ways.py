@@ -81,6 +81,16 @@ async def test_a_choice_of_tool_that_is_ignored_leads_to_another_way(monkeypatch
         assert ways_of(get_model("openai:test")).structured == ["text"]
 
 
+async def test_samples_that_are_asked_for_one_by_one_have_seeds_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(script, "refuses_n") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        chat = get_model("openai:test")
+        for seed in (5, 0):
+            await request(chat, PROMPT, Meter(Context(), NOTHING_SPENT), n=3, seed=seed)
+        sent = [(exchange.body.get("n"), exchange.body["seed"]) for exchange in server.requests]
+    assert (sent[0], sorted(sent[1:], key=str)) == ((3, 5), [(None, seed) for seed in (0, 1, 2, 5, 6, 7)])
+
+
 async def test_what_its_server_cannot_do_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     async with AwkwardServer(lambda _: "I would rather not.", "refuses_everything") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)

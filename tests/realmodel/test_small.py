@@ -62,6 +62,7 @@ async def test_votes_are_weighed_by_how_likely_each_sample_is() -> None:
     context: Any = {"model": MODEL, "samples": 3, "votes": "likelihood", "search": "none", "seed": 1, **LIMITS}
     result = await chain_of_thought.ainvoke(ASK, context=context)
     likelihoods = [drawn["likelihood"] for drawn in result["samples"]]
+    assert len({drawn["text"] for drawn in result["samples"]}) > 1, "each has a seed of its own"
     assert len({*likelihoods}) > 1
     assert all(0 < one < 1 for one in likelihoods)
 
