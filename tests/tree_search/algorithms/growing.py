@@ -59,6 +59,7 @@ class Search:
 
     def __init__(self, algorithm: Algorithm, seed: int = 0, depth: int = 5, comes: Comes = told) -> None:
         self.algorithm, self.seed, self.depth, self.comes = algorithm, seed, depth, comes
+        self.chance = random.Random(f"moves {seed}")  # the same moves again could give up the same job for ever
         self.tree: Tree = {}
         self.stats: Stats = {}
         self.flight: list[Job] = []
@@ -96,14 +97,13 @@ class Search:
 
     def interleave(self, moves: int) -> None:
         """Ask, tell and withdraw at random, and tell again what was told; nothing is in flight at the end."""
-        chance = random.Random(f"moves {self.seed}")
         for _ in range(moves):
-            move = chance.random()
+            move = self.chance.random()
             if move < 0.5 or not self.flight:
-                self.ask(chance.randint(1, 4))
+                self.ask(self.chance.randint(1, 4))
             elif move < 0.85:
-                self.tell(chance.choice(self.flight))
+                self.tell(self.chance.choice(self.flight))
             else:
-                self.withdraw(chance.choice(self.flight))
+                self.withdraw(self.chance.choice(self.flight))
         for job in list(self.flight):
             self.tell(job)
