@@ -17,20 +17,20 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite
 
-from reflective_agents.environments.towns import load_town
-from reflective_agents.graphs._town.agent import Agent, open_agents
-from reflective_agents.graphs._town.meeting import company, converse, pairs, react
-from reflective_agents.graphs._town.planning import act
-from reflective_agents.graphs._town.planning import wake as wake_up
-from reflective_agents.graphs._town.telling import is_over, moments, portrait, portraits_of, spread, summary
 from reflective_agents.models.embeddings import get_embeddings
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, unless_ended
 from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed
 from reflective_agents.state.run import Input
-from reflective_agents.state.settings.town import TownContext
-from reflective_agents.state.town import Town, TownOutput, TownState
+from reflective_agents.state.settings.town import Town, TownContext
+from reflective_agents.town.agent import Agent, open_agents
+from reflective_agents.town.files import load_town
+from reflective_agents.town.meeting import company, converse, pairs, react
+from reflective_agents.town.planning import act
+from reflective_agents.town.planning import wake as wake_up
+from reflective_agents.town.report import is_over, moments, portrait, portraits_of, spread, summary
+from reflective_agents.town.state import TownOutput, TownState
 
 
 async def prepare(state: TownState, step: Step[TownContext]) -> Update:

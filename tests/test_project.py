@@ -43,11 +43,12 @@ MAY_IMPORT = {
     "environments": {"tools", "web_search", "text", "state"},
     "nodes": {"environments", "memory", *MODELS},
     "tree_search": SEARCH,
-    "graphs": {"tree_search", *SEARCH},
+    "graphs": {"town", "tree_search", *SEARCH},
     "middleware": {"graphs", "nodes", "prompts", "state"},
-    "evals": {"graphs", "environments", "models", "state", "text", "viewer"},
+    "evals": {"graphs", "environments", "models", "state", "text", "town", "viewer"},
     "viewer": {"tree_search", "state"},
-    "serve": {"graphs", "tree_search", "viewer", *SEARCH},
+    "town": {"viewer", *SEARCH},
+    "serve": {"graphs", "town", "tree_search", "viewer", *SEARCH},
     "cli": set(ROOMS),
 }
 

@@ -12,10 +12,10 @@ from reflective_agents.cli.run import run
 from reflective_agents.cli.strategies import load
 from reflective_agents.cli.threads import exists, open_saver, read_thread, recent
 from reflective_agents.cli.timeline import Timeline
-from reflective_agents.environments.towns import load_town
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.viewer.town import town_page, town_picture
+from reflective_agents.town.files import load_town
+from reflective_agents.town.page import town_page, town_picture
 
 STRATEGY = "town"
 

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from reflective_agents.evals.page import Cell, Listed, Point, ResultsPicture, results_page
 from reflective_agents.evals.results import Result
 from reflective_agents.evals.summary import Cost, Summary, cost_of, spent_on, wilson
 from reflective_agents.evals.transcripts import Transcript, read_transcript
-from reflective_agents.viewer.results import Cell, Listed, Point, ResultsPicture, results_page
 
 POINTS = 60
 """Of a curve, at most."""

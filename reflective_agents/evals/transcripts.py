@@ -17,8 +17,8 @@ from typing_extensions import TypedDict
 from reflective_agents.state.context import Context
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.trial import Trial
+from reflective_agents.town.page import TownPicture, town_picture
 from reflective_agents.viewer.picture import Picture, picture
-from reflective_agents.viewer.town import TownPicture, town_picture
 
 TRANSCRIPTS = "transcripts.jsonl.gz"
 Place = list[int]

@@ -21,7 +21,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from reflective_agents import viewer
 from reflective_agents.serve.asked import check_settings
 from reflective_agents.serve.chat import identify, read_json
 from reflective_agents.serve.completions import event
@@ -35,13 +34,19 @@ from reflective_agents.state.policy import operators_settings
 from reflective_agents.state.settings import settings_of, strategy_names
 from reflective_agents.state.tree import Change
 from reflective_agents.text.structure import Json
+from reflective_agents.town.page import town_page
 from reflective_agents.tree_search.steering import CHANGES, changes_in, go_on, order
-from reflective_agents.viewer.page import _policy, document, page, style_of
-from reflective_agents.viewer.town import town_page
+from reflective_agents.viewer.page import VIEWER, Page, assets, page
 
 _FOLDER = Path(__file__).parent / "page"
-_ELEMENTS = Path(viewer.__file__).parent / "assets" / "elements.js"
 _SCRIPTS = ("api.js", "growing.js", "form.js", "chat.js", "steering.js", "live.js")
+_SHELL = Page(
+    _FOLDER / "live.html",
+    "Reflective agents, live",
+    styles=(_FOLDER / "live.css",),
+    scripts=(*assets(VIEWER, "elements.js"), *(_FOLDER / name for name in _SCRIPTS)),
+    rules=("connect-src 'self'", "frame-src 'self'"),
+)
 _TITLE = 200
 """Characters of a question by which a thread is listed."""
 Handler = Callable[[Request], Awaitable[Response]]
@@ -60,15 +65,6 @@ def _answering(handler: Handler) -> Handler:
     return answer
 
 
-@cache
-def _shell() -> str:
-    style = style_of() + (_FOLDER / "live.css").read_text("utf-8")
-    script = "\n".join(file.read_text("utf-8") for file in (_ELEMENTS, *(_FOLDER / name for name in _SCRIPTS)))
-    rules = f"{_policy(style, script)}; connect-src 'self'; frame-src 'self'"
-    body = _FOLDER / "live.html"
-    return document(body, title="Reflective agents, live", policy=rules, style=style, script=script)
-
-
 def _html(text: str) -> Response:
     """Return a page that only this server may frame, and that nobody keeps."""
     return HTMLResponse(text, headers={"x-frame-options": "SAMEORIGIN", "cache-control": "no-store"})
@@ -76,7 +72,7 @@ def _html(text: str) -> Response:
 
 async def shell(_: Request) -> Response:
     """Return the page."""
-    return _html(_shell())
+    return _html(_SHELL.html())
 
 
 async def tree(_: Request) -> Response:

@@ -5,15 +5,15 @@ from typing import Any
 from langchain_core.messages import BaseMessage, convert_to_messages
 from langgraph_sdk.schema import Run, ThreadState
 
-from reflective_agents.graphs._town.telling import portraits_of, spread
 from reflective_agents.serve.runs import values_of
 from reflective_agents.state.context import Context
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.settings import settings_of
-from reflective_agents.state.town import Town
+from reflective_agents.state.settings.town import Town
+from reflective_agents.town.page import TownPicture, town_picture
+from reflective_agents.town.report import portraits_of, spread
 from reflective_agents.tree_search.steering import changes_in
 from reflective_agents.viewer.picture import Aggregate, Picture, picture
-from reflective_agents.viewer.town import TownPicture, town_picture
 
 _APART = ("messages", "log", "lessons", "orders", "recalled", "weights")
 _LONGEST = 4000

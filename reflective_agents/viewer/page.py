@@ -7,8 +7,8 @@ markup made by scripts included.
 
 import json
 from base64 import b64encode
-from collections.abc import Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from string import Template
@@ -16,70 +16,104 @@ from string import Template
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.viewer.picture import Picture
 
-_FOLDER = Path(__file__).parent
-_VENDOR = ("vendor/d3-hierarchy-3.1.3.min.js",)
-_STYLES = ("page.css", "tree.css", "panel.css")
+VIEWER = Path(__file__).parent
 _HERE = "\0"
-# Joined to one module, in this order.
-_SCRIPTS = (
-    *("elements.js", "given.js", "data.js", "layout.js", "drawing.js"),
-    *("camera.js", "panel.js", "history.js", "main.js"),
-)
 
 
-def page(picture: Picture | None) -> str:
-    """Build the page of a tree search; without one, a page that waits for it to be posted by the page around it."""
-    before, after = split()
-    return f"{before}{_embedded(picture)}{after}"
+@dataclass(frozen=True)
+class Page:
+    """A kind of page: the files that it is made of.
+
+    Attributes:
+        body: The file of its body, which stands in the head that all pages share.
+        title: Its title.
+        styles: The files of its style, behind the one that all pages share.
+        scripts: The files of its script, joined to one module in this order.
+        vendor: Files of scripts that came from elsewhere.
+        rules: Further rules of its policy, such as "connect-src 'self'".
+    """
+
+    body: Path
+    title: str
+    styles: tuple[Path, ...]
+    scripts: tuple[Path, ...]
+    vendor: tuple[Path, ...] = ()
+    rules: tuple[str, ...] = ()
+
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """The texts of its style and of its scripts."""
+        shared = VIEWER / "assets" / "base.css"
+        return {"style": joined(shared, *self.styles), "vendor": joined(*self.vendor), "script": joined(*self.scripts)}
+
+    def html(self, *shown_in_it: "Page", **parts: str) -> str:
+        """Build the page.
+
+        Args:
+            shown_in_it: The kinds of pages that its script opens, whose scripts and styles its policy allows, too.
+            parts: What else its body names, filled in.
+        """
+        pages = [page.parts for page in (self, *shown_in_it)]
+        policy = _policy(
+            styles=[page["style"] for page in pages],
+            scripts=[page[name] for page in pages for name in ("vendor", "script") if page[name]],
+            more=self.rules,
+        )
+        document = (VIEWER / "document.html").read_text("utf-8").replace("$body", self.body.read_text("utf-8"))
+        return Template(document).substitute(title=self.title, policy=policy, **self.parts, **parts)
+
+    @cached_property
+    def halves(self) -> tuple[str, str]:
+        """What stands before and after the data in any page of this kind."""
+        before, _, after = self.html(picture=_HERE).partition(_HERE)
+        return before, after
+
+    def showing(self, picture: JsonMapping | None) -> str:
+        """Build the page of some data; without any, a page that waits for them to be posted by the page around it."""
+        before, after = self.halves
+        return f"{before}{embedded(picture)}{after}"
 
 
-@cache
-def _parts() -> tuple[str, str, str]:
-    return style_of(*_STYLES), _joined(*_VENDOR), _joined(*(f"assets/{name}" for name in _SCRIPTS))
+def assets(folder: Path, *names: str) -> tuple[Path, ...]:
+    """Return the files of these names among the assets in a folder."""
+    return tuple(folder / "assets" / name for name in names)
 
 
-def _joined(*names: str) -> str:
-    return "\n".join((_FOLDER / name).read_text("utf-8") for name in names)
+def joined(*files: Path) -> str:
+    """Return the texts of files, each on lines of its own."""
+    return "\n".join(file.read_text("utf-8") for file in files)
 
 
-def style_of(*names: str) -> str:
-    """Return the style of a page: what all pages share, and its own files."""
-    return _joined("assets/base.css", *(f"assets/{name}" for name in names))
+def embedded(picture: JsonMapping | None) -> str:
+    """Encode data as JSON that cannot close its HTML element, with lone surrogates as their escapes."""
+    text = json.dumps(picture, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def document(body: Path, **parts: str) -> str:
-    """Return a page: its body, in the head that all pages share, with `title`, `policy`, `style` and what else it
-    names filled in."""
-    text = (_FOLDER / "document.html").read_text("utf-8").replace("$body", body.read_text("utf-8"))
-    return Template(text).substitute(parts)
-
-
-def split() -> tuple[str, str]:
-    """Return what stands before and after the picture in the page of any tree search."""
-    style, vendor, script = _parts()
-    policy = _policy(style, vendor, script)
-    return halves("page.html", "Search tree", policy, style=style, vendor=vendor, script=script)
-
-
-def halves(name: str, title: str, policy: str, **parts: str) -> tuple[str, str]:
-    """Return what stands before and after the picture in a page."""
-    text = document(_FOLDER / name, title=title, policy=policy, picture=_HERE, **parts)
-    before, _, after = text.partition(_HERE)
-    return before, after
-
-
-def _policy(style: str, *scripts: str, more_styles: Sequence[str] = ()) -> str:
-    allowed, styles = (" ".join(map(_digest, texts)) for texts in (scripts, (style, *more_styles)))
-    rules = ["default-src 'none'", f"script-src {allowed}", f"style-src {styles}", "img-src data:"]
+def _policy(styles: list[str], scripts: list[str], more: tuple[str, ...]) -> str:
+    allowed, looks = (" ".join(map(_digest, texts)) for texts in (scripts, styles))
+    rules = ["default-src 'none'", f"script-src {allowed}", f"style-src {looks}", "img-src data:"]
     rules += ["base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"]
-    return "; ".join(rules)
+    return "; ".join([*rules, *more])
 
 
 def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _embedded(picture: JsonMapping | None) -> str:
-    """Encode the picture as JSON that cannot close its HTML element, with lone surrogates as their escapes."""
-    text = json.dumps(picture, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+TREE = Page(
+    VIEWER / "page.html",
+    "Search tree",
+    styles=assets(VIEWER, "page.css", "tree.css", "panel.css"),
+    scripts=assets(
+        VIEWER,
+        *("elements.js", "given.js", "data.js", "layout.js", "drawing.js"),
+        *("camera.js", "panel.js", "history.js", "main.js"),
+    ),
+    vendor=(VIEWER / "vendor" / "d3-hierarchy-3.1.3.min.js",),
+)
+
+
+def page(picture: Picture | None) -> str:
+    """Build the page of a tree search; without one, a page that waits for it to be posted by the page around it."""
+    return TREE.showing(picture)

@@ -1,12 +1,92 @@
-"""The settings of `graphs.town`."""
+"""The settings of `graphs.town`, and a town as data."""
 
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from reflective_agents.state.context import Context, from_json
 from reflective_agents.state.policy import Operator
-from reflective_agents.state.town import Town
+
+Name = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^<>\"\n]{1,60}$")]
+Clock = Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$|^24:00$")]
+"""A time of the day, `HH:MM`."""
+
+
+def minutes_of(clock: str) -> int:
+    """Parse a time of day into minutes after midnight."""
+    return 60 * int(clock[:2]) + int(clock[3:])
+
+
+def clock_of(minutes: float) -> str:
+    """Format minutes after midnight as the time of day."""
+    return f"{int(minutes) // 60:02}:{int(minutes) % 60:02}"
+
+
+class Strict(BaseModel):
+    """Data that a person writes: what it does not know is a mistake."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Place(Strict):
+    """A place of the map. It takes a step of the clock to go from one to another."""
+
+    name: Name
+    about: str = Field(default="", max_length=500)
+
+
+class Knowledge(Strict):
+    """Something that an agent remembers from before."""
+
+    text: str = Field(min_length=1, max_length=1000)
+    importance: float = Field(default=5, ge=1, le=10)
+
+
+class Persona(Strict):
+    """An agent: who it is, where it lives, what it usually does, and what it remembers from before."""
+
+    name: Name
+    about: str = Field(min_length=1, max_length=1000)
+    home: Name
+    usual: list[Annotated[str, StringConstraints(min_length=1, max_length=300)]] = Field(
+        default_factory=list, max_length=48
+    )
+    knows: list[Knowledge] = Field(default_factory=list, max_length=100)
+
+
+class Town(Strict):
+    """A town for a day. `opening` is what the first agent is told where nobody says anything else, and `fact` the words
+    by which a memory shows that its agent knows of the news that may spread."""
+
+    name: Name
+    begins: Clock = "07:00"
+    ends: Clock = "22:00"
+    opening: str = "It is a day like any other."
+    fact: str = ""
+    places: list[Place] = Field(min_length=1, max_length=100)
+    agents: list[Persona] = Field(min_length=1, max_length=50)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "Town":
+        places, agents = [place.name for place in self.places], [agent.name for agent in self.agents]
+        for what, names in (("place", places), ("agent", agents)):
+            if len({name.casefold() for name in names}) < len(names):
+                raise ValueError(f"each {what} needs a name of its own")
+        if strangers := [agent.name for agent in self.agents if agent.home not in places]:
+            raise ValueError(f"no home in this town: {', '.join(strangers)}")
+        if minutes_of(self.begins) >= minutes_of(self.ends):
+            raise ValueError("the day ends before it begins")
+        return self
 
 
 def _is_town(value: JsonValue | Town) -> Town | str:

@@ -15,17 +15,16 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from pydantic import ValidationError
 
-from reflective_agents.environments.towns import load_town
 from reflective_agents.graphs.town import graph
 from reflective_agents.nodes.remember import store_of_process
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.outcome import limited
-from reflective_agents.state.settings.town import TownContext
-from reflective_agents.state.town import Town
-from reflective_agents.state.town_forms import Stroke
+from reflective_agents.state.settings.town import Town, TownContext
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
+from reflective_agents.town.files import load_town
+from reflective_agents.town.forms import Stroke
 from tests.graphs.town_scripts import NEWS, PARTY, memories_in, name_in, play, settings, stored, told, town_of
 from tests.strategies import thread
 

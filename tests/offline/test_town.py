@@ -13,7 +13,7 @@ from reflective_agents.nodes.transcript import quoted
 from reflective_agents.offline.model import OfflineChatModel
 from reflective_agents.offline.town import core
 from reflective_agents.state.memories import Insights, Questions
-from reflective_agents.state.town_forms import DayPlan, Utterance, actions_of, hour_plan_of, reaction_of
+from reflective_agents.town.forms import DayPlan, Utterance, actions_of, hour_plan_of, reaction_of
 
 PLACES = ("Café", "House")
 MAP = quoted("map", "Café: cakes\nHouse: rooms")

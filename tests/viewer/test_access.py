@@ -9,8 +9,8 @@ import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page
 
+from reflective_agents.town.page import town_page
 from reflective_agents.viewer.page import page
-from reflective_agents.viewer.town import town_page
 from tests.evals.test_report import made
 from tests.viewer.pictures import grown, said, small
 from tests.viewer.town_days import day

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from reflective_agents.town.page import town_page
 from reflective_agents.viewer.page import page
-from reflective_agents.viewer.town import town_page
 from tests.evals.test_report import made
 from tests.viewer.pictures import said
 from tests.viewer.town_days import day
 
 VIEWER = Path(__file__).parents[2] / "reflective_agents" / "viewer"
-OWN = sorted((VIEWER / "assets").iterdir())
+TOWN = VIEWER.parent / "town"
+OWN = sorted([*(VIEWER / "assets").iterdir(), *(TOWN / "assets").iterdir()])
 # d3-hierarchy 3.1.3, dist/d3-hierarchy.min.js and LICENSE of the package with the integrity
 # sha512-GRajN5ZcnEwYFWqqdzhG1qJ3+fDg6WWzk47TJg7ePY7yvYAgRfD2r1mUx+wviBOWuCwamCUzjwMSdato43jbGA==
 VENDORED = {

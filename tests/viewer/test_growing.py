@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, CDPSession, Page, Route, expect
 
+from reflective_agents.town.page import TownPicture, town_page
 from reflective_agents.viewer.page import page as tree_page
 from reflective_agents.viewer.picture import Picture
-from reflective_agents.viewer.town import TownPicture, town_page
 from tests.viewer.conftest import Shown
 from tests.viewer.pictures import grown
 from tests.viewer.town_days import day

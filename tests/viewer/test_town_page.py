@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page
 
-from reflective_agents.viewer.town import TownPicture, town_page
+from reflective_agents.town.page import TownPicture, town_page
 from tests.viewer.conftest import Shown
 from tests.viewer.test_page import MARKUP, UNSEEN
 from tests.viewer.town_days import day

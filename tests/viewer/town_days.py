@@ -2,8 +2,8 @@
 
 from typing import Any, cast
 
-from reflective_agents.state.town import Portrait
-from reflective_agents.viewer.town import TownPicture
+from reflective_agents.town.page import TownPicture
+from reflective_agents.town.state import Portrait
 
 USAGE: dict[str, Any] = {"model_calls": 12, "total_tokens": 3400, "seconds": 1.5}
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from reflective_agents.state.errors import Misuse
-from reflective_agents.state.town import Town
+from reflective_agents.state.settings.town import Town
 
-_SHIPPED = Path(__file__).parent / "data" / "towns"
+_SHIPPED = Path(__file__).parent / "towns"
 LARGEST = 1_000_000
 """Bytes that the file of a town may have."""
 

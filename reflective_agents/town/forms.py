@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from reflective_agents.state.lenient import Truth, one_of
 from reflective_agents.state.memories import Rating, Sentence
-from reflective_agents.state.town import Clock
+from reflective_agents.state.settings.town import Clock
 
 T = TypeVar("T")
 _TIME = re.compile(r"(\d{1,2})(?:\s?[:.h時点时시]\s?(\d{2})?분?)?\s*(?:([ap])\.?m\.?|uhr|น\.?)?", re.IGNORECASE)

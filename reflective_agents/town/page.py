@@ -1,16 +1,22 @@
 """A town's day as one page of HTML that needs nothing else, made as the page of a search is: see `viewer.page`."""
 
-from functools import cache
+from pathlib import Path
 
 from typing_extensions import TypedDict
 
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.run import Usage
-from reflective_agents.state.town import Conversation, Knows, Moment, Portrait, Retrieval
-from reflective_agents.viewer.page import _embedded, _joined, _policy, halves, style_of
+from reflective_agents.town.state import Conversation, Knows, Moment, Portrait, Retrieval
+from reflective_agents.viewer.page import VIEWER, Page, assets
 
-_SCRIPTS = ("elements.js", "given.js", "town-data.js", "town-panel.js", "town.js")
+_FOLDER = Path(__file__).parent
+DAY = Page(
+    _FOLDER / "town.html",
+    "A day in a town",
+    styles=assets(_FOLDER, "town.css", "town-day.css"),
+    scripts=(*assets(VIEWER, "elements.js", "given.js"), *assets(_FOLDER, "town-data.js", "town-panel.js", "town.js")),
+)
 
 
 class TownPicture(TypedDict):
@@ -57,16 +63,4 @@ def _minutes(day: list[Moment]) -> int:
 
 def town_page(picture: TownPicture | None) -> str:
     """Build the page of a day; without one, a page that waits for it to be posted by the page around it."""
-    before, after = split()
-    return f"{before}{_embedded(picture)}{after}"
-
-
-def split() -> tuple[str, str]:
-    """Return what stands before and after the picture in the page of any day."""
-    style, script = _parts()
-    return halves("town.html", "A day in a town", _policy(style, script), style=style, script=script)
-
-
-@cache
-def _parts() -> tuple[str, str]:
-    return style_of("town.css", "town-day.css"), _joined(*(f"assets/{name}" for name in _SCRIPTS))
+    return DAY.showing(picture)

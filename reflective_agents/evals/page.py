@@ -9,21 +9,20 @@ import json
 import zlib
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from functools import cache
 
 from typing_extensions import TypedDict
 
 from reflective_agents.state.json_types import JsonMapping
-from reflective_agents.viewer import page as tree
-from reflective_agents.viewer import town
-from reflective_agents.viewer.page import _FOLDER, _embedded, _joined, _policy, document, style_of
+from reflective_agents.town.page import DAY
+from reflective_agents.viewer.page import TREE, VIEWER, Page, assets, embedded
 
-_SCRIPTS = (
-    "elements.js",
-    "results-data.js",
-    "results-list.js",
-    "results-panel.js",
-    "results-charts.js",
+_RESULTS = Page(
+    VIEWER / "results.html",
+    "Evaluation",
+    styles=assets(VIEWER, "results-panel.css", "results.css"),
+    scripts=assets(
+        VIEWER, "elements.js", "results-data.js", "results-list.js", "results-panel.js", "results-charts.js"
+    ),
 )
 PACK = 200_000
 """Characters of transcripts that are packed together: many, since prompts repeat, and few enough to open at once."""
@@ -81,31 +80,18 @@ def results_page(picture: ResultsPicture, transcripts: Iterable[tuple[Cell, Json
         picture: What there is to see.
         transcripts: Those of the cells, the ones that matter most first. Each is noted in its cell.
     """
-    style, script = _parts()
-    kinds = {"tree": tree.split(), "day": town.split()}
     packs = "\n".join(
         f'<script type="application/octet-stream" id="pack-{number}">{pack}</script>'
         for number, pack in enumerate(_packs(transcripts))
     )
-    return document(
-        _FOLDER / "results.html",
-        title="Evaluation",
-        policy=_policy(style, script, *tree._parts()[1:], town._parts()[1], more_styles=_page_styles()),
-        style=style,
-        script=script,
+    templates = {"tree": TREE.halves, "day": DAY.halves}
+    return _RESULTS.html(
+        TREE,
+        DAY,
         packs=packs,
-        results=_embedded(picture),
-        pages=json.dumps({name: _packed(_plain(parts)) for name, parts in kinds.items()}),
+        results=embedded(picture),
+        pages=json.dumps({name: _packed(_plain(halves)) for name, halves in templates.items()}),
     )
-
-
-@cache
-def _parts() -> tuple[str, str]:
-    return style_of("results-panel.css", "results.css"), _joined(*(f"assets/{name}" for name in _SCRIPTS))
-
-
-def _page_styles() -> tuple[str, str]:
-    return tree._parts()[0], town._parts()[0]
 
 
 def _packs(transcripts: Iterable[tuple[Cell, JsonMapping]]) -> Iterator[str]:

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reflective_agents.graphs._town.agent import EVERYDAY, Agent
-from reflective_agents.graphs._town.planning import told
 from reflective_agents.nodes.transcript import quoted
 from reflective_agents.prompts import town as prompts
-from reflective_agents.state.town import Conversation, Line, clock_of
-from reflective_agents.state.town_forms import Reaction, Utterance, reaction_of
+from reflective_agents.state.settings.town import clock_of
+from reflective_agents.town.agent import EVERYDAY, Agent
+from reflective_agents.town.forms import Reaction, Utterance, reaction_of
+from reflective_agents.town.planning import told
+from reflective_agents.town.state import Conversation, Line
 
 
 class Wish(NamedTuple):

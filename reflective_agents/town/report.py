@@ -2,20 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from reflective_agents.graphs._town.agent import Agent
-from reflective_agents.state.town import (
-    Conversation,
-    Knows,
-    Mind,
-    Moment,
-    Portrait,
-    Remembered,
-    Town,
-    TownState,
-    clock_of,
-    minutes_of,
-)
+from reflective_agents.state.settings.town import Town, clock_of, minutes_of
 from reflective_agents.text.extract import terms
+from reflective_agents.town.agent import Agent
+from reflective_agents.town.state import Conversation, Knows, Mind, Moment, Portrait, Remembered, TownState
 
 SHOWN = 12
 """Lines of an agent's day in the summary."""

@@ -20,20 +20,8 @@ from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.transcript import quoted
 from reflective_agents.state.errors import InvalidOutput
 from reflective_agents.state.memories import BEGINNING, Kind, Mark, Memory, new_memory
-from reflective_agents.state.settings.town import TownContext
-from reflective_agents.state.town import (
-    Found,
-    How,
-    Mind,
-    Persona,
-    Planned,
-    Remembered,
-    Retrieval,
-    Town,
-    TownState,
-    clock_of,
-    minutes_of,
-)
+from reflective_agents.state.settings.town import Persona, Town, TownContext, clock_of, minutes_of
+from reflective_agents.town.state import Found, How, Mind, Planned, Remembered, Retrieval, TownState
 
 F = TypeVar("F", bound=BaseModel)
 _INSIGHTS: tuple[Kind, ...] = ("reflection",)

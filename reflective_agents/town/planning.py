@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 from langchain_core.messages import AnyMessage
 
-from reflective_agents.graphs._town.agent import EVERYDAY, Agent
 from reflective_agents.nodes.transcript import quoted
 from reflective_agents.prompts import town as prompts
 from reflective_agents.state.memories import Memory
-from reflective_agents.state.town import Planned, clock_of, minutes_of
-from reflective_agents.state.town_forms import DayPlan, actions_of, hour_plan_of
+from reflective_agents.state.settings.town import clock_of, minutes_of
+from reflective_agents.town.agent import EVERYDAY, Agent
+from reflective_agents.town.forms import DayPlan, actions_of, hour_plan_of
+from reflective_agents.town.state import Planned
 
 HOUR = 60
 _CLOCK = re.compile(r"\d\d:\d\d")
