@@ -9,7 +9,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from reflective_agents.environments.base import Environment, State, Task, Transition, completed
+from reflective_agents.environments.base import Environment, State, Task, Transition, cleaned
 from reflective_agents.environments.registry import get_environment
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.ways import ways_of
@@ -49,7 +49,7 @@ class Acting(Input):
 async def environment_of(context: TaskContext) -> Environment | None:
     """Return the environment that the settings name or hold; None for open questions."""
     if not isinstance(context.environment, str):
-        return None if context.environment is None else completed(context.environment)
+        return None if context.environment is None else cleaned(context.environment)
     # Reading a docstore blocks, and would hold up every other run of the process.
     return await asyncio.to_thread(
         get_environment, context.environment, context.docstore, unsafe_code=context.unsafe_code

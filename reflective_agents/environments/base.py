@@ -37,6 +37,7 @@ An example, whole: a game in which a number is guessed.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, NotRequired, Self, TypeAlias
 
 from typing_extensions import TypedDict
@@ -269,62 +270,42 @@ def over(state: State) -> Transition:
     return Transition(state, "The task has ended; no action is left.", done=True, valid=False)
 
 
-class _Fit(Environment):
-    """Makes what another environment says fit to be stored and sent."""
+class Cleaned(Environment):
+    """An environment of the user's, whose texts are fit to be stored and sent. What it lacks is as in `Environment`.
+
+    Args:
+        inner: The environment. It need not be derived from `Environment`.
+    """
+
+    needs_gold = True  # an environment that does not say may need it
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattribute__(self, name: str) -> Any:
+        """Return an attribute of the inner environment, or a method whose text is cleaned."""
+        if name in ("start", "step") or name.startswith("_") or not hasattr(self._inner, name):
+            return super().__getattribute__(name)
+        value = getattr(self._inner, name)
+        return partial(_call_cleanly, value) if callable(value) else clean_data(value)
 
     def start(self, task: Task) -> State:
-        return clean_data(super().start(task))
+        """Return the state before the first action."""
+        start = getattr(self._inner, "start", super().start)
+        return clean_data(start(task))
 
     async def step(self, state: State, action: str) -> Transition:
-        done: Transition = await super().step(state, action)  # type: ignore[safe-super]
+        """Apply one action. The task is left as it is: it was cleaned at the start."""
+        done: Transition = await self._inner.step(state, action)
         kept = {name: part if name == "task" else clean_data(part) for name, part in done.state.items()}
         return done._replace(state=kept, observation=clean(done.observation))
 
 
-class _FitText:
-    """A text of `_Fit`: as the other environment has it, be that in the class or in the object, but clean."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, environment: _Fit, owner: type) -> Any:
-        own = environment.__dict__
-        return clean_data(own[self._name] if self._name in own else getattr(super(_Fit, environment), self._name))
-
-    def __set__(self, environment: _Fit, value: object) -> None:
-        vars(environment)[self._name] = value
+def _call_cleanly(method: Callable[..., Any], *args: Any) -> Any:
+    result = method(*args)
+    return clean_data(result) if isinstance(result, str | list) else result
 
 
-def _fit_method(name: str) -> Callable[..., Any]:
-    def said(environment: _Fit, *given: Any) -> Any:
-        return clean_data(getattr(super(_Fit, environment), name)(*given))
-
-    return said
-
-
-for _text in ("name", "actions", "goal", "rules", "effects", "examples", "answer_form"):
-    setattr(_Fit, _text, _FitText(_text))
-for _text in (
-    "public", "answer", "key", "same", "legal_actions", "request", "find_answer", "final_action", "normal", "vote",
-):  # fmt: skip
-    setattr(_Fit, _text, _fit_method(_text))
-
-
-def completed(given: Any) -> Environment:
-    """Return an environment whose texts are fit to be stored, with the defaults of `Environment` for all that it lacks.
-
-    An object that fulfils the protocol without being derived from `Environment` is welcome too.
-    """
-    if isinstance(given, _Fit):
-        return given
-    kind = type(given)
-    if kind not in _DERIVED:
-        gold = {"needs_gold": getattr(kind, "needs_gold", True)}
-        whole = kind if issubclass(kind, Environment) else type(kind.__name__, (kind, Environment), gold)
-        _DERIVED[kind] = type(kind.__name__, (_Fit, whole), {})
-    made = object.__new__(_DERIVED[kind])
-    object.__setattr__(made, "__dict__", given.__dict__)  # shared: what one notes, both know
-    return made
-
-
-_DERIVED: dict[type, type[Environment]] = {}
+def cleaned(environment: Any) -> Environment:
+    """Return an environment of the user's with clean texts; one that has them already as it is."""
+    return environment if isinstance(environment, Cleaned) else Cleaned(environment)

@@ -1,6 +1,6 @@
 """Which environment measures an answer to a task, and whether it is correct."""
 
-from reflective_agents.environments.base import Environment, completed
+from reflective_agents.environments.base import Environment, cleaned
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.registry import get_environment
 
@@ -13,7 +13,7 @@ def world_of(environment: str | Environment, *, unsafe_code: bool = False) -> En
         unsafe_code: Whether programs may run as plain processes where there is no sandbox.
     """
     if not isinstance(environment, str):
-        return completed(environment)
+        return cleaned(environment)
     return PLAIN if environment == PLAIN.name else get_environment(environment, unsafe_code=unsafe_code)
 
 

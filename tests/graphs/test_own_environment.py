@@ -3,6 +3,7 @@
 import json
 import re
 import textwrap
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -121,6 +122,27 @@ async def test_the_environment_says_what_is_right(
 
 
 NO_TEXT = "\0 \ud800\udfff"
+
+
+@dataclass(slots=True)
+class Slotted(Environment):
+    """An environment whose objects have no dictionary."""
+
+    name: str = "slotted"
+    actions: str = "a whole number"
+    secret: str = "7"
+
+    async def step(self, state: State, action: str) -> Transition:
+        if state["done"]:
+            return over(state)
+        done = action.strip() == self.secret
+        return Transition({**state, "answer": action.strip(), "done": done}, "Tested.", float(done), done)
+
+
+async def test_a_slotted_dataclass_is_an_environment() -> None:
+    context = {"model": saying("7"), "environment": Slotted(), "search": "none"}
+    out = await react.graph.ainvoke({"messages": [("user", "Which number?")]}, context=context)
+    assert (out["answer"], out["outcome"]["verified_by"]) == ("7", "environment")
 
 
 class Unfit(Bare):
