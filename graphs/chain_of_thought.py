@@ -23,8 +23,7 @@ from reflective_agents.environments.plain import PLAIN
 from reflective_agents.models.abilities import takes_logprobs
 from reflective_agents.nodes import sampling
 from reflective_agents.nodes.agent import answered, appraised, enter, environment_of
-from reflective_agents.nodes.answers import material
-from reflective_agents.nodes.briefing import short_briefing
+from reflective_agents.nodes.briefing import material, short_briefing
 from reflective_agents.nodes.chat import model_of
 from reflective_agents.nodes.likelihood import likelihood, tokens_of
 from reflective_agents.nodes.research import today

@@ -18,6 +18,7 @@ from functools import partial
 from reflective_agents.graphs._rap.likelihood import Proposals, UsefulnessJudge
 from reflective_agents.graphs._rap.planned import PlannedTask
 from reflective_agents.graphs._rap.planning_job import PlanningJob
+from reflective_agents.graphs._rap.state import RapOutput, RapState, Weighed
 from reflective_agents.graphs._rap.subquestions import SubQuestions
 from reflective_agents.graphs._rap.world_model import WorldModel
 from reflective_agents.nodes.agent import environment_of
@@ -25,7 +26,6 @@ from reflective_agents.nodes.step import Step, Update, node
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.state.tree import SearchState, Tree, TreeNode
-from reflective_agents.state.weighed import RapOutput, RapState, Weighed
 from reflective_agents.tree_search.algorithms.rap import Rap
 from reflective_agents.tree_search.graph import answer, search_graph
 from reflective_agents.tree_search.job import TreeSearch

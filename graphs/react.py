@@ -31,7 +31,6 @@ from reflective_agents.nodes.agent import (
     tools_of,
     with_fewer_steps,
 )
-from reflective_agents.nodes.answers import read_answer
 from reflective_agents.nodes.ballot import elect
 from reflective_agents.nodes.chat import call_tools, called, complete, model_of
 from reflective_agents.nodes.citations import Sourced, settle, split_list
@@ -40,7 +39,7 @@ from reflective_agents.nodes.sources import addresses
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, unless_ended
 from reflective_agents.nodes.voice import BESIDE_CALLS, Voice, final_answer
-from reflective_agents.nodes.written import Move, read_move
+from reflective_agents.nodes.written import Move, read_answer, read_move
 from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from reflective_agents.environments.base import Act, Environment, Example
+from reflective_agents.environments.base import Act, Environment, Example, State
 from reflective_agents.prompts import task as prompts
-from reflective_agents.state.examples import OwnExample
+from reflective_agents.state.families import OwnExample
 
 Examples = bool | Sequence[OwnExample]
 
@@ -65,3 +65,10 @@ def _steps(example: Example) -> str:
         lines += [f"Thought {number}: {thought}", f"Action {number}: {action}"]
         lines += [f"Observation {number}: {observation}"] if observation else []
     return "\n".join(lines)
+
+
+def material(world: State) -> str:
+    """Return the articles that a task brings with it, as text; empty if there are none."""
+    data = (world.get("task") or {}).get("data") or {}
+    articles = data.get("supporting") or []
+    return "".join(f"{title}: {''.join(sentences)}\n\n" for title, sentences in articles)

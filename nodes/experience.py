@@ -12,9 +12,8 @@ from langgraph.runtime import get_runtime
 
 from reflective_agents.memory.scoring import Ranking
 from reflective_agents.memory.stream import MemoryStream
-from reflective_agents.nodes.caller import caller
 from reflective_agents.nodes.lessons import Learned
-from reflective_agents.nodes.remember import open_memory
+from reflective_agents.nodes.remember import caller, open_memory
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.transcript import around, quoted
 from reflective_agents.state.context import Context

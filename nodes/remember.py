@@ -140,3 +140,14 @@ def _prompt(
 
 def _who(who: str) -> str:
     return quoted("agent", who) + "\n\n" if who else ""
+
+
+ANYBODY = "anybody"
+"""The user of a server that asks for no keys."""
+
+
+def caller() -> str | None:
+    """Return the user whom the server has authenticated; None in Python, and on a server that asks for no keys."""
+    server = get_runtime().server_info
+    user = server.user.identity if server and server.user else ANYBODY
+    return None if user == ANYBODY else user

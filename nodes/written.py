@@ -7,6 +7,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from typing_extensions import TypedDict
 
+from reflective_agents.environments.base import Environment
 from reflective_agents.text.actions import Declared, declared, read_call, read_step
 
 
@@ -42,3 +43,13 @@ def describe(tools: Sequence[BaseTool]) -> str:
 
 def _declared(tool: BaseTool) -> Declared:
     return declared(convert_to_openai_tool(tool))
+
+
+def read_answer(text: str, environment: Environment | None) -> str | None:
+    """Read the answer of an agent that was asked for its best one; None if it wants to go on acting instead."""
+    move = read_move(text)
+    said = move["answer"] or move["action"] or move["thought"]
+    answer = environment.find_answer(said) if environment else said
+    gives_it = environment is not None and environment.final_action(answer) == answer
+    wants_to_act = move["action"] and answer == said and not gives_it
+    return None if wants_to_act else answer or None

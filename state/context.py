@@ -6,10 +6,11 @@ names, every other setting as `REFLECT_<NAME>`, for example `REFLECT_MAX_MODEL_C
 overridden.
 """
 
+import difflib
 import json
 import os
 import warnings
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -24,6 +25,7 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
+from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from reflective_agents.state.answer_form import check_schema
@@ -33,7 +35,26 @@ from reflective_agents.state.limits import Limit
 from reflective_agents.state.parameters import SAMPLING, check_parameters
 from reflective_agents.state.policy import OPERATOR, Operator
 from reflective_agents.state.prices import Prices
-from reflective_agents.state.unknown_settings import with_suggestions
+
+EXTRA = "extra_forbidden"
+
+
+def with_suggestions(error: ValidationError, known: Iterable[str]) -> ValidationError:
+    """Return the error with the setting that each unknown one resembles; without unknown ones, the error as it is."""
+    names = list(known)
+    unknown = [problem for problem in error.errors() if problem["type"] == EXTRA and len(problem["loc"]) == 1]
+    found = [
+        InitErrorDetails(type=_problem(str(problem["loc"][0]), names), loc=problem["loc"], input=problem["input"])
+        for problem in unknown
+    ]
+    return ValidationError.from_exception_data(error.title, found) if found else error
+
+
+def _problem(name: str, known: list[str]) -> PydanticCustomError:
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return PydanticCustomError(EXTRA, "There is no such setting{hint}", {"hint": hint})
+
 
 T = TypeVar("T")
 Check = Callable[[str, str], str | Awaitable[str | None] | None]

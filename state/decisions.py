@@ -7,8 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import SkipJsonSchema
 
-from reflective_agents.state.lenient import Truth, one_of
-from reflective_agents.state.schemas import Score
+from reflective_agents.state.schemas import Score, Truth, one_of
 
 
 class PlannedGoal(BaseModel):

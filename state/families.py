@@ -3,25 +3,38 @@
 import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NotRequired, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
     AliasChoices,
     BeforeValidator,
+    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     WithJsonSchema,
     model_validator,
+    with_config,
 )
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import CoreSchema
+from typing_extensions import TypedDict
 
 from reflective_agents.state.answer_form import check_schema
 from reflective_agents.state.context import Context, Model, from_json
-from reflective_agents.state.examples import OwnExample
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.policy import OPERATOR, Operator
+
+
+@with_config(ConfigDict(extra="forbid"))
+class OwnExample(TypedDict):
+    """A task, and how it is solved: by `acts`, each a thought, an action and its observation, for agents that act; by a
+    `reasoning` that ends in the answer, for those that answer at once."""
+
+    task: Annotated[str, Field(min_length=1)]
+    acts: NotRequired[list[tuple[str, str, str]]]
+    reasoning: NotRequired[str]
+
 
 T = TypeVar("T")
 ENGINES = ("tavily", "local", "none", "searxng", "duckduckgo", "arxiv", "pubmed", "wikipedia")

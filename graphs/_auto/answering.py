@@ -8,8 +8,7 @@ from reflective_agents.graphs._auto.state import Attempt, AutoState
 from reflective_agents.graphs.chain_of_thought import read, voting
 from reflective_agents.nodes import sampling
 from reflective_agents.nodes.agent import answered, environment_of
-from reflective_agents.nodes.answers import material
-from reflective_agents.nodes.briefing import briefing, short_briefing
+from reflective_agents.nodes.briefing import briefing, material, short_briefing
 from reflective_agents.nodes.chat import complete, model_of
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.transcript import around, quoted

@@ -14,8 +14,7 @@ from typing_extensions import TypedDict
 from reflective_agents.graphs._auto.state import STAGES, AutoState, Stage, Turn
 from reflective_agents.memory.layout import as_part
 from reflective_agents.nodes.agent import environment_of
-from reflective_agents.nodes.caller import caller
-from reflective_agents.nodes.remember import store_of_process
+from reflective_agents.nodes.remember import caller, store_of_process
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.settings.auto import AutoContext
 

@@ -12,8 +12,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from reflective_agents.memory.reflection import same
 from reflective_agents.memory.scoring import HYBRID, PUBLISHED, Ranking
 from reflective_agents.memory.stream import MemoryStream, Scored
-from reflective_agents.nodes.caller import caller
-from reflective_agents.nodes.remember import open_memory
+from reflective_agents.nodes.remember import caller, open_memory
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.transcript import quoted
 from reflective_agents.prompts import recall as prompts

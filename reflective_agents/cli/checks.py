@@ -2,9 +2,11 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 
 from reflective_agents.models.providers import OFFLINE, choose_model, get_model
 from reflective_agents.state.context import Context
+from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import SearchContext
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.web_search.community import UNTESTED
@@ -55,3 +57,22 @@ async def check(context: Context, given: JsonMapping) -> Choice:
         await asyncio.to_thread(open_corpus, context.corpus)
     named = search if isinstance(search, str) else name_of(search)
     return Choice(str(model), reason, helpers, named, search_reason, context.searches)
+
+
+STATISTICS, FRAMES = ("scipy",), ("pyarrow",)
+
+
+def need(*libraries: str, extra: str = "evals") -> None:
+    """Refuse to begin what could not be ended.
+
+    Args:
+        libraries: What is needed.
+        extra: The extra that brings them.
+
+    Raises:
+        Misuse: if one of the libraries is not installed.
+    """
+    missing = [name for name in libraries if find_spec(name) is None]
+    if missing:
+        named = ", ".join(missing)
+        raise Misuse(f"{named} missing: in the project's folder, run: .venv/bin/pip install -e '.[{extra}]'")

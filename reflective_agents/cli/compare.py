@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from reflective_agents.cli.checks import FRAMES, STATISTICS, need
 from reflective_agents.cli.eval import export, runs_folder, write_page
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.evals.compare import Column, Comparison, Difference, Run, compare
-from reflective_agents.evals.extras import FRAMES, STATISTICS, need
 from reflective_agents.evals.report import Shown, pages_of
 from reflective_agents.evals.results import RUN, read_run
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import platformdirs
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.store.base import BaseStore
 
+from reflective_agents.state.context import Context
 from reflective_agents.state.errors import NoDatabase
 
 if TYPE_CHECKING:
@@ -130,3 +132,17 @@ async def _postgres(url: str, package: str, kind: str) -> AsyncIterator[Any]:
     except psycopg.Error as error:
         advice = "start it, correct DATABASE_URL, or unset it to use SQLite"
         raise NoDatabase(f"the database of DATABASE_URL cannot be used ({error}): {advice}") from error
+
+
+@asynccontextmanager
+async def open_store(context: Context | None = None) -> AsyncIterator[BaseStore | None]:
+    """Open the store for the duration of the body; None if a run with these settings keeps nothing in it.
+
+    Raises:
+        NoDatabase: if it cannot be reached or opened.
+    """
+    if context is not None and not context.remembers:
+        yield None
+        return
+    async with open_database("langgraph.store", "Store", "memory.sqlite") as store:
+        yield store

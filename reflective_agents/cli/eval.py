@@ -8,18 +8,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from reflective_agents.cli.checks import check
-from reflective_agents.cli.database import home_folder
+from reflective_agents.cli.checks import FRAMES, STATISTICS, check, need
+from reflective_agents.cli.database import home_folder, open_store
 from reflective_agents.cli.options import flag_of, make_context
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.cli.signals import run_until_signal
-from reflective_agents.cli.store import open_store
-from reflective_agents.cli.strategies import load
 from reflective_agents.cli.tally import Tally, counting
+from reflective_agents.cli.threads import load
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.evals.budget import Budget
 from reflective_agents.evals.datasets import Dataset, load_dataset
-from reflective_agents.evals.extras import FRAMES, STATISTICS, need
 from reflective_agents.evals.report import facts, page
 from reflective_agents.evals.results import failed, folder_of, read_run
 from reflective_agents.evals.run import Run, about, evaluate, spare_garbage_collection

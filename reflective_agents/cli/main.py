@@ -12,8 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from reflective_agents.cli.environment import load_env
 from reflective_agents.cli.memory import app as memories
 from reflective_agents.cli.output import print_table, say
-from reflective_agents.cli.streams import check_streams, drop_output, unwritable
-from reflective_agents.cli.texts import read_text
+from reflective_agents.cli.streams import check_streams, drop_output, read_text, unwritable
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.secrets import redacted
 from reflective_agents.state.settings import check_name, settings_of, strategy_names
@@ -135,7 +134,7 @@ def strategies() -> int:
 @app.command()
 def threads(limit: Annotated[int, typer.Option(min=1, help="Most threads listed.")] = 20) -> int:
     """List the threads, the one asked last first."""
-    from reflective_agents.cli.listing import list_threads
+    from reflective_agents.cli.threads import list_threads
 
     return list_threads(limit)
 

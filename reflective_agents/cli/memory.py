@@ -184,8 +184,8 @@ def _with_memory(
         Misuse: if two are named, or it was made with other embeddings.
         NoDatabase: if the database cannot be reached or opened.
     """
+    from reflective_agents.cli.database import open_store
     from reflective_agents.cli.options import make_context
-    from reflective_agents.cli.store import open_store
     from reflective_agents.graphs._memory.recall import owner_of
     from reflective_agents.memory.stream import MemoryStream
     from reflective_agents.models.providers import close_models

@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
+from reflective_agents.cli.checks import STATISTICS, need
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.evals.datasets import load_dataset
-from reflective_agents.evals.extras import STATISTICS, need
 from reflective_agents.evals.report import facts
 from reflective_agents.evals.rescore import rescore
 

@@ -10,14 +10,13 @@ from langgraph.types import Command, StateSnapshot
 
 from reflective_agents.cli.artefact import replay
 from reflective_agents.cli.checks import check
+from reflective_agents.cli.database import open_store
 from reflective_agents.cli.options import make_context
 from reflective_agents.cli.output import say
 from reflective_agents.cli.progress import Event, Progress, details, display, line, redrawable
 from reflective_agents.cli.report import report, report_interruption, report_loss, show_draft
 from reflective_agents.cli.request import Request, Run
 from reflective_agents.cli.signals import ask, run_until_signal
-from reflective_agents.cli.store import open_store
-from reflective_agents.cli.strategies import load
 from reflective_agents.cli.threads import (
     Graph,
     Saver,
@@ -26,6 +25,7 @@ from reflective_agents.cli.threads import (
     exists,
     held,
     last_unfinished,
+    load,
     new_name,
     open_saver,
     read_thread,

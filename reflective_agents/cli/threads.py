@@ -1,5 +1,6 @@
 """Where conversations are kept: in an SQLite file, or in Postgres if DATABASE_URL is set."""
 
+import asyncio
 import json
 import os
 import secrets
@@ -7,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from hashlib import sha256
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from filelock import FileLock, Timeout
 from langchain_core.runnables import RunnableConfig
@@ -16,11 +17,13 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from reflective_agents.cli.database import home_folder, open_database
+from reflective_agents.cli.output import one_line, print_table
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse, WrongThread
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.outcome import Status
 from reflective_agents.state.run import Input, Output, RunState
+from reflective_agents.state.settings import strategy_names
 
 Saver = BaseCheckpointSaver[str]
 Graph = CompiledStateGraph[RunState, Context, Input, Output]
@@ -192,3 +195,38 @@ async def last_unfinished(graph: Graph, saver: Saver) -> str:
         if unfinished(await graph.aget_state(config_of(name))):
             return name
     raise Misuse(f'nothing to resume: no run of {graph.name} was interrupted; ask with: reflect run {graph.name} "..."')
+
+
+def list_threads(limit: int) -> int:
+    """Write the threads, the one asked last first."""
+    rows = asyncio.run(_rows(limit))
+    print_table(("thread", "strategy", "last step", "status", "question"), rows)
+    return 0
+
+
+async def _rows(limit: int) -> list[tuple[str, ...]]:
+    async with open_saver() as saver:
+        rows: list[tuple[str, ...]] = []
+        for name, strategy in (await recent(saver))[:limit]:
+            if strategy not in strategy_names():
+                continue
+            state = await read_thread(load(strategy, saver), saver, name)
+            when = datetime.fromisoformat(state.created_at or "").astimezone()
+            asked = [message.text for message in state.values.get("messages", []) if message.type == "human"]
+            question = one_line(asked[-1], 60) if asked else ""
+            rows.append((name, strategy, f"{when:%Y-%m-%d %H:%M}", status(state), question))
+        return rows
+
+
+if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
+
+    from reflective_agents.cli.threads import Graph, Saver
+
+
+def load(name: str, saver: "Saver | None" = None, store: "BaseStore | None" = None) -> "Graph":
+    """Return the graph of a strategy, with a saver for its threads and a store for what outlives them, if given."""
+    from reflective_agents.graphs import builder_of
+
+    graph: Graph = builder_of(name).compile(checkpointer=saver, store=store, name=name)
+    return graph

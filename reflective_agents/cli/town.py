@@ -9,8 +9,7 @@ from reflective_agents.cli.exports import Export, write
 from reflective_agents.cli.output import clean, print_table
 from reflective_agents.cli.request import Request
 from reflective_agents.cli.run import run
-from reflective_agents.cli.strategies import load
-from reflective_agents.cli.threads import exists, open_saver, read_thread, recent
+from reflective_agents.cli.threads import exists, load, open_saver, read_thread, recent
 from reflective_agents.cli.timeline import Timeline
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject

@@ -11,11 +11,11 @@ from rich.tree import Tree as View
 from reflective_agents.cli.exports import Export, write
 from reflective_agents.cli.options import make_context
 from reflective_agents.cli.output import one_line, say, stdout
-from reflective_agents.cli.strategies import load
 from reflective_agents.cli.threads import (
     Saver,
     config_of,
     exists,
+    load,
     open_saver,
     owner_of,
     read_thread,

@@ -8,8 +8,8 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 from pydantic.fields import FieldInfo
 
-from reflective_agents.state.lenient import Truth, one_of
 from reflective_agents.state.memories import Rating, Sentence
+from reflective_agents.state.schemas import Truth, one_of
 from reflective_agents.state.settings.town import Clock
 
 T = TypeVar("T")

@@ -9,7 +9,6 @@ from langchain_core.tools import BaseTool
 from reflective_agents.environments.base import Environment, State, Transition
 from reflective_agents.nodes.acting import take
 from reflective_agents.nodes.agent import environment_of
-from reflective_agents.nodes.answers import read_answer
 from reflective_agents.nodes.briefing import briefing
 from reflective_agents.nodes.chat import ATTEMPTS
 from reflective_agents.nodes.citations import settle, split_list
@@ -18,6 +17,7 @@ from reflective_agents.nodes.research import act, own_tools, search_tools
 from reflective_agents.nodes.sources import observations, with_numbers
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.transcript import around
+from reflective_agents.nodes.written import read_answer
 from reflective_agents.prompts import search as prompts
 from reflective_agents.state.families import AgentContext, ToolsContext, TreeContext
 from reflective_agents.state.tree import SearchState, TreeNode

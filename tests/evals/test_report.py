@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reflective_agents.evals.extras import need
+from reflective_agents.cli.checks import need
 from reflective_agents.evals.report import curves, facts, page
 from reflective_agents.evals.results import Result, Store, read_run
 from reflective_agents.evals.summary import summarise, wilson
@@ -80,7 +80,7 @@ def test_page_of_little(answered: list[Result]) -> None:
 
 def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     need("json")
-    monkeypatch.setattr("reflective_agents.evals.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("reflective_agents.cli.checks.find_spec", lambda name: None)
     with pytest.raises(Misuse, match=r"matplotlib, scipy missing: .*pip install -e '\.\[evals\]'"):
         need("matplotlib", "scipy")
 
