@@ -140,7 +140,7 @@ class Slotted(Environment):
 
 
 async def test_a_slotted_dataclass_is_an_environment() -> None:
-    context = {"model": saying("7"), "environment": Slotted(), "search": "none"}
+    context: Any = {"model": saying("7"), "environment": Slotted(), "search": "none"}
     out = await react.graph.ainvoke({"messages": [("user", "Which number?")]}, context=context)
     assert (out["answer"], out["outcome"]["verified_by"]) == ("7", "environment")
 

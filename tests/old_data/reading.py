@@ -7,9 +7,8 @@ from typing import Any
 from langgraph.store.base import BaseStore
 from typing_extensions import TypedDict
 
-from reflective_agents.cli.store import open_store
-from reflective_agents.cli.strategies import load
-from reflective_agents.cli.threads import Saver, config_of, status
+from reflective_agents.cli.database import open_store
+from reflective_agents.cli.threads import Saver, config_of, load, status
 from reflective_agents.graphs._memory.recall import owner_of
 from reflective_agents.memory.scoring import PAPER
 from reflective_agents.memory.stream import MemoryStream
