@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 
 from reflective_agents.environments.arithmetic import Arithmetic
-from reflective_agents.environments.base import Environment, cleaned
+from reflective_agents.environments.base import Environment
 from reflective_agents.environments.blocksworld import Blocksworld
 from reflective_agents.environments.crosswords import Crosswords
 from reflective_agents.environments.fever import FactChecking
@@ -31,10 +31,10 @@ def load_environment(path: str) -> Environment:
     if "" not in sys.path:
         sys.path.append("")
     try:
-        made = getattr(import_module(module), name)()
+        made: Environment = getattr(import_module(module), name)()
     except (ImportError, AttributeError, TypeError) as error:
         raise Misuse(f"environment {path!r}: {error}; name a class as package.module:Class") from error
-    return cleaned(made)
+    return made
 
 
 def get_environment(name: str, docstore: str | None = None, *, unsafe_code: bool = False) -> Environment:
