@@ -14,10 +14,8 @@
 It stops when something verifies the answer, when another call is expected to gain less than it costs, or at a limit.
 """
 
-from typing import Any
-
 from langchain_core.messages import AIMessage
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs import reflexion
@@ -31,7 +29,7 @@ from reflective_agents.graphs._auto.state import STAGES, Attempt, AutoOutput, Au
 from reflective_agents.nodes.agent import appraised, environment_of
 from reflective_agents.nodes.inner import inner_settings, of_this_run
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
-from reflective_agents.nodes.turn import Ended, begin, end, unless_ended
+from reflective_agents.nodes.turn import Ended, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.state.settings.reflexion import ReflexionContext
@@ -176,9 +174,7 @@ def to_stage(state: Chosen) -> str:
     return "finish" if state["outcome"] else state["turns"][-1]["stage"]
 
 
-builder: StateGraph[AutoState, AutoContext, Any, AutoOutput] = StateGraph(
-    AutoState, context_schema=AutoContext, input_schema=ActingInput, output_schema=AutoOutput
-)
+builder = strategy_graph(AutoState, context_schema=AutoContext, input_schema=ActingInput, output_schema=AutoOutput)
 builder.add_node(
     "begin",
     begin(

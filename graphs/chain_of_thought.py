@@ -11,10 +11,10 @@ self-consistency, table 1).
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NotRequired
+from typing import NotRequired
 
 from langchain_core.messages import AIMessage
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.actions import has_answer
@@ -28,7 +28,7 @@ from reflective_agents.nodes.chat import model_of
 from reflective_agents.nodes.likelihood import likelihood, tokens_of
 from reflective_agents.nodes.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
-from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.voice import Labelled, Voice
 from reflective_agents.prompts import chain_of_thought as prompts
 from reflective_agents.prompts.search import TODAY
@@ -193,7 +193,7 @@ def finished(said: str, reward: float | None, limit: Limit | None) -> Update:
     return stop("answered", said)
 
 
-builder: StateGraph[ChainOfThoughtState, ChainOfThoughtContext, Any, ChainOfThoughtOutput] = StateGraph(
+builder = strategy_graph(
     ChainOfThoughtState,
     context_schema=ChainOfThoughtContext,
     input_schema=ActingInput,

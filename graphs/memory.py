@@ -12,11 +12,10 @@ goes on remembers each thing once.
 
 import time
 from functools import partial
-from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from reflective_agents.graphs._memory import citing, keeping, recall
 from reflective_agents.memory.stream import MemoryStream
@@ -25,7 +24,7 @@ from reflective_agents.nodes.experience import kept_in
 from reflective_agents.nodes.remember import reflect as reflect_on_memories
 from reflective_agents.nodes.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop_because
-from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.voice import Voice
 from reflective_agents.prompts import recall as prompts
 from reflective_agents.prompts.search import TODAY
@@ -135,9 +134,7 @@ async def finish(state: MemoryState, step: Step[MemoryContext]) -> Update:
     return await end(final, step, reply, appraisal=Appraisal(accepted=True))
 
 
-builder: StateGraph[MemoryState, MemoryContext, Any, MemoryOutput] = StateGraph(
-    MemoryState, context_schema=MemoryContext, input_schema=Input, output_schema=MemoryOutput
-)
+builder = strategy_graph(MemoryState, context_schema=MemoryContext, input_schema=Input, output_schema=MemoryOutput)
 builder.add_node("begin", begin("memory", MemoryContext, prepare, perceived=[], memories=[], reply="", said=None))
 builder.add_node("perceive", perceive)
 builder.add_node("retrieve", retrieve)

@@ -10,10 +10,9 @@ nothing is ready any more, `finish` answers from what was found, unless somethin
 
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from pydantic import Field, create_model
 
 from reflective_agents.graphs import graph_of
@@ -32,7 +31,7 @@ from reflective_agents.nodes.chat import ask, model_of, write
 from reflective_agents.nodes.citations import Settled, Sourced, settle_by, split_list, titles_in
 from reflective_agents.nodes.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
-from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.voice import Voice, Whole
 from reflective_agents.nodes.workers import branch, brief, charge, check_worker, employ, engage, hand_over, hands_over
 from reflective_agents.prompts import plan as prompts
@@ -195,9 +194,7 @@ def found(done: Sequence[Subgoal]) -> AIMessage:
     return AIMessage(Settled(text, [*range(1, len(sources) + 1)], [], sources, titles).text)
 
 
-builder: StateGraph[PlanState, PlanContext, Any, PlanOutput] = StateGraph(
-    PlanState, context_schema=PlanContext, input_schema=Input, output_schema=PlanOutput
-)
+builder = strategy_graph(PlanState, context_schema=PlanContext, input_schema=Input, output_schema=PlanOutput)
 builder.add_node("begin", begin("plan", PlanContext, prepare, subgoals=[], plans=0, waves=0))
 builder.add_node("plan", plan)
 builder.add_node("assign", assign, destinations=("work", "finish"))

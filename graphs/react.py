@@ -9,11 +9,11 @@ sampled several times at once, and the one that most samples want is taken.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NotRequired
+from typing import NotRequired
 
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 from langchain_core.tools import BaseTool
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.abilities import takes_stop
@@ -37,7 +37,7 @@ from reflective_agents.nodes.citations import Sourced, settle, split_list
 from reflective_agents.nodes.sampling import sample_some
 from reflective_agents.nodes.sources import addresses
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
-from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.voice import BESIDE_CALLS, Voice, final_answer
 from reflective_agents.nodes.written import Move, read_answer, read_move
 from reflective_agents.prompts import react as prompts
@@ -248,9 +248,7 @@ async def conclude(
     return {"answer": answer, "said": said, "reward": effect.reward if effect else None}
 
 
-builder: StateGraph[ReactState, ReactContext, Any, ReactOutput] = StateGraph(
-    ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput
-)
+builder = strategy_graph(ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput)
 builder.add_node("begin", begin("react", ReactContext, enter, steps=[], move=None, reward=None))
 builder.add_node("think", think)
 builder.add_node("act", act)

@@ -7,10 +7,9 @@ draft, `reflect` criticises and scores it, and the best-scored draft is the answ
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from reflective_agents.graphs._reflection.critics import Draft, criticise, said_of
 from reflective_agents.nodes.chat import write
@@ -19,7 +18,7 @@ from reflective_agents.nodes.own_agent import ask_agent
 from reflective_agents.nodes.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop_at, stop_solved
 from reflective_agents.nodes.transcript import quoted
-from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.voice import Voice
 from reflective_agents.prompts import reflection as prompts
 from reflective_agents.prompts.search import TODAY
@@ -129,7 +128,7 @@ def best_draft(drafts: Sequence[Draft]) -> Draft | None:
     return max(drafts, key=rank, default=None)
 
 
-builder: StateGraph[ReflectionState, ReflectionContext, Any, ReflectionOutput] = StateGraph(
+builder = strategy_graph(
     ReflectionState, context_schema=ReflectionContext, input_schema=Input, output_schema=ReflectionOutput
 )
 builder.add_node("begin", begin("reflection", ReflectionContext, drafts=[]))

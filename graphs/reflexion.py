@@ -11,10 +11,10 @@ the searches and tools of this run have returned.
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any, NotRequired
+from typing import NotRequired
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from typing_extensions import TypedDict
 
 from reflective_agents.nodes.chat import ask, call_tools
@@ -23,7 +23,7 @@ from reflective_agents.nodes.lessons import Learned
 from reflective_agents.nodes.research import act, find, own_tools, today
 from reflective_agents.nodes.sources import addresses, with_number
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
-from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import experience
 from reflective_agents.prompts import reflexion as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -257,7 +257,7 @@ def normal(query: str) -> str:
     return " ".join(query.casefold().split())
 
 
-builder: StateGraph[ReflexionState, ReflexionContext, Any, ReflexionOutput] = StateGraph(
+builder = strategy_graph(
     ReflexionState, context_schema=ReflexionContext, input_schema=Input, output_schema=ReflexionOutput
 )
 builder.add_node("begin", begin("reflexion", ReflexionContext, answers=[], sources=[]))

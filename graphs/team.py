@@ -10,10 +10,9 @@ agree; where they do not, or nobody changes their mind any more, a judge decides
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from reflective_agents.graphs import graph_of
 from reflective_agents.graphs._team.reports import (
@@ -38,7 +37,7 @@ from reflective_agents.nodes.chat import ask
 from reflective_agents.nodes.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_because, stop_solved
 from reflective_agents.nodes.transcript import around, instructions, material, request_text
-from reflective_agents.nodes.turn import begin, end
+from reflective_agents.nodes.turn import begin, end, strategy_graph
 from reflective_agents.nodes.workers import (
     Task,
     branch,
@@ -246,9 +245,7 @@ def by_shape(state: TeamState) -> str:
     return state["shape"]
 
 
-builder: StateGraph[TeamState, TeamContext, Any, TeamOutput] = StateGraph(
-    TeamState, context_schema=TeamContext, input_schema=Input, output_schema=TeamOutput
-)
+builder = strategy_graph(TeamState, context_schema=TeamContext, input_schema=Input, output_schema=TeamOutput)
 builder.add_node("begin", begin("team", TeamContext, prepare, rounds=[]))
 builder.add_node("supervise", supervise, destinations=("member", "finish"))
 builder.add_node("debate", debate, destinations=("member", "judge", "finish"))

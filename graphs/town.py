@@ -10,17 +10,16 @@ react, talk, and remember. `finish` tells what came of it, and looks into their 
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from langchain_core.messages import AIMessage
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite
 
 from reflective_agents.models.embeddings import get_embeddings
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
-from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed
 from reflective_agents.state.run import Input
 from reflective_agents.state.settings.town import Town, TownContext
@@ -123,9 +122,7 @@ FRESH: Update = {
     "retrievals": Overwrite([]),
     "remembered": Overwrite([]),
 }
-builder: StateGraph[TownState, TownContext, Any, TownOutput] = StateGraph(
-    TownState, context_schema=TownContext, input_schema=Input, output_schema=TownOutput
-)
+builder = strategy_graph(TownState, context_schema=TownContext, input_schema=Input, output_schema=TownOutput)
 builder.add_node("begin", begin("town", TownContext, prepare, **FRESH))
 builder.add_node("wake", wake)
 builder.add_node("tick", tick)

@@ -9,7 +9,7 @@ a judge that does not know the right answer; `reflect` draws a lesson from a fai
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.plain import PLAIN
@@ -29,7 +29,7 @@ from reflective_agents.nodes.inner import inner_settings, of_this_run
 from reflective_agents.nodes.lessons import Learned, advice
 from reflective_agents.nodes.step import Step, Update, node, stop_at, stop_solved
 from reflective_agents.nodes.transcript import request_text
-from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import ActingContext
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, Verifier, accepts
@@ -206,7 +206,7 @@ def uses_judge(context: TrialsContext) -> bool:
     return context.evaluator == "judge" or (context.evaluator is None and context.environment is None)
 
 
-builder: StateGraph[TrialsState, TrialsContext, Any, TrialsOutput] = StateGraph(
+builder = strategy_graph(
     TrialsState, context_schema=TrialsContext, input_schema=ActingInput, output_schema=TrialsOutput
 )
 builder.add_node("begin", begin("trials", TrialsContext, prepare, trials=[], said=[]))

@@ -1,11 +1,13 @@
 """How every run begins and ends: one question in, one answer with its outcome out."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.graph import StateGraph
 from langgraph.types import Overwrite
+from langgraph.typing import InputT, OutputT, StateT
 from typing_extensions import TypedDict
 
 from reflective_agents.models.images import check_content
@@ -31,6 +33,16 @@ from reflective_agents.state.versions import VERSION
 async def nothing_more(_: RunState, __: Step[Context]) -> Update:
     """Prepare nothing at the beginning of a turn, as most strategies do."""
     return {}
+
+
+def strategy_graph(
+    state: type[StateT], *, context_schema: type[C], input_schema: type[InputT], output_schema: type[OutputT]
+) -> StateGraph[StateT, C | Mapping[str, Any], Any, OutputT]:  # type: ignore[type-var]
+    """Begin a `StateGraph` whose runs take, for type checkers too, the strategy's own settings or a plain dict.
+
+    LangGraph itself takes both, but its types know of the first alone.
+    """
+    return StateGraph(state, context_schema=context_schema, input_schema=input_schema, output_schema=output_schema)  # type: ignore[return-value]
 
 
 def begin(

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 from collections.abc import Callable
 from threading import RLock
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ T = TypeVar("T", covariant=True)
 
 def after_fork(forget: Callable[[], None]) -> None:
     """Call a function in every process that is forked from this one, where there is such a thing as forking."""
-    if hasattr(os, "register_at_fork"):
+    if sys.platform != "win32":
         os.register_at_fork(after_in_child=forget)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -65,8 +66,8 @@ def _claim(file: Path) -> None:
         NoDatabase: if it cannot be written.
     """
     try:
-        os.close(os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        if file.stat().st_uid == os.getuid():
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+        if sys.platform != "win32" and file.stat().st_uid == os.getuid():
             file.chmod(0o600)  # conversations are private, also where an earlier version made the file
         with closing(sqlite3.connect(file, timeout=LOCKED_SECONDS)) as connection:
             connection.execute("BEGIN IMMEDIATE")

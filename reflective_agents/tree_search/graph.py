@@ -1,6 +1,6 @@
 """What the graphs of all tree searches have in common: how one begins, goes on and answers."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage
@@ -14,7 +14,7 @@ from reflective_agents.nodes.bridge import Bridged
 from reflective_agents.nodes.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node
 from reflective_agents.nodes.transcript import quoted, request_text
-from reflective_agents.nodes.turn import begin, end, unless_ended
+from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.voice import Voice, final_answer
 from reflective_agents.nodes.written import read_answer
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -56,7 +56,7 @@ def search_graph(
     state: type[SearchState] = SearchState,
     output: type[SearchOutput] = SearchOutput,
     **fresh: Any,
-) -> StateGraph[SearchState, Any, Any, SearchOutput]:
+) -> StateGraph[SearchState, C | Mapping[str, Any], Any, SearchOutput]:  # type: ignore[type-var]
     """Build the graph of a tree search: begin -> start -> expand -> expand -> ... -> finish.
 
     Args:
@@ -70,7 +70,7 @@ def search_graph(
         fresh: Further channels with their first values.
     """
 
-    builder = StateGraph(state, context_schema=schema, input_schema=ActingInput, output_schema=output)
+    builder = strategy_graph(state, context_schema=schema, input_schema=ActingInput, output_schema=output)
     start, grow, steer, reply = usual_nodes(schema, setup)
     again = Bridged(_again)
     builder.add_node("begin", begin(name, schema, enter, **FRESH, **fresh))
