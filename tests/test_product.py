@@ -1,4 +1,4 @@
-"""In a product: the wheel and an editable install work beside files that are named like our rooms."""
+"""In a product: however it is installed, it is whole, typed, and works beside files that are named like ours."""
 
 import json
 import os
@@ -144,6 +144,19 @@ def test_a_strategy_runs_beside_files_of_the_same_names(environment: tuple[Path,
     assert answered["answer"]
 
 
+def files(package: Path) -> set[Path]:
+    found = (Path(folder, name) for folder, _, names in os.walk(package, followlinks=True) for name in names)
+    return {path.relative_to(package) for path in found if "__pycache__" not in path.parts}
+
+
+@pytest.mark.thorough
+@pytest.mark.process
+def test_the_whole_package_is_installed(environment: tuple[Path, set[str]], tmp_path: Path) -> None:
+    programs, _ = environment
+    where = run_in(tmp_path, programs / "python", "-c", "import reflective_agents as it; print(*it.__path__)").strip()
+    assert files(Path(where)) == files(ROOT / "reflective_agents")
+
+
 @pytest.mark.thorough
 @pytest.mark.process
 def test_one_name_is_installed(environment: tuple[Path, set[str]], tmp_path: Path) -> None:
@@ -173,9 +186,9 @@ def test_an_editable_install_without_links_is_refused_and_says_how_to_make_them(
 def lines_with_errors(checker: str, folder: Path, python: Path) -> set[int]:
     """Return the lines in which a type checker finds something wrong with a product."""
     if checker == "mypy":
-        options = ["--strict", "--output", "json", "--python-executable", python]
-        reports = run_checker("mypy", *options, "product.py", cwd=folder).splitlines()
-        return {error["line"] for error in map(json.loads, reports) if error["severity"] == "error"}
+        options = ("--strict", "--output", "json", "--python-executable", python)
+        reports = map(json.loads, run_checker("mypy", *options, "product.py", cwd=folder).splitlines())
+        return {report["line"] for report in reports if report["severity"] == "error"}
     (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')
     report = json.loads(run_checker("basedpyright", "--outputjson", "--pythonpath", python, "product.py", cwd=folder))
     assert report["summary"]["filesAnalyzed"] == 1
