@@ -4,11 +4,14 @@ import asyncio
 
 from reflective_agents.models.images import images_of
 from reflective_agents.models.providers import choose_model
+from reflective_agents.nodes.agent import environment_of
 from reflective_agents.nodes.chat import check_model
 from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.wording import replacements
 from reflective_agents.state.context import Context, Model
 from reflective_agents.state.errors import Misuse
-from reflective_agents.state.families import SearchContext
+from reflective_agents.state.families import SearchContext, TaskContext
+from reflective_agents.state.prices import table_of
 from reflective_agents.web_search.corpus import open_corpus
 from reflective_agents.web_search.engines import choose_search
 from reflective_agents.web_search.own import name_of
@@ -27,13 +30,30 @@ async def check_settings(step: Step[Context], context: Context) -> dict[str, str
         The names of the models and of the web search that the settings choose.
 
     Raises:
-        Misuse: if a model does not exist, or the corpus; if there are images, and they cannot be shown.
+        Misuse: if a model does not exist; if there are images, and they cannot be shown; as `check_sources`.
     """
     if getattr(context, "environment", None) is not None and any(map(images_of, step.meter.asked)):
         raise Misuse("the tasks of an environment are text: ask without images, or without an environment")
     names = [name for name in type(context).model_fields if name in _MODELS]
     chosen = {name: await _check_models(step, name, getattr(context, name)) for name in names}
-    return chosen | await _check_search(context)
+    await check_sources(context)
+    return chosen | _search(context)
+
+
+async def check_sources(context: Context) -> None:
+    """Refuse files, folders and programs that the settings need, and that cannot be had on this machine.
+
+    Raises:
+        Misuse: if one is missing or cannot be read: prices, prompts, a corpus, a docstore, or what an
+            environment needs, such as a sandbox.
+    """
+    table_of(context.prices)
+    if context.prompts:
+        replacements(context.prompts)
+    if isinstance(context, SearchContext) and _reads_corpus(context):
+        await asyncio.to_thread(open_corpus, context.corpus)
+    if isinstance(context, TaskContext) and (environment := await environment_of(context)):
+        await environment.ready()
 
 
 async def _check_models(step: Step[Context], name: str, setting: Model | list[Model] | None) -> str:
@@ -48,12 +68,12 @@ async def _model_name(step: Step[Context], model: Model) -> str:
     return chosen if isinstance(chosen, str) else type(chosen).__name__
 
 
-async def _check_search(context: Context) -> dict[str, str]:
-    if not isinstance(context, SearchContext):
+def _reads_corpus(context: SearchContext) -> bool:
+    return choose_search(context.search)[0] == "local" and bool(context.searches or context.corpus)
+
+
+def _search(context: Context) -> dict[str, str]:
+    if not isinstance(context, SearchContext) or not context.searches:
         return {}
     kind, _ = choose_search(context.search)
-    if not context.searches:
-        return {}
-    if kind == "local":
-        await asyncio.to_thread(open_corpus, context.corpus)
     return {"search": kind if isinstance(kind, str) else name_of(kind)}

@@ -4,11 +4,12 @@ import asyncio
 import gc
 import os
 import re
-import shutil
 import signal
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Generator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from uuid import uuid4
 from zlib import crc32
@@ -18,6 +19,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from bench.recorded import RECORDED
+from tests.support.needs import DECLARED, PROGRAMS, ROOT, missing, without
 
 LOOPBACK_MARKERS = ("wire", "studio", "aegra", "postgres", "notebook")
 STARTING = ("studio", "aegra", "postgres", "notebook", "sandbox", "browser")
@@ -27,7 +29,11 @@ SETTINGS = re.compile(
     r"|(LANGSMITH|LANGCHAIN|OTEL|REFLECT)_.*"
 )
 
-HAS_SANDBOX = shutil.which("bwrap") is not None or os.environ.get("REQUIRE_SANDBOX") == "1"
+REQUIRED = os.environ.get("REQUIRE", "").split()
+"""Markers whose tests fail, and are not left out, where this machine lacks what they need."""
+PATH = os.environ["PATH"]
+LINKS = TemporaryDirectory()
+BARE = without(PROGRAMS, PATH, Path(LINKS.name))
 
 # Read once, when langgraph is imported: must stand before any test module is.
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
@@ -71,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("few" if "not thorough" in config.option.markexpr else "many")
     for name in _settings():
         del os.environ[name]
+    config.add_cleanup(LINKS.cleanup)
     # A shell lets what is in the background ignore Ctrl-C, and nohup a hang-up; what a test starts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -86,13 +93,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the marked tests reach this machine and nothing else, and mark what takes a process or more time."""
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
     _thin_out(items)
+    lacking = missing(REQUIRED)
     for item in items:
+        if "recorded" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.recorded)
         if item.nodeid.startswith(SHARED_SERVERS) or any(item.get_closest_marker(name) for name in STARTING):
             item.add_marker(pytest.mark.process)
         if any(item.get_closest_marker(name) for name in LOOPBACK_MARKERS):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"]))
-        if not HAS_SANDBOX and item.get_closest_marker("sandbox"):
-            item.add_marker(pytest.mark.skipif(True, reason="bubblewrap is not installed"))
+        for need in lacking:
+            if item.get_closest_marker(need.marker):
+                item.add_marker(pytest.mark.skip(reason=need.reason()))
 
 
 def _thin_out(items: list[pytest.Item]) -> None:
@@ -127,6 +138,25 @@ def _kept(test: str, cases: list[pytest.Item]) -> set[pytest.Item]:
 def _parameters(item: pytest.Item) -> dict[str, object]:
     callspec = getattr(item, "callspec", None)
     return callspec.params if callspec else {}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Hide the programs that need a marker from tests without one, from their fixtures and from what they start: such a
+    test then fails on every machine, and not only where the program is missing."""
+    os.environ["PATH"] = PATH if any(map(item.get_closest_marker, DECLARED)) else BARE
+    return (yield)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """List what was left out for want of what, and what brings it."""
+    skips = [report.longrepr for report in terminalreporter.stats.get("skipped", ())]
+    ours = [reason for file, _, reason in skips if Path(ROOT, file).is_relative_to(ROOT / "tests")]
+    terminalreporter.section("left out")
+    for reason, count in Counter(ours).most_common():
+        terminalreporter.line(f"{count:6,}  {reason.removeprefix('Skipped: ')}")
+    if "not thorough" in config.option.markexpr:
+        terminalreporter.line("   all  thorough tests: make test-all")
 
 
 def _forbid_processes(event: str, _: object) -> None:
@@ -167,10 +197,5 @@ def virtual_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def recorded() -> Path:
-    """Return the folder of recorded model outputs; where it is missing, skip, or fail if REQUIRE_RECORDED=1."""
-    if not RECORDED.is_dir():
-        reason = "the recorded model outputs do not lie beside the checkout, in ../shared/recorded"
-        if os.environ.get("REQUIRE_RECORDED") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+    """Return the folder of recorded model outputs. Who uses it is marked `recorded`."""
     return RECORDED

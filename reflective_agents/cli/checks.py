@@ -4,13 +4,19 @@ import asyncio
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
+from reflective_agents.models.embeddings import get_embeddings
+from reflective_agents.models.prices import check_price
 from reflective_agents.models.providers import OFFLINE, choose_model, get_model
+from reflective_agents.nodes.checks import check_sources
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import SearchContext
 from reflective_agents.state.json_types import JsonMapping
+from reflective_agents.state.prices import table_of
+from reflective_agents.state.settings.memory import MemoryContext
+from reflective_agents.state.settings.town import TownContext
+from reflective_agents.town.files import load_town
 from reflective_agents.web_search.community import UNTESTED
-from reflective_agents.web_search.corpus import open_corpus
 from reflective_agents.web_search.engines import choose_search
 from reflective_agents.web_search.own import name_of
 
@@ -39,7 +45,7 @@ class Choice:
 
 
 async def check(context: Context, given: JsonMapping) -> Choice:
-    """Look at every model and source that the settings name; `given` are those that do not come from the environment.
+    """Look at all that the settings need; `given` are those that do not come from the environment.
 
     Raises:
         Misuse: if one of them cannot be had; the text says what to do.
@@ -48,13 +54,17 @@ async def check(context: Context, given: JsonMapping) -> Choice:
     helpers = {name: value for name in ("judge_model", "critic_model") if (value := getattr(context, name, None))}
     arms = getattr(context, "arms", None) or []
     for name in (model, *helpers.values(), *arms):
-        get_model(name, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+        chat = get_model(name, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+        await check_price(chat, table_of(context.prices), needed=context.max_cost is not None)
+    await check_sources(context)
+    if isinstance(context, TownContext):
+        await asyncio.to_thread(load_town, context.town)
+    if isinstance(context, TownContext | MemoryContext):
+        get_embeddings(context.embeddings)
     helpers |= {"arms": ", ".join(arms)} if arms else {}
     if not isinstance(context, SearchContext):
         return Choice(str(model), reason, helpers)
     search, search_reason = choose_search(context.search)
-    if search == "local" and context.searches:
-        await asyncio.to_thread(open_corpus, context.corpus)
     named = search if isinstance(search, str) else name_of(search)
     return Choice(str(model), reason, helpers, named, search_reason, context.searches)
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reflective_agents.cli.checks import FRAMES, STATISTICS, need
-from reflective_agents.cli.eval import export, runs_folder, write_page
+from reflective_agents.cli.eval import export, runs_folder
+from reflective_agents.cli.exports import Export, check_targets, write
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.evals.compare import Column, Comparison, Difference, Run, compare
 from reflective_agents.evals.report import Shown, pages_of
@@ -26,6 +27,7 @@ def compare_runs(names: Sequence[str], as_json: bool, html: Path | None = None, 
     Raises:
         Misuse: if they cannot be compared.
     """
+    check_targets({"--html": html, "--export": frame}, force=True)
     need(*STATISTICS)
     if frame:
         need(*FRAMES, extra="parquet")
@@ -36,7 +38,7 @@ def compare_runs(names: Sequence[str], as_json: bool, html: Path | None = None, 
         shown = [
             Shown(name, results.values(), folder) for (name, _, results), folder in zip(runs, folders, strict=True)
         ]
-        write_page(html, _page(comparison, shown))
+        write([Export("--html", str(html), _page(comparison, shown))], force=True)
     if frame:
         export(frame, folders)
     if as_json:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from reflective_agents.cli.checks import FRAMES, STATISTICS, check, need
 from reflective_agents.cli.database import home_folder, open_store
+from reflective_agents.cli.exports import Export, check_targets, write
 from reflective_agents.cli.options import flag_of, make_context
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.cli.signals import run_until_signal
@@ -103,6 +104,7 @@ def run(asked: Evaluation) -> int:
     Raises:
         Misuse: if it cannot be carried out.
     """
+    check_targets({"--html": asked.html, "--export": asked.export}, force=True)
     need(*STATISTICS)
     if asked.export:
         need(*FRAMES, extra="parquet")
@@ -218,7 +220,7 @@ async def advice(dataset: Dataset, context: Context) -> str:
 
 def _report(asked: Evaluation, summary: Summary, tally: Tally, folder: Path) -> int:
     if asked.html:
-        write_page(asked.html, page(summary, tally.results.values(), folder))
+        write([Export("--html", str(asked.html), page(summary, tally.results.values(), folder))], force=True)
     if asked.export:
         export(asked.export, [folder])
     if asked.as_json:
@@ -228,19 +230,6 @@ def _report(asked: Evaluation, summary: Summary, tally: Tally, folder: Path) -> 
     if any(failed(result) for result in tally.results.values()):
         say(f"run the tasks again that crashed or failed: {replace(asked, retry_failed=True).command()}")
     return ANSWERED if tally.answered else FAILED
-
-
-def write_page(file: Path, text: str) -> None:
-    """Write a page, and say so.
-
-    Raises:
-        Misuse: if it cannot be written.
-    """
-    try:
-        file.write_text(text, "utf-8", errors="replace")
-    except OSError as error:
-        raise Misuse(f"--html: {file} cannot be written ({error.strerror or error})") from error
-    say(f"page: {file}")
 
 
 def export(file: Path, folders: Sequence[Path]) -> None:

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,24 @@ class Export(NamedTuple):
     text: str
 
 
+def check_targets(targets: Mapping[str, str | Path | None], force: bool) -> None:
+    """Refuse, before anything is spent, files that could not be written in the end.
+
+    Args:
+        targets: Files by their options; None for an option that was not used.
+        force: Whether files that are there already may be replaced.
+
+    Raises:
+        Misuse: if one cannot be written; the text names its option.
+    """
+    used = {option: str(target) for option, target in targets.items() if target is not None}
+    if list(used.values()).count(STDOUT) > 1:
+        raise Misuse(f"only one of {', '.join(used)} can go to stdout (-)")
+    for option, target in used.items():
+        if target != STDOUT:
+            _check(option, target, force)
+
+
 def write(exports: Sequence[Export], force: bool) -> None:
     """Write all of them.
 
@@ -28,42 +47,55 @@ def write(exports: Sequence[Export], force: bool) -> None:
         force: Whether files that are there already may be replaced.
 
     Raises:
-        Misuse: if one cannot be written; the text names its option.
+        Misuse: as `check_targets`.
     """
-    if sum(export.target == STDOUT for export in exports) > 1:
-        raise Misuse(f"only one of {', '.join(export.option for export in exports)} can go to stdout (-)")
-    files = [export for export in exports if export.target != STDOUT]
-    for export in files:
-        _check(export, force)
+    check_targets({export.option: export.target for export in exports}, force)
     for export in exports:
         if export.target == STDOUT:
             sys.stdout.write(_encodable(export.text))
-    for export in files:
-        _replace(export)
-        say(f"{'page' if export.option == '--html' else export.option.removeprefix('--')}: {export.target}")
+    for export in exports:
+        if export.target != STDOUT:
+            _replace(export)
+            say(f"{'page' if export.option == '--html' else export.option.removeprefix('--')}: {export.target}")
 
 
-def _check(export: Export, force: bool) -> None:
-    path = Path(export.target)
-    if not export.target:
-        raise Misuse(f"{export.option}: the name of the file is empty")
+def _check(option: str, target: str, force: bool) -> None:
+    path = Path(target)
+    if not target:
+        raise Misuse(f"{option}: the name of the file is empty")
     if not path.parent.is_dir():
-        raise Misuse(f"{export.option}: there is no folder {path.parent}")
+        raise Misuse(f"{option}: there is no folder {path.parent}")
     if os.path.lexists(path) and not path.is_file():
-        raise Misuse(f"{export.option}: {path} is not a file: use - for stdout")
+        raise Misuse(f"{option}: {path} is not a file: use - for stdout")
     if os.path.lexists(path) and not force:
-        raise Misuse(f"{export.option}: {path} is there already; add --force to replace it")
+        raise Misuse(f"{option}: {path} is there already; add --force to replace it")
+    with _partial(option, path) as partial:
+        partial.touch()  # nothing else tells on every system whether files can be written here
+        with suppress(FileNotFoundError):
+            path.lstat()  # refuses a name that is too long
 
 
 def _replace(export: Export) -> None:
     path = Path(export.target)
-    partial = path.with_name(f".reflect-{os.getpid()}.part")
-    try:
+    with _partial(export.option, path) as partial:
         partial.write_text(_encodable(export.text), "utf-8")
         partial.replace(path)
+
+
+@contextmanager
+def _partial(option: str, path: Path) -> Iterator[Path]:
+    """Yield a file beside another one, to be moved to its place or to be removed.
+
+    Raises:
+        Misuse: if it cannot be written.
+    """
+    partial = path.with_name(f".reflect-{os.getpid()}.part")
+    try:
+        yield partial
     except OSError as error:
+        raise Misuse(f"{option}: {path} cannot be written ({error.strerror or error})") from error
+    finally:
         partial.unlink(missing_ok=True)
-        raise Misuse(f"{export.option}: {path} cannot be written ({error.strerror or error})") from error
 
 
 def _encodable(text: str) -> str:

@@ -144,8 +144,10 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
 ) -> int:
     """Write all memories as JSON lines, those in the archive too."""
-    from reflective_agents.cli.exports import Export, write
+    from reflective_agents.cli.exports import Export, check_targets, write
     from reflective_agents.memory.transfer import export_jsonl
+
+    check_targets({"--export": to}, force)
 
     async def read(stream: "MemoryStream") -> list[str]:
         return [line async for line in export_jsonl(stream)]

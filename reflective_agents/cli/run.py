@@ -30,6 +30,7 @@ from reflective_agents.cli.threads import (
     open_saver,
     read_thread,
     settings_kept,
+    take_back,
     unfinished,
 )
 from reflective_agents.evals.transcripts import plain
@@ -121,7 +122,12 @@ async def _run_on(request: Request, done: Run, graph: Graph, saver: Saver) -> No
         events = graph.astream(
             _start(request, state), config, context=context, stream_mode="custom", subgraphs=True, durability="sync"
         )
-        await _follow(events, done, done.progress)
+        try:
+            await _follow(events, done, done.progress)
+        except Misuse:
+            if not request.resume and not done.progress.cost["model_calls"]:
+                await take_back(graph, saver, state)
+            raise
     _settle(done, graph, await graph.aget_state(config_of(done.thread)))
 
 

@@ -145,6 +145,20 @@ def _damage(what: str) -> Iterator[None]:
         ) from error
 
 
+async def take_back(graph: Graph, saver: Saver, before: StateSnapshot) -> None:
+    """Leave a thread as it was before a run that was refused: nothing of it is to be resumed.
+
+    Args:
+        graph: The strategy.
+        saver: Where the thread is kept.
+        before: The state of the thread before the run.
+    """
+    if exists(before):
+        await graph.aupdate_state(before.config, None, as_node="__copy__")
+    else:
+        await saver.adelete_thread(_thread_of(before.config))
+
+
 def unfinished(state: StateSnapshot) -> bool:
     """Tell whether a thread's last run can be resumed.
 

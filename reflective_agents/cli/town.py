@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass, field
 
 from reflective_agents.cli.artefact import replay
-from reflective_agents.cli.exports import Export, write
+from reflective_agents.cli.exports import Export, check_targets, write
 from reflective_agents.cli.output import clean, print_table
 from reflective_agents.cli.request import Request
 from reflective_agents.cli.run import run
@@ -43,6 +43,7 @@ def town(asked: Asked) -> int:
     Raises:
         Misuse: if it cannot be carried out, or the page cannot be written.
     """
+    check_targets({"--html": asked.html}, asked.force)
     if asked.show:
         if asked.told is not None or asked.resume or asked.settings:
             raise Misuse("--show plays nothing: leave out what the day is played with, or --show")

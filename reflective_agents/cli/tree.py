@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.text import Text
 from rich.tree import Tree as View
 
-from reflective_agents.cli.exports import Export, write
+from reflective_agents.cli.exports import Export, check_targets, write
 from reflective_agents.cli.options import make_context
 from reflective_agents.cli.output import one_line, say, stdout
 from reflective_agents.cli.threads import (
@@ -48,6 +48,17 @@ class Asked:
     min_score: float | None = None
     force: bool = False
 
+    @property
+    def targets(self) -> dict[str, str | None]:
+        """The files by their options."""
+        return {
+            "--json": self.as_json,
+            "--mermaid": self.as_mermaid,
+            "--html": self.html,
+            "--preferences": self.preferences,
+            "--finetune": self.finetune,
+        }
+
 
 def tree(asked: Asked) -> int:
     """Write the tree of a run: on the terminal, or into the files that were asked for.
@@ -55,6 +66,7 @@ def tree(asked: Asked) -> int:
     Raises:
         Misuse: if there is no such run, it has no tree, there is nothing to export, or a file cannot be written.
     """
+    check_targets(asked.targets, asked.force)
     drawn = asyncio.run(_read(asked.run))
     exports = list(_exports(drawn, asked))
     if exports:

@@ -127,7 +127,8 @@ async def choose_enclosure(unsafe_subprocess: bool) -> str:
     if not unsafe_subprocess:
         raise SandboxMissing(
             f"Programs are not run, because there is no sandbox: {why}. Install it (apt-get install bubblewrap), or "
-            "allow plain processes, which can do whatever you can, with unsafe_subprocess=True."
+            "allow plain processes, which can do whatever you can: in settings with unsafe_code=True (--unsafe-code), "
+            "in a tool with unsafe_subprocess=True."
         )
     _log.warning("Running a program WITHOUT a sandbox, as allowed: %s.", why)
     return ""

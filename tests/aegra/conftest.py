@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +14,7 @@ from reflective_agents.testing.openai_server import OpenAIServer
 from reflective_agents.testing.responder import respond
 from reflective_agents.testing.script import Reply, Request
 from tests.aegra.outage import Outage
-from tests.aegra.process import KEYS, PYTHON, Server
+from tests.aegra.process import KEYS, Server
 
 POLICY = {"models": ["openai:test", "offline"], "run": {"max_model_calls": 60}}
 LEASES = {"LEASE_DURATION_SECONDS": "8", "HEARTBEAT_INTERVAL_SECONDS": "2", "REAPER_INTERVAL_SECONDS": "2"}
@@ -45,9 +44,6 @@ def model_server() -> Iterator[OpenAIServer]:
 @pytest.fixture(scope="session")
 def settings(model_server: OpenAIServer) -> Iterator[dict[str, str]]:
     """Start a Postgres and a Redis, and return what every process of the server is told."""
-    if not PYTHON.exists():
-        needed = "make .venv-serve/stamp, with Python 3.12 or newer"
-        pytest.fail(needed) if os.environ.get("REQUIRE_SERVE") else pytest.skip(needed)
     # Postgres gives up root's rights, and could not enter pytest's folder without them.
     with TemporaryDirectory() as path:
         yield from _settings(Path(path), model_server)

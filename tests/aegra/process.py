@@ -12,8 +12,9 @@ import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
-ROOT = Path(__file__).parents[2]
-PYTHON = ROOT / ".venv-serve/bin/python"
+from tests.support.needs import ROOT
+from tests.support.needs import SERVE_PYTHON as PYTHON
+
 KEYS = {"ann": "a key of ann's", "bob": "a key of bob's"}
 
 

@@ -228,7 +228,7 @@ def test_folder_of_another_run(reflect: Any, questions: str) -> None:
 def test_page_that_cannot_be_written(reflect: Any, questions: str) -> None:
     told = reflect("eval", "reflection", questions, "--limit", "1", "--html", "nowhere/page.html")
     assert (told.code, told.out) == (2, "")
-    assert "--html: nowhere/page.html cannot be written" in told.err.splitlines()[-1]
+    assert "--html: there is no folder nowhere" in told.err.splitlines()[-1]
 
 
 def test_runs_are_compared_by_folder_or_name(reflect: Any, questions: str) -> None:

@@ -7,7 +7,17 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
-from reflective_agents.state.errors import BadCorpus, EmptyQuestion, MissingKey, Misuse, UnknownModel, WrongThread
+from reflective_agents.state.errors import (
+    BadCorpus,
+    EmptyQuestion,
+    MissingKey,
+    Misuse,
+    SandboxMissing,
+    UnknownModel,
+    WrongThread,
+)
+from reflective_agents.state.families import TaskContext
+from reflective_agents.state.settings import settings_of
 from reflective_agents.testing.fake import FakeChatModel
 from tests.strategies import ASK, QUESTION, STRATEGIES, Strategy, every_searching, every_strategy, name_of, ring, thread
 
@@ -74,6 +84,29 @@ def test_a_corpus_that_is_not_there_is_refused(strategy: Strategy, tmp_path: Any
 @every_searching
 def test_tavily_without_a_key_is_refused(strategy: Strategy) -> None:
     assert "TAVILY_API_KEY" in misuse(strategy, MissingKey, search="tavily")
+
+
+every_acting = pytest.mark.parametrize(
+    "strategy", [each for each in STRATEGIES if issubclass(settings_of(each.name), TaskContext)], ids=name_of
+)
+
+
+@every_acting
+def test_an_environment_without_its_sandbox_is_refused(strategy: Strategy) -> None:
+    task = {"id": "1", "question": QUESTION, "data": {"entry_point": "f", "hidden": "assert f(1)", "tests": []}}
+    message = misuse(strategy, SandboxMissing, {**ASK, "task": task}, environment="programming")
+    assert "bubblewrap" in message
+    assert "unsafe_code=True" in message
+
+
+@every_acting
+def test_articles_that_are_not_there_are_refused(strategy: Strategy, tmp_path: Any) -> None:
+    misuse(strategy, BadCorpus, environment="fever", docstore=str(tmp_path / "nowhere"))
+
+
+@every_strategy
+def test_prices_that_are_not_there_are_refused(strategy: Strategy, tmp_path: Any) -> None:
+    assert "nowhere" in misuse(strategy, Misuse, prices=str(tmp_path / "nowhere"))
 
 
 @ring(1, 4)

@@ -522,6 +522,7 @@ async def test_a_program_is_worth_the_share_of_the_visible_tests_that_pass() -> 
     assert "2 * x" in state["answer"]
 
 
+@pytest.mark.sandbox
 async def test_where_no_visible_test_can_be_run_the_judge_decides() -> None:
     untested = {**TASK, "task": {**TASK["task"], "data": {"entry_point": "double", "tests": [], "hidden": ""}}}
     state = await run(FakeChatModel(reply=programs("x + 2", "2 * x")), untested, environment="programming", n=2)

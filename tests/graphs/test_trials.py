@@ -316,7 +316,6 @@ def programming(tests: Reply) -> Script:
     return reply
 
 
-@pytest.mark.sandbox
 async def test_the_judge_has_criteria_and_is_told_the_length() -> None:
     def reply(request: Request) -> Reply:
         return (
@@ -332,6 +331,7 @@ async def test_the_judge_has_criteria_and_is_told_the_length() -> None:
     assert "<checked>\nLength: 3 words.\n</checked>" in judged.last
 
 
+@pytest.mark.sandbox
 async def test_programs_are_tried_on_tests_that_the_model_wrote() -> None:
     settings = {"environment": "programming", "actor": "chain_of_thought"}
     out, model = await run(programming(WRITTEN), PROGRAMMING, **settings)
@@ -352,6 +352,7 @@ async def test_tests_that_a_task_brings_are_used_instead() -> None:
     assert "assert double(3) == 6 # output: 3" in out["trials"][0]["attempt"]
 
 
+@pytest.mark.sandbox
 @pytest.mark.parametrize("limits", [{"max_model_calls": 1}, {"max_total_tokens": 10}, {}])
 async def test_tests_that_cannot_be_had_leave_a_run_that_ends_well(limits: dict[str, Any]) -> None:
     out, _ = await run(lambda _: ValueError("no route"), PROGRAMMING, environment="programming", **limits)

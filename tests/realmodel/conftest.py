@@ -4,14 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.smollm import INSTALL, serving_smollm, weights
+from bench.smollm import serving_smollm, weights
 
 
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[str]:
     """Serve the model, and yield its base_url."""
     path = weights()
-    if path is None:
-        pytest.skip(INSTALL)
+    assert path is not None
     with serving_smollm(path) as base_url:
         yield base_url

@@ -10,7 +10,7 @@ from bench.programs import __main__ as programs
 from bench.programs.choosing import WAYS, agreed, chosen
 from bench.programs.recorded import PER_TEXT, Problem, read_problems
 from bench.programs.world import TOGETHER, Remembering
-from reflective_agents.environments.base import Task
+from reflective_agents.environments.base import Environment, Task
 from reflective_agents.environments.programming import Programming
 from reflective_agents.state.errors import Misuse
 from reflective_agents.tools.verdict import Case, Report
@@ -32,6 +32,7 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return Report(tuple(Case(test, passes(program, test), "") for test in tests), sandboxed=False)
 
     monkeypatch.setattr(Programming, "_run", run)
+    monkeypatch.setattr(Programming, "ready", Environment.ready)
     return ran
 
 

@@ -1,7 +1,6 @@
 """Pages in a real browser: one headless Chromium for all tests."""
 
 import asyncio
-import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -13,9 +12,9 @@ from playwright.async_api import Browser, Page, async_playwright
 
 from reflective_agents.viewer.page import page as html_of
 from reflective_agents.viewer.picture import Picture
+from tests.support.needs import BROWSERS
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 class Shown:
@@ -68,13 +67,9 @@ Show = Callable[..., Awaitable[Shown]]
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Return the browser; where there is none, skip, or fail if REQUIRE_BROWSER=1."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
-        reason = f"no browser is installed: none of {', '.join(NAMES)}"
-        if os.environ.get("REQUIRE_BROWSER") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+    """Return the browser. Who uses it is marked `browser`."""
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    assert found, f"none of {', '.join(BROWSERS)} is there, or the test is not marked `browser`"
     return found
 
 
