@@ -23,8 +23,7 @@ from reflective_agents.graphs._auto.answering import distinct, draw, elected, re
 from reflective_agents.graphs._auto.growing import growing, planted
 from reflective_agents.graphs._auto.policy import choose as next_stage
 from reflective_agents.graphs._auto.room import stage_node
-from reflective_agents.graphs._auto.seen import draw_odds, keep_seen
-from reflective_agents.graphs._auto.standing import rollouts, safety, spent_limit, standing, under_way
+from reflective_agents.graphs._auto.standing import rollouts, spent_limit, standing, under_way
 from reflective_agents.graphs._auto.state import STAGES, Attempt, AutoOutput, AutoState, LookedUp, Turn
 from reflective_agents.nodes.agent import appraised, environment_of
 from reflective_agents.nodes.inner import inner_settings, of_this_run
@@ -45,12 +44,10 @@ async def choose(state: AutoState, step: Step[AutoContext]) -> Update:
     if under_way(state) and not state["search_over"]:
         return {}
     at = await standing(state, step)
-    odds = state["odds"] if state["turns"] else await draw_odds(step)
-    stage, why = next_stage(at, step.context, odds)
+    stage, why = next_stage(at, step.context)
     step.emit("stage", stage=stage or "none", why=why, calls_left=at.calls)
     update: Update = {
         "turns": [*state["turns"], Turn(stage=stage or "", why=why, model_calls=step.meter.usage["model_calls"])],
-        "odds": odds,
     }
     if stage:
         return update
@@ -124,15 +121,6 @@ async def trial(state: AutoState, step: Step[AutoContext]) -> Update:
 
 @node(AutoContext)
 async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
-    """Answer with what is best, and keep what the stages took, if the settings ask for it."""
-    update = await answer_best(state, step)
-    checked = any(drawn["reward"] is not None for drawn in state["samples"])
-    safe = not checked and safety(state, step.context) >= step.context.confidence
-    await keep_seen(state, step, update["outcome"]["status"] == "solved" or safe)
-    return update
-
-
-async def answer_best(state: AutoState, step: Step[AutoContext]) -> Update:
     """Answer with an answer that is verified, else with that of the tree, of the evidence, of the vote."""
     best, evidence, outcome = elected(state["samples"]), state["evidence"], state["outcome"]
     if best and best["reward"] is not None and best["reward"] >= 1:
@@ -190,7 +178,6 @@ builder.add_node(
         concluded=False,
         trials=0,
         better=0,
-        odds={},
         longest={},
         reward=None,
     ),

@@ -1,6 +1,6 @@
 """Which stage of `graphs.auto` comes next: the cheapest that may still pay, or none."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from reflective_agents.graphs._auto.state import Stage
@@ -44,15 +44,11 @@ class Standing(NamedTuple):
 
 
 class Option(NamedTuple):
-    """A stage that could come next: what it takes, and the chance that it finds a better answer.
-
-    `price` is how many calls of a sample one of its calls is worth, where tokens are what is limited.
-    """
+    """A stage that could come next: the calls that it takes, and the chance that it finds a better answer."""
 
     stage: Stage
     calls: float
     chance: float
-    price: float = 1.0
 
     @property
     def gain(self) -> float:
@@ -81,19 +77,17 @@ def options(at: Standing) -> list[Option]:
     again = 1 / (at.samples + 2) if at.checked or not at.samples else (1 - at.certainty) * 2 / (at.samples + 2)
     found = [Option("sample", 1, again)] if at.checked or not at.searched else []
     found += [Option("look_up", LOOKING_UP, 1 / 2)] if at.may_look_up else []
-    found += [] if at.search_over else [Option("search", at.rollout, 1 / (at.fruitless + 2), at.search_cost)]
+    found += [] if at.search_over else [Option("search", at.rollout, 1 / (at.fruitless + 2))]
     found += [Option("conclude", 1, at.promise)] if at.promise else []
     return found + ([Option("trial", 2, 1 / (at.trials + 2))] if at.may_try else [])
 
 
-def choose(at: Standing, context: AutoContext, odds: Mapping[Stage, Sequence[float]] | None = None) -> Choice:
+def choose(at: Standing, context: AutoContext) -> Choice:
     """Choose the next stage: the cheapest that has not had its turn, if its calls are worth their price.
 
     Args:
         at: Where the run stands.
         context: The settings: how many samples come first, and what a call costs.
-        odds: For each stage its chance and its calls, as earlier runs have it: of those whose calls are worth their
-            price in this run, the one that gains most then comes next.
     """
     if at.calls < 1:
         return Choice(None, "no call is left")
@@ -105,17 +99,7 @@ def choose(at: Standing, context: AutoContext, odds: Mapping[Stage, Sequence[flo
     if not worth:
         most = max((option.gain for option in possible), default=0.0)
         return Choice(None, f"another call is expected to gain {most:.3f} at most, which is less than it costs")
-    if odds:
-        seen = [_expected(option, odds[option.stage]) for option in worth.values()]
-        best = max(seen, key=lambda option: option.gain / option.price)
-        return Choice(best.stage, f"by what was seen it gains most: {best.gain / best.price:.3f} a call")
     return _up_the_ladder(at, worth, context.samples)
-
-
-def _expected(option: Option, odds: Sequence[float]) -> Option:
-    """Return an option with the chance and the calls of earlier runs, of which each failure in this one leaves less."""
-    chance, calls = odds
-    return option._replace(calls=max(option.calls, calls), chance=min(2 * chance * option.chance, 1.0))
 
 
 def _up_the_ladder(at: Standing, worth: Mapping[Stage, Option], few: int) -> Choice:

@@ -50,8 +50,7 @@ class AutoState(SearchState, AutoOutput):
 
     `search_over` says why the tree search has ended, empty before; `limit` is the limit that has ended a stage,
     `concluded` tells whether the tree's best trajectory was asked for its answer, `trials` counts the reflections, and
-    `better` the rollouts when the best answer was found. `odds` holds what earlier runs let expect of each stage: the
-    chance that it ends the run well, and its calls. `longest` holds the tokens of the longest answer to each stage.
+    `better` the rollouts when the best answer was found. `longest` holds the tokens of each stage's longest answer.
     """
 
     search_over: str
@@ -59,5 +58,4 @@ class AutoState(SearchState, AutoOutput):
     concluded: bool
     trials: int
     better: int
-    odds: dict[Stage, list[float]]
     longest: dict[Stage, int]

@@ -42,22 +42,11 @@ class AutoContext(LatsContext):
         description="What a model call costs, where a right answer is worth 1: a call that is expected to gain less is "
         "not made.",
     )
-    stages: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Name under which the success and the cost of the stages are kept for later runs, by kind of task; "
-        "the stage that promises most then comes first. Default: nothing is kept, and the cheapest comes first.",
-    )
     max_rounds: int = Field(default=1, ge=0, le=100, description="Most revisions after looking things up; 0 for none.")
     max_trials: int = Field(
         default=3, ge=0, le=100, description="Most reflections on what has failed, each with a new attempt."
     )
     max_expansions: int = Field(default=1000, ge=0, le=10_000, description="Most expansions in one run.")
-
-    @property
-    def remembers(self) -> bool:
-        """Whether a run keeps something beyond its thread, in the graph's store."""
-        return super().remembers or self.stages is not None
 
     @model_validator(mode="after")
     def _begin_narrow(self) -> Self:

@@ -3,12 +3,9 @@
 from typing import Any
 
 import pytest
-from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.graphs._auto.policy import Standing, choose, options
-from reflective_agents.graphs._auto.seen import taken_by
-from reflective_agents.graphs._auto.state import STAGES, Turn
-from reflective_agents.graphs.auto import builder, graph
+from reflective_agents.graphs.auto import graph
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
 from reflective_agents.testing.script import Reply, Request
@@ -157,65 +154,3 @@ def test_a_call_that_costs_nothing_is_always_worth_it() -> None:
 def test_chances_fall_with_each_failure() -> None:
     gains = [max(option.gain for option in options(PLENTY._replace(samples=many))) for many in (0, 5, 50)]
     assert gains == sorted(gains, reverse=True)
-
-
-def test_what_a_run_took_is_counted_by_stage_and_the_last_has_ended_it() -> None:
-    turns = [Turn(stage=name, why="", model_calls=calls) for name, calls in (("sample", 0), ("search", 2), ("", 9))]
-    assert taken_by(turns, 9, True) == {"sample": {"calls": 2, "well": False}, "search": {"calls": 7, "well": True}}
-    assert taken_by(turns[:1], 1, False) == {"sample": {"calls": 1, "well": False}}
-    assert taken_by([], 0, True) == {}
-
-
-def test_what_was_seen_decides_which_stage_comes_next() -> None:
-    often = {stage: [0.5, 2.0] for stage in STAGES}
-    search = choose(PLENTY, CONTEXT, often | {"sample": [0.01, 3.0], "search": [0.9, 7.0]})
-    assert (search.stage, search.why) == ("search", "by what was seen it gains most: 0.129 a call")
-    assert choose(PLENTY, CONTEXT, often | {"search": [0.9, 70.0]}).stage == "sample"
-    by_tokens = choose(PLENTY._replace(search_cost=3), CONTEXT, often | {"sample": [0.1, 3.0], "search": [0.9, 7.0]})
-    assert (by_tokens.stage, by_tokens.why) == ("search", "by what was seen it gains most: 0.043 a call")
-    even = often | {"sample": [0.2, 3.0], "search": [0.9, 7.0]}
-    assert [choose(PLENTY._replace(search_cost=price), CONTEXT, even).stage for price in (1, 3)] == ["search", "sample"]
-
-
-def test_what_was_seen_does_not_end_a_run_whose_own_failures_are_few() -> None:
-    hopeless = {stage: [0.0, 1.0] for stage in STAGES}
-    assert choose(PLENTY, CONTEXT, hopeless).stage
-    spent = PLENTY._replace(samples=200, fruitless=200)
-    assert choose(spent, CONTEXT, hopeless).why == choose(spent, CONTEXT).why
-
-
-async def learn(model: Any, store: InMemoryStore, runs: int, **given: Any) -> list[list[str]]:
-    """The stages of runs that keep what they have seen."""
-    learning = builder.compile(store=store)
-    context: Any = {"model": model, "environment": "game24", "search": "none", "stages": "mine", **given}
-    return [stages(await learning.ainvoke(GAME, context=context)) for _ in range(runs)]
-
-
-async def test_samples_that_never_succeed_come_last_in_later_runs() -> None:
-    store = InMemoryStore()
-    ran = await learn(FakeChatModelWithoutN(reply=player), store, 30)
-    [place] = await store.alist_namespaces()
-    kept = [item.value for item in await store.asearch(place, limit=100)]
-    assert (place, len(kept)) == (("stages", "-", "mine", "game24"), 30)
-    assert sum(run.get("search", {}).get("well", False) for run in kept) >= 20
-    assert not any(run.get("sample", {}).get("well", False) for run in kept)
-    assert [names[0] for names in ran[-10:]].count("search") >= 9
-
-
-async def test_nothing_is_kept_by_default_nor_where_the_right_answer_rewards() -> None:
-    store, model = InMemoryStore(), FakeChatModelWithoutN(reply=player)
-    await learn(model, store, 1, stages=None)
-    await learn(model, store, 1, gold_reward=True)
-    assert await store.alist_namespaces() == []
-
-
-async def test_kinds_of_tasks_and_names_are_kept_apart() -> None:
-    store, model = InMemoryStore(), FakeChatModel(reply=lambda request: "Answer: 24")
-    await learn(model, store, 1, environment=None, stages="a.b")
-    await learn(model, store, 1, stages="a.b")
-    assert sorted(await store.alist_namespaces()) == [
-        ("stages", "-", "a%2Eb", "game24"),
-        ("stages", "-", "a%2Eb", "question"),
-    ]
-    [item] = await store.asearch(("stages", "-", "a%2Eb", "question"))
-    assert item.value["sample"]["well"], "the vote was safe"

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.game24 import auto, stages
+from bench.game24 import auto
 from bench.game24.budgets import BUDGETS, recorded_games
 from bench.game24.cost import Entry, interval, play
 from reflective_agents.graphs.auto import graph as auto_graph
@@ -28,21 +28,6 @@ async def test_the_page_shows_what_auto_solves(unit: str, budget: int, recorded:
     won = await auto.auto_within(unit, budget)
     low, high = interval(float(won.sum()), len(won))
     assert on_the_page(unit)[budget] == f"{won.sum():.1f} ({100 * low:.0f} to {100 * high:.0f} %)"
-
-
-@pytest.mark.thorough
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("budget", [5, 10])
-async def test_the_page_shows_what_learned_stages_gain(budget: int, recorded: Path) -> None:
-    assert stages.row("requests", budget, *await stages.compared("requests", budget)) in PAGE.splitlines()
-
-
-def test_games_count_in_the_orders_in_which_they_came_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "recorded_games", lambda: ["a", "b", "c"])
-    late = np.array([[True, False, False], [True, True, False]])
-    runs = [{"a": 1.0, "b": 1.0, "c": 1.0}, {"a": 0.0, "b": 0.5, "c": 1.0}]
-    found = stages.over_orders(runs, runs, late)
-    assert found.learned.tolist() == pytest.approx([0.5, 0.5])
 
 
 def test_the_page_has_every_budget() -> None:
