@@ -88,14 +88,13 @@ async def execute_tools(state: ReflexionState, step: Step[ReflexionContext]) -> 
         find(step, state["run_id"], queries), use_tools(step, state["messages"], last, queries)
     )
     found = [result for result in results + called if result not in state["sources"]]
-    problems = [*last["problems"], *problems, *refused]
-    return {
-        "answers": [
-            *earlier,
-            {**last, "searched": queries, "found": found, "problems": [*last["problems"], *problems, *refused]},
-        ],
-        "sources": state["sources"] + found,
+    searched: Answer = {
+        **last,
+        "searched": queries,
+        "found": found,
+        "problems": [*last["problems"], *problems, *refused],
     }
+    return {"answers": [*earlier, searched], "sources": state["sources"] + found}
 
 
 async def use_tools(

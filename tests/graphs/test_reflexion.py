@@ -1,19 +1,20 @@
 """Draft, search, revise: control flow, retries and citations, and what published versions get wrong."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from reflective_agents.graphs.reflexion import builder, graph
 from reflective_agents.state.settings.reflexion import ReflexionContext
 from reflective_agents.testing.fake import FakeChatModel
-from reflective_agents.testing.script import Reply, Request
+from reflective_agents.testing.script import Reply, Request, ToolUse
 
 QUESTION = {"messages": [("user", "What do tides do?")]}
 Revise = Callable[[Request, int], dict[str, Any]]
@@ -236,6 +237,24 @@ class TestSearch:
         out = await run(fake, corpus, max_rounds=1)
         assert out["answer"] == "None."
         assert out["usage"]["tool_errors"] == 1
+
+    async def test_each_problem_of_a_round_is_told_once(self, corpus: str) -> None:
+        """A citation that was removed, a search that fails and a tool that fails."""
+        responder = model(lambda _, round: revision(round, answer="Winds [7].", search_queries=["xyzzy"])).reply
+
+        def reply(request: Request) -> Reply | Sequence[Reply]:
+            return responder(request) if request.schema else ToolUse("weigh", {"what": "the moon"})
+
+        @tool
+        async def weigh(what: str) -> str:
+            """Weigh something."""
+            raise ToolException(f"no scales for {what}")
+
+        fake = FakeChatModel(reply=reply)
+        out = await run(fake, corpus, max_rounds=2, tools=[weigh])
+        problems = out["answers"][1]["problems"]
+        assert [sum(cause in one for one in problems) for cause in ("[7]", "xyzzy", "no scales")] == [1, 1, 1]
+        assert fake.calls[-1].text.count("no scales") == 2, "once for each of two rounds"
 
     async def test_without_a_search_engine_it_revises_once_and_ends(self, corpus: str) -> None:
         fake = model(lambda _, round: revision(round, answer="Better."))
