@@ -62,6 +62,12 @@ async def test_an_accepted_draft_is_the_answer_whatever_the_scores_before() -> N
     assert (out["answer"], out["outcome"]["verified_by"]) == ("draft 2", "judge")
 
 
+async def test_a_score_of_0_accepts_nothing() -> None:
+    out = await run(critic([0.0, 0.0, 0.5], accepts=0.0))
+    assert [draft["accepted"] for draft in out["drafts"]] == [False, False, True]
+    assert (out["answer"], out["outcome"]["status"]) == ("draft 3", "solved")
+
+
 @pytest.mark.parametrize("rounds", [1, 2, 5])
 async def test_rounds_are_counted_not_messages(rounds: int) -> None:
     out = await run(critic([0.1] * 5), max_rounds=rounds)

@@ -46,6 +46,41 @@ def test_no_more_than_the_considered_ones_get_a_rollout() -> None:
     assert set(tried) == {"0.1", "0.3"}
 
 
+def sampled(seed: int, job: Job, depth: int) -> list[Child]:
+    """Children that are all worth the same; of each four, the third came of 1,000 samples at the root, of 3 below."""
+    if not job["node"]:
+        return [Child(node(ROOT, None, kind="root"), True)]
+    often = 1000 if job["node"] == ROOT else 3
+    counts = [often if place == 2 else 1 for place in range(job["width"])]
+    return [Child(node(f"{job['node']}.{place}", samples=count), True) for place, count in enumerate(counts)]
+
+
+def test_the_child_of_the_root_that_most_samples_came_to_is_considered_first() -> None:
+    for seed in map(str, range(20)):
+        first = Search(Gumbel(width=4, considered=1, rollouts=4, seed=seed), comes=sampled).run(2)[1]
+        assert first == "0.2"
+
+
+def test_below_the_root_visits_follow_the_policy() -> None:
+    """The policy of four children is 1, 1, 3 and 1 parts of 6, and each has its share of the rollouts."""
+    places = Search(Gumbel(width=4, considered=1, rollouts=32), comes=sampled).run(26)
+    assert Counter(place[:5] for place in places if place and place.startswith("0.2.")) == {
+        "0.2.0": 4,
+        "0.2.1": 4,
+        "0.2.2": 12,
+        "0.2.3": 4,
+    }
+
+
+def test_below_the_root_a_better_value_outweighs_samples() -> None:
+    def comes(seed: int, job: Job, depth: int) -> list[Child]:
+        first, *others = sampled(seed, job, depth)
+        return [Child({**first.node, "score": 0.9}, True), *others]
+
+    places = Search(Gumbel(width=4, considered=1, rollouts=32), comes=comes).run(12)
+    assert all(place.startswith("0.0.0") for place in places[2:] if place)
+
+
 def test_draws_are_of_the_seed_and_follow_the_gumbel_distribution() -> None:
     draws = [Gumbel(seed=str(number))._draw("0.0") for number in range(4000)]
     assert draws[:3] == [Gumbel(seed=str(number))._draw("0.0") for number in range(3)]
