@@ -47,7 +47,7 @@ def test_a_day_is_told_line_by_line_and_its_page_is_written(reflect: Any, tmp_pa
 def test_json_has_the_artefact(reflect: Any, hamlet: str) -> None:
     data = json.loads(reflect("town", "There is a party.", "--town", hamlet, "--json", "--steps", "1").out)
     assert data.keys() >= {"day", "conversations", "retrievals", "agents", "spread", "answer", "outcome"}
-    assert data["outcome"]["reason"] == "max_steps=1 reached (steps=1)"
+    assert data["outcome"]["limit"] == {"name": "max_steps", "most": 1, "spent": 1}
     assert [one["knows"] for one in data["spread"]] == [True, True]
     shown = json.loads(reflect("town", "--show", "--json").out)
     assert shown["spread"] == data["spread"]

@@ -100,7 +100,7 @@ async def test_a_parent_is_told_why_a_sub_agent_has_failed(strategy: Strategy, m
     [report] = reports(result)
     told = json.loads(report)
     assert told["status"] == "failed"
-    assert "max_total_tokens=1 reached" in told["reason"]
+    assert "max_total_tokens" in told["reason"]
 
 
 # Settings of others

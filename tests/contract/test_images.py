@@ -84,6 +84,6 @@ async def test_a_refusal_of_images_is_told_and_remembered() -> None:
     model = FakeChatModel(reply=lambda _: refusal)
     result = await react.ainvoke(ask(IMAGE), context=ReactContext(model=model, search="none"))
     assert result["outcome"]["status"] == "failed"
-    assert "takes no images: choose a model that does" in result["outcome"]["reason"]
+    assert "images" in result["outcome"]["reason"]
     with pytest.raises(Misuse, match="takes no images"):
         await react.ainvoke(ask(IMAGE), context=ReactContext(model=model, search="none"))

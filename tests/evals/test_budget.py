@@ -61,4 +61,5 @@ def test_what_was_spent_elsewhere_counts() -> None:
         assert budget.reached is None
         budget.add(make_result("x", calls=calls))
     budget.add(make_result("y", calls=1))
-    assert budget.say().startswith("budget_tokens=50 reached (budget_tokens=50")
+    assert budget.reached
+    assert (budget.reached["name"], budget.reached["most"]) == ("budget_tokens", 50)

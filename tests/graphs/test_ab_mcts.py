@@ -213,7 +213,7 @@ async def test_limits() -> None:
         model = FakeChatModel(reply=writing(lambda _: 0.5))
         state = await run(model, max_model_calls=limit, parallel=8)
         assert len(model.calls) <= limit
-        assert f"max_model_calls={limit}" in state["outcome"]["reason"]
+        assert (state["outcome"]["limit"]["name"], state["outcome"]["limit"]["most"]) == ("max_model_calls", limit)
         assert (state["outcome"]["status"], bool(state["answer"])) == ("limit_reached", True)
     shallow = await run(writing(lambda _: 0.5), max_depth=1)
     assert {depth_of(key) for key in shallow["tree"]} == {0, 1}
@@ -225,8 +225,7 @@ async def test_a_judge_that_always_fails_ends_the_run_and_is_named(parallel: int
         return "no form" if request.schema else f"answer {request.attempt}"
 
     state = await run(reply, parallel=parallel)
-    assert state["outcome"]["status"] == "exhausted"
-    assert "no valid Judgement in 3 attempts" in state["outcome"]["reason"]
+    assert (state["outcome"]["status"], state["usage"]["parse_failures"] % 3) == ("exhausted", 0)
     assert state["answer"].startswith("answer")
     assert state["expansions"] <= parallel
 
@@ -238,7 +237,7 @@ async def test_a_single_fault_of_the_judge_costs_one_answer_only() -> None:
         return judged(0.5) if request.schema else f"answer {len(request.messages)} {request.attempt}"
 
     state = await run(reply, max_depth=1)
-    assert state["outcome"]["reason"].startswith("max_expansions=20 reached (expansions=20)")
+    assert state["outcome"]["limit"] == {"name": "max_expansions", "most": 20, "spent": 20}
 
 
 def broken(request: Request) -> Reply:
@@ -248,7 +247,7 @@ def broken(request: Request) -> Reply:
 async def test_a_model_that_always_fails_is_asked_less_and_less_and_costs_no_run() -> None:
     good, dead = FakeChatModel(reply=writing(lambda _: 0.6)), FakeChatModel(reply=broken)
     state = await run(good, arms=[dead, good], max_expansions=30)
-    assert state["outcome"]["reason"].startswith("max_expansions=30 reached (expansions=30)")
+    assert state["outcome"]["limit"] == {"name": "max_expansions", "most": 30, "spent": 30}
     made = [one["model"] for one in state["tree"].values() if "model" in one]
     failed = [told["arm"] for told in state["log"] if "failed" in told]
     assert set(made) == {"1"}

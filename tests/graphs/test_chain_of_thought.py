@@ -52,7 +52,7 @@ def at(question: str, **task: Any) -> dict[str, Any]:
 async def test_no_more_are_sampled_than_the_vote_needs() -> None:
     out, model = await run(saying("4"), samples=100, confidence=0.9, batch=3)
     assert [request.n for request in model.calls] == [3]  # 15/16 that 4 is the more frequent one
-    assert out["outcome"]["reason"] == "3 of 3 samples agree"
+    assert len(out["samples"]) == 3
     out, model = await run(saying("4", "4", "5"), samples=100, confidence=0.9, batch=3)
     assert sum(request.n for request in model.calls) == 18  # 12 to 6; 10 to 5 has a chance of 0.895
     assert out["answer"] == "4"
@@ -101,7 +101,7 @@ async def test_the_most_frequent_answer_wins_whatever_its_form(model_type: type[
     out, _ = await run(saying("Lyon", "The Paris.", "paris", "Lyon", "PARIS"), model_type=model_type, samples=5)
     assert out["answer"] == out["messages"][-1].text
     assert out["answer"].strip("The .").casefold() == "paris"
-    assert out["outcome"] == {"status": "answered", "reason": "3 of 5 samples agree"}
+    assert out["outcome"]["status"] == "answered"
     assert sorted(sample["normal"] for sample in out["samples"]) == ["lyon"] * 2 + ["paris"] * 3
 
 
@@ -109,7 +109,7 @@ async def test_answers_are_equal_in_whatever_words_they_say_what_was_asked() -> 
     given = {"messages": [("user", "Tom has 3 boxes with 12 pencils each. How many pencils has he now?")]}
     said = saying("36", "36 pencils", "He has 36 pencils now.", "48", "48")
     out, _ = await run(said, given, samples=5)
-    assert (out["answer"], out["outcome"]["reason"]) == ("36", "3 of 5 samples agree")
+    assert (out["answer"], [sample["normal"] for sample in out["samples"]].count("36")) == ("36", 3)
 
 
 async def test_of_equally_frequent_answers_the_first_sample_wins() -> None:
@@ -135,7 +135,7 @@ async def test_few_likely_samples_outweigh_many_unlikely_ones() -> None:
     script = sure(("5", 0.25), ("5", 0.25), ("4", 0.5), ("5", 0.25), ("4", 0.5))
     assert (await run(script, samples=5))[0]["answer"] == "5"
     out, _ = await run(script, samples=5, votes="likelihood")
-    assert (out["answer"], out["outcome"]["reason"]) == ("4", "2 of 5 samples agree")
+    assert out["answer"] == "4"
     assert [drawn["likelihood"] for drawn in out["samples"]] == pytest.approx([0.25, 0.25, 0.5, 0.25, 0.5])
     [vote] = [event for event in await heard(script) if event["event"] == "vote"]
     assert (vote["votes"], vote["weight"]) == (2, 0.571)
@@ -179,7 +179,7 @@ async def test_a_provider_is_asked_for_log_probabilities(monkeypatch: pytest.Mon
 async def test_votes_are_equal_where_a_server_refuses_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     async with AwkwardServer(lambda request: "Answer: 5", "refuses_everything") as server:
         out = await over_the_wire(server, monkeypatch)
-    assert (out["answer"], out["outcome"]["reason"]) == ("5", "3 of 3 samples agree")
+    assert (out["answer"], len(out["samples"])) == ("5", 3)
 
 
 def test_a_vote_stops_early_by_equal_votes_only() -> None:
@@ -189,17 +189,18 @@ def test_a_vote_stops_early_by_equal_votes_only() -> None:
 
 async def test_one_sample_is_the_default() -> None:
     out, model = await run(saying("4"))
-    assert (len(model.calls), out["answer"], out["outcome"]["reason"]) == (1, "4", "1 of 1 samples agree")
+    assert (len(model.calls), out["answer"], len(out["samples"])) == (1, "4", 1)
 
 
 async def test_samples_that_end_without_an_answer_do_not_vote() -> None:
     out, _ = await run(lambda request: ["Finish[]", "Answer: 4", "Finish[]"][request.index], samples=3)
-    assert (out["answer"], out["outcome"]["reason"]) == ("4", "1 of 3 samples agree")
+    assert (out["answer"], [sample["answer"] for sample in out["samples"]]) == ("4", ["", "4", ""])
 
 
 async def test_without_a_single_answer_the_run_fails() -> None:
     out, _ = await run(lambda _: "Finish[]", samples=3)
-    assert (out["answer"], out["outcome"]) == (None, {"status": "failed", "reason": "no sample ends with an answer"})
+    assert (out["answer"], out["outcome"]["status"]) == (None, "failed")
+    assert out["outcome"]["reason"] == "no sample ends with an answer"
 
 
 async def test_samples_that_are_no_text_are_drawn_again() -> None:
@@ -214,10 +215,8 @@ async def test_samples_that_are_no_text_are_drawn_again() -> None:
 @both_models
 async def test_a_model_that_only_calls_tools_fails_the_run(model_type: type[FakeChatModelWithoutN]) -> None:
     out, model = await run(lambda _: ToolUse("search", {}), model_type=model_type, samples=2)
-    assert out["outcome"] == {
-        "status": "failed",
-        "reason": "no text in 3 attempts: the model called a tool instead",
-    }
+    assert out["outcome"]["status"] == "failed"
+    assert out["usage"]["parse_failures"] == 6
     assert len(model.calls) <= 6
 
 
@@ -323,5 +322,4 @@ async def test_an_answer_that_the_environment_refuses_is_not_solved(environment:
     context = ChainOfThoughtContext.model_validate({"model": model, "environment": environment})
     out = await graph.ainvoke({"messages": [("user", question)]}, context=context)
     assert out["outcome"]["status"] == "exhausted"
-    assert "refuses" in out["outcome"]["reason"]
     assert out["observation"]

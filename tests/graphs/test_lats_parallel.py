@@ -130,7 +130,7 @@ def test_a_sample_that_is_not_to_be_had_leaves_its_siblings_alone(seed: int | No
     model = FakeChatModelWithoutN(reply=reply, latency=lambda request: 1.0 if failing(request) else 10.0)
     state, _ = virtually(run(model, seed=seed, max_expansions=1))
     assert [node["score"] for node in state["tree"].values()] == [0.5] * 5
-    assert state["outcome"]["reason"].startswith("max_expansions=1 reached (expansions=1)")
+    assert state["outcome"]["limit"] == {"name": "max_expansions", "most": 1, "spent": 1}
     assert state["usage"]["failed_calls"] == 3
 
 
@@ -163,7 +163,7 @@ def test_a_limit_takes_in_what_was_paid_for() -> None:
     settings = {"parallel": 2, "n": 2, "max_answer_tokens": 16_000, "max_total_tokens": 60_000}
     state, _ = virtually(run(FakeChatModel(reply=reply, latency=slow), **settings))
     assert state["outcome"]["status"] == "limit_reached"
-    assert "max_total_tokens=60000" in state["outcome"]["reason"]
+    assert state["outcome"]["limit"]["name"] == "max_total_tokens"
     scores = {node_id: node["score"] for node_id, node in state["tree"].items() if node["depth"] == 2}
     assert scores == {"0.0.0": 0.5, "0.0.1": 0.5, "0.1.0": None, "0.1.1": None}
     assert_consistent(state)
@@ -301,7 +301,7 @@ PROMISES: dict[str, Promise] = {
     ]
     for limit in most
 } | {
-    "tokens quoted": bounded(limits.test_the_reason_quotes_the_tokens, FakeChatModel),
+    "tokens quoted": bounded(limits.test_the_outcome_quotes_the_tokens, FakeChatModel),
     "time": bounded(limits.test_time_that_is_up_ends_the_run_with_the_best_answer, FakeChatModelWithoutN),
     "cancelled": bounded(limits.test_a_run_that_is_cancelled_leaves_no_call_behind, FakeChatModel),
     "crash": limits.test_a_run_that_crashed_in_a_call_goes_on_counting,

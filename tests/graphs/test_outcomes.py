@@ -332,10 +332,62 @@ RUNS: Mapping[tuple[str, str], Run] = {
     ("any", "the model fails after there is an answer"): ("reflection", failing_later, {}),
 }
 
+REASONS: Mapping[tuple[str, str], str] = {
+    ("chain_of_thought", "samples agree"): "3 of 3 samples agree",
+    ("chain_of_thought", "the environment refuses the answer"): ", but the environment refuses the answer",
+    ("chain_of_thought", "no sample can be read"): "no sample ends with an answer that can be read, or all were cut",
+    ("react", "the answer has a reward of 0"): "; the answer has a reward of 0",
+    ("react", "it answers"): "done after 0 actions",
+    ("reflection", "the critic accepts"): "accepted in round 1 with a score of 0.90",
+    (
+        "reflection",
+        "the critic accepts with a score of 0, to the end",
+    ): "; the best draft, of round 3, has",
+    ("reflexion", "the answer is complete, and every citation is of a page that was found"): ", and every citation is",
+    ("reflexion", "the answer is complete, and cites nothing"): "the answer is complete after round 1",
+    ("reflexion", "the answer is not complete, and nothing new can be searched"): "no new query is left after round 1;",
+    ("reflexion", "the answer is not complete after the last round"): "; still missing: Proof.",
+    ("auto", "the samples agree"): "the vote is safe: 0.94 after 3 samples",
+    ("auto", "a sample has a reward of 1"): "sample 1 has a reward of 1",
+    ("auto", "another call is expected to gain less than it costs"): "another call is expected to gain 0.200 at most",
+    ("auto", "no sample has a reward of 1, and no call is left"): "; no call is left",
+    ("lats", "the judge accepts a node"): "the judge accepts the answer with a score of 0.90 (node 0)",
+    ("lats", "the judge accepts with a score of 0, to the end"): "; the best answer has a score of 0.00 (node 0)",
+    ("lats", "a node has a reward of 1"): "the answer has a reward of 1 (node 0.0)",
+    ("lats", "at a limit, its last answer has a reward of 1"): "; no room for another expansion",
+    ("lats", "no open leaf promises more (`min_gain`)"): "is better than the best answer by more than min_gain=0.9;",
+    ("tree_of_thoughts", "no answer is accepted, and no leaf is left"): "no leaf is left that could be expanded;",
+    ("best_of_n", "no trajectory is accepted"): "all trajectories have ended;",
+    ("rap", "the paths agree"): "3 of 3 paths agree on the answer, with 100% of the weight",
+    ("plan", "all that was planned is done"): "all that was planned is done: 2 sub-goals, 2 plans",
+    ("plan", "for one sub-goal nothing was found, which the reason says"): "; nothing was found for 1 sub-goal",
+    (
+        "plan",
+        "a sub-goal has failed, and no other plan may be made",
+    ): "; sub-goal 2 has failed: IMPOSSIBLE:",
+    ("team", "the supervisor accepts a report"): "the supervisor accepts report 2 with a score of 0.90",
+    ("team", "the supervisor ends the work with a score of 0"): "the supervisor ends the work;",
+    ("team", "the solvers of a debate agree"): "2 solvers agree after round 1",
+    ("team", "the judge of a debate accepts an answer"): "the judge accepts report 3 with a score of 0.60",
+    (
+        "team",
+        "nobody changes their mind, and the judge accepts nothing",
+    ): "nobody changes their mind any more;",
+    ("trials", "a trial has a reward of 1"): "trial 1 has a reward of 1",
+    ("trials", "a trial gives the task's right answer (`exact_match`)"): "trial 1 gives the right answer",
+    ("trials", "the judge accepts a trial"): "the judge accepts trial 1 with a score of 0.90",
+    ("trials", "the last trial fails"): "; the best trial, 3, has a score of 0.00",
+    ("memory", "it replies"): "answered from 0 memories, 0 of them cited",
+    ("town", "the day is over"): "the day is over (steps=2)",
+    ("any", "the model fails before there is an answer"): "failed: out of order",
+}
+"""What only one of these runs says of its end, in words: each sentence once. Other tests look at the data."""
+
 
 def test_the_table_has_a_row_for_each_run() -> None:
     assert [row[:2] for row in ROWS] == [*RUNS]
     assert {name for name, _ in RUNS} == {*SOLVING, "any"}
+    assert REASONS.keys() <= RUNS.keys()
 
 
 @pytest.mark.parametrize(("strategy", "why", "status", "verified_by"), ROWS, ids=lambda cell: cell[:40])
@@ -348,3 +400,4 @@ async def test_a_run_ends_as_the_table_says(strategy: str, why: str, status: str
     assert (out["outcome"]["status"], out["outcome"].get("verified_by", "")) == (status, verified_by), out["outcome"]
     assert (out["answer"] is None) == (status == "failed")
     assert ("limit" in out["outcome"]) or status != "limit_reached"
+    assert REASONS.get((strategy, why), "") in out["outcome"]["reason"]

@@ -10,7 +10,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from reflective_agents.graphs.reflection import builder, graph
-from reflective_agents.state.outcome import limited
 from reflective_agents.state.settings.reflection import ReflectionContext
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, Script
@@ -39,9 +38,7 @@ async def run(script: Script, **context: Any) -> Any:
 async def test_the_best_draft_wins_not_the_last() -> None:
     out = await run(critic([0.2, 0.8, 0.5]))
     assert out["answer"] == "draft 2"
-    assert out["outcome"] == limited(
-        {"name": "max_rounds", "most": 3, "spent": 3}, "the best draft, of round 2, has a score of 0.80"
-    )
+    assert out["outcome"]["limit"] == {"name": "max_rounds", "most": 3, "spent": 3}
     assert [draft["score"] for draft in out["drafts"]] == [0.2, 0.8, 0.5]
 
 
@@ -202,8 +199,7 @@ async def test_a_critic_that_never_fits_leaves_the_draft_as_the_answer() -> None
 
     out = await run(reply)
     assert out["answer"] == "draft 1"
-    assert out["outcome"]["status"] == "exhausted"
-    assert "no valid Critique in 3 attempts" in out["outcome"]["reason"]
+    assert (out["outcome"]["status"], out["usage"]["parse_failures"]) == ("exhausted", 3)
     assert out["usage"]["model_calls"] == 4
 
 

@@ -72,7 +72,7 @@ async def test_rounds_are_counted_not_messages(rounds: int, corpus: str) -> None
     out = await run(fake, corpus, max_rounds=rounds)
     assert [answer["round"] for answer in out["answers"]] == list(range(rounds + 1))
     assert out["outcome"]["status"] == "limit_reached"
-    assert f"max_rounds={rounds} reached" in out["outcome"]["reason"]
+    assert out["outcome"]["limit"] == {"name": "max_rounds", "most": rounds, "spent": rounds}
     assert len(fake.calls) == rounds + 1
 
 
@@ -85,8 +85,7 @@ async def test_it_stops_when_the_answer_is_complete(missing: str, corpus: str) -
 
 async def test_it_stops_when_no_new_query_is_left(corpus: str) -> None:
     out = await run(model(lambda _, round: revision(round, search_queries=["  MOON "])), corpus)
-    assert out["outcome"]["status"] == "exhausted"
-    assert "no new query" in out["outcome"]["reason"]
+    assert (out["outcome"]["status"], len(out["answers"])) == ("exhausted", 2)
 
 
 async def test_an_answer_that_says_what_nobody_could_find_ends_without_a_further_query(corpus: str) -> None:
@@ -94,7 +93,7 @@ async def test_an_answer_that_says_what_nobody_could_find_ends_without_a_further
     fake = model(lambda _, round: revision(round, reflection=lacking, search_queries=[]))
     out = await run(fake, corpus)
     assert (out["outcome"]["status"], len(fake.calls)) == ("exhausted", 2)
-    assert out["outcome"]["reason"] == "no new query is left after round 1; still missing: who measured it first"
+    assert out["outcome"]["reason"].endswith(": who measured it first")
     assert "What was searched for and not found, the answer says" in fake.calls[-1].messages[0].text
     assert "false also if it cannot be found" in str(fake.calls[-1].schemas["ReviseAnswer"])
     assert "no search can complete it" in str(fake.calls[-1].schemas["ReviseAnswer"])
@@ -145,8 +144,7 @@ class TestResponder:
 
         out = await run(model(revise), corpus)
         assert out["answer"].startswith("Revision 1")
-        assert out["outcome"]["status"] == "exhausted"
-        assert "no valid ReviseAnswer in 3 attempts" in out["outcome"]["reason"]
+        assert (out["outcome"]["status"], out["usage"]["parse_failures"]) == ("exhausted", 3)
 
     async def test_no_more_than_three_queries_fit(self, corpus: str) -> None:
         out = await run(model(search_queries=["a", "b", "c", "d"]), corpus)
@@ -183,7 +181,7 @@ class TestCitations:
         assert out["answer"] == "Tides [1], winds.\n\nReferences:\n[1] corpus:moon.md"
         assert len(fake.calls) == 3
         assert out["outcome"]["status"] != "solved"
-        assert "what no search has found; that was removed: [7]" in out["outcome"]["reason"]
+        assert "[7]" in out["outcome"]["reason"]
 
     async def test_the_next_round_is_told_what_was_removed(self, corpus: str) -> None:
         fake = model(lambda _, round: revision(round, answer="Winds [7]."))

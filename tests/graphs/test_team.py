@@ -209,11 +209,7 @@ def test_tasks_of_one_round_are_worked_on_at_once() -> None:
     out, _ = virtually(graph.ainvoke(ASK, context=context))
     assert model.max_in_flight == 2
     assert [report["name"] for report in out["rounds"][0]["reports"]] == ["diver", "writer"]
-    assert out["outcome"] == {
-        "status": "solved",
-        "reason": "the supervisor accepts report 2 with a score of 0.80",
-        "verified_by": "judge",
-    }
+    assert (out["outcome"]["status"], out["outcome"]["verified_by"]) == ("solved", "judge")
     assert out["messages"][-1].id == out["rounds"][0]["reports"][1]["said"]
 
 
@@ -303,7 +299,7 @@ async def test_members_have_models_and_tools_of_their_own_and_the_supervisor_too
 async def test_a_supervisor_that_never_decides_leaves_what_was_reported() -> None:
     out, _ = await run(leading(to("diver"), {"best": 9}))
     assert (out["answer"], out["outcome"]["status"]) == ("It is deep.", "exhausted")
-    assert "no valid Delegation in 3 attempts" in out["outcome"]["reason"]
+    assert out["usage"]["parse_failures"] == 3
     assert out["rounds"][0]["score"] is None
 
 
@@ -339,10 +335,7 @@ async def test_solvers_answer_alone_first_and_then_see_all_answers() -> None:
             ("cyd", "30 m"),
         ]
         assert request.last.endswith(QUESTION)
-    assert (out["answer"], out["outcome"]) == (
-        "20 m",
-        {"status": "answered", "reason": "3 solvers agree after round 2"},
-    )
+    assert (out["answer"], out["outcome"]["status"], len(out["rounds"])) == ("20 m", "answered", 2)
     assert len(model.calls) == out["usage"]["model_calls"] == 6
 
 
@@ -350,7 +343,7 @@ async def test_agreement_ends_a_debate_after_the_first_round() -> None:
     answers = {"ada": ["It is deep.\nAnswer: 20 m"], "bob": ["Long reasons. answer:  20 M."], "cyd": ["20 m"]}
     out, model = await debate(debating(answers))
     assert (out["answer"], len(model.calls)) == ("It is deep.\nAnswer: 20 m", 3)
-    assert out["outcome"]["reason"] == "3 solvers agree after round 1"
+    assert (out["outcome"]["status"], len(out["rounds"])) == ("answered", 1)
 
 
 ALWAYS = {
@@ -364,7 +357,7 @@ ALWAYS = {
 async def test_where_they_do_not_agree_a_judge_decides(solved: bool, status: str) -> None:
     out, model = await debate(debating(ALWAYS, {"best": 5, "solved": solved}), max_rounds=2)
     assert (out["answer"], out["outcome"]["status"]) == ("1 ft", status)
-    assert re.search("report,? 5,? (with|has) a score of 0.60", out["outcome"]["reason"])
+    assert (out["rounds"][-1]["best"], out["rounds"][-1]["score"]) == (5, 0.6)
     [judge] = asked(model)
     assert re.findall(r'<candidate number="(\d)">', judge.last) == ["4", "5", "6"]
     assert out["messages"][-1].id == out["rounds"][1]["reports"][1]["said"]
@@ -374,7 +367,7 @@ async def test_a_debate_ends_when_nobody_changes_their_mind() -> None:
     out, _ = await debate(debating({"ada": ["10 m"], "bob": ["20 m"], "cyd": ["30 m", "10 m"]}, {"best": 7}))
     assert len(out["rounds"]) == 3
     assert (out["answer"], out["outcome"]["status"]) == ("10 m", "exhausted")
-    assert out["outcome"]["reason"].startswith("nobody changes their mind any more; the best report, 7,")
+    assert out["rounds"][-1]["best"] == 7
 
 
 async def test_a_verdict_on_no_answer_is_refused() -> None:
@@ -395,7 +388,7 @@ async def test_without_a_judge_the_most_frequent_answer_wins() -> None:
 async def test_solvers_that_fail_do_not_spoil_a_debate() -> None:
     asleep = ValueError("asleep")
     out, _ = await debate(debating({"ada": [asleep], "bob": ["20 m"], "cyd": ["30 m", "20 m"]}))
-    assert (out["answer"], out["outcome"]["reason"]) == ("20 m", "2 solvers agree after round 2")
+    assert (out["answer"], out["outcome"]["status"], len(out["rounds"])) == ("20 m", "answered", 2)
     out, model = await debate(debating({"ada": [asleep], "bob": [asleep], "cyd": [asleep]}), max_rounds=2)
     assert (out["answer"], out["outcome"]["status"]) == (None, "failed")
     assert "asleep" in out["outcome"]["reason"]
@@ -432,7 +425,7 @@ async def test_a_debate_keeps_the_limit_of_calls(limit: int) -> None:
     out, model = await debate(debating(ALWAYS), max_model_calls=limit, max_rounds=100)
     assert out["usage"]["model_calls"] == len(model.calls) <= limit
     assert (bool(out["answer"]), out["outcome"]["status"]) == (True, "limit_reached")
-    assert re.search(rf"max_model_calls={limit}\b", out["outcome"]["reason"])
+    assert (out["outcome"]["limit"]["name"], out["outcome"]["limit"]["most"]) == ("max_model_calls", limit)
 
 
 @pytest.mark.matrix(keep=4)
@@ -471,7 +464,7 @@ async def test_at_the_defaults_a_run_makes_at_most_49_calls() -> None:
 
     model = FakeChatModel(reply=reply)
     out = await graph.ainvoke(ASK, context=TeamContext(model=model, search="local"))
-    assert out["outcome"]["reason"] == "max_rounds=4 reached (rounds=4)"
+    assert out["outcome"]["limit"] == {"name": "max_rounds", "most": 4, "spent": 4}
     assert len(model.calls) == out["usage"]["model_calls"] == 49
 
 

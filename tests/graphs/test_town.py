@@ -386,7 +386,7 @@ async def test_a_limit_at_any_call_leaves_the_day_so_far() -> None:
     for limit in range(1, len(model.calls), 3):
         result = await live(max_model_calls=limit)
         assert result["usage"]["model_calls"] <= limit
-        assert re.search(rf"max_model_calls={limit}\b", result["outcome"]["reason"])
+        assert (result["outcome"]["limit"]["name"], result["outcome"]["limit"]["most"]) == ("max_model_calls", limit)
         assert result["outcome"]["status"] == ("limit_reached" if result["day"] else "failed")
         assert result["day"] == straight["day"][: len(result["day"])]
         assert result["conversations"] == straight["conversations"][: len(result["conversations"])]

@@ -85,10 +85,7 @@ def acts(model: FakeChatModel) -> list[str]:
 async def test_trials_end_when_the_task_is_solved() -> None:
     script, calls = playing(["sun", GOLD, "moon"])
     out, _ = await run(script, max_trials=5)
-    assert (out["answer"], out["outcome"]) == (
-        GOLD,
-        {"status": "solved", "reason": "trial 2 has a reward of 1", "verified_by": "environment"},
-    )
+    assert (out["answer"], out["outcome"]["status"], out["outcome"]["verified_by"]) == (GOLD, "solved", "environment")
     assert calls == ["act", "reflect", "act"]
     assert [(trial["reward"], trial["solved"]) for trial in out["trials"]] == [(0.0, False), (1.0, True)]
 
@@ -96,11 +93,7 @@ async def test_trials_end_when_the_task_is_solved() -> None:
 async def test_the_first_trial_may_solve_the_task() -> None:
     script, calls = playing([GOLD])
     out, _ = await run(script)
-    assert (calls, out["outcome"]["reason"], out["trials"][0]["reflection"]) == (
-        ["act"],
-        "trial 1 has a reward of 1",
-        "",
-    )
+    assert (calls, out["outcome"]["status"], out["trials"][0]["reflection"]) == (["act"], "solved", "")
 
 
 async def test_unsolved_trials_end_at_their_number_and_the_last_one_is_not_reflected_on() -> None:
@@ -263,7 +256,7 @@ async def test_open_questions_are_judged_and_the_judge_may_be_another_model() ->
 
     settings = {"environment": None, "mode": "tools", "judge_model": judge}
     out, _ = await run(answers, ASK, **settings)
-    assert (out["answer"], out["outcome"]["reason"]) == ("moon", "the judge accepts trial 2 with a score of 0.90")
+    assert (out["answer"], out["outcome"]["verified_by"]) == ("moon", "judge")
     assert [trial["score"] for trial in out["trials"]] == [0.2, 0.9]
     assert ("judge" not in calls, len(judge.calls)) == (True, 2)
 
@@ -276,14 +269,14 @@ async def test_a_trial_without_an_answer_is_not_judged() -> None:
     out, _ = await run(wanders, evaluator="judge", max_trials=2, max_actions=1)
     assert (out["answer"], out["outcome"]["status"]) == (None, "failed")
     assert [(trial["answer"], trial["score"]) for trial in out["trials"]] == [(None, None)] * 2
-    assert "max_trials=2" in out["outcome"]["reason"]
+    assert out["outcome"]["limit"] == {"name": "max_trials", "most": 2, "spent": 2}
 
 
 async def test_a_judge_that_fails_leaves_the_answer() -> None:
     script, _ = playing(["sun"])
     out, _ = await run(lambda r: "I like it." if kind(r) == "judge" else script(r), evaluator="judge")
     assert (out["answer"], out["outcome"]["status"]) == ("sun", "exhausted")
-    assert "no valid Judgement in 3 attempts" in out["outcome"]["reason"]
+    assert out["usage"]["parse_failures"] == 3
 
 
 # Programs
@@ -357,7 +350,7 @@ async def test_tests_that_a_task_brings_are_used_instead() -> None:
 async def test_tests_that_cannot_be_had_leave_a_run_that_ends_well(limits: dict[str, Any]) -> None:
     out, _ = await run(lambda _: ValueError("no route"), PROGRAMMING, environment="programming", **limits)
     assert (out["answer"], out["outcome"]["status"], out["trials"]) == (None, "failed", [])
-    assert re.search("no route|max_", out["outcome"]["reason"])
+    assert "limit" in out["outcome"] or "no route" in out["outcome"]["reason"]
 
 
 # Experience
@@ -497,7 +490,7 @@ async def test_the_limit_of_calls_holds_inside_the_actor_and_is_quoted_as_given(
     out, model = await run(wanders, max_model_calls=calls, max_trials=100, max_actions=3)
     assert out["usage"]["model_calls"] == len(model.calls) == calls
     assert (out["answer"], out["outcome"]["status"]) == ("sun", "limit_reached")
-    assert re.match(rf"max_model_calls={calls}\b", out["outcome"]["reason"])
+    assert (out["outcome"]["limit"]["name"], out["outcome"]["limit"]["most"]) == ("max_model_calls", calls)
 
 
 async def test_the_limit_of_tokens_holds_inside_the_actor_and_is_quoted_as_given() -> None:
@@ -505,12 +498,10 @@ async def test_the_limit_of_tokens_holds_inside_the_actor_and_is_quoted_as_given
         out, _ = await run(wanders, max_total_tokens=most, max_answer_tokens=50, max_trials=100, max_actions=4)
         assert out["usage"]["total_tokens"] <= most
         assert (out["answer"] is None) == (out["outcome"]["status"] == "failed")
-        quoted = re.match(
-            rf"max_total_tokens={most} .*total_tokens=(\d+), the next step may need (\d+)", out["outcome"]["reason"]
-        )
-        assert quoted
-        assert int(quoted[1]) <= out["usage"]["total_tokens"]
-        assert sum(map(int, quoted.groups())) > most
+        limit = out["outcome"]["limit"]
+        assert (limit["name"], limit["most"]) == ("max_total_tokens", most)
+        assert limit["spent"] <= out["usage"]["total_tokens"]
+        assert limit["spent"] + limit["needed"] > most
 
 
 @pytest.mark.usefixtures("virtual_seconds")
@@ -556,7 +547,7 @@ async def test_finished_trials_and_steps_are_not_repeated_after_a_crash(crashes:
         with pytest.raises(Crash):
             await resumed.ainvoke(TASK, CONFIG, context=context)
     out = await resumed.ainvoke(None if crashes <= 8 else TASK, CONFIG, context=context)
-    assert out["outcome"]["reason"].startswith("max_trials=3 reached (trials=3)")
+    assert out["outcome"]["limit"] == {"name": "max_trials", "most": 3, "spent": 3}
     assert len(model.calls) == (9 if crashes <= 8 else 8)
     assert [trial["trial"] for trial in out["trials"]] == [1, 2, 3]
     assert out["usage"]["model_calls"] == 8  # the call that crashed is not known of
@@ -571,7 +562,7 @@ async def test_a_run_paused_before_each_node_does_not_repeat_trials() -> None:
         out = await paused.ainvoke(given, CONFIG, context=context)
         given = None
     assert calls == ["act", "reflect", "act", "reflect", "act"]
-    assert (out["answer"], out["outcome"]["reason"]) == (GOLD, "trial 3 has a reward of 1")
+    assert (out["answer"], [trial["reward"] for trial in out["trials"]]) == (GOLD, [0, 0, 1])
 
 
 async def test_two_turns_on_one_thread_have_trials_of_their_own() -> None:
@@ -605,5 +596,5 @@ async def test_a_tool_inside_a_trial_may_ask_a_person() -> None:
     paused = await thread.ainvoke(ASK, CONFIG, context=context)
     assert [question.value for question in paused["__interrupt__"]] == ["Who?"]
     out = await thread.ainvoke(Command(resume="moon"), CONFIG, context=context)
-    assert out["outcome"]["reason"] == "the judge accepts trial 1 with a score of 1.00"
+    assert (out["outcome"]["verified_by"], [trial["score"] for trial in out["trials"]]) == ("judge", [1])
     assert out["usage"]["model_calls"] == len(model.calls) == 3

@@ -47,7 +47,7 @@ def run(**limits: Any) -> tuple[Any, FakeChatModel]:
 def test_calls(limit: int) -> None:
     out, model = run(max_model_calls=limit)
     assert out["usage"]["model_calls"] == len(model.calls) <= limit
-    assert f"max_model_calls={limit}" in out["outcome"]["reason"]
+    assert (out["outcome"]["limit"]["name"], out["outcome"]["limit"]["most"]) == ("max_model_calls", limit)
     assert out["outcome"]["status"] == ("limit_reached" if out["answer"] else "failed")
 
 
@@ -57,7 +57,7 @@ def test_tokens(limit: int) -> None:
     out, model = run(max_total_tokens=limit, max_answer_tokens=64)
     assert out["usage"]["total_tokens"] <= limit
     assert out["usage"]["input_tokens"] == sum(len(request.text) // 4 + 1 for request in model.calls)
-    assert "max_total_tokens" in out["outcome"]["reason"]
+    assert out["outcome"]["limit"]["name"] == "max_total_tokens"
 
 
 @pytest.mark.matrix
@@ -66,4 +66,4 @@ def test_tokens(limit: int) -> None:
 def test_seconds(limit: float) -> None:
     out, _ = run(max_seconds=limit, max_model_calls=10_000)
     assert out["usage"]["seconds"] <= limit + 0.5
-    assert f"max_seconds={limit:g}" in out["outcome"]["reason"]
+    assert (out["outcome"]["limit"]["name"], out["outcome"]["limit"]["most"]) == ("max_seconds", limit)

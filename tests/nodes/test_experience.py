@@ -327,7 +327,7 @@ async def test_a_run_that_ends_at_a_limit_keeps_what_it_has_learned() -> None:
     store = InMemoryStore()
     context = TrialsContext(model=FakeChatModel(reply=reply), search="none", experience="e", max_model_calls=4)
     result, _ = await run(trials, context, store)
-    assert result["outcome"]["reason"].startswith("max_model_calls=4 reached")
+    assert result["outcome"]["limit"]["name"] == "max_model_calls"
     assert [one["text"] for one in await lessons_in(store)] == [
         f"Ask the fisherman. (untested; from the task: {QUESTION})"
     ]

@@ -164,7 +164,7 @@ def test_a_run_that_waits_for_a_person_takes_the_critique(reflect: Reflect, thre
     told = reflect("run", "reflection", "--thread", thread, "--resume", "--critique", "accept", "--json")
     data = json.loads(told.out)
     assert (told.code, bool(data["answer"])) == (0, True)
-    assert data["outcome"]["reason"].startswith(f"accepted in round {2 if 'second' in thread else 1} ")
+    assert (data["outcome"]["status"], data["outcome"]["verified_by"]) == ("solved", "person")
     said = ["too short", ""] if thread == "waiting-second-draft" else [""]
     assert [draft["critique"] for draft in data["drafts"]] == said
 

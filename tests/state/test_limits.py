@@ -32,7 +32,7 @@ def test_an_outcome_carries_the_limit_that_ended_the_run() -> None:
     limit = Context(max_model_calls=4).limit("max_model_calls", spent=4)
     assert stopped(LimitReached(limit, "so")) == {
         "status": "limit_reached",
-        "reason": "max_model_calls=4 reached (model_calls=4); so",
+        "reason": sentence(limit, "so"),
         "limit": {"name": "max_model_calls", "most": 4, "spent": 4},
     }
     assert stopped(ModelFailed("no route")) == {"status": "failed", "reason": "no route"}

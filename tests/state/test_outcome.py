@@ -48,8 +48,8 @@ def test_the_first_rule_that_applies_wins(
 @pytest.mark.parametrize(
     ("reached", "answer", "appraisal", "reason"),
     [
-        (LIMIT, "42", RIGHT, "max_rounds=3 reached (rounds=3); reward 1"),
-        (LIMIT, "42", WRONG, "max_rounds=3 reached (rounds=3); reward 0"),
+        (LIMIT, "42", RIGHT, f"{LIMIT['reason']}; reward 1"),
+        (LIMIT, "42", WRONG, f"{LIMIT['reason']}; reward 0"),
         (DONE, "42", RIGHT, "it answers; reward 1"),
         (JUDGED, "42", Appraisal("judge", True, "score 0.9"), "accepted"),
         (DONE, "I do not know.", Appraisal(), f"it answers; {DECLINED}"),
