@@ -14,6 +14,8 @@ from langgraph.graph.state import CompiledStateGraph
 from matplotlib.axes import Axes
 from matplotlib.text import Text
 
+from reflective_agents.state.limits import Limit
+from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.tree import Stats, Tree, TreeNode
 from reflective_agents.tree_search.report import does
 
@@ -44,12 +46,30 @@ def _cell(value: Any) -> str:
     return f"<td style='{style}'>{escape(text)}</td>"
 
 
+def ending(outcome: Outcome) -> dict[str, str]:
+    """Return how a run ended as data, without its reason, whose words are for people and may change.
+
+    Args:
+        outcome: The outcome of a run.
+    """
+    told: dict[str, str] = {"status": outcome["status"]}
+    if "verified_by" in outcome:
+        told["verified_by"] = outcome["verified_by"]
+    if "limit" in outcome:
+        told["limit"] = _limit(outcome["limit"])
+    return told
+
+
+def _limit(limit: Limit) -> str:
+    return f"{limit['name']}={limit['most']:.10g}"
+
+
 WHO = ("id", "node", "agent", "number", "round", "trial", "index", "user")
 """Fields by which an event says whom or what it is about."""
 APART = ("seq", "event", "score", "seconds", "model_calls", "total_tokens")
 """Fields of an event that have a column of their own, or differ from run to run."""
-ELSEWHERE = ("parent_id", "depth", "expansions", "terms", "stats", "calls", "tokens", "limit")
-"""Fields that the tables and pictures of the tree show better."""
+ELSEWHERE = ("parent_id", "depth", "expansions", "terms", "stats", "calls", "tokens", "reason")
+"""Fields that the tables and pictures of the tree show better; of a reason the status and the limit do."""
 
 NOTHING = ("None", "False", "", "[]", "{}", "same as model")
 """Values that tell nothing; a zero does."""
@@ -90,7 +110,8 @@ def _told(event: Mapping[str, Any], who: str) -> Iterable[str]:
             or value in ("", [], {}, "same as model")
         ):
             continue
-        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        listed = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        text = _limit(value) if key == "limit" else listed
         yield key if value is True else text if " " in text or key == "kind" else f"{key} {text}"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import sqlite3
 from pathlib import Path
@@ -85,13 +86,13 @@ def test_piped_progress_is_one_line_an_event(reflect: Any) -> None:
 def test_run_without_an_answer_fails(reflect: Any) -> None:
     told = reflect("run", "lats", QUESTION, "--max-total-tokens", "1")
     assert told.code == 1
-    assert told.out.startswith("failed: max_total_tokens=1 ")
+    assert re.match("failed: .*max_total_tokens", told.out)
 
 
 def test_limit_is_an_answer(reflect: Any) -> None:
     told = reflect("run", "reflection", "Why?", "--min-words", "9999", "--max-rounds", "2")
     assert told.code == 0
-    assert "limit_reached: max_rounds=2 reached" in told.out
+    assert re.search("limit_reached: .*max_rounds", told.out)
 
 
 def test_thread_goes_on(reflect: Any) -> None:

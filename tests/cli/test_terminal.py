@@ -117,7 +117,7 @@ def test_interrupted_run_is_resumed(
         monkeypatch.setenv(name, value)
     told = reflect("run", "lats", "--resume")
     assert told.code == 0, told.err
-    assert "limit_reached: max_expansions=3 reached" in told.out
+    assert re.search("limit_reached: .*max_expansions", told.out)
     assert "node: id=0," not in told.err, "what was done is not done again"
     assert len(slow_server.calls) - calls_before < len(slow_server.calls)
 
@@ -141,7 +141,7 @@ def test_tree_grows_on_the_terminal(slow_server: OpenAIServer) -> None:
     assert "expansions 1/8" in shown
     assert "expansions 8/8" in shown
     assert "more)" in shown, "41 nodes do not fit on 24 lines"
-    assert "limit_reached: max_expansions=8 reached" in shown
+    assert re.search("limit_reached: .*max_expansions", shown)
 
 
 @pytest.mark.thorough
@@ -180,7 +180,7 @@ def test_person_at_the_terminal_is_asked() -> None:
     terminal.wait_for("Your critique")
     terminal.type("\n")
     assert terminal.end() == 0
-    assert "solved: accepted in round 2 with a score of 1.00 (verified by: person)" in plain(terminal.screen)
+    assert re.search(r"solved: .* \(verified by: person\)", plain(terminal.screen))
 
 
 @pytest.mark.thorough

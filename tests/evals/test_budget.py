@@ -50,7 +50,7 @@ async def test_calls_in_flight_are_waited_for_before_one_is_refused() -> None:
     await first(1, 10, 300)
     second = await waiting
     await second(1, 10, 600)
-    with budget.task() as cut, pytest.raises(LimitReached, match=r"max_total_cost=1e-06 reached \(total_cost="):
+    with budget.task() as cut, pytest.raises(LimitReached, match="max_total_cost"):
         await budget.hold(10, 600)
     assert cut.short
 

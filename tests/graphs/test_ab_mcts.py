@@ -14,7 +14,6 @@ from tenacity import wait_none
 from reflective_agents.graphs.ab_mcts import arms, builder, graph
 from reflective_agents.models.providers import close_models
 from reflective_agents.state.errors import UnknownModel
-from reflective_agents.state.outcome import limited
 from reflective_agents.state.settings.ab_mcts import AbMctsContext
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -85,9 +84,8 @@ async def test_a_question_that_is_never_solved_costs_two_calls_an_answer() -> No
     model = FakeChatModel(reply=writing(lambda _: 0.5))
     state = await graph.ainvoke(QUESTION, context=AbMctsContext(model=model, search="none"))
     assert state["usage"]["model_calls"] == len(model.calls) == 40
-    assert state["outcome"] == limited(
-        {"name": "max_expansions", "most": 20, "spent": 20}, "the best answer has a score of 0.50 (node 0.0)"
-    )
+    assert state["outcome"]["status"] == "limit_reached"
+    assert state["outcome"]["limit"] == {"name": "max_expansions", "most": 20, "spent": 20}
     assert len(state["tree"]) == 21
     assert {depth_of(key) for key in state["tree"]} >= {0, 1, 2, 3}, "it goes wider and deeper"
     assert_consistent(state)
@@ -237,6 +235,7 @@ async def test_a_single_fault_of_the_judge_costs_one_answer_only() -> None:
         return judged(0.5) if request.schema else f"answer {len(request.messages)} {request.attempt}"
 
     state = await run(reply, max_depth=1)
+    assert state["outcome"]["status"] == "limit_reached"
     assert state["outcome"]["limit"] == {"name": "max_expansions", "most": 20, "spent": 20}
 
 

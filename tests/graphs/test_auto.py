@@ -121,7 +121,7 @@ async def test_each_turn_is_an_event() -> None:
     parts = graph.astream({"messages": [("user", "How many?")]}, context=context, stream_mode="custom")
     told = [part for part in [part async for part in parts] if part["event"] == "stage"]
     assert [one["stage"] for one in told] == ["sample", "none"]
-    assert told[1]["why"] == "the vote is safe: 0.94 after 3 samples"
+    assert "0.94" in told[1]["why"]
 
 
 @pytest.mark.parametrize(

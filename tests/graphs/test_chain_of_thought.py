@@ -12,8 +12,6 @@ from reflective_agents.environments.registry import get_environment
 from reflective_agents.graphs.chain_of_thought import graph
 from reflective_agents.models.providers import close_models
 from reflective_agents.nodes.sampling import majority
-from reflective_agents.state.limits import Limit
-from reflective_agents.state.outcome import limited
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.testing.awkward import AwkwardServer
 from reflective_agents.testing.clock import virtually
@@ -235,8 +233,8 @@ async def test_samples_that_fail_are_missing(monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_limit_that_leaves_samples_out_is_named(calls: int) -> None:
     out, model = await run(saying("4"), model_type=FakeChatModelWithoutN, samples=3, max_model_calls=calls)
     assert (len(model.calls), len(out["samples"]), out["answer"]) == (calls, calls, "4")
-    limit: Limit = {"name": "max_model_calls", "most": calls, "spent": calls}
-    assert out["outcome"] == limited(limit, f"{calls} of {calls} samples agree")
+    assert out["outcome"]["status"] == "limit_reached"
+    assert out["outcome"]["limit"] == {"name": "max_model_calls", "most": calls, "spent": calls}
 
 
 async def test_seeds_follow_each_other() -> None:

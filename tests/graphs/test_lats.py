@@ -11,7 +11,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from reflective_agents.graphs.lats import builder, graph
-from reflective_agents.state.outcome import limited
 from reflective_agents.state.settings.lats import LatsContext
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -62,9 +61,8 @@ async def run(script: Any, **context: Any) -> Any:
 async def test_an_unsolvable_question_stops_at_its_limits() -> None:
     model = FakeChatModel(reply=unsolvable)
     out = await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none", grading="each"))
-    assert out["outcome"] == limited(
-        {"name": "max_expansions", "most": 10, "spent": 10}, "the best answer has a score of 0.50 (node 0)"
-    )
+    assert out["outcome"]["status"] == "limit_reached"
+    assert out["outcome"]["limit"] == {"name": "max_expansions", "most": 10, "spent": 10}
     assert len(model.calls) == out["usage"]["model_calls"] == 62
     assert len(out["tree"]) == 51
 

@@ -357,8 +357,6 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("lats", "at a limit, its last answer has a reward of 1"): "; no room for another expansion",
     ("lats", "no open leaf promises more (`min_gain`)"): "is better than the best answer by more than min_gain=0.9;",
     ("tree_of_thoughts", "no answer is accepted, and no leaf is left"): "no leaf is left that could be expanded;",
-    ("best_of_n", "no trajectory is accepted"): "all trajectories have ended;",
-    ("rap", "the paths agree"): "3 of 3 paths agree on the answer, with 100% of the weight",
     ("plan", "all that was planned is done"): "all that was planned is done: 2 sub-goals, 2 plans",
     ("plan", "for one sub-goal nothing was found, which the reason says"): "; nothing was found for 1 sub-goal",
     (
@@ -381,7 +379,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("town", "the day is over"): "the day is over (steps=2)",
     ("any", "the model fails before there is an answer"): "failed: out of order",
 }
-"""What only one of these runs says of its end, in words: each sentence once. Other tests look at the data."""
+"""What a reason says of the end of a run, each sentence once. Tests elsewhere assert data."""
 
 
 def test_the_table_has_a_row_for_each_run() -> None:

@@ -15,7 +15,6 @@ from tenacity import wait_none
 
 from reflective_agents.graphs.team import GRAPHS, builder, default_team, graph
 from reflective_agents.state.errors import UnknownModel
-from reflective_agents.state.outcome import limited
 from reflective_agents.state.settings import strategy_names
 from reflective_agents.state.settings.team import Role, TeamContext
 from reflective_agents.testing.clock import virtually
@@ -218,9 +217,8 @@ async def test_the_report_that_was_scored_best_is_the_answer() -> None:
     decisions = [to("diver"), *({"best": n, "score": s} | to("diver") for n, s in ((1, 0.4), (2, 0.8), (3, 0.6)))]
     out, _ = await run(leading(*decisions, report=lambda _: next(depths)), max_rounds=3)
     assert out["answer"] == "20 m"
-    assert out["outcome"] == limited(
-        {"name": "max_rounds", "most": 3, "spent": 3}, "the best report, 2, has a score of 0.80"
-    )
+    assert out["outcome"]["status"] == "limit_reached"
+    assert out["outcome"]["limit"] == {"name": "max_rounds", "most": 3, "spent": 3}
     assert [(round["best"], round["score"]) for round in out["rounds"]] == [(1, 0.4), (2, 0.8), (3, 0.6)]
 
 

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from reflective_agents.environments.game24 import Game24, legal_steps, solve
 from reflective_agents.graphs.tree_of_thoughts import graph
-from reflective_agents.state.outcome import limited
 from reflective_agents.state.settings.tree_of_thoughts import TreeOfThoughtsContext
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -418,9 +417,8 @@ async def test_depth_first_no_state_is_visited_twice() -> None:
 async def test_depth_first_the_number_of_states_is_bounded() -> None:
     result, _ = await solve_crosswords(max_states=2)
     assert visits(result) == ["GRAPE", "APPLE"]
-    assert result["outcome"] == limited(
-        {"name": "max_states", "most": 2, "spent": 2}, "the best answer has a score of 1.00 (node 0.1)"
-    )
+    assert result["outcome"]["status"] == "limit_reached"
+    assert result["outcome"]["limit"] == {"name": "max_states", "most": 2, "spent": 2}
     assert result["answer"].startswith("A P P L E")
 
 

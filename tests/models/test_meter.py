@@ -39,13 +39,13 @@ async def test_the_refusal_quotes_the_numbers() -> None:
     limits = meter(tokens=100)
     async with limits.reserve(90) as reservation:
         reservation.settle(90, 0)
-    with pytest.raises(
-        LimitReached, match=r"max_total_tokens=100 reached \(total_tokens=90, the next step may need 11\)"
-    ):
+    with pytest.raises(LimitReached) as refused:
         async with limits.reserve(11):
             pass
-    with pytest.raises(LimitReached, match=r"max_model_calls=3 reached \(model_calls=3\)"):
+    assert refused.value.limit == {"name": "max_total_tokens", "most": 100, "spent": 90, "needed": 11}
+    with pytest.raises(LimitReached) as refused:
         meter(calls=3, spent_calls=3).check()
+    assert refused.value.limit == {"name": "max_model_calls", "most": 3, "spent": 3}
 
 
 def test_an_answer_has_the_room_that_is_left_if_that_is_enough() -> None:
@@ -93,7 +93,7 @@ async def test_a_call_that_waits_in_vain_is_refused() -> None:
 async def test_time_that_was_spent_before_counts() -> None:
     limits = Meter(Context(max_seconds=10), {**NOTHING_SPENT, "seconds": 10.5})
     assert limits.seconds_left == 0
-    with pytest.raises(LimitReached, match="max_seconds=10 reached"):
+    with pytest.raises(LimitReached, match="max_seconds"):
         limits.check()
 
 
@@ -106,8 +106,9 @@ async def test_a_call_that_costs_more_than_is_left_is_refused_and_one_in_flight_
             await asyncio.sleep(0)
             reservation.settle(1, 0, 300_000)
 
-    with pytest.raises(LimitReached, match=r"max_cost=0\.001 reached \(cost=0, the next step may need 0\.001001\)"):
+    with pytest.raises(LimitReached) as refused:
         await call("dear", 1_001_000)
+    assert refused.value.limit == {"name": "max_cost", "most": 0.001, "spent": 0, "needed": 0.001001}
     await asyncio.gather(call("a", 600_000), call("b", 600_000))
     assert order == ["a", "b"]
     assert (limits.usage["cost"], limits.nano_left) == (0.0006, 400_000)
