@@ -156,7 +156,7 @@ async def test_an_agent_acts_in_an_environment_on_the_task_it_is_given(client: L
 @pytest.mark.thorough
 async def test_samples_are_voted_on(client: LangGraphClient) -> None:
     result = await run(client, "chain_of_thought", "What is reflexion?", {"model": "offline", "samples": 3})
-    assert result["outcome"]["status"] == "answered"
+    assert len({sample["answer"] for sample in result["samples"]}) == 1
     assert len(result["samples"]) == 3
 
 
