@@ -51,7 +51,7 @@ types: $(VENV)/dev.stamp ## Check the types
 	@$(BIN)/mypy
 
 bench: $(VENV)/dev.stamp ## Measure every strategy, and other libraries (ARGS=--no-peers leaves them out)
-	@$(BIN)/python -m bench --peers $(ARGS)
+	@$(BIN)/python -m bench $(ARGS)
 
 bench-memory: $(VENV)/dev.stamp ## Measure what the memory and the local search find (ARGS="FOLDER" names the data)
 	@$(BIN)/python -m bench.retrieval $(ARGS)

@@ -1,10 +1,9 @@
-"""Prints the figures of this project beside what it owes: `python -m bench [--json] [--peers]`."""
+"""Prints the figures of this project beside its goals, and other libraries' searches: `python -m bench`."""
 
-import argparse
-import json
 import sys
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -13,14 +12,15 @@ from bench.checkpoints import measure_checkpoints
 from bench.engine import measure_engine
 from bench.limits import measure_limits
 from bench.memory import measure_memory
-from bench.peers.report import compare, plain, view
+from bench.options import parser_of
+from bench.peers.report import compare, report
+from bench.peers.searches import ENTRIES, OWN
 from bench.prefixes import measure_prefixes
 from bench.rows import Row, kept, table
 from bench.strategies import (
-    LATENCY,
     measure_lats,
+    measure_lats_each,
     measure_lats_parallel,
-    measure_lats_together,
     measure_reflection,
     measure_reflexion,
 )
@@ -29,28 +29,50 @@ from bench.wire import Server, serving
 Measurement = Callable[[], list[Row]]
 
 
-def measurements(server: Server) -> dict[str, Measurement]:
+class Sizes(NamedTuple):
+    """How much is measured.
+
+    Attributes:
+        latency: Seconds that the model's server takes to answer.
+        rounds: How often everything timed is repeated; the best counts.
+        nodes: Nodes of the engine's large tree.
+        expansions: Expansions of the smaller tree that is checkpointed, and of the larger one.
+        memories: Entries of the memory.
+    """
+
+    latency: float
+    rounds: int
+    nodes: int
+    expansions: tuple[int, int]
+    memories: int
+
+
+FULL = Sizes(latency=0.1, rounds=5, nodes=10_000, expansions=(200, 2_000), memories=100_000)
+QUICK = Sizes(latency=0.01, rounds=1, nodes=500, expansions=(50, 100), memories=1_000)
+
+
+def measurements(server: Server, sizes: Sizes) -> dict[str, Measurement]:
     """Return everything that is measured, by its name in the progress display."""
     return {
-        "LATS": partial(measure_lats, server),
-        "LATS, judged together": partial(measure_lats_together, server),
-        "LATS, several leaves": partial(measure_lats_parallel, server),
-        "Reflection": partial(measure_reflection, server),
-        "Reflexion": partial(measure_reflexion, server),
+        "LATS": partial(measure_lats, server, sizes.rounds),
+        "LATS, each judged alone": partial(measure_lats_each, server, sizes.rounds),
+        "LATS, several leaves": partial(measure_lats_parallel, server, sizes.rounds),
+        "Reflection": partial(measure_reflection, server, sizes.rounds),
+        "Reflexion": partial(measure_reflexion, server, sizes.rounds),
         "Prompts": measure_prefixes,
-        "Engine": measure_engine,
-        "Checkpoints": measure_checkpoints,
-        "Memory": measure_memory,
+        "Engine": partial(measure_engine, sizes.nodes, sizes.rounds),
+        "Checkpoints": partial(measure_checkpoints, *sizes.expansions),
+        "Memory": partial(measure_memory, sizes.memories),
         "Limits": partial(measure_limits, server),
     }
 
 
-def measure() -> list[Row]:
+def measure(sizes: Sizes) -> list[Row]:
     """Measure everything, and show on stderr how far it is."""
     look = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     rows: list[Row] = []
-    with serving(LATENCY) as server, Progress(*look, console=Console(stderr=True), transient=True) as progress:
-        todo = measurements(server)
+    with serving(sizes.latency) as server, Progress(*look, console=Console(stderr=True), transient=True) as progress:
+        todo = measurements(server, sizes)
         task = progress.add_task("", total=len(todo))
         for name, run in todo.items():
             progress.update(task, description=name)
@@ -60,23 +82,15 @@ def measure() -> list[Row]:
 
 
 def main() -> int:
-    """Measure and print; 1 if something owed that can be counted does not hold."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument(
-        "--peers",
-        action=argparse.BooleanOptionalAction,
-        default=False,
-        help="measure other libraries' searches, too; the first time they are installed, into the user's cache folder",
-    )
+    """Measure and print; 1 if a goal that can be counted is missed."""
+    parser = parser_of("bench", __doc__)
+    parser.add_argument("--no-peers", action="store_true", help="measure no other libraries, and install none")
     options = parser.parse_args()
-    rows = measure()
-    peers = compare() if options.peers else None
-    if options.json:
-        print(json.dumps([*(row.plain() for row in rows), *(plain(peers) if peers else [])], indent=2))
-    else:
-        Console().print(table(rows), *([view(peers)] if peers else []))
-    return 0 if kept(rows) else 1
+    rows = measure(QUICK if options.quick else FULL)
+    print(table(rows), flush=True)
+    if not options.no_peers:
+        print(f"\n{report(compare(OWN[-1:] if options.quick else ENTRIES))}")
+    return 0 if options.quick or kept(rows) else 1
 
 
 if __name__ == "__main__":

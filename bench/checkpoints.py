@@ -40,20 +40,22 @@ class Size:
     file: int
 
 
+OWED = 2_500
+"""Most bytes of checkpoints that a node may take."""
 LINEAR = 1.05
 """Most that a node of a tree ten times as large may take, compared with one of the smaller tree."""
 
 
-def measure_checkpoints() -> list[Row]:
-    """Measure LATS with 200 and 2,000 expansions of 5 candidates, 1,900 bytes a node, checkpointed in SQLite."""
+def measure_checkpoints(few: int, many: int) -> list[Row]:
+    """Measure LATS with few and with many expansions of 5 candidates, 1,900 bytes a node, checkpointed in SQLite."""
     with TemporaryDirectory() as folder:
-        size, large = (sqlite_size(Path(folder) / f"{number}.sqlite", expansions=number) for number in (200, 2000))
+        size, large = (sqlite_size(Path(folder) / f"{number}.sqlite", expansions=number) for number in (few, many))
     mega = 1_000_000
     growth = (large.stored / large.nodes) / (size.stored / size.nodes)
     return [
         Row(f"Tree of {size.nodes:,} nodes, stored once", size.tree / mega, "MB", digits=2),
         Row("  the text in it", size.text / mega, "MB", digits=2),
-        Row("  all its checkpoints", size.stored / mega, "MB", 2.5, digits=2),
+        Row("  all its checkpoints", size.stored / mega, "MB", OWED * size.nodes / mega, digits=2),
         Row("  file of the database", size.file / mega, "MB", digits=2),
         Row(f"Tree of {large.nodes:,} nodes: all its checkpoints", large.stored / mega, "MB", digits=2),
         Row(f"  a node of it / a node of {size.nodes:,}", growth, "", LINEAR, digits=3),

@@ -24,25 +24,30 @@ from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.base import START, Child, ask, tell
 from reflective_agents.tree_search.places import ROOT, depth_of, exact, parent_of
 
-SMALL, LARGE = 100, 10_000
+SMALL = 100
 WIDTH = 5
-STEPS, ROUNDS = 40, 5
+STEPS = 40
 OWED = 1.5
 """Most that an expansion may take in the large tree, compared with the small one."""
 SEARCH = Mcts(WIDTH)
 THREAD: RunnableConfig = {"configurable": {"thread_id": "engine"}}
 
 
-def measure_engine() -> list[Row]:
-    """Measure selection and backpropagation alone, and a whole super-step without its model calls."""
-    few, many = grow(SMALL), grow(LARGE)
-    pure = [min(_pure(tree) for _ in range(ROUNDS)) for tree in (few, many)]
-    own = asyncio.run(_own(few, many))
+def measure_engine(large: int, rounds: int) -> list[Row]:
+    """Measure selection and backpropagation alone, and a whole super-step without its model calls.
+
+    Args:
+        large: The nodes of the large tree, which is compared with one of 100.
+        rounds: How often each is measured; the best counts.
+    """
+    few, many = grow(SMALL), grow(large)
+    pure = [min(_pure(tree) for _ in range(rounds)) for tree in (few, many)]
+    own = asyncio.run(_own(rounds, few, many))
     return [
         Row(f"Selection and backpropagation, a level of {SMALL} nodes", 1e6 * pure[0], "us", timed=True, digits=1),
-        Row(f"  {LARGE:,} nodes / {SMALL} nodes", pure[1] / pure[0], "", OWED, timed=True, digits=2),
+        Row(f"  {large:,} nodes / {SMALL} nodes", pure[1] / pure[0], "", OWED, timed=True, digits=2),
         Row(f"Engine's own time an expansion, {SMALL} nodes", 1000 * own[0], "ms", timed=True, digits=2),
-        Row(f"  {LARGE:,} nodes / {SMALL} nodes", own[1] / own[0], "", OWED, timed=True, digits=2),
+        Row(f"  {large:,} nodes / {SMALL} nodes", own[1] / own[0], "", OWED, timed=True, digits=2),
     ]
 
 
@@ -104,14 +109,14 @@ def _pure(grown: Grown) -> float:
     return (time.process_time() - began) / levels
 
 
-async def _own(*trees: Grown) -> list[float]:
+async def _own(rounds: int, *trees: Grown) -> list[float]:
     """Measure the seconds of processor time of an expansion in each tree beyond its calls of the model.
 
     The trees are measured in turn, and the least of each counts: a machine that slows down for a while spoils neither.
     """
-    rounds = [([await _step(tree) for tree in trees], await _calls()) for _ in range(ROUNDS)]
-    calls = min(calls for _, calls in rounds)
-    return [min(steps) - calls for steps in zip(*(steps for steps, _ in rounds), strict=True)]
+    taken = [([await _step(tree) for tree in trees], await _calls()) for _ in range(rounds)]
+    calls = min(calls for _, calls in taken)
+    return [min(steps) - calls for steps in zip(*(steps for steps, _ in taken), strict=True)]
 
 
 async def _step(grown: Grown) -> float:
@@ -135,18 +140,22 @@ async def _step(grown: Grown) -> float:
 async def _calls() -> float:
     """Measure the seconds of processor time of an expansion's calls alone."""
     model: Any = FakeChatModel(reply=_terse)
-    schema = {"type": "function", "function": {"name": "Judgement", "parameters": {"type": "object", "properties": {}}}}
-    judge = model.bind_tools([schema], tool_choice="Judgement")
+    schema = {
+        "type": "function",
+        "function": {"name": "Judgements", "parameters": {"type": "object", "properties": {}}},
+    }
+    judge = model.bind_tools([schema], tool_choice="Judgements")
     prompt, times = [HumanMessage("text " * 300)], []
     for _ in range(STEPS):
         began = time.process_time()
         await model.agenerate([prompt], n=WIDTH)
-        await asyncio.gather(*(judge.ainvoke(prompt) for _ in range(WIDTH)))
+        await judge.ainvoke(prompt)
         times.append(time.process_time() - began)
     return statistics.median(times)
 
 
 def _terse(request: Request) -> Reply:
     if request.schema:
-        return {"reasoning": "It could be better.", "score": 0.5, "solved": False}
+        judgement = {"reasoning": "It could be better.", "score": 0.5, "solved": False}
+        return {"judgements": [judgement] * max(request.last.count("<candidate "), 1)}
     return f"answer {request.index} to {request.key}"

@@ -5,7 +5,7 @@ from typing import Any
 
 from bench.rows import Row
 from bench.scripts import QUESTION
-from bench.strategies import LATS, MODEL
+from bench.strategies import EACH, MODEL
 from bench.wire import Counters, Server
 from reflective_agents.graphs.lats import graph
 from reflective_agents.models.providers import close_models
@@ -33,7 +33,7 @@ def _spent(server: Server, limit: str, given: dict[str, int], what: str) -> int:
 
 async def _spend(server: Server, given: dict[str, int]) -> Counters:
     before = server.counters()
-    context = LatsContext(**{**LATS, "max_expansions": 100, "model": MODEL, "max_answer_tokens": 150, **given})
+    context = LatsContext(**{**EACH, "max_expansions": 100, "model": MODEL, "max_answer_tokens": 150, **given})
     await graph.ainvoke(QUESTION, context=context)
     await close_models()
     return server.counters() - before

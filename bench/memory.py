@@ -24,7 +24,7 @@ from reflective_agents.cli.database import write_ahead
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.state.memories import Memory, new_memory
 
-MEMORIES, DIMENSIONS, FOUND, ROUNDS = 100_000, 384, 30, 20
+DIMENSIONS, FOUND, ROUNDS = 384, 30, 20
 WORDS, VOCABULARY, ASKED = 30, 20_000, 8
 """Words of a memory, words there are, the more frequent the earlier (Zipf's law), and words of a question."""
 OWNER = "bench"
@@ -72,8 +72,8 @@ def speaker_of(seed: int) -> Callable[[int], str]:
     return lambda count: " ".join(chance.choices(known, cum_weights=often, k=count))
 
 
-def measure_memory(count: int = MEMORIES) -> list[Row]:
-    """Measure a memory of 100,000 entries in SQLite."""
+def measure_memory(count: int) -> list[Row]:
+    """Measure a memory of so many entries in SQLite."""
     with TemporaryDirectory() as folder:
         return asyncio.run(_measure(Path(folder) / "memory.sqlite", count))
 

@@ -1,11 +1,9 @@
-"""One figure of the table: what was measured, what is owed, and whether that holds."""
+"""One figure of the table: what was measured, the goal, and whether it is met."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from rich.table import Table
-
-COLUMNS = ("what", "here", "owed", "holds")
+HEAD = "| what | here | goal | met |\n|---|--:|--:|---|"
 
 
 @dataclass(frozen=True)
@@ -34,26 +32,19 @@ class Row:
         return None if self.owed is None else self.value <= self.owed
 
     def cells(self) -> tuple[str, str, str, str]:
-        """Return the row as text, in the order of `COLUMNS`."""
+        """Return the row as text, in the order of `HEAD`."""
         owed = "" if self.owed is None else f"≤ {self._shown(self.owed)}"
         return self.what, self._shown(self.value), owed, {None: "", True: "yes", False: "NO"}[self.holds]
-
-    def plain(self) -> dict[str, Any]:
-        """Return the row as plain data."""
-        return {**asdict(self), "holds": self.holds}
 
     def _shown(self, value: float) -> str:
         return f"{value:,.{self.digits}f} {self.unit}".rstrip()
 
 
-def table(rows: list[Row]) -> Table:
-    """Show all rows as a table for the terminal."""
-    view = Table(*COLUMNS)
-    for row in rows:
-        view.add_row(*row.cells(), style="bold red" if row.holds is False else "")
-    return view
+def table(rows: Sequence[Row]) -> str:
+    """Format all rows as a table in Markdown."""
+    return "\n".join([HEAD, *(f"| {' | '.join(row.cells())} |" for row in rows)])
 
 
-def kept(rows: list[Row]) -> bool:
+def kept(rows: Sequence[Row]) -> bool:
     """Tell whether everything owed that can be counted holds; figures of the clock are shown, not judged."""
     return all(row.holds is not False or row.timed for row in rows)

@@ -13,12 +13,12 @@ from bench.wire import Counters, Server
 from reflective_agents.graphs import lats, reflection, reflexion
 from reflective_agents.models.providers import close_models
 
-LATENCY = 0.1
-ROUNDS = 4
 MODEL = "openai:bench"
-LATS: dict[str, Any] = {"search": "none", "n": 5, "max_expansions": 10, "grading": "each"}
+LATS: dict[str, Any] = {"search": "none", "n": 5, "max_expansions": 10}
+EACH: dict[str, Any] = {**LATS, "grading": "each"}
+"""Each sibling is judged in a call of its own; by default one call judges all of them."""
 AT_ONCE = {2: 14, 4: 10}
-"""Leaves in flight, and the waves owed then."""
+"""Leaves in flight, and the most waves then."""
 
 
 @dataclass(frozen=True)
@@ -30,58 +30,42 @@ class Sample:
     sent: Counters
 
 
-def measure_lats(server: Server) -> list[Row]:
-    """Measure LATS, 10 expansions of 5 candidates, each judged in a call of its own."""
-    run, bare = asyncio.run(_compare(lats.graph, LATS, server))
+def measure_lats(server: Server, rounds: int) -> list[Row]:
+    """Measure LATS, 10 expansions of 5 candidates, siblings judged together."""
+    run, bare = asyncio.run(_compare(lats.graph, LATS, server, rounds))
+    return [*counts("LATS, 10 expansions x 5 candidates", run, calls=22, waves=22), *_beside(run, bare, 0.5)]
+
+
+def measure_lats_each(server: Server, rounds: int) -> list[Row]:
+    """Measure LATS with each sibling judged in a call of its own."""
+    run, bare = asyncio.run(_compare(lats.graph, EACH, server, rounds))
     return [
-        *counts("LATS, 10 expansions x 5 candidates", run, calls=62, waves=22),
-        Row("  clock / (waves x 100 ms)", run.seconds / (run.sent.waves * LATENCY), "", timed=True, digits=3),
-        Row("  the same of the bare client", bare.seconds / (bare.sent.waves * LATENCY), "", timed=True, digits=3),
-        Row("  clock / bare client's, same requests", run.seconds / bare.seconds, "", 1.05, timed=True, digits=3),
-        Row("  processor time a call, bare client", 1000 * bare.cpu / bare.sent.calls, "ms", timed=True, digits=2),
-        Row("  processor time a call, beyond it", beyond(run, bare), "ms", 2, timed=True, digits=2),
+        *counts("LATS, each sibling judged alone", run, calls=62, waves=22),
+        Row("  clock / (waves x the model's time)", run.seconds / _waited(run, server), "", timed=True, digits=3),
+        Row("  the same of the bare client", bare.seconds / _waited(bare, server), "", timed=True, digits=3),
+        *_beside(run, bare, 0.25),
     ]
 
 
-def measure_lats_together(server: Server) -> list[Row]:
-    """Measure LATS with all siblings judged in one call."""
-    run, bare = asyncio.run(_compare(lats.graph, {**LATS, "grading": "together"}, server))
-    return [
-        *counts("LATS, siblings judged together", run, calls=22, waves=22),
-        Row("  clock / bare client's, same requests", run.seconds / bare.seconds, "", 1.05, timed=True, digits=3),
-        Row("  processor time a call, beyond the bare client's", beyond(run, bare), "ms", 2, timed=True, digits=2),
-    ]
-
-
-def measure_lats_parallel(server: Server) -> list[Row]:
-    """Measure LATS with several leaves in flight."""
+def measure_lats_parallel(server: Server, rounds: int) -> list[Row]:
+    """Measure LATS with several leaves in flight, each sibling judged in a call of its own."""
     rows = []
     for parallel, waves in AT_ONCE.items():
-        run, bare = asyncio.run(_compare(lats.graph, {**LATS, "parallel": parallel}, server))
-        rows += [
-            *counts(f"LATS, {parallel} leaves in flight", run, calls=62, waves=waves),
-            Row("  clock / bare client's, same requests", run.seconds / bare.seconds, "", 1.05, timed=True, digits=3),
-        ]
+        run, bare = asyncio.run(_compare(lats.graph, {**EACH, "parallel": parallel}, server, rounds))
+        rows += [*counts(f"  and {parallel} leaves in flight", run, calls=62, waves=waves), _clock(run, bare, 1.05)]
     return rows
 
 
-def measure_reflection(server: Server) -> list[Row]:
+def measure_reflection(server: Server, rounds: int) -> list[Row]:
     """Measure Reflection, three rounds."""
-    run, bare = asyncio.run(_compare(reflection.graph, {"max_rounds": 3}, server))
-    return _short("Reflection, 3 rounds", run, bare, calls=6)
+    run, bare = asyncio.run(_compare(reflection.graph, {"max_rounds": 3}, server, rounds))
+    return [*counts("Reflection, 3 rounds", run, calls=6, waves=6), _clock(run, bare)]
 
 
-def measure_reflexion(server: Server) -> list[Row]:
+def measure_reflexion(server: Server, rounds: int) -> list[Row]:
     """Measure Reflexion, three revisions, with the local web search."""
-    run, bare = asyncio.run(_compare(reflexion.graph, {"search": "local", "max_rounds": 3}, server))
-    return _short("Reflexion, 3 revisions", run, bare, calls=4)
-
-
-def _short(what: str, run: Sample, bare: Sample, calls: int) -> list[Row]:
-    return [
-        *counts(what, run, calls, waves=calls),
-        Row("  clock / bare client's, same requests", run.seconds / bare.seconds, "", timed=True, digits=3),
-    ]
+    run, bare = asyncio.run(_compare(reflexion.graph, {"search": "local", "max_rounds": 3}, server, rounds))
+    return [*counts("Reflexion, 3 revisions", run, calls=4, waves=4), _clock(run, bare)]
 
 
 def counts(what: str, run: Sample, calls: int, waves: int) -> list[Row]:
@@ -93,17 +77,32 @@ def counts(what: str, run: Sample, calls: int, waves: int) -> list[Row]:
     ]
 
 
-def beyond(run: Sample, bare: Sample) -> float:
-    """Return the milliseconds of processor time that a call costs beyond the bare client."""
-    return 1000 * (run.cpu - bare.cpu) / run.sent.calls
+def _beside(run: Sample, bare: Sample, owed: float) -> list[Row]:
+    """Return the rows that compare a run with the bare client's same requests."""
+    beyond = run.cpu - bare.cpu
+    return [
+        _clock(run, bare, 1.05),
+        Row("  processor time a call, bare client", 1000 * bare.cpu / bare.sent.calls, "ms", timed=True, digits=2),
+        Row("  processor time a call, beyond it", 1000 * beyond / run.sent.calls, "ms", timed=True, digits=2),
+        Row("  the same / the bare client's", beyond / bare.cpu, "", owed, timed=True, digits=2),
+    ]
 
 
-async def _compare(graph: Any, settings: dict[str, Any], server: Server) -> tuple[Sample, Sample]:
+def _clock(run: Sample, bare: Sample, owed: float | None = None) -> Row:
+    return Row("  clock / bare client's, same requests", run.seconds / bare.seconds, "", owed, timed=True, digits=3)
+
+
+def _waited(sample: Sample, server: Server) -> float:
+    """Return the seconds that a sample waits for its model, where all calls of a wave are in flight together."""
+    return sample.sent.waves * server.latency
+
+
+async def _compare(graph: Any, settings: dict[str, Any], server: Server, rounds: int) -> tuple[Sample, Sample]:
     """Run the graph and the bare client in turn; the first run of each only warms up."""
     settings = {**settings, "model": MODEL}
     waves = await _record(graph, settings)
     pairs = []
-    for _ in range(ROUNDS + 1):
+    for _ in range(rounds + 1):
         run = await _sample(server, lambda: graph.ainvoke(QUESTION, context=settings))
         bare = await _sample(server, lambda: replay(MODEL, waves))
         pairs.append((run, bare))

@@ -24,10 +24,11 @@ class Counters:
 
 
 class Server:
-    """The other end of the server's process."""
+    """The other end of the server's process; `latency` are the seconds before each answer."""
 
-    def __init__(self, pipe: "Connection[bool, Counters]") -> None:
+    def __init__(self, pipe: "Connection[bool, Counters]", latency: float) -> None:
         self._pipe = pipe
+        self.latency = latency
 
     def counters(self) -> Counters:
         """Ask for the counters."""
@@ -46,7 +47,7 @@ def serving(latency: float) -> Iterator[Server]:
     before = dict(os.environ)
     os.environ.update(OPENAI_BASE_URL=ours.recv(), OPENAI_API_KEY="test", LANGSMITH_TRACING="false")
     try:
-        yield Server(ours)
+        yield Server(ours, latency)
     finally:
         os.environ.clear()
         os.environ.update(before)

@@ -1,6 +1,5 @@
 """The figures that do not depend on the clock: calls and waves of every strategy, and how the bench reports them."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from bench.prefixes import Setting, as_sent, new_in, new_share
 from bench.replay import Recorder
 from bench.rows import Row, kept, table
 from bench.scripts import QUESTION, unsolvable
-from bench.strategies import AT_ONCE, LATS
+from bench.strategies import AT_ONCE, EACH, LATS
 from reflective_agents.graphs import lats, reflection, reflexion
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -33,17 +32,17 @@ def test_lats_needs_no_more_waves_where_a_request_brings_one_candidate() -> None
         return unsolvable(replace(request, index=request.attempt))  # what tells the candidates apart here
 
     model = FakeChatModelWithoutN(reply=script, latency=1.0)
-    (calls, waves), _ = virtually(cost(lats.graph, model, **LATS))
+    (calls, waves), _ = virtually(cost(lats.graph, model, **EACH))
     assert calls == 1 + 1 + 10 * (5 + 5)
     assert waves <= 22  # the first candidate may be judged while the last one is still being sampled
     assert model.max_in_flight >= 5
 
 
-@pytest.mark.parametrize(("grading", "calls"), [("each", 62), ("together", 22)])
+@pytest.mark.parametrize(("settings", "calls"), [(EACH, 62), (LATS, 22)], ids=["each", "together"])
 @pytest.mark.parametrize(("parallel", "waves"), [(1, 22), *AT_ONCE.items()])
-def test_lats_needs_so_many_calls_and_waves(parallel: int, waves: int, grading: str, calls: int) -> None:
+def test_lats_needs_so_many_calls_and_waves(parallel: int, waves: int, settings: dict[str, Any], calls: int) -> None:
     model = FakeChatModel(reply=unsolvable, latency=1.0)
-    (sent, _), seconds = virtually(cost(lats.graph, model, **{**LATS, "grading": grading, "parallel": parallel}))
+    (sent, _), seconds = virtually(cost(lats.graph, model, **{**settings, "parallel": parallel}))
     assert sent == calls
     assert seconds == pytest.approx(waves)
 
@@ -51,7 +50,7 @@ def test_lats_needs_so_many_calls_and_waves(parallel: int, waves: int, grading: 
 def test_the_recorder_sees_the_chain_where_waves_overlap() -> None:
     recorder = Recorder()
     model = FakeChatModel(reply=unsolvable, latency=1.0)
-    settings = {**LATS, "model": model, "parallel": 2, "max_expansions": 3}
+    settings = {**EACH, "model": model, "parallel": 2, "max_expansions": 3}
     virtually(lats.graph.ainvoke(QUESTION, {"callbacks": [recorder]}, context=settings))
     assert [len(wave) for wave in recorder.waves] == [1, 1, 1, 5, 2, 10]
 
@@ -103,6 +102,4 @@ def test_only_a_count_that_is_too_high_fails_the_bench() -> None:
     assert kept([*fine, slow])
     assert not kept([*fine, growing])
     assert growing.cells() == ("calls", "63", "≤ 62", "NO")
-    assert slow.cells() == ("clock", "1.20 s", "≤ 1.05 s", "NO")
-    assert json.loads(json.dumps(growing.plain()))["holds"] is False
-    assert table([*fine, slow]).row_count == 3
+    assert table([*fine, slow]).splitlines()[-1] == "| clock | 1.20 s | ≤ 1.05 s | NO |"

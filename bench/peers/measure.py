@@ -5,14 +5,14 @@ import os
 import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
 
 from bench.peers.environments import prepare
 from bench.peers.figures import Comparison, Figures, Round
-from bench.peers.searches import ENTRIES, Entry
+from bench.peers.searches import Entry
 from bench.peers.server import Conditions, PeerServer, serving
 from bench.scripts import QUESTION
 
@@ -24,15 +24,16 @@ DRIVERS = Path(__file__).parent / "drivers"
 ROOT = Path(__file__).parents[2]
 
 
-def measure_peers(show: Callable[[str, int], None]) -> Comparison:
-    """Measure every search. What cannot be installed or run is left out, with the reason.
+def measure_peers(entries: Sequence[Entry], show: Callable[[str, int], None]) -> Comparison:
+    """Measure searches. What cannot be installed or run is left out, with the reason.
 
     Args:
-        show: Is told what happens now, and how many of the `ENTRIES` are done.
+        entries: The searches.
+        show: Is told what happens now, and how many of the entries are done.
     """
     comparison = Comparison()
     with serving() as server:
-        for done, entry in enumerate(ENTRIES):
+        for done, entry in enumerate(entries):
             name = entry.peer or "this project"
             if name in comparison.left_out:
                 continue

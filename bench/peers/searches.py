@@ -15,8 +15,8 @@ class Entry:
 
 ENTRIES = (
     Entry("this project: LATS, 10 expansions x 5", None, "ours", "{}"),
-    Entry("the same, four leaves in flight", None, "ours", '{"parallel": 4}'),
-    Entry("the same, siblings judged together", None, "ours", '{"grading": "together"}'),
+    Entry("the same, each sibling judged alone", None, "ours", '{"grading": "each"}'),
+    Entry("the same, each judged alone, four leaves in flight", None, "ours", '{"grading": "each", "parallel": 4}'),
     Entry("LATSAgentWorker, 10 rollouts x 5", "llama-index-agent-lats", "llama_lats"),
     Entry("ReasoningAgent, beam search, 10 expansions x 5", "ag2", "ag2_reasoning", '{"method": "beam_search"}'),
     Entry("ReasoningAgent, LATS, 10 expansions x 5", "ag2", "ag2_reasoning", '{"method": "lats"}'),
@@ -29,3 +29,5 @@ ENTRIES = (
     Entry("bon, 50 candidates", "optillm", "opti_llm", "bon"),
     Entry("the bare client, 10 x (1 + 5) requests", None, "bare_client"),
 )
+OWN = [entry for entry in ENTRIES if entry.peer is None]
+"""Those that need nothing installed."""
