@@ -5,7 +5,6 @@ SmolLM2's, with the schema in the request. The schemas and the checks are those 
 told to the model as always, and the script fills in the form then, so that the run goes on to the next one.
 """
 
-import argparse
 import asyncio
 import os
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Collection
 import httpx
 from aiohttp import web
 
+from bench.options import parser_of
 from bench.smollm import INSTALL, serving_smollm, weights
 from reflective_agents.models.providers import close_models
 from reflective_agents.testing.completions import Json
@@ -101,10 +101,12 @@ async def measure(real: str, most: int, names: Collection[str]) -> Tally:
 
 def main() -> None:
     """Print the share of the first tries that fitted, form by form, and what did not fit."""
-    parser = argparse.ArgumentParser(prog="python -m bench.forms", description=__doc__)
+    parser = parser_of("bench.forms", __doc__)
     parser.add_argument("--tries", type=int, default=TRIES, help=f"first tries at each form, default {TRIES}")
     parser.add_argument("strategies", nargs="*", help="the strategies to run, by name; default: all of them")
     options = parser.parse_args()
+    if options.quick:
+        options.tries, options.strategies = 1, ["reflection"]
     path = weights()
     if path is None:
         parser.error(INSTALL)

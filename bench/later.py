@@ -6,7 +6,7 @@ drawn, so that without recency about as many of the later statements win as lose
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -65,10 +65,10 @@ def _turn(text: str, at: float, key: str) -> Memory:
     return new_memory(text, created=at, importance=5, key=key, speaker="user", conversation=key)
 
 
-async def wins(embeddings: Embeddings, apart: int, wording: str) -> dict[float, dict[str, list[float]]]:
+async def wins(embeddings: Embeddings, apart: int, wording: str, rounds: int) -> dict[float, dict[str, list[float]]]:
     """Tell for each weight of recency, by group, for which pairs the later statement ranks above the earlier one."""
     found: dict[float, dict[str, list[float]]] = {weight: {} for weight in WEIGHTS}
-    for language, number in product(LANGUAGES, range(ROUNDS)):
+    for language, number in product(LANGUAGES, range(rounds)):
         made = list(pairs(language, apart, wording, number))
         stream = await MemoryStream.open(InMemoryStore(), language, embeddings)
         chatter = [_turn(text, START + n * 7 * DAY, f"chatter {n}") for n, text in enumerate(CHATTER[language] * 9)]
@@ -86,13 +86,13 @@ async def _later_first(stream: MemoryStream, pair: Pair, ranking: Ranking, now: 
     return float(order.index(pair.later["id"]) < order.index(pair.earlier["id"]))
 
 
-async def later_table(systems: dict[str, Embeddings]) -> Sequence[str]:
-    """Format the table of all distances: how often the later statement comes first, in %, with 95 % intervals."""
+async def later_table(systems: Mapping[str, Embeddings], distances: Sequence[str], rounds: int) -> Sequence[str]:
+    """Format the table of some distances: how often the later statement comes first, in %, with 95 % intervals."""
     weights = " | ".join(f"recency {weight:g}" for weight in WEIGHTS)
-    table = [f"| the later statement first | {weights} | pairs |", "|---|" + "---:|" * (len(WEIGHTS) + 1)]
+    table = [f"| | {weights} | pairs |", "|---|" + "---:|" * (len(WEIGHTS) + 1)]
     for name, embeddings in systems.items():
-        for distance, wording in product(APART, WORDINGS):
-            found = await wins(embeddings, APART[distance], wording)
+        for distance, wording in product(distances, WORDINGS):
+            found = await wins(embeddings, APART[distance], wording, rounds)
             groups = [[np.array(group) for group in found[weight].values()] for weight in WEIGHTS]
             cells = " | ".join(_cell(group) for group in groups)
             table.append(f"| {name}, {distance} apart, {wording} | {cells} | {sum(map(len, groups[0]))} |")

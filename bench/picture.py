@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from bench.options import parser_of
 from reflective_agents.cli.progress import Progress
 from reflective_agents.cli.report import cost_line
 from reflective_agents.graphs.lats import graph
@@ -26,8 +27,8 @@ def question() -> str:
     return found[1]
 
 
-async def draw() -> None:
-    """Run LATS offline, and write what the terminal shows in the end."""
+async def draw() -> str:
+    """Run LATS offline, and draw what the terminal shows in the end."""
     progress = Progress(LatsContext.model_validate(SETTINGS))
     asked = {"messages": [("user", question())]}
     result: dict[str, Any] = {}
@@ -43,11 +44,19 @@ async def draw() -> None:
     console.print(Text(f"\n{result['answer']}\n"))
     console.print(Text(f"{result['outcome']['status']}: {result['outcome']['reason']}", style="green"))
     console.print(Text(f"cost: {cost_line(result['usage'])}", style="dim"))
-    drawn = re.sub(
-        r"@font-face \{.*?\}", "", console.export_svg(title="reflect"), flags=re.DOTALL
-    )  # nothing is fetched
-    PICTURE.write_text(drawn, "utf-8")
+    drawn = console.export_svg(title="reflect", unique_id="run")
+    return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)  # nothing is fetched
+
+
+def main() -> None:
+    """Write the picture; in the quick form only print it."""
+    options = parser_of("bench.picture", __doc__).parse_args()
+    drawn = asyncio.run(draw())
+    if options.quick:
+        print(drawn)
+    else:
+        PICTURE.write_text(drawn, "utf-8")
 
 
 if __name__ == "__main__":
-    asyncio.run(draw())
+    main()

@@ -1,62 +1,80 @@
-"""How much of its prompts a run sends anew: what an earlier request began with, a provider finds in its cache."""
+"""How long prompts are, and how much of them a run sends anew: `python -m bench.prefixes`, for docs/search.md.
+
+What an earlier request of the run began with, a provider finds in its cache.
+"""
 
 import asyncio
 import json
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from bench.options import parser_of
 from bench.rows import Row
-from bench.scripts import TASK, playing, reading, searching
-from reflective_agents.graphs.lats import graph
-from reflective_agents.state.settings.lats import LatsContext
+from bench.scripts import QUESTION, TASK, playing, reading, searching, unsolvable
+from bench.strategies import EACH
+from reflective_agents.graphs import graph_of
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Request, Script
 
 OWED = 20
 """Most of a run's prompt tokens, in percent, that no earlier request of the run has begun with."""
+LIMITS: dict[str, Any] = {"n": 5, "max_model_calls": 300, "max_total_tokens": 10**9}
+OFFLINE = ("react", "reflexion", "lats", "tree_of_thoughts", "rap", "trials", "plan", "team")
+"""Strategies whose prompts are measured with the offline model, on one question."""
+
+
+class Prompts(NamedTuple):
+    """The calls of a run, the tokens of their prompts on average, and the share of them that is new, from 0 to 1."""
+
+    calls: int
+    tokens: float
+    new: float
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A search whose prompts are measured."""
+    """A run whose prompts are measured."""
 
     name: str
     script: Script
     given: dict[str, Any]
     settings: dict[str, Any] = field(default_factory=dict)
     owed: float | None = None
+    strategy: str = "lats"
 
 
 def _asked(question: str) -> dict[str, Any]:
     return {"messages": [("user", question)]}
 
 
-READING = Setting("questions", reading, {**_asked("q"), "task": TASK}, {"environment": "questions"}, OWED)
+READING = Setting("questions", reading, {**_asked("q"), "task": TASK}, {**LIMITS, "environment": "questions"}, OWED)
 SETTINGS = [
     READING,
-    Setting("questions, judged together", reading, READING.given, {"environment": "questions", "grading": "together"}),
-    Setting("open questions", searching, _asked("How do agents learn from failures?"), {"search": "local"}),
-    Setting("game of 24", playing, _asked("4 5 6 10"), {"environment": "game24"}, OWED),
+    Setting("questions, judged together", reading, READING.given, {**READING.settings, "grading": "together"}),
+    Setting("open questions", searching, _asked("How do agents learn from failures?"), {**LIMITS, "search": "local"}),
+    Setting("game of 24", playing, _asked("4 5 6 10"), {**LIMITS, "environment": "game24"}, OWED),
+    Setting("nothing to search, each judged alone", unsolvable, QUESTION, EACH),
+    Setting("three drafts and their critiques", unsolvable, QUESTION, {"max_rounds": 3}, strategy="reflection"),
 ]
 
 
 def measure_prefixes() -> list[Row]:
     """Measure LATS with 5 candidates, on each kind of tasks."""
+    searches = [one for one in SETTINGS if one.strategy == "lats"]
     return [
-        Row(f"Prompt tokens sent anew: {one.name}", 100 * asyncio.run(new_in(one)), "%", one.owed, digits=1)
-        for one in SETTINGS
+        Row(f"Prompt tokens sent anew: {one.name}", 100 * asyncio.run(measured(one)).new, "%", one.owed, digits=1)
+        for one in searches
     ]
 
 
-async def new_in(setting: Setting) -> float:
-    """Measure the share of a run's prompt tokens, from 0 to 1, that no earlier request began with."""
+async def measured(setting: Setting) -> Prompts:
+    """Measure the prompts of a run."""
     model = FakeChatModel(reply=setting.script)
-    limits = {"max_model_calls": 300, "max_total_tokens": 10**9}
-    context = LatsContext.model_validate({"model": model, "n": 5, **limits, **setting.settings})
-    await graph.ainvoke(setting.given, context=context)
-    return new_share(model.calls)
+    out = await graph_of(setting.strategy).ainvoke(setting.given, context={**setting.settings, "model": model})
+    usage = out["usage"]
+    return Prompts(usage["model_calls"], usage["input_tokens"] / usage["model_calls"], new_share(model.calls))
 
 
 def new_share(requests: Sequence[Request]) -> float:
@@ -80,3 +98,28 @@ def as_sent(request: Request) -> str:
     tools = [[name, request.schemas.get(name)] for name in request.tools]
     messages = [[message.type, message.content, getattr(message, "tool_calls", [])] for message in request.messages]
     return json.dumps(tools) + "".join(json.dumps(message, ensure_ascii=False) for message in messages)
+
+
+async def table(settings: Sequence[Setting], offline: Sequence[str]) -> str:
+    """Format the table; how much the offline model's prompts share is not measured."""
+    rows = ["| run | calls | tokens a call | prefix |", "|---|--:|--:|--:|"]
+    for setting in settings:
+        found = await measured(setting)
+        cells = f"{found.calls} | {found.tokens:,.0f} | {1 - found.new:.0%}"
+        rows.append(f"| `{setting.strategy}`, {setting.name} | {cells} |")
+    for name in offline:
+        context = {"model": "offline", "search": "local"}
+        usage = (await graph_of(name).ainvoke(_asked("Why is reflection useful in AI?"), context=context))["usage"]
+        cells = f"{usage['model_calls']} | {usage['input_tokens'] / usage['model_calls']:,.0f}"
+        rows.append(f"| `{name}`, offline | {cells} | |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    """Print the table."""
+    quick = parser_of("bench.prefixes", __doc__).parse_args().quick
+    print(asyncio.run(table(SETTINGS[-2:], OFFLINE[:1]) if quick else table(SETTINGS, OFFLINE)))
+
+
+if __name__ == "__main__":
+    main()

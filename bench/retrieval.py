@@ -8,7 +8,6 @@ turns with a question's evidence that are among the first k retrieved; intervals
 questions within them, with replacement.
 """
 
-import argparse
 import asyncio
 import hashlib
 import sqlite3
@@ -21,8 +20,9 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 from numpy.typing import NDArray
 
-from bench.later import later_table
+from bench.later import APART, ROUNDS, later_table
 from bench.locomo import Conversation, read_locomo, read_longmemeval
+from bench.options import parser_of
 from bench.resampling import interval
 from bench.searching import measure_search, measure_sentences
 from reflective_agents.memory.scoring import HYBRID, PUBLISHED, Ranking, normalise
@@ -62,10 +62,10 @@ class Cached(Embeddings):
         return self.embed_documents([text])[0]
 
 
-def embedded(cache: Path | None) -> dict[str, Embeddings]:
+def embedded(cache: Path | None, quick: bool = False) -> dict[str, Embeddings]:
     """Return the embeddings that are measured: the lexical ones, and all-MiniLM where it is installed."""
     known: dict[str, Embeddings] = {"lexical": LexicalEmbeddings()}
-    return known | ({"all-MiniLM": Cached(get_embeddings("minilm"), cache)} if is_installed() else {})
+    return known | ({"all-MiniLM": Cached(get_embeddings("minilm"), cache)} if is_installed() and not quick else {})
 
 
 # What is compared
@@ -159,14 +159,14 @@ def line(name: str, made: Sequence[Hit]) -> str:
     return f"| {name} | {means} | {spread} | {100 * (ten > 0).mean():.1f} | {100 * (ten == 1).mean():.1f} | {len(at)} |"
 
 
-HEAD = "| | @5 | @10 | @20 | 95 % of @10 | any @10 | all @10 | questions |\n|---|---:|---:|---:|---:|---:|---:|---:|"
+HEAD = "| @5 | @10 | @20 | 95 % of @10 | any @10 | all @10 | questions |\n|---|---:|---:|---:|---:|---:|---:|---:|"
 
 
-def by_category(systems: dict[str, list[Hit]]) -> list[str]:
-    """Format a table of recall@10 by category, one system per row."""
+def by_category(systems: dict[str, list[Hit]], evidence: str) -> list[str]:
+    """Format a table of recall@10 by category, one system per row; `evidence` says whose it is."""
     names = list(dict.fromkeys(one.category for one in next(iter(systems.values()))))
     count = {name: sum(one.category == name for one in next(iter(systems.values()))) for name in names}
-    table = ["| recall@10 | " + " | ".join(f"{name} ({count[name]})" for name in names) + " |"]
+    table = [f"| @10 by category, {evidence} | " + " | ".join(f"{name} ({count[name]})" for name in names) + " |"]
     table.append("|---|" + "---:|" * len(names))
     for system, made in systems.items():
         cells = []
@@ -189,14 +189,15 @@ def least_gain(ours: Sequence[Hit], theirs: Sequence[Hit]) -> tuple[float, str]:
     return 100 * gains[worst], worst
 
 
-async def measure(conversations: Sequence[Conversation], cache: Path | None) -> dict[str, list[Ranked]]:
+async def measure(conversations: Sequence[Conversation], known: dict[str, Embeddings]) -> dict[str, list[Ranked]]:
     """Collect what every system finds, conversation by conversation."""
-    known = embedded(cache)
     plain: dict[str, Callable[[Conversation], Ranked]] = {"BM25 (FTS5, Porter)": lambda one: ranked(one, bm25(one))}
-    ours: dict[str, tuple[Embeddings, Ranking]] = {}
-    for name, embeddings in known.items():
-        ours[f"memory, {name}"] = (embeddings, HYBRID)
-        ours[f"memory as in the paper's code, {name}"] = (embeddings, PUBLISHED)
+    rankings = {"memory, {}": HYBRID, '`ranking="paper"`, {}': PUBLISHED}
+    ours: dict[str, tuple[Embeddings, Ranking]] = {
+        how.format(name): (embeddings, ranking)
+        for how, ranking in rankings.items()
+        for name, embeddings in known.items()
+    }
     if minilm := known.get("all-MiniLM"):
         plain["all-MiniLM"] = lambda one: ranked(one, cosines(one, minilm))
         plain["plain hybrid: BM25 + all-MiniLM"] = lambda one: ranked(one, hybrid(one, minilm))
@@ -206,20 +207,20 @@ async def measure(conversations: Sequence[Conversation], cache: Path | None) -> 
     return found
 
 
-def report(title: str, conversations: Sequence[Conversation], cache: Path | None) -> None:
+def report(title: str, conversations: Sequence[Conversation], known: dict[str, Embeddings]) -> None:
     """Print the tables of one set of conversations."""
-    found = asyncio.run(measure(conversations, cache))
+    found = asyncio.run(measure(conversations, known))
     audits = {"published": False, "audited": True}
     if all(one.evidence == one.audited for conversation in conversations for one in conversation.questions):
         del audits["audited"]
     for name, audited in audits.items():
         systems = {system: hits(conversations, ranks, audited) for system, ranks in found.items()}
-        print(f"\n### {title}, {name} evidence\n\n{HEAD}")
+        print(f"\n### {title}\n\n| {name} evidence {HEAD}")
         for system, made in systems.items():
             print(line(system, made))
         words = [sum(count_words(one) for one in said(each)) for each in conversations]
         print(f"| the whole conversation: {np.mean(words):,.0f} words | 100 | 100 | 100 | | 100 | 100 | |")
-        print("\n" + "\n".join(by_category(systems)))
+        print("\n" + "\n".join(by_category(systems, name)))
         for system, made in systems.items():
             if system.startswith("memory, ") and len(conversations) > 1:
                 gain, left_out = least_gain(made, systems["BM25 (FTS5, Porter)"])
@@ -228,24 +229,27 @@ def report(title: str, conversations: Sequence[Conversation], cache: Path | None
 
 def main() -> None:
     """Measure what the folder holds."""
-    ask = argparse.ArgumentParser(prog="bench.retrieval", description="How much of what was said is found again.")
+    ask = parser_of("bench.retrieval", __doc__)
     ask.add_argument("folder", type=Path, nargs="?", default=RECORDED)
     ask.add_argument("--cache", type=Path, help="a folder that keeps the vectors from one run to the next")
     ask.add_argument("--only", default="locomo,later,search", help="locomo, later, search: some of them, with commas")
     ask.add_argument("--longmemeval", type=Path, help="a file of LongMemEval, such as longmemeval_s.json")
     given = ask.parse_args()
+    known = embedded(given.cache, given.quick)
     corrections = sorted(given.folder.glob("locomo_corrections*.jsonl.gz"))
     locomo = [path for path in sorted(given.folder.glob("locomo*.jsonl.gz")) if path not in corrections]
     if "locomo" in given.only:
         for path in locomo:
-            report(f"LoCoMo ({path.name})", read_locomo(path, corrections), given.cache)
+            report(f"LoCoMo ({path.name})", read_locomo(path, corrections)[: 1 if given.quick else None], known)
     if given.longmemeval:
-        report(f"LongMemEval ({given.longmemeval.name})", read_longmemeval(given.longmemeval), given.cache)
+        report(f"LongMemEval ({given.longmemeval.name})", read_longmemeval(given.longmemeval), known)
     if "later" in given.only:
-        print("\n### Later statements\n\n" + "\n".join(asyncio.run(later_table(embedded(given.cache)))))
+        distances, rounds = (["two weeks"], 1) if given.quick else ([*APART], ROUNDS)
+        print("\n### Later statements\n\n" + "\n".join(asyncio.run(later_table(known, distances, rounds))))
     if "search" in given.only:
-        measure_search(given.folder)
-        measure_sentences(given.folder)
+        most = 20 if given.quick else None
+        measure_search(given.folder, most)
+        measure_sentences(given.folder, most)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ Each way makes the same samples, by the same requests. Its processor time is tha
 for the server's. The best of several rounds counts.
 """
 
-import argparse
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,6 +20,7 @@ from langchain_core.messages import BaseMessage, convert_to_openai_messages
 from langchain_openai import ChatOpenAI
 
 from bench.canned import Canned, canned
+from bench.options import parser_of
 from bench.replay import Recorder
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.plain import PLAIN
@@ -138,11 +138,11 @@ async def _evaluate(run: Run | None, at_once: int, number: int) -> None:
     assert summary["correct"] == number
 
 
-async def measure(way: Way, at_once: int, number: int, server: Canned) -> Figures:
-    """Make samples, so many at once, and return what each of them took."""
+async def measure(way: Way, at_once: int, number: int, rounds: int, server: Canned) -> Figures:
+    """Make samples, so many at once, and return what each of them took in the best of several rounds."""
     async with way(at_once) as work:
         await work(2 * at_once)  # loads what is loaded late, and opens the connections
-        return min([await _round(work, number, server) for _ in range(ROUNDS)])
+        return min([await _round(work, number, server) for _ in range(rounds)])
 
 
 async def _round(work: Work, number: int, server: Canned) -> Figures:
@@ -161,17 +161,21 @@ def _cpu(server: Canned) -> float:
 
 def main() -> None:
     """Measure each way at each concurrency, and print a row of each."""
-    parser = argparse.ArgumentParser(prog="python -m bench.samples", description=__doc__)
+    parser = parser_of("bench.samples", __doc__)
     parser.add_argument("--at-once", type=int, nargs="+", default=[20, 50, 100], help="tasks under way at once")
     parser.add_argument("--number", type=int, default=500, help="samples of a round")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="what is measured")
     options = parser.parse_args()
+    rounds = ROUNDS
+    if options.quick:
+        options.at_once, options.number, rounds = [4], 8, 1
+        options.ways = [way for way in options.ways if "--" not in way]
     print(f"load average before: {psutil.getloadavg()[0]:.1f}\n")
     print("| | at once | samples a second | processor, ms a sample | the server's |\n|---|---|---|---|---|", flush=True)
     with canned(LATENCY) as server:
         for at_once in options.at_once:
             for name in options.ways:
-                figures = asyncio.run(measure(WAYS[name], at_once, options.number, server))
+                figures = asyncio.run(measure(WAYS[name], at_once, options.number, rounds, server))
                 print(f"| {name} | {at_once} | {figures} |", flush=True)
 
 

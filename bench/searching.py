@@ -31,15 +31,14 @@ SENTENCES = ("xquad_zh", "cmrc2018", "drcd", "xquad_en")
 _END = re.compile(r"(?<=[\u3002\uff01\uff1f\uff1b!?])\s*|(?<=[.!?])\s+")
 
 
-def measure_search(folder: Path) -> None:
-    """Print the table of the sets in a folder."""
-    print(
-        "\n### Local search, a paragraph a file\n\n| | @1 | @5 | nothing found | questions |\n|---|---:|---:|---:|---:|"
-    )
+def measure_search(folder: Path, most: int | None = None) -> None:
+    """Print the table of the sets in a folder, each with at most so many paragraphs."""
+    print("\n### Local search, a paragraph a file\n\n| | @1 | @5 | nothing found | questions |")
+    print("|---|---:|---:|---:|---:|")
     for name, title in SETS.items():
         for path in sorted(folder.glob(f"{name}*.jsonl.gz")):
             with TemporaryDirectory() as work:
-                print(f"| {title} ({path.name}) | {search_row([*rows(path)], Path(work))} |", flush=True)
+                print(f"| {title} | {search_row([*rows(path)][:most], Path(work))} |", flush=True)
 
 
 def search_row(paragraphs: Sequence[Any], work: Path) -> str:
@@ -56,13 +55,13 @@ def search_row(paragraphs: Sequence[Any], work: Path) -> str:
     return f"{shares} | {len(asked)}"
 
 
-def measure_sentences(folder: Path) -> None:
+def measure_sentences(folder: Path, most: int | None = None) -> None:
     """Print what the cosine of the lexical embedding finds where each sentence is a memory."""
     print("\n### The lexical cosine alone, a sentence a memory\n\n| | @1 | @5 | @10 | sentences | questions |")
     print("|---|---:|---:|---:|---:|---:|")
     for name in SENTENCES:
         for path in sorted(folder.glob(f"{name}*.jsonl.gz")):
-            print(f"| {SETS[name]} ({path.name}) | {sentences_row([*rows(path)][:PARAGRAPHS])} |", flush=True)
+            print(f"| {SETS[name]} | {sentences_row([*rows(path)][: most or PARAGRAPHS])} |", flush=True)
 
 
 def sentences_row(paragraphs: Sequence[Any]) -> str:

@@ -4,7 +4,6 @@ So many chat completions are asked for at the same moment, of one or two process
 Each call of a model takes half a second. The calls that runs report are compared with those that its server saw.
 """
 
-import argparse
 import asyncio
 import os
 import socket
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from bench.options import parser_of
 from bench.wire import Server, serving
 from reflective_agents.serve.local import postgres, redis
 
@@ -97,14 +97,16 @@ def _wait(address: str, process: subprocess.Popen[bytes]) -> None:
     sys.exit("the server does not start: make serve says why")
 
 
-def measure(what: str, addresses: Sequence[str], server: Server, at_once: Sequence[int]) -> None:
+def measure(
+    what: str, addresses: Sequence[str], server: Server, strategies: Sequence[str], loads: Sequence[int]
+) -> None:
     """Print a row of each load."""
-    for strategy, body in BODIES.items():
-        body = body | {"messages": ASKED}
+    for strategy in strategies:
+        body = BODIES[strategy] | {"messages": ASKED}
         if what == "model server":
             body = {"model": "test", "messages": ASKED}
         asyncio.run(load(addresses, body, 2 * len(addresses)))  # all have loaded everything
-        for number in at_once:
+        for number in loads:
             before = server.counters().calls
             seconds, calls = asyncio.run(load(addresses, body, number))
             lost = server.counters().calls - before - calls
@@ -115,19 +117,22 @@ def measure(what: str, addresses: Sequence[str], server: Server, at_once: Sequen
 
 def main() -> None:
     """Measure the model's server alone, one process and two."""
-    parser = argparse.ArgumentParser(prog="python -m bench.serving", description=__doc__)
+    parser = parser_of("bench.serving", __doc__)
     parser.add_argument("--python", default=".venv-serve/bin/python", help="the Python that Aegra is installed in")
     parser.add_argument("--at-once", type=int, nargs="+", default=[20, 100, 200])
     options = parser.parse_args()
+    strategies, loads, most = list(BODIES), options.at_once, 2
+    if options.quick:
+        strategies, loads, most = strategies[:1], [2], 1
     with TemporaryDirectory() as folder, serving(LATENCY) as server, ExitStack() as stack:
         os.environ |= {"REFLECT_SERVE_DIR": folder, "MODEL": "openai:test", "XDG_RUNTIME_DIR": folder}
         os.environ |= {"DATABASE_URL": stack.enter_context(postgres()), "REDIS_URL": stack.enter_context(redis())}
-        print("| | strategy | at once | answered | p50 | p95 | refused | calls (seen besides) |")
+        print("| | strategy | at once | answered | p50 | p95 | refused | calls reported (seen besides) |")
         print("|---|---|---|---|---|---|---|---|", flush=True)
-        measure("model server", [os.environ["OPENAI_BASE_URL"]], server, options.at_once)
-        for number in (1, 2):
+        measure("model server", [os.environ["OPENAI_BASE_URL"]], server, strategies, loads)
+        for number in range(1, most + 1):
             with processes(number, options.python) as addresses:
-                measure(f"{number} process{'es' if number > 1 else ''}", addresses, server, options.at_once)
+                measure(f"{number} process{'es' if number > 1 else ''}", addresses, server, strategies, loads)
 
 
 if __name__ == "__main__":

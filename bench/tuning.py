@@ -6,7 +6,6 @@ Tasks run and answers are measured as by `reflect eval`. Every other task is for
 candidates. The best one is written as a folder that the setting `prompts` takes.
 """
 
-import argparse
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from gepa.core.result import GEPAResult
 from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate, SystemMessagePromptTemplate
 
+from bench.options import parser_of
 from reflective_agents.environments.base import Task
 from reflective_agents.evals.datasets import Dataset, load_dataset
 from reflective_agents.evals.results import Result
@@ -136,7 +136,7 @@ def write(words: Words, folder: Path) -> None:
 
 def main() -> None:
     """Tune, and write the best prompts."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser = parser_of("bench.tuning", __doc__)
     parser.add_argument("strategy")
     parser.add_argument("data", type=Path)
     parser.add_argument("--prompt", action="append", required=True, help="a template, such as chain_of_thought.SOLVE")
@@ -145,6 +145,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200, help="how many runs of a task it may take, about")
     parser.add_argument("--out", type=Path, default=Path("tuned"), help="the folder of the prompts")
     asked = parser.parse_args()
+    if asked.quick:
+        asked.runs = 10
     dataset = load_dataset(asked.data)
     settings = {"model": asked.model} | ({"environment": dataset.environment} if dataset.environment != "plain" else {})
     reflecting = get_model(asked.reflecting or asked.model, max_answer_tokens=2048)

@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 
 from bench.engine import grow
 from bench.prefixes import SETTINGS as PREFIXES
-from bench.prefixes import Setting, as_sent, new_in, new_share
+from bench.prefixes import Setting, as_sent, measured, new_share
 from bench.replay import Recorder
 from bench.rows import Row, kept, table
 from bench.scripts import QUESTION, unsolvable
@@ -58,7 +58,7 @@ def test_the_recorder_sees_the_chain_where_waves_overlap() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("setting", [one for one in PREFIXES if one.owed], ids=lambda one: one.name)
 async def test_most_of_a_prompt_was_sent_before(setting: Setting) -> None:
-    new = await new_in(setting)
+    new = (await measured(setting)).new
     assert setting.owed is not None
     assert 0.02 < new <= setting.owed / 100
 

@@ -8,7 +8,6 @@ that can use a lesson.
 """
 
 import asyncio
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -19,6 +18,7 @@ from rich.progress import track
 from bench.game24.budgets import LATS, as_recorded, recorded_games
 from bench.game24.cost import Entry, Game, play_all, shown, sign_test, solved_within
 from bench.game24.learner import Learner
+from bench.options import parser_of
 from reflective_agents.graphs import lats
 from reflective_agents.testing.script import Script
 
@@ -72,24 +72,27 @@ def table(played: Mapping[str, Sequence[Game]], first: str, columns: Sequence[in
     yield ""
 
 
-async def play_parts(parts: Mapping[str, PART]) -> dict[str, list[Game]]:
-    """Play all games with each variant; standard error says how far it is."""
-    words = sys.argv[1:] or [""]
+async def play_parts(parts: Mapping[str, PART], games: Sequence[str], words: Sequence[str]) -> dict[str, list[Game]]:
+    """Play games with each variant whose name holds one of the words; standard error says how far it is."""
     chosen = [name for name in parts if any(word in name for word in words)]
     return {
-        name: await play_all(parts[name][0], recorded_games(), parts[name][1], ANY)
+        name: await play_all(parts[name][0], games, parts[name][1], ANY)
         for name in track(chosen, "games of 24", console=Console(stderr=True), transient=True)
     }
 
 
 async def main() -> None:
     """Print the tables."""
-    recorded = await play_parts({name: (entry, as_recorded) for name, entry in ABLATIONS.items()})
+    parser = parser_of("bench.game24.ablations", __doc__)
+    parser.add_argument("words", nargs="*", default=[""], help="only the rows whose names hold one of these words")
+    options = parser.parse_args()
+    games = recorded_games()[: 1 if options.quick else None]
+    recorded = await play_parts({name: (entry, as_recorded) for name, entry in ABLATIONS.items()}, games, options.words)
     if AS_SET in recorded:
         print("\n".join(table(recorded, AS_SET, CALLS)))
     lessons: dict[str, PART] = {name: (entry, Learner) for name, entry in LESSONS.items()}
     heeded: dict[str, PART] = {name: (LESSONS["4 lessons"], player) for name, player in HEEDED.items()}
-    learned = await play_parts(lessons | heeded)
+    learned = await play_parts(lessons | heeded, games, options.words)
     if NONE in learned:
         print("\n".join(table(learned, NONE, LEARNING_CALLS)))
 

@@ -19,6 +19,7 @@ from rich.progress import track
 from bench.game24.budgets import BUDGETS, MOST, SAMPLED, SEARCHES, Sampled, as_recorded, recorded_games
 from bench.game24.cost import Entry, best_of, interval, play, play_all
 from bench.game24.recorded import Player, Recorded
+from bench.options import parser_of
 from bench.recorded import RECORDED
 from bench.replays.records import load
 from reflective_agents.graphs import auto
@@ -74,31 +75,31 @@ class Row(NamedTuple):
     won: list[Won]
 
 
-async def auto_within(unit: str, budget: int) -> Won:
-    """Run `auto` on all games with a budget, which it is told."""
+async def auto_within(unit: str, budget: int, games: Sequence[str]) -> Won:
+    """Run `auto` on games with a budget, which it is told."""
     given = {"max_model_calls": 10 * MOST, LIMITS[unit]: budget}
     entry = Entry(auto.graph, given)
-    solved = np.zeros(len(recorded_games()))
-    for at, game in enumerate(recorded_games()):
+    solved = np.zeros(len(games))
+    for at, game in enumerate(games):
         for seed in range(ORDERS):
             played = await play(entry, game, Solver(game, seed), given["max_model_calls"])
             solved[at] += played.solved / ORDERS
     return solved
 
 
-async def fixed() -> dict[str, list[Row]]:
-    """Run each fixed strategy once, and return its rows by unit."""
+async def fixed(games: Sequence[str]) -> dict[str, list[Row]]:
+    """Run each fixed strategy once on games, and return its rows by unit."""
     rows: dict[str, list[Row]] = {unit: [] for unit in LIMITS}
     for name in track(SEARCHES, "fixed strategies", console=Console(stderr=True), transient=True):
-        games = await play_all(SEARCHES[name], recorded_games(), as_recorded, MOST)
+        played = await play_all(SEARCHES[name], games, as_recorded, MOST)
         for unit, made in rows.items():
             won = [
-                np.array([float(game.solved and getattr(game.spent, unit) <= budget) for game in games])
+                np.array([float(game.solved and getattr(game.spent, unit) <= budget) for game in played])
                 for budget in BUDGETS[unit]
             ]
             made.append(Row(name, won))
     for name, data in SAMPLED.items():
-        sampled = Sampled(data)
+        sampled = Sampled(data, games)
         each = await sampled.per_sample()
         chance = partial(_of_samples, sampled)
         for unit, made in rows.items():
@@ -138,10 +139,12 @@ def line(budget: int, own: Won, name: str, best: Won) -> str:
 
 async def main() -> None:
     """Print a table for each unit."""
-    rows = await fixed()
+    options = parser_of("bench.game24.auto", __doc__).parse_args()
+    games = recorded_games()[: 2 if options.quick else None]
+    rows = await fixed(games)
     for unit in LIMITS:
         shown = track(BUDGETS[unit], f"auto, by {unit}", console=Console(stderr=True), transient=True)
-        own = [await auto_within(unit, budget) for budget in shown]
+        own = [await auto_within(unit, budget, games) for budget in shown]
         print("\n".join(lines(unit, own, rows[unit])), end="\n\n")
         if unit == "tokens":
             others = [Row(row.name, [won[1::2] for won in row.won]) for row in rows[unit]]

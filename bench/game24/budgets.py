@@ -5,7 +5,6 @@ python -m bench.game24.budgets rap lats   # the rows whose names hold one of the
 """
 
 import asyncio
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -15,6 +14,7 @@ from rich.progress import track
 
 from bench.game24.cost import Cost, Entry, Game, best_of, play, play_all, shown, sign_test, solved_within
 from bench.game24.recorded import Recorded, reachable
+from bench.options import parser_of
 from bench.recorded import RECORDED
 from bench.replays.records import Record, load
 from reflective_agents.graphs import ab_mcts, best_of_n, chain_of_thought, lats, rap, tree_of_thoughts
@@ -83,10 +83,10 @@ def ceiling() -> int:
 class Sampled:
     """Whole answers as they were recorded, drawn in any order; the environment says which is right."""
 
-    def __init__(self, name: str) -> None:
-        """Read the samples of a data set."""
+    def __init__(self, name: str, games: Sequence[str]) -> None:
+        """Read the samples of a data set for some of its games."""
         records = {record["task"]["input"]: record for record in load(RECORDED, name)}
-        self.records = [records[game] for game in recorded_games()]
+        self.games, self.records = games, [records[game] for game in games]
         self.right = [record["verdict"]["r"].count("1") for record in self.records]
         self.drawn = [len(record["outputs"]) for record in self.records]
         self.most = min(self.drawn)
@@ -95,7 +95,7 @@ class Sampled:
         """Calculate the cost of a sample, with the prompt of `graphs.chain_of_thought`."""
         said = [record["outputs"][0]["text"] for record in self.records]
         entry = Entry(chain_of_thought.graph, {})
-        games = [await play(entry, game, _says(text), 1) for game, text in zip(recorded_games(), said, strict=True)]
+        games = [await play(entry, game, _says(text), 1) for game, text in zip(self.games, said, strict=True)]
         return Cost(1, 1, sum(game.spent.tokens for game in games) / len(games))
 
     def solved(self, k: int) -> float | None:
@@ -128,17 +128,16 @@ def _known(games: Sequence[Game], unit: str, budget: float) -> bool:
     return all(game.solved or game.spent.requests < MOST or getattr(game.spent, unit) >= budget for game in games)
 
 
-async def sampled_row(name: str) -> Row:
+async def sampled_row(name: str, games: Sequence[str]) -> Row:
     """Return the cells of recorded samples by unit."""
-    sampled = Sampled(name)
+    sampled = Sampled(name, games)
     each = await sampled.per_sample()
     found = {
         unit: [sampled.solved(int(budget / getattr(each, unit))) for budget in budgets]
         for unit, budgets in BUDGETS.items()
     }
     return {
-        unit: ["" if count is None else shown(count, len(recorded_games())) for count in counts]
-        for unit, counts in found.items()
+        unit: ["" if count is None else shown(count, len(games)) for count in counts] for unit, counts in found.items()
     }
 
 
@@ -165,22 +164,28 @@ def compared(played: Mapping[str, Sequence[Game]]) -> Iterator[str]:
         yield f"| {name} | {only} | {lats_only} | {p:.2g} |"
 
 
-async def play_searches(searches: Mapping[str, Entry], player: Callable[[], Script]) -> dict[str, list[Game]]:
-    """Play all games with all searches; standard error says how far it is."""
+async def play_searches(
+    searches: Mapping[str, Entry], games: Sequence[str], player: Callable[[], Script]
+) -> dict[str, list[Game]]:
+    """Play games with all searches; standard error says how far it is."""
     shown_on = Console(stderr=True)
     return {
-        name: await play_all(searches[name], recorded_games(), player, MOST)
+        name: await play_all(searches[name], games, player, MOST)
         for name in track(searches, "games of 24", console=shown_on, transient=True)
     }
 
 
 async def main() -> None:
     """Print the tables."""
-    words = sys.argv[1:] or [""]
-    chosen = {name: entry for name, entry in SEARCHES.items() if any(word in name for word in words)}
-    played = await play_searches(chosen, as_recorded)
-    rows: dict[str, Row] = {name: search_row(games) for name, games in played.items()}
-    rows |= {name: await sampled_row(data) for name, data in SAMPLED.items() if any(word in name for word in words)}
+    parser = parser_of("bench.game24.budgets", __doc__)
+    parser.add_argument("words", nargs="*", default=[""], help="only the rows whose names hold one of these words")
+    options = parser.parse_args()
+    games = recorded_games()[: 2 if options.quick else None]
+    chosen = {name: entry for name, entry in SEARCHES.items() if any(word in name for word in options.words)}
+    played = await play_searches(chosen, games, as_recorded)
+    rows: dict[str, Row] = {name: search_row(found) for name, found in played.items()}
+    samples = {name: data for name, data in SAMPLED.items() if any(word in name for word in options.words)}
+    rows |= {name: await sampled_row(data, games) for name, data in samples.items()}
     print("\n".join(tables(rows)))
     if "lats" in played:
         print("\n".join(compared(played)))

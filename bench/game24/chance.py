@@ -5,6 +5,8 @@ with chance p, each as likely as the others, else one of the wrong ones. It know
 
 AB-MCTS draws by itself where to go on, so its chance over several steps has no closed form: it writes whole answers,
 the first of them right as often as all three steps of a game are in a row.
+
+python -m bench.game24.chance    # the table of docs/search-results.md
 """
 
 import asyncio
@@ -19,6 +21,7 @@ from typing import Any, NamedTuple
 from bench import chance
 from bench.chance import Measured
 from bench.game24.recorded import Player, after
+from bench.options import parser_of
 from reflective_agents.environments.game24 import legal_steps, solve
 from reflective_agents.graphs import ab_mcts, best_of_n, lats, rap, react, tree_of_thoughts
 from reflective_agents.testing.fake import FakeChatModel
@@ -148,7 +151,7 @@ SEARCHES = {
 }
 
 
-async def measure(entry: Entry, runs: int = RUNS) -> Measured:
+async def measure(entry: Entry, runs: int) -> Measured:
     """Run a search so many times, the games in turn."""
     return Measured(sum([await _solves(entry, seed) for seed in range(runs)]), runs)
 
@@ -163,14 +166,16 @@ async def _solves(entry: Entry, seed: int) -> bool:
     return bool(out["outcome"]["status"] == "solved")
 
 
-async def main() -> None:
+def main() -> None:
     """Print the table."""
+    options = parser_of("bench.game24.chance", __doc__).parse_args()
+    print("| search | computed | measured | interval |\n|---|--:|--:|---|", flush=True)
     for name, entry in SEARCHES.items():
-        measured = await measure(entry)
+        measured = asyncio.run(measure(entry, len(GAMES) if options.quick else RUNS))
         low, high = measured.interval
-        found = f"{measured.found:4} of {measured.runs}, so {low:.3f} to {high:.3f}"
-        print(f"{name:50} {entry.computed:.3f} {found}", flush=True)
+        share = measured.found / measured.runs
+        print(f"| {name} | {entry.computed:.3f} | {share:.3f} | {low:.3f} to {high:.3f} |", flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

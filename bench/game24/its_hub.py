@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.game24.sampling import CRITERIA, DATA, Game, Table, elected, measured, recorded, report
+from bench.options import parser_of
 from bench.peers import drivers
 from bench.peers.environments import prepare, version
 from bench.recorded import RECORDED
@@ -27,10 +28,10 @@ ORDERS = 20
 """The first of the orders of the other tables."""
 
 
-def orders(games: Sequence[Game]) -> Iterator[list[str]]:
+def drawn(games: Sequence[Game], orders: int) -> Iterator[list[str]]:
     """Yield the answers to each game in each order, as `sampling.measured` draws them."""
     for game in games:
-        for seed in range(ORDERS):
+        for seed in range(orders):
             yield random.Random(seed).sample(game.answers, len(game.answers))
 
 
@@ -39,32 +40,34 @@ def told_apart(answers: Sequence[str]) -> list[str]:
     return [answer or f"unreadable {place}" for place, answer in enumerate(answers)]
 
 
-def ask(python: Path, drawn: Iterable[Sequence[str]]) -> list[str]:
+def ask(python: Path, votes: Iterable[Sequence[str]]) -> list[str]:
     """Let the peer vote on answers, and return what it prints."""
-    lines = "".join(f"{json.dumps(answers)}\n" for answers in drawn)
+    lines = "".join(f"{json.dumps(answers)}\n" for answers in votes)
     done = subprocess.run([python, DRIVER], input=lines, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
-def tables(games: Sequence[Game], printed: Iterable[str], how: str) -> dict[str, Table]:
+def tables(games: Sequence[Game], orders: int, printed: Iterable[str], how: str) -> dict[str, Table]:
     """Read what the peer has printed: for each algorithm the samples, and whether they elect what all do and what is
     right."""
-    made = {f"its_hub {version(PEER)}: {name}, {how}": np.zeros((len(games), ORDERS, 3)) for name in ALGORITHMS}
-    for number, (line, answers) in enumerate(zip(printed, orders(games), strict=True)):
-        place, seed = divmod(number, ORDERS)
-        for table, (drawn, winner) in zip(made.values(), json.loads(line), strict=True):
-            table[place, seed] = drawn, winner == elected(answers), winner in games[place].right
+    made = {f"its_hub {version(PEER)}: {name}, {how}": np.zeros((len(games), orders, 3)) for name in ALGORITHMS}
+    for number, (line, answers) in enumerate(zip(printed, drawn(games, orders), strict=True)):
+        place, seed = divmod(number, orders)
+        for table, (samples, winner) in zip(made.values(), json.loads(line), strict=True):
+            table[place, seed] = samples, winner == elected(answers), winner in games[place].right
     return made
 
 
 def main() -> None:
     """Print the rows of the peer under ours."""
-    games = [recorded(record) for record in load(RECORDED, DATA)]
-    found = measured(games, {name: CRITERIA[name] for name in OURS}, ORDERS)
+    options = parser_of("bench.game24.its_hub", __doc__).parse_args()
+    games = [recorded(record) for record in load(RECORDED, DATA)[: 2 if options.quick else None]]
+    orders = 1 if options.quick else ORDERS
+    found = measured(games, orders, {name: CRITERIA[name] for name in OURS})
     python = prepare(PEER)
     for apart, how in UNREADABLE.items():
-        drawn = map(told_apart, orders(games)) if apart else orders(games)
-        found |= tables(games, ask(python, drawn), how)
+        votes = map(told_apart, drawn(games, orders)) if apart else drawn(games, orders)
+        found |= tables(games, orders, ask(python, votes), how)
     print("\n".join(report(found)))
 
 

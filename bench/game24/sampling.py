@@ -16,6 +16,7 @@ import numpy as np
 from langchain_core.messages import AIMessage
 from numpy.typing import NDArray
 
+from bench.options import parser_of
 from bench.recorded import RECORDED
 from bench.replays.records import Record, load
 from reflective_agents.environments.game24 import Game24
@@ -93,10 +94,9 @@ def elected(answers: Sequence[str]) -> str:
 
 
 def measured(
-    games: Sequence[Game], criteria: Mapping[str, tuple[Stops, int]] = CRITERIA, orders: int | None = None
+    games: Sequence[Game], orders: int, criteria: Mapping[str, tuple[Stops, int]] = CRITERIA
 ) -> dict[str, Table]:
-    """Run each criterion on all games, in as many orders."""
-    orders = orders or ORDERS
+    """Run each criterion on all games, in so many orders."""
     tables = {name: np.zeros((len(games), orders, 3)) for name in criteria}
     for place, game in enumerate(games):
         for seed in range(orders):
@@ -135,7 +135,9 @@ def report(tables: Mapping[str, Table]) -> Iterator[str]:
 
 def main() -> None:
     """Print the curve on all games, and the criterion chosen on one half as it does on the other."""
-    tables = measured([recorded(record) for record in load(RECORDED, DATA)])
+    options = parser_of("bench.game24.sampling", __doc__).parse_args()
+    records = load(RECORDED, DATA)[: 4 if options.quick else None]
+    tables = measured([recorded(record) for record in records], 2 if options.quick else ORDERS)
     print("\n".join(report(tables)), "\n")
     chosen = choose({name: table[::2] for name, table in tables.items()})
     print(f"Chosen on every other game: {chosen}. On the others:\n")

@@ -5,7 +5,6 @@
 The folder holds `codet_humaneval.*.jsonl.gz` and `bench_humaneval.*.jsonl.gz`. Programs run in the sandbox.
 """
 
-import argparse
 import asyncio
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from rich.progress import Progress
 
 from bench.game24.auto import Won, difference
 from bench.game24.cost import interval
+from bench.options import parser_of
 from bench.programs.choosing import WAYS, agreed, chosen
 from bench.programs.recorded import Problem, read_problems
 from bench.programs.world import HIDDEN_SECONDS, SECONDS, Remembering
@@ -90,13 +90,15 @@ def compared(found: Mapping[str, Sequence[Won]]) -> Iterator[str]:
 
 def main() -> None:
     """Print the table, and what the agreement gains."""
-    ask = argparse.ArgumentParser(prog="python -m bench.programs", description="Which program is chosen.")
+    ask = parser_of("bench.programs", __doc__)
     ask.add_argument("folder", nargs="?", type=Path, default=RECORDED)
     ask.add_argument("--tasks", type=int, help="most tasks, drawn by the seed; default: all")
     ask.add_argument("--seed", type=int, default=0, help="the order of tasks, programs and tests")
     ask.add_argument("--programs", type=lambda text: [*map(int, text.split(","))], default=list(PROGRAMS))
     ask.add_argument("--texts", type=int, default=TEXTS, help="texts of tests for each task")
     given = ask.parse_args()
+    if given.quick:
+        given.tasks, given.programs, given.texts = 2, [2], 2
     problems = read_problems(given.folder)
     some = random.Random(given.seed).sample(problems, min(given.tasks or len(problems), len(problems)))
     most = max(given.programs)

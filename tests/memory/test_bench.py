@@ -50,7 +50,10 @@ def test_turns_become_memories_with_speaker_and_time_and_evidence_is_published_a
     audited = hits([conversation], [found], audited=True)
     assert [one.recall[1] for one in audited] == [1.0, 0.0]
     assert line("mine", audited) == "| mine | 100.0 | 100.0 | 100.0 | 100.0 to 100.0 | 100.0 | 100.0 | 1 |"
-    assert by_category({"mine": audited})[0] == "| recall@10 | single-hop (1) | adversarial (1) |"
+    assert (
+        by_category({"mine": audited}, "audited")[0]
+        == "| @10 by category, audited | single-hop (1) | adversarial (1) |"
+    )
     assert least_gain(audited, audited) == (0.0, "1")
 
 
@@ -90,9 +93,9 @@ def test_the_command_measures_longmemeval_through_the_users_file(
     monkeypatch.setattr("sys.argv", ["bench.retrieval", str(tmp_path), "--only", "", "--longmemeval", str(longmemeval)])
     main()
     told = capsys.readouterr().out
-    assert "### LongMemEval (longmemeval.json), published evidence" in told
+    assert "### LongMemEval (longmemeval.json)\n\n| published evidence |" in told
     assert "| memory, lexical | 100.0 | 100.0 | 100.0 | 100.0 to 100.0 | 100.0 | 100.0 | 1 |" in told
-    assert "| recall@10 | single-session-user (1) |" in told
+    assert "| @10 by category, published | single-session-user (1) |" in told
 
 
 @pytest.mark.thorough
@@ -103,6 +106,6 @@ def test_the_tables_are_printed(
     monkeypatch.setattr("sys.argv", ["bench.retrieval", str(folder), "--only", "locomo,search"])
     main()
     told = capsys.readouterr().out
-    assert "### LoCoMo (locomo.mine.jsonl.gz), published evidence" in told
-    assert "### LoCoMo (locomo.mine.jsonl.gz), audited evidence" in told
+    assert "### LoCoMo (locomo.mine.jsonl.gz)\n\n| published evidence |" in told
+    assert "### LoCoMo (locomo.mine.jsonl.gz)\n\n| audited evidence |" in told
     assert "| memory, lexical | 100.0 | 100.0 | 100.0 |" in told

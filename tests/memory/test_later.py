@@ -24,10 +24,8 @@ def test_of_each_topic_two_statements_with_different_values_are_made(language: s
 
 
 @pytest.mark.thorough
-async def test_more_recency_lets_more_of_the_later_statements_win(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(later, "ROUNDS", 1)
-    monkeypatch.setattr(later, "APART", {"half a year": 183})
-    table = await later_table({"lexical": LexicalEmbeddings()})
+async def test_more_recency_lets_more_of_the_later_statements_win() -> None:
+    table = await later_table({"lexical": LexicalEmbeddings()}, ["half a year"], rounds=1)
     same = cells(table[2])
     assert same[0] == "lexical, half a year apart, same words"
     assert same[-1] == "84"

@@ -25,7 +25,7 @@ def on_the_page(unit: str) -> dict[int, str]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("unit", "budget"), [("requests", 10), ("requests", 40), ("tokens", 10_000)])
 async def test_the_page_shows_what_auto_solves(unit: str, budget: int, recorded: Path) -> None:
-    won = await auto.auto_within(unit, budget)
+    won = await auto.auto_within(unit, budget, recorded_games())
     low, high = interval(float(won.sum()), len(won))
     assert on_the_page(unit)[budget] == f"{won.sum():.1f} ({100 * low:.0f} to {100 * high:.0f} %)"
 

@@ -58,7 +58,7 @@ async def test_the_page_shows_what_each_search_solves(search: str, recorded: Pat
 
 @pytest.mark.parametrize("samples", SAMPLED)
 async def test_the_page_shows_what_recorded_samples_solve(samples: str, recorded: Path) -> None:
-    assert on_the_page(samples) == await sampled_row(SAMPLED[samples])
+    assert on_the_page(samples) == await sampled_row(SAMPLED[samples], recorded_games())
 
 
 async def test_a_run_under_a_lower_limit_takes_the_same_way(recorded: Path) -> None:

@@ -27,11 +27,8 @@ def test_the_beta_criterion_stops_where_the_leader_is_safe_and_a_window_where_al
 
 
 @pytest.mark.thorough
-def test_more_confidence_takes_more_samples_and_agrees_more_often(
-    recorded: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sampling, "ORDERS", 2)
-    tables = measured([sampling.recorded(record) for record in load(recorded, DATA)])
+def test_more_confidence_takes_more_samples_and_agrees_more_often(recorded: Path) -> None:
+    tables = measured([sampling.recorded(record) for record in load(recorded, DATA)], orders=2)
     drawn, agree, _ = tables["all 100"].mean(axis=(0, 1))
     assert (drawn, agree) == (100, 1)
     curve = [tables[f"Beta, {level}, 1 at once"].mean(axis=(0, 1)) for level in sampling.LEVELS]
@@ -42,7 +39,7 @@ def test_more_confidence_takes_more_samples_and_agrees_more_often(
 
 @pytest.mark.thorough
 def test_the_page_shows_what_each_criterion_saves(recorded: Path) -> None:
-    tables = measured([sampling.recorded(record) for record in load(recorded, DATA)])
+    tables = measured([sampling.recorded(record) for record in load(recorded, DATA)], sampling.ORDERS)
     shown = re.findall(r"^\|.*\|$", PAGE.read_text(), re.MULTILINE)
     assert [row for row in report(tables) if row not in shown] == []
     assert len(tables) == len(CRITERIA)
@@ -68,11 +65,10 @@ async def test_a_peer_sees_one_answer_after_the_other() -> None:
     assert await vote(UntilThreeAgree(), ["4", "5"]) == (2, "5")
 
 
-def test_what_a_peer_prints_is_read_in_the_order_of_the_games(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(its_hub, "ORDERS", 2)
+def test_what_a_peer_prints_is_read_in_the_order_of_the_games() -> None:
     games = [sampling.Game(["4", "4", ""], frozenset("4")), sampling.Game(["5", "5", "6"], frozenset("6"))]
     printed = ['[[2, "4"], [3, ""]]', '[[2, "4"], [3, "4"]]', '[[1, "6"], [3, "5"]]', '[[3, "5"], [3, "5"]]']
-    beta, adaptive = its_hub.tables(games, printed, "as it is").values()
+    beta, adaptive = its_hub.tables(games, 2, printed, "as it is").values()
     assert beta.tolist() == [[[2, 1, 1], [2, 1, 1]], [[1, 0, 1], [3, 1, 0]]]
     assert adaptive[0].tolist() == [[3, 0, 0], [3, 1, 1]]
     assert its_hub.told_apart(["4", "", ""]) == ["4", "unreadable 1", "unreadable 2"]

@@ -1,0 +1,53 @@
+"""Every script of `bench` runs: each in its quick form, on the way that its figures are made."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.game24.its_hub import PEER
+from bench.peers.environments import folder
+from bench.smollm import INSTALL, weights
+from tests.aegra.process import PYTHON
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__main__"): path.read_text("utf-8")
+    for path in sorted((ROOT / "bench").rglob("*.py"))
+    if not path.is_relative_to(ROOT / "bench" / "peers" / "drivers")  # run by those that need them
+}
+SCRIPTS = {name: text for name, text in SCRIPTS.items() if '__name__ == "__main__"' in text}
+PREPARED = (folder(PEER) / "complete").exists()
+MARKS = {
+    "bench.forms": [pytest.mark.realmodel, pytest.mark.skipif(weights() is None, reason=INSTALL)],
+    "bench.game24.its_hub": [pytest.mark.skipif(not PREPARED, reason="python -m bench.game24.its_hub installs it")],
+    "bench.programs": [pytest.mark.sandbox],
+    "bench.serving": [pytest.mark.aegra, pytest.mark.skipif(not PYTHON.exists(), reason="make .venv-serve/stamp")],
+}
+TASKS = [{"id": str(hours), "question": f"How many minutes are {hours} hours?", "gold": "120"} for hours in (2, 3)]
+RECORDED = re.compile(r"\b(RECORDED|recorded_games)\b")
+
+
+@pytest.fixture
+def arguments(tmp_path: Path) -> dict[str, list[str]]:
+    """What a script has to be told beside --quick."""
+    data = tmp_path / "tasks.jsonl"
+    data.write_text("".join(f"{json.dumps(task)}\n" for task in TASKS))
+    prompt = ["--prompt", "chain_of_thought.SOLVE", "--out", str(tmp_path / "tuned")]
+    return {"bench.tuning": ["chain_of_thought", str(data), *prompt]}
+
+
+@pytest.mark.thorough
+@pytest.mark.process
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("script", [pytest.param(name, marks=MARKS.get(name, [])) for name in SCRIPTS])
+def test_a_script_runs(script: str, arguments: dict[str, list[str]], request: pytest.FixtureRequest) -> None:
+    if RECORDED.search(SCRIPTS[script]):
+        request.getfixturevalue("recorded")
+    command = [sys.executable, "-m", script, *arguments.get(script, []), "--quick"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
