@@ -12,7 +12,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 	--no-annotate --no-strip-extras --custom-compile-command "make lock" --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all quick realmodel lint types bench bench-memory dev serve docs notebooks outputs lock clean
+.PHONY: help run test test-all quick realmodel lint types bench bench-memory figures dev serve docs notebooks outputs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,9 @@ bench: $(VENV)/dev.stamp ## Measure every strategy, and other libraries (ARGS=--
 
 bench-memory: $(VENV)/dev.stamp ## Measure what the memory and the local search find (ARGS="FOLDER" names the data)
 	@$(BIN)/python -m bench.retrieval $(ARGS)
+
+figures: $(VENV)/dev.stamp ## Measure, and write the tables into the docs (ARGS="bench.samples" measures something else)
+	@$(BIN)/python -m bench.pages $(ARGS)
 
 dev: $(VENV)/dev.stamp ## Serve the graphs to LangGraph Studio on this machine
 	@LANGGRAPH_CLI_NO_ANALYTICS=1 LANGGRAPH_STRICT_MSGPACK=true LANGGRAPH_NO_VERSION_CHECK=true LANGSMITH_TRACING=$${LANGSMITH_TRACING:-false} \

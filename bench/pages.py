@@ -19,7 +19,7 @@ from bench.options import parser_of
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SOURCE = re.compile(
-    r"python -m (?P<script>bench[\w.]*\w)|`(?P<test>tests/[\w/]+\.py)|(?P<hand>by hand on \d{4}-\d\d-\d\d)"
+    r"python -m (?P<script>bench(?:\.\w+)*)|`(?P<test>tests/[\w/]+\.py)|(?P<hand>by hand on \d{4}-\d\d-\d\d)"
 )
 FIGURE = re.compile(r"[-+]?\d[\d,]*(\.\d+)?(e-\d+)?( ?[^\W\d]{1,2}| ?%| a minute)?( \(.*\)|, .*)?")
 _DAY = re.compile(r"(?<=Measured on )\d{4}-\d\d-\d\d")

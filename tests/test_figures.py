@@ -1,0 +1,80 @@
+"""Tables of figures in the pages: each says what makes it, and what a script prints goes where it belongs."""
+
+from datetime import date
+
+import pytest
+
+from bench.pages import PAGES, ROOT, Table, tables, write
+from tests.test_scripts import SCRIPTS
+
+FIGURES = [
+    pytest.param(table, id=f"{page.name}-{table.begins + 1}-{table.source}")
+    for page in PAGES
+    for table in tables(page.read_text("utf-8"))
+    if table.has_figures
+]
+PAGE = """# Speed
+
+`python -m bench.fast` makes this one. Measured on 2026-01-01.
+
+| way | seconds |
+|---|--:|
+| there | 1.5 s |
+
+## By hand
+
+Counted by hand on 2026-01-01.
+
+| way | steps |
+|---|--:|
+| there | 1,200 (about) |
+| back | unknown |
+
+## Words
+
+| way | seconds |
+|---|--:|
+| there | many |
+
+## Twice
+
+| way | seconds |
+|---|--:|
+| back | 3 |
+
+`python -m bench.fast` makes this one, too: the second of its head.
+"""
+PRINTED = """
+| way | seconds |
+|---|--:|
+| there | 2 s |
+| on | 3 s |
+
+| way | seconds |
+|---|--:|
+| back | 4 |
+"""
+
+
+def test_a_third_of_the_cells_make_a_table_one_of_figures_and_its_section_says_where_they_come_from() -> None:
+    found = [*tables(PAGE)]
+    assert [table.has_figures for table in found] == [True, True, False, True]
+    assert [table.source for table in found] == ["bench.fast", "by hand on 2026-01-01", None, "bench.fast"]
+
+
+def test_what_a_script_prints_goes_into_its_own_sections_and_nowhere_else() -> None:
+    written = write("bench.fast", PRINTED, PAGE, date(2026, 2, 3))
+    assert "| there | 2 s |\n| on | 3 s |\n" in written
+    assert "| back | 4 |" in written
+    assert "Measured on 2026-02-03" in written
+    assert "Counted by hand on 2026-01-01." in written
+    assert "| there | 1,200 (about) |" in written
+    assert "| there | many |" in written
+    assert write("bench.slow", PRINTED, PAGE, date(2026, 2, 3)) == PAGE
+
+
+@pytest.mark.parametrize("table", FIGURES)
+def test_every_table_of_figures_names_what_makes_it(table: Table) -> None:
+    source = table.source
+    assert source, f"its section names no command, no test and no date: {table.head}"
+    assert source in SCRIPTS or (ROOT / source).is_file() or source.startswith("by hand on ")
