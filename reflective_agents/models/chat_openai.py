@@ -28,17 +28,20 @@ class CompatibleChatOpenAI(ChatOpenAI):
         for generation, choice in zip(result.generations, data.get("choices") or [], strict=False):
             if thought := _thought(choice.get("message") or {}):
                 generation.message.additional_kwargs[KEY] = thought
-        _keep_cost(result.generations[0].message if result.generations else None, data)
+        if result.generations:
+            _keep_usage(result.generations[0].message, data)
         return result
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: JsonObject, default_chunk_class: type, base_generation_info: JsonObject | None
     ) -> ChatGenerationChunk | None:
+        chunk = _with_usage(chunk)
         converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         choices = chunk.get("choices") or []
         if converted is not None and choices and (thought := _thought(choices[0].get("delta") or {})):
             converted.message.additional_kwargs[KEY] = thought
-        _keep_cost(converted.message if converted else None, chunk)
+        if converted is not None:
+            _keep_usage(converted.message, chunk)
         return converted
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
@@ -64,11 +67,20 @@ class CompatibleChatOpenAI(ChatOpenAI):
         return payload
 
 
-def _keep_cost(message: BaseMessage | None, data: JsonObject) -> None:
-    """Keep what a router of many providers says that a call has cost, in dollars."""
-    cost = (data.get("usage") or {}).get("cost")
-    if message is not None and isinstance(cost, int | float):
-        message.response_metadata["cost"] = cost
+def _with_usage(chunk: JsonObject) -> JsonObject:
+    """Return a piece of a stream with its usage where OpenAI has it. Groq sends it under a name of its own."""
+    own = chunk.get("x_groq")
+    return {**chunk, "usage": own["usage"]} if own and own.get("usage") and not chunk.get("usage") else chunk
+
+
+def _keep_usage(message: BaseMessage, data: JsonObject) -> None:
+    """Keep what LangChain does not read of a usage: what a router of many providers says that a call has cost, in
+    dollars, and DeepSeek's name for what it had in its cache. The costs of the pieces of a stream form a list."""
+    usage = data.get("usage") or {}
+    if isinstance(message, AIMessage) and message.usage_metadata and usage.get("prompt_cache_hit_tokens"):
+        message.usage_metadata.setdefault("input_token_details", {})["cache_read"] = usage["prompt_cache_hit_tokens"]
+    if isinstance(usage.get("cost"), int | float):
+        message.response_metadata["costs"] = [usage["cost"]]
 
 
 def _thought(message: JsonObject) -> str:

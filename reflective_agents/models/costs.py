@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -12,9 +12,12 @@ from reflective_agents.models.images import images_of
 from reflective_agents.models.meter import Meter, Reservation
 from reflective_agents.models.prices import Rates
 from reflective_agents.models.thoughts import thought_of
+from reflective_agents.models.usage import Tokens, is_cached, reported
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import NANO
 
+Prices = Callable[[int], Rates | None]
+"""Returns the prices of a model for a prompt of so many tokens; None if nobody knows them."""
 _ABSURD = 100
 """How many times what was reserved a server may report; more cannot be."""
 
@@ -28,36 +31,45 @@ def estimate_tokens(messages: Sequence[BaseMessage], options: JsonObject) -> int
     return math.ceil((len(text.encode()) + len(tools.encode())) / 2) + 10 * len(messages) + IMAGE_TOKENS * images
 
 
-def settle(reservation: Reservation, replies: Sequence[AIMessage], guess: int, rates: Rates | None) -> None:
-    """Settle what is held for a call by what its replies say that it has cost, else by an estimate.
+def settle(reservation: Reservation, replies: Sequence[AIMessage], guess: int, prices: Prices) -> None:
+    """Settle what is held for a call by what its replies report, else by an estimate.
 
     Args:
         reservation: What is held.
         replies: What the call has brought.
         guess: The estimated length of its prompt.
-        rates: The prices of the model; None if nobody knows them.
+        prices: The prices of the model, by the length of a prompt.
     """
-    used = _cost(replies, guess, reservation.tokens)
-    reservation.settle(*used, _paid(replies, rates, *used))
+    if is_cached(replies):
+        reservation.cancel()
+        return
+    used = tokens_of(replies, guess, reservation.tokens)
+    reservation.settle(used.input, used.output, _paid(replies, used, prices(used.input)))
 
 
-def _cost(replies: Sequence[AIMessage], guess: int, reserved: int) -> tuple[int, int]:
-    """Return the input and output tokens that a server reports, or an estimate if it reports none or absurd ones."""
-    used = replies[0].usage_metadata if replies else None
-    reported = (used["input_tokens"], used["output_tokens"]) if used else (-1, -1)
-    if min(reported) < 0 or sum(reported) > _ABSURD * reserved:
-        return guess, estimate_tokens(replies, {})
-    return reported
+def tokens_of(replies: Sequence[AIMessage], guess: int, reserved: int) -> Tokens:
+    """Return the tokens that a server reports, and an estimate in place of none or of absurdly many.
+
+    Args:
+        replies: What the call has brought.
+        guess: The estimated length of its prompt.
+        reserved: What was held for the call.
+    """
+    used = reported(replies)
+    if used.input + used.output > _ABSURD * reserved:
+        used = Tokens()
+    written = "".join(reply.text + str(reply.tool_calls or "") + thought_of(reply) for reply in replies)
+    answer = min(math.ceil(len(written.encode()) / 2), max(reserved - guess, 1)) if written else 0
+    return used._replace(input=used.input or guess, output=used.output or answer)
 
 
-def _paid(replies: Sequence[AIMessage], rates: Rates | None, input_tokens: int, output_tokens: int) -> int:
+def _paid(replies: Sequence[AIMessage], used: Tokens, rates: Rates | None) -> int:
     """Return the nano-dollars that a call has cost: what the provider says, or the price of its tokens."""
-    said = replies[0].response_metadata.get("cost") if replies else None
-    if isinstance(said, int | float) and 0 <= said < math.inf:
-        return math.ceil(said * NANO)
-    used = replies[0].usage_metadata if replies else None
-    cached = used.get("input_token_details", {}).get("cache_read") if used else None
-    return rates.cost(input_tokens, output_tokens, cached or 0) if rates else 0
+    metadata = replies[0].response_metadata if replies else {}
+    cost = (metadata.get("costs") or [metadata.get("cost")])[-1]
+    if isinstance(cost, int | float) and 0 <= cost < math.inf:
+        return math.ceil(cost * NANO)
+    return rates.cost(used.input, used.output, used.cached, used.written) if rates else 0
 
 
 def count_thoughts(name: str, replies: Sequence[AIMessage], meter: Meter) -> None:
@@ -65,9 +77,7 @@ def count_thoughts(name: str, replies: Sequence[AIMessage], meter: Meter) -> Non
     thought = "\n".join(filter(None, (thought_of(reply) for reply in replies)))
     if not thought:
         return
-    used = replies[0].usage_metadata
-    tokens = used.get("output_token_details", {}).get("reasoning") if used else None
-    tokens = tokens or math.ceil(len(thought.encode()) / 4)
+    tokens = reported(replies).thought or math.ceil(len(thought.encode()) / 4)
     meter.count(thinking_tokens=tokens)
     meter.tell("thought", model=name, tokens=tokens, text=thought)
 

@@ -53,11 +53,17 @@ class Reservation:
         self.output_tokens = 0
         self.paid = 0
         self.settled = False
+        self.calls = 1
 
     def settle(self, input_tokens: int, output_tokens: int, paid: int = 0) -> None:
         """Replace the reservation by what the call has cost. A server's word below 0 is not taken."""
         self.input_tokens, self.output_tokens, self.settled = max(input_tokens, 0), max(output_tokens, 0), True
         self.paid = max(paid, 0)
+
+    def cancel(self) -> None:
+        """Settle a call that was never sent: a cache has answered."""
+        self.settle(0, 0)
+        self.calls = 0
 
 
 class Meter:
@@ -222,7 +228,7 @@ class Meter:
                 yield reservation
             finally:
                 self._release(reservation)
-                charge.calls, charge.nano = 1, reservation.paid
+                charge.calls, charge.nano = reservation.calls, reservation.paid
                 charge.tokens = reservation.input_tokens + reservation.output_tokens
                 await self.wake()
 
@@ -291,12 +297,14 @@ class Meter:
             if not reservation.settled:
                 reservation.settle(reservation.tokens, 0, reservation.nano or 0)
             self._nano += reservation.paid
-            self._usage["unpriced_calls"] += reservation.nano is None
+            self._usage["model_calls"] -= 1 - reservation.calls
+            self._usage["unpriced_calls"] += reservation.calls if reservation.nano is None else 0
             self._usage["input_tokens"] += reservation.input_tokens
             self._usage["output_tokens"] += reservation.output_tokens
             spent = reservation.input_tokens + reservation.output_tokens
             self._usage["total_tokens"] += spent
             for bill in _bills.get():
+                bill.calls -= 1 - reservation.calls
                 bill.tokens += spent
 
     async def wake(self) -> None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -22,28 +22,32 @@ from reflective_agents.state.errors import UnknownPrice
 from reflective_agents.state.limits import NANO
 from reflective_agents.state.prices import Price
 
-_LONG = 100_000
-"""Tokens of a prompt beyond which some providers ask for more."""
+if TYPE_CHECKING:
+    from genai_prices.types import ModelPrice
+
 _LOCAL = ("ollama", "offline")
 """Providers, as LangChain names them, whose models run on this machine."""
 _OPENAI = "https://api.openai.com/v1"
 
 
 class Rates(NamedTuple):
-    """Nano-dollars for a token. A prompt's tokens that the provider had in its cache cost less with some."""
+    """Nano-dollars for a token. With some providers those of a prompt cost less that come from their cache, and more
+    that are written into it."""
 
     input: float
     cached: float
+    written: float
     output: float
 
-    def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> int:
+    def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0, written_tokens: int = 0) -> int:
         """Return what a call costs, rounded up."""
         cached = min(cached_tokens, input_tokens)
-        fresh = input_tokens - cached
-        return math.ceil(round(fresh * self.input + cached * self.cached + output_tokens * self.output, 6))
+        written = min(written_tokens, input_tokens - cached)
+        prompt = cached * self.cached + written * self.written + (input_tokens - cached - written) * self.input
+        return math.ceil(round(prompt + output_tokens * self.output, 6))
 
 
-FREE = Rates(0, 0, 0)
+FREE = Rates(0, 0, 0, 0)
 
 
 def rates_of(model: BaseChatModel, table: Mapping[str, Price], input_tokens: int = 0) -> Rates | None:
@@ -63,7 +67,7 @@ def rates_of(model: BaseChatModel, table: Mapping[str, Price], input_tokens: int
     if isinstance(model, OfflineChatModel) or is_ollama(model):
         return FREE
     provider = str(model._get_ls_params().get("ls_provider") or "")
-    return _listed(name, provider, address_of(model), max(input_tokens, _LONG))
+    return _listed(name, provider, address_of(model), input_tokens)
 
 
 def rates_by_name(
@@ -74,7 +78,7 @@ def rates_by_name(
         return own
     if provider in _LOCAL or address == ollama_url():
         return FREE
-    return _listed(name, provider, address, max(input_tokens, _LONG))
+    return _listed(name, provider, address, input_tokens)
 
 
 def embedding_rates(embeddings: Embeddings, table: Mapping[str, Price]) -> Rates | None:
@@ -85,7 +89,7 @@ def embedding_rates(embeddings: Embeddings, table: Mapping[str, Price]) -> Rates
         return own
     if address == ollama_url():
         return FREE
-    return _listed(name, type(embeddings).__name__.removesuffix("Embeddings").lower(), address, _LONG)
+    return _listed(name, type(embeddings).__name__.removesuffix("Embeddings").lower(), address, 0)
 
 
 def _in_table(name: str, table: Mapping[str, Price]) -> Rates | None:
@@ -93,33 +97,39 @@ def _in_table(name: str, table: Mapping[str, Price]) -> Rates | None:
         if fnmatchcase(name, pattern) or fnmatchcase(name, pattern.partition(":")[2]):
             per = NANO / 1_000_000
             cached = price.get("cached_input", price["input"])
-            return Rates(price["input"] * per, cached * per, price["output"] * per)
+            return Rates(price["input"] * per, cached * per, price["input"] * per, price["output"] * per)
     return None
 
 
-@lru_cache(maxsize=1024)
 def _listed(name: str, provider: str, address: str, input_tokens: int) -> Rates | None:
-    """Look a price up. The address decides where a model has one: its name may be anything there."""
+    """Look a price up, for a prompt of so many tokens."""
+    listed = _in_list(name, provider, address)
+    if listed is None:
+        return None
+
+    def nano(*kinds: str) -> float:
+        prices = (getattr(listed, f"{kind}_mtok") for kind in kinds)
+        price = next((price for price in prices if price is not None), 0)
+        tiers = (tier.price for tier in reversed(getattr(price, "tiers", ())) if input_tokens > tier.start)
+        return float(next(tiers, getattr(price, "base", price))) * NANO / 1_000_000
+
+    return Rates(nano("input"), nano("cache_read", "input"), nano("cache_write", "input"), nano("output"))
+
+
+@lru_cache(maxsize=1024)
+def _in_list(name: str, provider: str, address: str) -> "ModelPrice | None":
+    """Find a model in the list. The address decides where a model has one: its name may be anything there."""
     try:
         from genai_prices import Usage, calc_price  # takes a third of a second, and offline nothing costs money
     except ModuleNotFoundError:  # installed without its dependencies: then only the table knows prices
         return None
-
     elsewhere = bool(address) and not address.startswith(_OPENAI)
-
-    def nano(**tokens: int) -> float:
-        used = Usage(**tokens)
-        if elsewhere:
-            return float(calc_price(used, name, provider_api_url=address).total_price) * NANO
-        return float(calc_price(used, name, provider_id=provider).total_price) * NANO
-
     try:
-        fresh = nano(input_tokens=input_tokens)
-        cached = nano(input_tokens=input_tokens, cache_read_tokens=input_tokens)
-        output = nano(input_tokens=input_tokens, output_tokens=input_tokens) - fresh
+        if elsewhere:
+            return calc_price(Usage(), name, provider_api_url=address).model_price
+        return calc_price(Usage(), name, provider_id=provider).model_price
     except LookupError:
         return None
-    return Rates(fresh / input_tokens, cached / input_tokens, output / input_tokens)
 
 
 async def check_price(model: BaseChatModel, table: Mapping[str, Price], *, needed: bool) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 from langchain_core.language_models import BaseChatModel
@@ -26,6 +27,7 @@ from reflective_agents.models.meter import Meter, Reservation
 from reflective_agents.models.prices import rates_of
 from reflective_agents.models.providers import without_streaming
 from reflective_agents.models.thoughts import without_thought
+from reflective_agents.models.usage import last_reported
 from reflective_agents.models.ways import ways_of
 from reflective_agents.state.json_types import JsonObject
 
@@ -74,10 +76,11 @@ async def send_once(
     options = _spelled_out(base, meter, options)
     longest = int(options.get("max_tokens") or longest_answer(base, meter))
     guess, most = estimate_tokens(messages, options), options.get("n", 1) * longest
-    rates = rates_of(base, meter.prices, guess)
+    prices = partial(rates_of, base, meter.prices)
+    rates = prices(guess)
     async with meter.reserve(guess + most, rates and rates.cost(guess, most)) as reservation:
         replies = await _in_time(base, messages, meter, voice, options, reservation)
-        settle(reservation, replies, guess, rates)
+        settle(reservation, replies, guess, prices)
         meter.longest_answer = max(meter.longest_answer, math.ceil(reservation.output_tokens / max(len(replies), 1)))
         count_thoughts(name_of(base), replies, meter)
         answers = _answers_among(replies, meter)
@@ -174,6 +177,7 @@ async def _listened(
         await voice.hear(chunk.text)
     reply = message_chunk_to_message(add_ai_message_chunks(*chunks))
     assert isinstance(reply, AIMessage)
+    reply.usage_metadata = last_reported(chunks)
     return reply
 
 

@@ -4,6 +4,7 @@ LangChain tells of each call to a chat model before it is sent. Holding it there
 the call is made.
 """
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,10 +12,11 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from reflective_agents.models.costs import estimate_tokens, settle
+from reflective_agents.models.costs import Prices, estimate_tokens, settle
 from reflective_agents.models.faults import was_refused
 from reflective_agents.models.meter import Meter, Reservation
-from reflective_agents.models.prices import Rates, no_price, rates_by_name
+from reflective_agents.models.prices import no_price, rates_by_name
+from reflective_agents.models.usage import reported
 from reflective_agents.state.errors import UnknownPrice
 from reflective_agents.state.json_types import JsonObject
 
@@ -31,7 +33,7 @@ class Watch(BaseCallbackHandler):
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
-        self._open: dict[UUID, tuple[Reservation, int, Rates | None]] = {}
+        self._open: dict[UUID, tuple[Reservation, int, Prices]] = {}
         self._seen: set[str | None] = set()
 
     def on_chat_model_start(
@@ -51,24 +53,26 @@ class Watch(BaseCallbackHandler):
         """
         known, sent = metadata or {}, kwargs.get("invocation_params") or {}
         guess = estimate_tokens(messages[0], sent)
-        most = int(known.get("ls_max_tokens") or self._meter.max_answer_tokens)
+        longest = int(known.get("ls_max_tokens") or self._meter.max_answer_tokens)
+        most = longest * int(sent.get("n") or sent.get("candidate_count") or 1)
         name = str(known.get("ls_model_name") or serialized.get("name"))
         address = str(serialized.get("kwargs", {}).get("openai_api_base") or "")
-        rates = rates_by_name(name, str(known.get("ls_provider")), address, self._meter.prices, guess)
+        prices = partial(rates_by_name, name, str(known.get("ls_provider")), address, self._meter.prices)
+        rates = prices(guess)
         if rates is None and self._meter.nano_left is not None:
             raise UnknownPrice(no_price(name))
         held = self._meter.take(guess + most, rates and rates.cost(guess, most))
-        self._open[run_id] = held, guess, rates
+        self._open[run_id] = held, guess, prices
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         """Settle a call by what its reply says that it has cost."""
         if run_id not in self._open:
             return
-        held, guess, rates = self._open.pop(run_id)
+        held, guess, prices = self._open.pop(run_id)
         given = [one for batch in response.generations for one in batch if isinstance(one, ChatGeneration)]
         replies = [one.message for one in given if isinstance(one.message, AIMessage)]
         self._seen |= {reply.id for reply in replies}
-        settle(held, replies, guess, rates)
+        settle(held, replies, guess, prices)
         self._meter.give_back(held)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
@@ -92,11 +96,11 @@ class Watch(BaseCallbackHandler):
         """Count replies that come of calls elsewhere, such as on another server, by what they say of their usage."""
         for reply in replies:
             if reply.usage_metadata is not None and reply.id not in self._seen:
-                used = reply.usage_metadata["input_tokens"], reply.usage_metadata["output_tokens"]
+                used = reported([reply])
                 self._meter.count(
                     model_calls=1,
-                    input_tokens=used[0],
-                    output_tokens=used[1],
-                    total_tokens=sum(used),
+                    input_tokens=used.input,
+                    output_tokens=used.output,
+                    total_tokens=used.input + used.output,
                     unpriced_calls=1,
                 )

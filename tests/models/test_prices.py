@@ -1,13 +1,18 @@
 """What calls cost: by the table of the settings, by what the provider says, else by the list."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import UsageMetadata
 
 from reflective_agents.graphs import graph_of
-from reflective_agents.models.prices import rates_of
+from reflective_agents.models.costs import settle
+from reflective_agents.models.meter import Reservation
+from reflective_agents.models.prices import rates_by_name, rates_of
 from reflective_agents.models.providers import get_model
 from reflective_agents.state import policy
 from reflective_agents.state.context import Context
@@ -43,6 +48,29 @@ def test_list_prices_are_known_by_the_provider_and_its_address(monkeypatch: pyte
     assert 0 < listed.cached < listed.input < listed.output
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     assert rates_of(get_model("openai:gpt-4.1-mini"), {}) is None
+
+
+def test_prices_in_steps_follow_the_length_of_the_prompt() -> None:
+    """A million tokens of Gemini 2.5 Pro cost $1.25 and $10; $2.50 and $15 if the prompt has more than 200,000."""
+    short, long = (rates_by_name("gemini-2.5-pro", "google", "", {}, tokens) for tokens in (110_000, 220_000))
+    assert short
+    assert long
+    assert short.cost(110_000, 1_000) == 147_500_000
+    assert long.cost(220_000, 1_000) == 565_000_000
+
+
+def test_what_is_written_into_a_cache_may_cost_more() -> None:
+    rates = rates_by_name("claude-sonnet-4-5", "anthropic", "", {})
+    assert rates
+    assert rates.cost(1_000, 0, 400, 500) == 400 * 300 + 500 * 3_750 + 100 * 3_000
+
+
+def test_a_call_costs_the_price_of_the_prompt_that_was_reported() -> None:
+    prices = partial(rates_by_name, "gemini-2.5-pro", "google", "", {})
+    usage = UsageMetadata(input_tokens=110_000, output_tokens=1_000, total_tokens=111_000)
+    held = Reservation(222_000, 0)
+    settle(held, [AIMessage("text", usage_metadata=usage)], 220_000, prices)
+    assert held.paid == 147_500_000
 
 
 @pytest.mark.parametrize("model", ["offline", "ollama:llama3.2"])
