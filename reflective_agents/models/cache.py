@@ -2,6 +2,9 @@
 
 The first time that a task sends a request, it gets what the first such request was answered, the second time what the
 second one was, and so on: samples stay different, and an evaluation that is run again pays for what is new only.
+
+A request is the same if all is the same that may change its answer: the model with its fields and its address, the
+prompt, the tools, and every option. Secrets are left out. A model that cannot be told from others has no cache.
 """
 
 import hashlib
@@ -16,8 +19,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.cache.base import BaseCache, FullKey
 from langgraph.cache.sqlite import SqliteCache
+from pydantic import BaseModel, SecretBytes, SecretStr
 
-from reflective_agents.models.ways import address_of
 from reflective_agents.state.json_types import JsonObject
 
 Ask = Callable[[], Awaitable[list[AIMessage]]]
@@ -86,11 +89,56 @@ async def remembered(
         hear: Who hears a reply that comes from the cache.
     """
     replies = _replies.get()
-    return await ask() if replies is None else await replies.get(_digest(base, messages, options), ask, hear)
+    key = request_key(base, messages, options) if replies else None
+    return await replies.get(key, ask, hear) if replies and key else await ask()
 
 
-def _digest(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject) -> str:
-    """Return what is the same for the same request only. Ids of messages differ from run to run and are left out."""
-    said = [message.model_dump(exclude={"id", "response_metadata", "usage_metadata"}) for message in messages]
-    asked = [type(base).__name__, address_of(base), base._identifying_params, said, options]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
+class _Opaque(Exception):
+    """Raised for an object that says nothing of itself."""
+
+
+def request_key(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject) -> str | None:
+    """Return a digest that is the same for the same request only, in every process.
+
+    Args:
+        base: The model.
+        messages: The prompt. Ids of messages differ from run to run and are left out.
+        options: The options of the request.
+
+    Returns:
+        None if the model cannot be told from others: it holds objects, such as a function, and names no parameters.
+    """
+    prompt = [message.model_dump(exclude={"id", "response_metadata", "usage_metadata"}) for message in messages]
+    own = type(base).model_fields.keys() - BaseChatModel.model_fields.keys()
+    fields = base.model_dump(include=own, warnings=False)
+    parameters = base._identifying_params
+    kind = f"{type(base).__module__}.{type(base).__qualname__}"
+    describe = _kind_of if parameters else _refuse
+    try:
+        model = json.dumps([kind, fields, parameters, sorted(_addresses(base))], sort_keys=True, default=describe)
+    except _Opaque:
+        return None
+    request = json.dumps([prompt, options], sort_keys=True, default=_kind_of)
+    return hashlib.sha256(f"{model}\n{request}".encode()).hexdigest()
+
+
+def _addresses(base: BaseChatModel) -> set[str]:
+    """Return where a model is served, as far as its clients say."""
+    clients = [*vars(base).values(), *(base.__pydantic_private__ or {}).values()]
+    inner = [getattr(client, "_client", None) for client in clients]
+    return {str(address) for client in (*clients, *inner) if (address := getattr(client, "base_url", None))}
+
+
+def _kind_of(value: object) -> object:
+    """Describe what is not plain data: a schema by its fields, a set by its members, all else by its kind."""
+    if isinstance(value, type) and issubclass(value, BaseModel):
+        return value.model_json_schema()
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _refuse(value: object) -> object:
+    if isinstance(value, SecretStr | SecretBytes):
+        return _kind_of(value)
+    raise _Opaque
