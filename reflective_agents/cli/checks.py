@@ -8,7 +8,7 @@ from reflective_agents.models.embeddings import get_embeddings
 from reflective_agents.models.prices import check_price
 from reflective_agents.models.providers import OFFLINE, choose_model, get_model
 from reflective_agents.nodes.checks import check_sources
-from reflective_agents.state.context import Context
+from reflective_agents.state.context import Context, Model
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import SearchContext
 from reflective_agents.state.json_types import JsonMapping
@@ -26,10 +26,12 @@ _LABELS |= {name: f"{name} (untested, by langchain-community)" for name in UNTES
 
 @dataclass(frozen=True)
 class Choice:
-    """Which model and search a run uses, and why; `helpers` holds the judge or critic if it is another model."""
+    """Which model and search a run uses, and why; `helpers` holds the judge or critic if it is another model, and
+    `models` all of them."""
 
     model: str
     model_reason: str
+    models: tuple[Model, ...] = ()
     helpers: dict[str, str] = field(default_factory=dict)
     search: str | None = None
     search_reason: str | None = None
@@ -53,7 +55,8 @@ async def check(context: Context, given: JsonMapping) -> Choice:
     model, reason = choose_model(given.get("model"))
     helpers = {name: value for name in ("judge_model", "critic_model") if (value := getattr(context, name, None))}
     arms = getattr(context, "arms", None) or []
-    for name in (model, *helpers.values(), *arms):
+    models = (model, *helpers.values(), *arms)
+    for name in models:
         chat = get_model(name, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
         await check_price(chat, table_of(context.prices), needed=context.max_cost is not None)
     await check_sources(context)
@@ -63,10 +66,10 @@ async def check(context: Context, given: JsonMapping) -> Choice:
         get_embeddings(context.embeddings)
     helpers |= {"arms": ", ".join(arms)} if arms else {}
     if not isinstance(context, SearchContext):
-        return Choice(str(model), reason, helpers)
+        return Choice(str(model), reason, models, helpers)
     search, search_reason = choose_search(context.search)
     named = search if isinstance(search, str) else name_of(search)
-    return Choice(str(model), reason, helpers, named, search_reason, context.searches)
+    return Choice(str(model), reason, models, helpers, named, search_reason, context.searches)
 
 
 STATISTICS, FRAMES = ("scipy",), ("pyarrow",)

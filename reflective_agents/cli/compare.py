@@ -11,6 +11,7 @@ from reflective_agents.cli.output import print_table, say
 from reflective_agents.evals.compare import Column, Comparison, Difference, Run, compare
 from reflective_agents.evals.report import Shown, pages_of
 from reflective_agents.evals.results import RUN, read_run
+from reflective_agents.state.errors import Misuse
 
 _PAIRED = ("only this", "only first", "p (McNemar)", "accuracy - first", "calls - first")
 
@@ -32,6 +33,8 @@ def compare_runs(names: Sequence[str], as_json: bool, html: Path | None = None, 
     if frame:
         need(*FRAMES, extra="parquet")
     folders = list(dict.fromkeys(folder for name in names for folder in _folders(name)))
+    if len(folders) == 1 < len(names):
+        raise Misuse(f"{' and '.join(names)} name the same run: name two different ones")
     runs: list[Run] = [(folder.name or str(folder), *read_run(folder)) for folder in folders]
     comparison = compare(runs)
     if html:

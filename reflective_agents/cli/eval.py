@@ -17,7 +17,7 @@ from reflective_agents.cli.signals import run_until_signal
 from reflective_agents.cli.tally import Tally, counting
 from reflective_agents.cli.threads import load
 from reflective_agents.environments.plain import PLAIN
-from reflective_agents.evals.budget import Budget
+from reflective_agents.evals.budget import SPENT, Budget
 from reflective_agents.evals.datasets import Dataset, load_dataset
 from reflective_agents.evals.report import facts, page
 from reflective_agents.evals.results import failed, folder_of, read_run
@@ -128,7 +128,7 @@ async def _evaluate(asked: Evaluation, dataset: Dataset, tally: Tally) -> tuple[
         tasks = f"{len(dataset.tasks):,} tasks of {dataset.name} ({dataset.environment_name})"
         say(f"{asked.strategy} on {tasks}, in {folder}")
         budget = Budget(asked.budget_tokens, asked.max_total_cost) if asked.has_budget else None
-        async with open_store(context) as store, _elsewhere(asked, context, dataset) as elsewhere:
+        async with open_store(context) as store, _elsewhere(asked, context, dataset, folder) as elsewhere:
             graph = load(asked.strategy, store=store)
             spare_garbage_collection()
             with counting(tally) as tell:
@@ -144,6 +144,8 @@ async def _evaluate(asked: Evaluation, dataset: Dataset, tally: Tally) -> tuple[
                     budget=budget,
                     elsewhere=elsewhere,
                 )
+                if budget and budget.unreadable:
+                    say(f"note: {budget.unreadable:,} lines of {folder / SPENT} cannot be read and do not count")
                 if budget and budget.reached:
                     so_far = f"{len(tally.results):,} of {tally.total:,} results"
                     say(f"stopped: {budget.say()}, with {so_far}; to go on, raise it: {asked.command()}")
@@ -153,13 +155,15 @@ async def _evaluate(asked: Evaluation, dataset: Dataset, tally: Tally) -> tuple[
 
 
 @asynccontextmanager
-async def _elsewhere(asked: Evaluation, context: Context, dataset: Dataset) -> AsyncIterator[Run | None]:
+async def _elsewhere(asked: Evaluation, context: Context, dataset: Dataset, folder: Path) -> AsyncIterator[Run | None]:
     """Yield what runs the tasks in other processes; None to run them in this one."""
     if asked.workers is None and asked.ray is None:
         yield None
         return
     job = _job(asked, context, dataset)
     if asked.ray is None:
+        if asked.has_budget:
+            job["spent"] = str((folder / SPENT).absolute())
         async with local_workers(job, asked.workers or 1) as run:
             yield run
         return
@@ -203,7 +207,8 @@ async def _settings(asked: Evaluation, dataset: Dataset) -> Context:
     await world_of(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False)).ready()
     choice = await check(context, given)
     if asked.max_total_cost is not None:
-        await check_price(get_model(choice.model), table_of(context.prices), needed=True)
+        for model in choice.models:
+            await check_price(get_model(model), table_of(context.prices), needed=True)
     for line in choice.lines():
         say(line)
     if "max_actions" in schema.model_fields and (note := await advice(dataset, context)):

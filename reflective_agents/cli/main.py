@@ -247,8 +247,10 @@ def town(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
     file: Annotated[str | None, typer.Option("--town", help="A town's file. Default: the shipped one.")] = None,
     model: Annotated[str | None, typer.Option(help="As for reflect run.")] = None,
-    steps: Annotated[str | None, typer.Option(metavar="1..10000", help="Most steps of the clock.")] = None,
-    minutes: Annotated[str | None, typer.Option(metavar="1..240", help="Minutes in a step.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, max=10_000, metavar="1..10000", help="Most steps of the clock.")
+    ] = None,
+    minutes: Annotated[int | None, typer.Option(min=1, max=240, metavar="1..240", help="Minutes in a step.")] = None,
     embeddings: Annotated[str | None, typer.Option(help="minilm, lexical, or <provider>:<model>.")] = None,
 ) -> int:
     """Let a small town of agents live for a day, and show it; reflect run town --help lists all settings."""

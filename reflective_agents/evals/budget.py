@@ -1,19 +1,21 @@
 """What a whole evaluation may spend. Every call is held against it before it is sent, and settled after it."""
 
 import asyncio
-import json
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
+from reflective_agents.evals.ledger import UNITS, Ledger
 from reflective_agents.evals.results import Result
 from reflective_agents.models.account import Settle, charge_to
-from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.errors import LimitReached, Misuse, UnknownPrice
 from reflective_agents.state.limits import NANO, Limit, sentence
 
 SPENT = "spent.json"
+"""The ledger of an evaluation, in its folder."""
 
 
 @dataclass
@@ -31,37 +33,65 @@ class Budget:
 
     Attributes:
         reached: The limit that was met, if one was: nothing more is sent then.
+        unreadable: How many lines of the ledger of earlier sessions could not be read.
     """
 
     def __init__(self, tokens: int | None = None, cost: float | None = None) -> None:
+        """Set the budget; None for any amount.
+
+        Raises:
+            Misuse: if the cost is no number of dollars.
+        """
+        if cost is not None and not math.isfinite(cost):
+            raise Misuse(f"max_total_cost={cost}: give a number of dollars, or leave it out")
         self._most = {
             "budget_tokens": tokens,
             "max_total_cost": None if cost is None else int(cost * NANO),
         }
-        self._spent = dict.fromkeys(self._most, 0)
-        self._held = dict.fromkeys(self._most, 0)
+        self._spent = dict.fromkeys(UNITS, 0)
+        self._held = dict.fromkeys(UNITS, 0)
+        self._ledger: Ledger | None = None
         self._settled = asyncio.Condition()
         self.reached: Limit | None = None
+        self.unreadable = 0
 
     @contextmanager
     def held(self, folder: Path, results: Iterable[Result]) -> Iterator[None]:
         """Hold every call of the body against the budget, on top of what was spent before."""
-        self._begin(folder, results)
-        charge_to(self)
+        self.record(folder / SPENT)
         try:
+            self._begin(results)
+            charge_to(self)
             yield
         finally:
             charge_to(None)
-            (folder / SPENT).write_text(json.dumps(self._spent), "utf-8")
+            self.close()
 
-    def _begin(self, folder: Path, results: Iterable[Result]) -> None:
-        """Count what earlier, interrupted runs of the evaluation have spent, also on tasks that they did not end."""
+    def record(self, file: Path) -> None:
+        """Write what is spent from now on into a ledger."""
+        self._ledger = Ledger(file)
+
+    def close(self) -> None:
+        """Close the ledger."""
+        if self._ledger:
+            self._ledger.close()
+            self._ledger = None
+
+    def _begin(self, results: Iterable[Result]) -> None:
+        """Count what earlier sessions of the evaluation have spent, also on tasks that they did not end."""
+        assert self._ledger
         usages = [result["usage"] for result in results if result["usage"]]
-        known = {"budget_tokens": sum(usage["total_tokens"] for usage in usages)}
-        known["max_total_cost"] = round(NANO * sum(usage.get("cost", 0.0) for usage in usages))
-        kept = json.loads((folder / SPENT).read_text("utf-8")) if (folder / SPENT).exists() else {}
-        self._spent = {name: max(amount, int(kept.get(name, 0))) for name, amount in known.items()}
+        cost = round(NANO * sum(usage.get("cost", 0.0) for usage in usages))
+        known = {"budget_tokens": sum(usage["total_tokens"] for usage in usages), "max_total_cost": cost}
+        written = self._ledger.total()
+        self.unreadable = self._ledger.unreadable
+        self._spent = {name: max(known[name], written[name]) for name in UNITS}
+        self._write({name: self._spent[name] - written[name] for name in UNITS})
         self._check(0, 0)
+
+    def _write(self, amounts: dict[str, int]) -> None:
+        if self._ledger and any(amounts.values()):
+            self._ledger.add(amounts)
 
     @contextmanager
     def task(self) -> Iterator[Cut]:
@@ -73,26 +103,32 @@ class Budget:
         finally:
             _cut.reset(token)
 
-    async def hold(self, tokens: int, nano: int) -> Settle:
+    async def hold(self, tokens: int, nano: int | None) -> Settle:
         """Hold one call; it waits where it may still fit once calls in flight are settled.
 
         Raises:
             LimitReached: if it would exceed the budget.
+            UnknownPrice: if there is a budget of money, and nobody knows what the call costs.
         """
-        needed = {"budget_tokens": tokens, "max_total_cost": nano}
+        if nano is None and self._most["max_total_cost"] is not None:
+            raise UnknownPrice("max_total_cost needs to know what every model costs: give prices for all of them")
+        needed = {"budget_tokens": tokens, "max_total_cost": nano or 0}
         async with self._settled:
-            while self._refused(tokens, nano) or self._is_held_up(needed):
+            while self._refused(tokens, nano or 0) or self._is_held_up(needed):
                 if self.reached:
                     if cut := _cut.get():
                         cut.short = True
                     raise LimitReached(self.reached)
                 await self._settled.wait()
+            self._write(needed)
             self._add(self._held, needed)
 
         async def settle(calls: int, tokens: int, nano: int) -> None:
             async with self._settled:
+                spent = {"budget_tokens": tokens, "max_total_cost": nano}
                 self._add(self._held, {name: -amount for name, amount in needed.items()})
-                self._add(self._spent, {"budget_tokens": tokens, "max_total_cost": nano})
+                self._add(self._spent, spent)
+                self._write({name: spent[name] - needed[name] for name in UNITS})
                 self._settled.notify_all()
 
         return settle

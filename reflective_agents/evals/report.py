@@ -132,6 +132,7 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         said = f"mean {mean}, median {middle}, {spread['total']:,.{digits[1]}f} in total"
         rows.append(("dollars per task" if name == "cost" else f"{name.replace('_', ' ')} per task", said))
     rows += [("calls from the cache", f"{summary['cached_calls']:,}")] if summary["cached_calls"] else []
+    rows += [("calls of unknown price", f"{summary['unpriced_calls']:,}")] if summary["unpriced_calls"] else []
     rows += [(f"ended as {status}", f"{count:,}") for status, count in summary["outcomes"].items()]
     rows += [(f"crashed with {kind}", f"{count:,}") for kind, count in summary["errors"].items()]
     return rows

@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from reflective_agents.evals.results import About, Result
 from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.run import NOTHING_SPENT
 
 Cost = Literal["model_calls", "total_tokens", "seconds", "cost"]
 Interval = tuple[float, float]
@@ -51,6 +52,8 @@ class Summary(TypedDict):
     """Model calls, tokens, seconds and dollars a task, without those of tasks that crashed and so cannot say."""
     cached_calls: int
     """Calls that the response cache has answered; the cost is without them."""
+    unpriced_calls: int
+    """Calls of which nobody knows the price; the dollars are without them."""
     versions: dict[str, str]
     started: str
 
@@ -77,6 +80,7 @@ def summarise(about: About, results: Collection[Result]) -> Summary:
         "errors": dict(Counter(kind_of(result["error"]) for result in results if result["error"]).most_common()),
         "cost": _cost(results),
         "cached_calls": sum(result.get("cached_calls", 0) for result in results),
+        "unpriced_calls": sum((result["usage"] or NOTHING_SPENT).get("unpriced_calls", 0) for result in results),
         "versions": about["versions"],
         "started": about["started"],
     }

@@ -10,12 +10,15 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import NotRequired
 
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.base import Task
+from reflective_agents.evals.budget import Budget
 from reflective_agents.evals.run import Finished, attempt, spare_garbage_collection
 from reflective_agents.graphs import builder_of
+from reflective_agents.models.account import charge_to
 from reflective_agents.models.cache import open_cache
 from reflective_agents.models.providers import close_models, expect_many_calls
 from reflective_agents.state.json_types import JsonObject
@@ -32,6 +35,8 @@ class Job(TypedDict):
     settings: JsonObject
     environment: str
     cache: str | None
+    spent: NotRequired[str]
+    """The ledger of the evaluation, if it has a budget and this machine holds it."""
 
 
 class Runner:
@@ -42,6 +47,10 @@ class Runner:
         self._environment = job["environment"]
         self._context = settings_of(job["strategy"])(**job["settings"])
         self._cache = open_cache(Path(job["cache"])) if job["cache"] else None
+        if ledger := job.get("spent"):
+            budget = Budget()
+            budget.record(Path(ledger))
+            charge_to(budget)
         spare_garbage_collection()
 
     async def run(self, task: Task) -> Finished:

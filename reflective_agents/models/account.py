@@ -12,11 +12,12 @@ Settle = Callable[[int, int, int], Awaitable[None]]
 class Account(Protocol):
     """The account of whoever runs the call, whom it finds out itself."""
 
-    async def hold(self, tokens: int, nano: int) -> Settle:
-        """Hold one call.
+    async def hold(self, tokens: int, nano: int | None) -> Settle:
+        """Hold one call, whose price is None if nobody knows it.
 
         Raises:
             LimitReached: if it would exceed what the caller may spend.
+            UnknownPrice: if that is a matter of money, and the price is not known.
         """
         ...
 
@@ -38,7 +39,7 @@ class Charge:
 
 
 @asynccontextmanager
-async def charged(tokens: int, nano: int) -> AsyncIterator[Charge]:
+async def charged(tokens: int, nano: int | None) -> AsyncIterator[Charge]:
     """Hold a call for the body, which fills in what it has cost; nothing if it was not sent.
 
     Raises:

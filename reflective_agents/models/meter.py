@@ -221,7 +221,7 @@ class Meter:
         Raises:
             LimitReached: if the call would exceed a limit, however the calls in flight turn out.
         """
-        async with charged(tokens, nano or 0) as charge:
+        async with charged(tokens, nano) as charge:
             await self._hold(tokens, nano or 0)
             reservation = Reservation(tokens, nano)
             try:

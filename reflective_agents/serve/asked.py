@@ -129,8 +129,9 @@ class ChatRequest(BaseModel):
 
     @property
     def stops(self) -> list[str]:
-        """Texts in front of which the answer ends."""
-        return [self.stop] if isinstance(self.stop, str) else self.stop or []
+        """Texts in front of which the answer ends; an empty one ends nothing."""
+        stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        return [stop for stop in stops if stop]
 
     def context(self) -> JsonObject:
         """Return the settings of the run, as its caller gives them.
@@ -142,14 +143,15 @@ class ChatRequest(BaseModel):
         if tools and "client_tools" not in schema.model_fields:
             able = ", ".join(name for name in strategy_names() if "client_tools" in settings_of(name).model_fields)
             raise Refused(f"{self.strategy} calls no tools of a client; these do: {able}", "tools")
+        most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         given = {
             "model": self.model.partition(":")[2],
-            "max_answer_tokens": self.max_completion_tokens or self.max_tokens,
+            "max_answer_tokens": most,
             "seed": self.seed,
             "answer_schema": self.answer_schema,
             "client_tools": tools,
         }
-        settings = {name: value for name, value in given.items() if value} | self.settings
+        settings = {name: value for name, value in given.items() if value or value == 0} | self.settings
         check_settings(schema, settings)
         return settings
 

@@ -131,12 +131,13 @@ class Days:
         )
         self._book = book or common_book()
 
-    async def hold(self, tokens: int, nano: int) -> Settle:
-        """Hold a call for whoever runs it.
+    async def hold(self, tokens: int, nano: int | None) -> Settle:
+        """Hold a call for whoever runs it. One of unknown price costs nothing.
 
         Raises:
             LimitReached: if it would exceed what he may spend today.
         """
+        nano = nano or 0
         user, day, held = caller() or ANYBODY, _today(), Spent(1, tokens, nano)
         if not held.within(self.most) or not await self._book.add(user, day, held, self.most):
             raise LimitReached(self._reached(await self._book.spent(user, day), held), "of all runs of this day (UTC)")

@@ -276,3 +276,37 @@ def test_model_text_cannot_command_the_terminal(
     captured = capsys.readouterr()
     assert "crashed with Red\t1" in captured.out
     assert "\x1b" not in captured.out + captured.err
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("setting", ["--judge-model", "--model"])
+def test_a_budget_of_money_needs_the_price_of_every_model(
+    reflect: Any, questions: str, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    models = {"--model": "openai:priced", "--judge-model": "openai:priced"} | {setting: "openai:unpriced"}
+    prices = '{"priced": {"input": 1, "output": 1}}'
+    with OpenAIServer(lambda request: "Because.").threaded() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        options = [word for option in models.items() for word in option]
+        told = reflect("eval", "lats", questions, *options, "--prices", prices, "--max-total-cost", "1")
+    assert (told.code, server.requests) == (2, [])
+    assert "unpriced costs" in told.err
+
+
+@pytest.mark.wire
+def test_calls_of_unknown_price_are_reported(reflect: Any, questions: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    with OpenAIServer(lambda request: "Because.").threaded() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        options = ["--samples", "1", "--model", "openai:test", "--limit", "2"]
+        rows = dict(
+            line.split("\t") for line in reflect("eval", "chain_of_thought", questions, *options).out.splitlines()
+        )
+    assert rows["calls of unknown price"] == "2"
+
+
+def test_a_run_is_not_compared_with_itself(reflect: Any, questions: str) -> None:
+    reflect("eval", "chain_of_thought", questions, "--limit", "3", "--out", "run")
+    told = reflect("compare", "run", "run")
+    assert (told.code, told.err) == (2, "reflect: run and run name the same run: name two different ones\n")

@@ -1,18 +1,26 @@
 """A budget for a whole evaluation: nothing is sent beyond it, what is finished stays, and more of it goes on."""
 
 import asyncio
+import time
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
 
-from reflective_agents.evals.budget import Budget
+from reflective_agents.cli.main import main
+from reflective_agents.evals.budget import SPENT, Budget
 from reflective_agents.evals.results import read_run
 from reflective_agents.evals.run import evaluate
 from reflective_agents.graphs import chain_of_thought
-from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.errors import LimitReached, Misuse, UnknownPrice
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.openai_server import OpenAIServer
+from tests.cli.conftest import away_from_the_project, start, stubborn
 from tests.evals.fakes import dataset, make_result
+
+__all__ = ["away_from_the_project", "start"]
 
 
 def context(model: FakeChatModel) -> ChainOfThoughtContext:
@@ -63,3 +71,91 @@ def test_what_was_spent_elsewhere_counts() -> None:
     budget.add(make_result("y", calls=1))
     assert budget.reached
     assert (budget.reached["name"], budget.reached["most"]) == ("budget_tokens", 50)
+
+
+async def test_what_was_under_way_in_a_killed_session_is_spent(tmp_path: Path) -> None:
+    """A session ends without a word after one call was settled, and one was sent."""
+    killed = Budget(tokens=1000)
+    killed.record(tmp_path / SPENT)
+    settle = await killed.hold(300, 0)
+    await settle(1, 40, 0)
+    await killed.hold(500, 0)
+    later = Budget(tokens=1000)
+    with later.held(tmp_path, []):
+        await later.hold(460, 0)
+        with pytest.raises(LimitReached):
+            await later.hold(461, 0)
+    assert later.unreadable == 0
+
+
+async def test_spending_of_results_counts_once(tmp_path: Path) -> None:
+    results = [make_result("x", calls=3)]
+    for _ in range(3):
+        budget = Budget(tokens=100)
+        with budget.held(tmp_path, results):
+            settle = await budget.hold(70, 0)
+            await settle(1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"budget_tokens": 60, "max_total_cost": 0}', '{"budget_tokens": 60, "max_total_cost": 0}\n{"budget_to', '{"bud'],
+    ids=["as earlier versions wrote it", "half a line", "nothing but half a line"],
+)
+async def test_half_written_files_are_read_as_far_as_they_go(text: str, tmp_path: Path) -> None:
+    (tmp_path / SPENT).write_text(text)
+    for _ in range(2):
+        budget = Budget(tokens=100)
+        with budget.held(tmp_path, [make_result("x", calls=6)]):
+            assert budget.unreadable == text.count("{") - text.count("}")
+            settle = await budget.hold(40, 0)
+            await settle(1, 0, 0)
+            with pytest.raises(LimitReached):
+                await budget.hold(41, 0)
+
+
+@pytest.mark.parametrize("cost", [float("inf"), float("nan")])
+def test_a_budget_is_a_number_of_dollars(cost: float) -> None:
+    with pytest.raises(Misuse, match="give a number of dollars"):
+        Budget(cost=cost)
+
+
+async def test_a_budget_of_money_needs_all_prices() -> None:
+    with pytest.raises(UnknownPrice):
+        await Budget(cost=1).hold(10, None)
+    await Budget(tokens=100).hold(10, None)
+
+
+@pytest.mark.process
+@pytest.mark.wire
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "where", [[], pytest.param(["--workers", "2"], marks=pytest.mark.thorough)], ids=["here", "workers"]
+)
+def test_killed_sessions_spend_no_more_than_the_budget(start: Callable[..., Popen[str]], where: list[str]) -> None:
+    most = 12_000
+    Path("q.csv").write_text("question,answer\nWhy?,x\nWho?,y\n")
+    with OpenAIServer(stubborn, latency=0.02).threaded() as server:
+        options = ["--max-rounds", "60", "--max-answer-tokens", "50", "--budget-tokens", str(most), "--out", "run"]
+        command = ["eval", "reflection", "q.csv", "--model", "openai:test", "--concurrency", "2", *options, *where]
+        for _ in range(3):
+            before, deadline = server.total_tokens, time.monotonic() + 60
+            process = start(*command, OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="test")
+            while process.poll() is None and server.total_tokens - before < most / 2:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            process.kill()
+            process.wait()
+            time.sleep(0.5 if where else 0)  # until the workers have ended
+        assert most / 2 < server.total_tokens <= most
+
+
+def test_what_is_unreadable_is_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("q.csv").write_text("question,answer\nWhy?,x\n")
+    Path("run").mkdir()
+    Path("run", SPENT).write_text('{"budget')
+    assert (
+        main(["eval", "chain_of_thought", "q.csv", "--model", "offline", "--budget-tokens", "9999", "--out", "run"])
+        == 0
+    )
+    assert "note: 1 lines of run/spent.json cannot be read" in capsys.readouterr().err

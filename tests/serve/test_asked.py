@@ -38,6 +38,20 @@ def test_the_length_of_an_answer_is_a_setting(name: str) -> None:
     assert parse(body(**{name: 99})).context() == {"max_answer_tokens": 99}
 
 
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_an_answer_of_no_length_is_refused(name: str) -> None:
+    assert (refusal(**{name: 0}).status, refusal(**{name: 0}).param) == (400, "settings.max_answer_tokens")
+
+
+def test_a_seed_of_zero_is_sent() -> None:
+    assert parse(body(seed=0)).context() == {"seed": 0}
+
+
+@pytest.mark.parametrize("stop", ["", ["", "END"], [""], None])
+def test_an_empty_stop_ends_nothing(stop: Any) -> None:
+    assert parse(body(stop=stop)).stops == (["END"] if stop and "END" in stop else [])
+
+
 def test_settings_are_those_of_the_strategy() -> None:
     assert parse(body(settings={"n": 3, "max_expansions": 4})).context() == {"n": 3, "max_expansions": 4}
 
