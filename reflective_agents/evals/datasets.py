@@ -23,6 +23,8 @@ LARGEST = 1_000_000_000
 EXPANSION = 100
 """How many times larger a packed data set may become; text becomes ten times larger."""
 _GZIP = b"\x1f\x8b"
+_MORE = "\x00"
+"""The name of cells that have no column: no column of a text is called so."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,9 @@ def _parse(path: Path, text: str, line: int = 1) -> Row:
 
 
 def _cells(path: Path, text: str) -> Iterator[tuple[str, Row]]:
-    table = csv.DictReader(io.StringIO(text), restkey="", restval=None, strict=True)
+    """Yield the rows of a table. A column without a name, such as the index that pandas writes, holds nothing."""
+    csv.field_size_limit(LARGEST)
+    table = csv.DictReader(io.StringIO(text), restkey=_MORE, restval=None, strict=True)
     while True:
         try:
             row = next(table, None)
@@ -150,10 +154,10 @@ def _cells(path: Path, text: str) -> Iterator[tuple[str, Row]]:
         if row is None:
             return
         where = f"{path}, line {table.line_num}"
-        if "" in row or None in row.values():
+        if _MORE in row or None in row.values():
             columns = table.fieldnames or []
             raise Misuse(f"{where}: expected are {len(columns)} columns ({', '.join(columns)})")
-        yield where, row
+        yield where, {name: value for name, value in row.items() if name}
 
 
 def _text(path: Path) -> str:

@@ -37,14 +37,15 @@ async def rescore(
         unsafe_code: Whether programs may run as plain processes where there is no sandbox.
 
     Raises:
-        Misuse: if the folder holds no run or is in use, or the answers cannot be measured without the data set.
+        Misuse: if the folder holds no run or is in use, or the answers cannot be measured without the data set of
+            the run, or with this one.
     """
     about, results = await asyncio.to_thread(read_run, folder)
     world = environment or world_of(about["environment"], unsafe_code=unsafe_code)
     if world.scores_by_data and tasks is None:
         raise Misuse(f"answers of {world.name} are measured by the data of their tasks: add --dataset FILE")
-    if missing := [name for name in results if tasks is not None and name not in tasks]:
-        raise Misuse(f"the data set does not hold task {missing[0]}: give the one of the run, {about['dataset']}")
+    if tasks is not None:
+        _check_same(tasks, results, about["dataset"])
     store = await asyncio.to_thread(Store, folder, None)
     try:
         before, changed = await asyncio.to_thread(summarise, about, [*results.values()]), []
@@ -56,6 +57,15 @@ async def rescore(
         return Rescored(before, await asyncio.to_thread(summarise, about, store.results.values()), changed)
     finally:
         await asyncio.to_thread(store.close)
+
+
+def _check_same(tasks: Mapping[str, Task], results: Mapping[str, Result], dataset: str) -> None:
+    """Refuse tasks that are not those of the results: an id may be no more than a place in a file."""
+    for name, result in results.items():
+        if name not in tasks:
+            raise Misuse(f"the data set does not hold task {name}: give the one of the run, {dataset}")
+        if tasks[name]["question"] != result["question"]:
+            raise Misuse(f"task {name} of the data set is another question: give the one of the run, {dataset}")
 
 
 async def measured(world: Environment, task: Task, result: Result) -> Result:

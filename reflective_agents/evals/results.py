@@ -180,10 +180,16 @@ def _flush(file: BinaryIO, data: bytes) -> None:
 
 def folder_of(about: About, parent: Path) -> Path:
     """Return the folder of a run: the one that holds the same run already, whichever release began it, else a new
-    one."""
+    one. A neighbour that cannot be read is another run."""
     folders = sorted(parent.glob(f"{about['strategy']}-{about['dataset']}-*"))
-    begun = (folder for folder in folders if (folder / RUN).exists() and not _differences(read_run(folder)[0], about))
-    return next(begun, parent / _name(about))
+    return next((folder for folder in folders if _holds(folder, about)), parent / _name(about))
+
+
+def _holds(folder: Path, wanted: About) -> bool:
+    try:
+        return not _differences(read_about(folder), wanted)
+    except Misuse:
+        return False
 
 
 def _name(about: About) -> str:
@@ -197,9 +203,24 @@ def read_run(folder: Path) -> tuple[About, dict[str, Result]]:
     Raises:
         Misuse: if the folder holds none, or a file in it cannot be read.
     """
+    about, file = read_about(folder), folder / RESULTS
+    try:
+        data = file.read_bytes() if file.exists() else b""
+    except OSError as error:
+        raise Misuse(f"the run in {folder} cannot be read ({error})") from error
+    whole = data[: data.rfind(b"\n") + 1]
+    results = (_result(folder, number, line) for number, line in enumerate(whole.splitlines(), 1))
+    return about, {result["id"]: result for result in results}
+
+
+def read_about(folder: Path) -> About:
+    """Read what was run, without its results.
+
+    Raises:
+        Misuse: as `read_run`.
+    """
     try:
         about = json.loads((folder / RUN).read_text("utf-8"))
-        data = (folder / RESULTS).read_bytes() if (folder / RESULTS).exists() else b""
     except FileNotFoundError as error:
         raise Misuse(f"{folder} holds no run: name a folder that reflect eval has written") from error
     except (OSError, ValueError, RecursionError) as error:
@@ -208,9 +229,7 @@ def read_run(folder: Path) -> tuple[About, dict[str, Result]]:
         raise Misuse(f"{folder / RUN} does not say what was run")
     if wrong := _wrong(_ABOUT, about):
         raise Misuse(f"{folder / RUN} does not say what was run ({wrong})")
-    whole = data[: data.rfind(b"\n") + 1]
-    results = (_result(folder, number, line) for number, line in enumerate(whole.splitlines(), 1))
-    return cast(About, about), {result["id"]: result for result in results}
+    return cast(About, about)
 
 
 def _result(folder: Path, number: int, line: bytes) -> Result:

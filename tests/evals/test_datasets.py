@@ -210,6 +210,23 @@ def test_csv_with_a_byte_order_mark_line_breaks_and_no_answer(file: Path) -> Non
     ]
 
 
+def test_csv_with_an_index_of_pandas(file: Path) -> None:
+    file.write_text(",question,answer\n0,Why?,so\n1,Who?,me\n")
+    assert load_dataset(file).tasks == [
+        {"id": "1", "question": "Why?", "gold": "so"},
+        {"id": "2", "question": "Who?", "gold": "me"},
+    ]
+    file.write_text(",question,answer\n0,Why?,so,more\n")
+    with pytest.raises(Misuse, match="line 2: expected are 3 columns"):
+        load_dataset(file)
+
+
+def test_csv_with_a_long_field(file: Path) -> None:
+    question = "Why? " * 40_000
+    file.write_text(f"question,answer\n{question},so\n")
+    assert load_dataset(file).tasks[0]["question"] == question.strip()
+
+
 def test_limit_and_shuffling(file: Path) -> None:
     text = jsonl(*({"question": f"{number}?"} for number in range(20)))
     assert [task["question"] for task in loaded(file, text, limit=2).tasks] == ["0?", "1?"]

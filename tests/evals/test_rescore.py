@@ -65,6 +65,15 @@ async def test_what_needs_the_data_set_says_so(tmp_path: Path) -> None:
         await rescore(tmp_path, {})
 
 
+async def test_tasks_that_ask_something_else_are_refused(tmp_path: Path) -> None:
+    """Tasks without a name are numbered: in another order, a number is another question."""
+    old_run(tmp_path, "plain", {"gold": "1", "answer": "1"}, {"gold": "2", "answer": "2"})
+    swapped = {"0": Task(id="0", question="How much?", gold="1"), "1": Task(id="1", question="How many?", gold="3")}
+    with pytest.raises(Misuse, match="task 1 of the data set is another question"):
+        await rescore(tmp_path, swapped)
+    assert [result["correct"] for result in read_run(tmp_path)[1].values()] == [True, True]
+
+
 async def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="holds no run"):
         await rescore(tmp_path)

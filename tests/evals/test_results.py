@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reflective_agents.evals.results import Store, read_run
+from reflective_agents.evals.results import RUN, Store, folder_of, read_run
 from reflective_agents.evals.transcripts import Place, Transcript, read_transcript
 from tests.evals.fakes import make_about, make_result
 
@@ -34,3 +34,15 @@ def test_a_transcript_that_does_not_lie_where_it_should_is_left_out(tmp_path: Pa
     _, results = read_run(tmp_path)
     assert read_transcript(tmp_path, place, "a") is None
     assert read_transcript(tmp_path, results["b"]["transcript"], "a") is None
+
+
+@pytest.mark.parametrize("broken", [RUN, "results.jsonl"])
+def test_a_broken_neighbour_is_another_run(broken: str, tmp_path: Path) -> None:
+    about = make_about()
+    neighbour = folder_of({**about, "fingerprint": "f" * 16}, tmp_path)
+    Store(neighbour, {**about, "fingerprint": "f" * 16}).close()
+    (neighbour / broken).write_text("broken\n")
+    own = folder_of(about, tmp_path)
+    Store(own, about).close()
+    assert own != neighbour
+    assert folder_of(about, tmp_path) == own
