@@ -1,7 +1,8 @@
 """Keep secrets out of messages: the values of the environment's secrets are cut out of every described fault.
 
 A provider may quote the key that it refuses, and an address may hold a password; what describes a fault goes into
-outcomes, logs and threads.
+outcomes, logs and threads. A secret is what a variable holds whose name ends in a secret's word, such as
+OPENAI_API_KEY. Numbers, words and settings of this package are none: outcomes are full of them.
 """
 
 import json
@@ -9,16 +10,24 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import get_args
 from urllib.parse import quote, unquote, urlsplit
 
-_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTHORIZATION", re.IGNORECASE)
+from reflective_agents.state.outcome import Status
+from reflective_agents.text.words import STOPWORDS
+
+_NAMES = re.compile(
+    r"(?:(?<![A-Za-z])(?i:key|pass)|(?<=[a-z])(?:Key|Pass)"
+    r"|(?i:apikey|secret|token|password|passwd|passphrase|credential|authorization))[sS]?[\d_]*$"
+)
+"""What the names of secrets end in. A monkey and a compass hold none."""
 _PAIR = re.compile(r"([\w.-]+)=([^&,;\s]+)")
 """A name and its value in an address, a list of headers, or what a database is told."""
-_SHORTEST = 6
+_SHORTEST = 8
 """Characters of a value that is cut out; a shorter one would be found in the middle of words."""
 _SHORTEST_PART = 16
-"""Characters of a part of a value, such as one of several keys, or a line of a key."""
+"""Characters of a part of a value, such as one of several keys, or a line of a key; and of a key that is a number."""
 
 
 def redacted(text: str) -> str:
@@ -44,10 +53,39 @@ def _secrets(environment: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
 
 def _held(name: str, value: str) -> Iterator[str]:
     """Yield the secrets in the value of a variable, and their longer parts."""
-    whole = [value.strip()] if _NAMES.search(name) else []
+    whole = [value.strip()] if _NAMES.search(name) and not _is_setting(name) else []
     for secret in (*whole, *_of_address(value), *(unquote(told) for key, told in _pairs(value) if _NAMES.search(key))):
+        if _is_ordinary(secret):
+            continue
         yield secret
         yield from (part for part in re.split(r"[\s,;]+", secret) if len(part) >= _SHORTEST_PART)
+
+
+def _is_setting(name: str) -> bool:
+    """Tell whether a variable is a setting of a strategy."""
+    return name.startswith("REFLECT_") and name.removeprefix("REFLECT_").lower() in _settings()
+
+
+def _is_ordinary(value: str) -> bool:
+    """Tell whether a value is a short number, or a word or a name with which this package describes itself."""
+    if value in _settings() or value.lower() in _words():
+        return True
+    return len(value) < _SHORTEST_PART and value.replace(".", "", 1).replace("_", "").isdecimal()
+
+
+@cache
+def _settings() -> dict[str, str]:
+    """Return the names of all settings, with their descriptions."""
+    from reflective_agents.state.settings import settings_of, strategy_names  # late: most environments name none
+
+    fields = [settings_of(strategy).model_fields for strategy in strategy_names()]
+    return {name: field.description or "" for each in fields for name, field in each.items()}
+
+
+@cache
+def _words() -> frozenset[str]:
+    texts = [*_settings().values(), *get_args(Status)]
+    return STOPWORDS.union(re.findall(r"[a-z]+", " ".join(texts).lower()))
 
 
 def _pairs(value: str) -> list[tuple[str, str]]:

@@ -50,3 +50,42 @@ def test_names_and_hosts_are_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("DATABASE_URL", "postgresql://postgres@database.example.org/threads?sslmode=require")
     text = "postgres at database.example.org: threads, sslmode=require"
     assert redacted(text) == text
+
+
+ORDINARY = {
+    "REFLECT_MAX_TOTAL_TOKENS": "100000",
+    "MAX_TOKENS": "10_000_000",
+    "KEYBOARD_LAYOUT": "deutsch-qwertz",
+    "GNOME_KEYRING_CONTROL": "/run/user/1000/keyring",
+    "KEYCLOAK_REALM": "master-realm",
+    "KEYMAP": "arrangement",
+    "TOKENIZERS_PARALLELISM": "automatic",
+    "MONKEY": "bananabanana",
+    "COMPASS": "north-by-northwest",
+    "PASSENGERS": "four-and-twenty",
+    "SOME_KEY": "max_model_calls",
+    "OTHER_KEY": "answered",
+    "SHORT_PASSWORD": "seven77",
+}
+
+
+@pytest.mark.parametrize(("name", "value"), ORDINARY.items())
+def test_what_is_no_secret_stays(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    text = f"max_total_tokens=100000 reached; {value}, {value.upper()}"
+    assert redacted(text) == text
+
+
+@pytest.mark.parametrize(
+    "name",
+    """PGPASSWORD MY_PASS STRIPE_APIKEY GITHUB_TOKEN KEY OPENAI_API_KEY_2 API_KEYS REFLECT_JWT_KEY
+    AWS_SECRET_ACCESS_KEY GOOGLE_CREDENTIALS accountKey""".split(),
+)
+def test_names_of_secrets_end_in_a_secrets_word(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "correcthorse")
+    assert redacted("correcthorse, correct") == f"[{name}], correct"
+
+
+def test_a_long_number_may_be_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", "1234567890123456")
+    assert redacted("1234567890123456") == "[SOME_KEY]"
