@@ -11,12 +11,18 @@ _LETTER = re.compile(r"[^\W\d_]")
 _FOREIGN = re.compile(r"[^\x00-\x7f\W\d_]")
 _WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
 _ENGLISH = {
-    "the", "of", "is", "are", "were", "does", "did", "what", "which", "who", "whose", "when", "where", "why",
-    "how", "and", "with", "this", "that", "these", "those", "you", "your", "from", "for", "there", "write",
-    "tell", "give", "find", "compare", "explain", "describe", "list", "make", "not", "be", "today", "tonight",
-    "tomorrow", "have", "has", "had", "would", "could", "should", "they", "their", "them", "after", "before", "about",
+    "the", "were", "does", "did", "what", "which", "who", "whose", "when", "where", "why", "how", "and", "with", "this",
+    "that", "these", "those", "you", "your", "from", "there", "write", "tell", "explain", "make", "translate", "today",
+    "tonight", "tomorrow", "would", "could", "should", "they", "their", "them", "after", "before", "about",
 }  # fmt: skip
 """Small words of English that are none in the languages around it."""
+_SHARED = {
+    "of", "is", "are", "for", "give", "find", "compare", "describe", "list", "not", "be", "have", "has", "had", "hat",
+    "per", "con", "pour",
+}  # fmt: skip
+"""Words of English that are some in another language, too: they count where nothing speaks against English."""
+_QUOTES = re.compile(r"""["\u201c\u201e][^"\u201c\u201d]*["\u201c\u201d]|\u00ab[^\u00bb]*\u00bb|(?<!\w)'[^']+'(?!\w)""")
+"""Quoted words, which may be of any language."""
 _HAN, _KANA = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[\u3040-\u30ff]")
 _SCRIPTS = {
     "Korean": re.compile(r"[\uac00-\ud7af]"),
@@ -44,6 +50,25 @@ _SMALL = {
     "Italian": {
         "della", "degli", "sono", "perché", "quale", "quali", "quanti", "quante", "che", "chi", "gli", "nella", "una",
         "con", "per",
+    },
+    "Dutch": {
+        "wat", "wie", "waar", "waarom", "wanneer", "hoe", "hoeveel", "welke", "een", "het", "is", "zijn", "niet", "dat",
+        "dit", "deze", "of", "met", "voor", "naar", "wordt", "heeft",
+    },
+    "Danish": {
+        "hvad", "hvem", "hvor", "hvorfor", "hvordan", "hvilken", "hvilke", "er", "og", "ikke", "af", "det", "der",
+        "for", "til", "mange", "som", "blev",
+    },
+    "Norwegian": {
+        "hva", "hvem", "hvor", "hvorfor", "hvordan", "hvilken", "hvilke", "er", "og", "ikke", "av", "det", "for", "til",
+        "mange", "som", "ble",
+    },
+    "Swedish": {
+        "vad", "vem", "var", "varför", "hur", "vilken", "vilka", "är", "och", "inte", "av", "det", "för", "till",
+        "många", "som", "blev",
+    },
+    "Romanian": {
+        "cine", "unde", "când", "pentru", "sunt", "este", "și", "cât", "câte", "câți", "în", "are", "despre", "prin",
     },
 }  # fmt: skip
 """Small words by which languages in the letters of English are known."""
@@ -101,8 +126,8 @@ def _chinese(han: str) -> str:
 
 
 def is_english(text: str) -> bool:
-    """Tell whether a text is English, judging by its letters and small words; a text without words is, and so is code
-    in the letters of English."""
+    """Tell whether a text is English, judging by its letters and by its small words outside quotation marks. A text
+    without words is, and so is code in the letters of English."""
     text = text[:2_000]
     letters = len(_LETTER.findall(text))
     if letters == 0:
@@ -111,5 +136,8 @@ def is_english(text: str) -> bool:
         return False
     if text.isascii() and _CODE.search(text):
         return True
-    words = [word.casefold() for word in _WORD.findall(text)]
-    return len(words) < 3 or any(word in _ENGLISH for word in words)
+    listed = [word.casefold() for word in _WORD.findall(_QUOTES.sub(" ", text))]
+    words = set(listed)
+    own = len(words & _ENGLISH)
+    foreign = max(len(words & small - _SHARED) for small in _SMALL.values())
+    return len(listed) < 3 or own >= max(foreign, 1) or (foreign == 0 and bool(words & _SHARED))

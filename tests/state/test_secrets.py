@@ -78,8 +78,19 @@ def test_what_is_no_secret_stays(name: str, value: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     "name",
-    """PGPASSWORD MY_PASS STRIPE_APIKEY GITHUB_TOKEN KEY OPENAI_API_KEY_2 API_KEYS REFLECT_JWT_KEY
-    AWS_SECRET_ACCESS_KEY GOOGLE_CREDENTIALS accountKey""".split(),
+    [
+        "PGPASSWORD",
+        "MY_PASS",
+        "STRIPE_APIKEY",
+        "GITHUB_TOKEN",
+        "KEY",
+        "OPENAI_API_KEY_2",
+        "API_KEYS",
+        "REFLECT_JWT_KEY",
+        "AWS_SECRET_ACCESS_KEY",
+        "GOOGLE_CREDENTIALS",
+        "accountKey",
+    ],
 )
 def test_names_of_secrets_end_in_a_secrets_word(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "correcthorse")

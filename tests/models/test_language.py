@@ -1,0 +1,45 @@
+"""Which language a question is in: small words decide, and English shares some of them with others."""
+
+import pytest
+
+from reflective_agents.models.language import is_english, language_of
+
+ENGLISH = [
+    "Is Paris larger than London?",
+    "Are cats mammals?",
+    "Find the capital of France.",
+    "List five animals.",
+    "Describe photosynthesis for children.",
+    "Compare Dante, Goethe and Cervantes.",
+    "Calls per task for each model?",
+    "Who wrote Das Kapital and Der Ring?",
+    "Translate 'ich bin auch hier und das ist gut' for me.",
+    'Give an example of "hvad er det for en".',
+    "Where is the Hague, and what is made there?",
+]
+FOREIGN = {
+    "Wat is de hoofdstad van Nederland en waarom is dat zo?": "Dutch",
+    "Hoe werkt dit of dat?": "Dutch",
+    "Hoeveel mensen wonen er in Amsterdam, en is dat veel?": "Dutch",
+    "Wie schreef The Lord of the Rings, en voor wie is het?": "Dutch",
+    "Hvad er prisen for en billet?": None,
+    "Hvor mange mennesker bor der i Danmark for tiden?": None,
+    "Hvad er hovedstaden for Danmark?": None,
+    "Hvor mange bor i Oslo, og hva er det for en by?": None,
+    "Vad är huvudstaden i Sverige och hur många bor där?": "Swedish",
+    "Cine are dreptate?": "Romanian",
+    "Cine este autorul, unde are casa?": "Romanian",
+    "Wie ist das Wetter in Berlin?": "German",
+    "Wer war Not Vital?": None,
+    "Quelle est la capitale de la France?": "French",
+}
+
+
+@pytest.mark.parametrize("question", ENGLISH)
+def test_english_is_english(question: str) -> None:
+    assert is_english(question)
+
+
+@pytest.mark.parametrize("question", FOREIGN)
+def test_what_shares_words_with_english_is_not(question: str) -> None:
+    assert language_of(question) == (FOREIGN[question] or f'the language of "{question}"')
