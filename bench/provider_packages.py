@@ -63,22 +63,21 @@ def install(environment: Path) -> None:
     subprocess.run([uv, "pip", "install", "--quiet", "--python", f"{environment}/bin/python", *wanted], check=True)
 
 
-def check_in(environment: Path) -> dict[str, list[str]]:
-    """Check the packages of an environment, in a process of its own.
+def run_in(environment: Path, module: str) -> Any:
+    """Let a module of this folder check the packages of an environment, in a process of its own; return its report."""
+    names = {f"{name}_API_KEY": "test" for name in KEYS.split()} | {"AWS_DEFAULT_REGION": "us-east-1"}
+    command = [f"{environment}/bin/python", "-m", module, "--check"]
+    paths = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": str(environment)}
+    done = subprocess.run(command, cwd=ROOT, env=names | paths, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def check() -> dict[str, list[str]]:
+    """Check the packages of this environment.
 
     Returns:
         For each chat model what of it the cache does not see; nothing if all is well.
     """
-    names = {f"{name}_API_KEY": "test" for name in KEYS.split()} | {"AWS_DEFAULT_REGION": "us-east-1"}
-    command = [f"{environment}/bin/python", "-m", "bench.provider_packages", "--check"]
-    paths = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": str(environment)}
-    done = subprocess.run(command, cwd=ROOT, env=names | paths, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def check() -> dict[str, list[str]]:
-    """Check the packages of this environment, as `check_in`."""
     modules = [import_module(name.replace("-", "_")) for name in PACKAGES]
     return {kind.__name__: list(_unseen(kind)) for module in modules for kind in _chat_models(module)}
 
@@ -126,7 +125,7 @@ def main() -> int:
         return 0
     with TemporaryDirectory() as folder:
         install(Path(folder) / "env")
-        found = check_in(Path(folder) / "env")
+        found = run_in(Path(folder) / "env", "bench.provider_packages")
     for name, unseen in found.items():
         print(name, ", ".join(unseen) or "well")
     return int(any(found.values()))

@@ -1,20 +1,33 @@
-"""The cache of replies with the packages of many providers, which are none of this project's dependencies."""
+"""The packages of many providers, which are none of this project's dependencies: cache, counts and charges."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from bench.provider_packages import check_in, install
+from bench import provider_packages, provider_usage
+
+pytestmark = [pytest.mark.thorough, pytest.mark.process, pytest.mark.timeout(600)]
 
 
-@pytest.mark.thorough
-@pytest.mark.process
-def test_no_package_has_models_that_share_a_key(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the packages; without a registry of packages nothing here can run."""
+    folder = tmp_path_factory.mktemp("providers") / "env"
     try:
-        install(tmp_path / "env")
+        provider_packages.install(folder)
     except (OSError, subprocess.SubprocessError) as error:
         pytest.skip(f"the packages cannot be had here: {error}")
-    unseen = check_in(tmp_path / "env")
+    return folder
+
+
+def test_no_package_has_models_that_share_a_key(environment: Path) -> None:
+    unseen = provider_packages.run_in(environment, "bench.provider_packages")
     assert len(unseen) >= 15
     assert {name: what for name, what in unseen.items() if what} == {}
+
+
+def test_calls_of_packages_are_counted_as_their_servers_mean_it(environment: Path) -> None:
+    counts = provider_packages.run_in(environment, "bench.provider_usage")
+    assert len(counts) == len(provider_usage.CASES)
+    assert provider_usage.wrong(counts) == []
