@@ -91,7 +91,7 @@ def branch(
 
     def decorate(function: Callable[[Assignment, C], Awaitable[Report]]) -> Bridged[Assignment, Update]:
         async def work(sent: Assignment) -> Update:
-            context = settings_in(get_runtime(schema).context, schema).resumed(sent["settings"])
+            context = settings_in(get_runtime(schema).context, schema).resumed(sent["settings"]).handed_on()
             check_caller(context, context.ambient)
             with in_words_of(context.prompts):
                 return {"reports": [await function(sent, context)]}
@@ -263,7 +263,7 @@ def settings_for(
     settings = {name: getattr(context, name) for name in shared} | dict(own or {})
     allowed: JsonObject = {**(allowance or {})}
     limits = {name: min(settings.get(name) or most, most) for name, most in allowed.items()}
-    return schema.model_validate(settings | limits)
+    return schema.model_validate(settings | limits).handed_on()
 
 
 async def check_worker(step: Step[Context], strategy: str, own: JsonMapping | None = None) -> None:

@@ -21,6 +21,7 @@ from pydantic import (
     Field,
     JsonValue,
     ModelWrapValidatorHandler,
+    PrivateAttr,
     ValidationError,
     WithJsonSchema,
     model_validator,
@@ -33,7 +34,7 @@ from reflective_agents.state.errors import Misuse, WrongThread
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.parameters import SAMPLING, check_parameters
-from reflective_agents.state.policy import OPERATOR, Operator
+from reflective_agents.state.policy import MODEL, OPERATOR, TEXT, Operator
 from reflective_agents.state.prices import Prices
 
 EXTRA = "extra_forbidden"
@@ -71,6 +72,7 @@ Model = Annotated[
     Any,
     BeforeValidator(_is_model),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}),
+    MODEL,
 ]
 """A model string, or in Python a ready-made chat model object."""
 
@@ -183,18 +185,18 @@ class Context(BaseSettings):
         default=None,
         description="How much a model that thinks does so before it answers. Default: as its server has it.",
     )
-    language: str | None = Field(
+    language: Annotated[str | None, TEXT] = Field(
         default=None,
         min_length=1,
         max_length=120,
         description="Language of answers, critiques and lessons, such as 'German'. Default: that of the question.",
     )
-    answer_schema: Annotated[JsonObject | None, BeforeValidator(from_json), AfterValidator(check_schema)] = Field(
+    answer_schema: Annotated[JsonObject | None, BeforeValidator(from_json), AfterValidator(check_schema), TEXT] = Field(
         default=None,
         description="JSON schema of an object that the final answer is put into, with one more call, and checked. "
         "Default: the answer is text.",
     )
-    experience: str | None = Field(
+    experience: Annotated[str | None, TEXT] = Field(
         default=None,
         min_length=1,
         description="Name under which lessons are kept for later runs, and looked up at the start of this one. "
@@ -203,6 +205,8 @@ class Context(BaseSettings):
     memory_size: int = Field(
         default=3, ge=1, le=100, description="Most lessons that a run is shown at once (Omega of Reflexion's trials)."
     )
+
+    _handed_on: bool = PrivateAttr(default=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -276,7 +280,7 @@ class Context(BaseSettings):
             )
         if all(getattr(self, self.renamed.get(name, name)) == value for name, value in earlier.items()):
             return self
-        return type(self).model_validate({**earlier, **{name: getattr(self, name) for name in self._given()}})
+        return self._again({**earlier, **{name: getattr(self, name) for name in self._given()}})
 
     def raised(self, by: Mapping[str, float]) -> Self:
         """Return these settings with limits that are higher by so much, each by its name.
@@ -291,10 +295,25 @@ class Context(BaseSettings):
         if not limits:
             return self
         try:
-            return type(self).model_validate({**{name: getattr(self, name) for name in self._given()}, **limits})
+            return self._again({**{name: getattr(self, name) for name in self._given()}, **limits})
         except ValidationError as error:
             problem = error.errors()[0]
             raise Misuse(f"{problem['loc'][0]}: {problem['msg']} (got {problem['input']})") from error
+
+    def handed_on(self) -> Self:
+        """Return these settings as those that a strategy hands on to another one, which no caller has chosen."""
+        handed = self.model_copy()
+        handed._handed_on = True
+        return handed
+
+    @property
+    def is_handed_on(self) -> bool:
+        """Whether a strategy has made these settings for another one."""
+        return self._handed_on
+
+    def _again(self, settings: JsonObject) -> Self:
+        changed = type(self).model_validate(settings)
+        return changed.handed_on() if self._handed_on else changed
 
     @classmethod
     def ambient(cls) -> Self:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 
-from reflective_agents.state.context import from_json
+from reflective_agents.state.context import Context, from_json
 from reflective_agents.state.families import AskingContext, SearchContext
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import employable, settings_of
@@ -38,6 +38,17 @@ class Below:
     def show(self, schema: JsonSchemaValue) -> None:
         """Name the choices in a JSON schema."""
         schema["enum"] = [*self.choices]
+
+
+@dataclass(frozen=True)
+class SettingsOf:
+    """Marks a setting that holds settings of the strategy that another field names."""
+
+    field: str
+
+    def read(self, holder: BaseModel, own: JsonObject) -> Context:
+        """Return them as that strategy reads them."""
+        return settings_of(getattr(holder, self.field)).model_validate(own)
 
 
 def check_own(strategy: str, own: JsonObject) -> None:

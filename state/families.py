@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 from reflective_agents.state.answer_form import check_schema
 from reflective_agents.state.context import Context, Model, from_json
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.policy import OPERATOR, Operator
+from reflective_agents.state.policy import OBJECT, OPERATOR, TEXT, Names, Operator
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -52,6 +52,7 @@ Engine = Annotated[
     Literal["tavily", "local", "none", "searxng", "duckduckgo", "arxiv", "pubmed", "wikipedia"] | Any,
     BeforeValidator(_is_engine),
     WithJsonSchema({"anyOf": [{"enum": [*ENGINES], "type": "string"}, {"type": "null"}], "default": None}),
+    OBJECT,
 ]
 """The name of a search engine, or in Python one of your own: see `web_search.own`."""
 
@@ -98,7 +99,7 @@ class _Names:
         return {"anyOf": [{"enum": list(environments()), "type": "string"}, {"type": "null"}]}
 
 
-World = Annotated[Any, BeforeValidator(_is_environment), _Names()]
+World = Annotated[Any, BeforeValidator(_is_environment), _Names(), OBJECT]
 """The name of an environment, or in Python one of your own: see `environments.base`."""
 
 
@@ -117,7 +118,7 @@ class TaskContext(SearchContext):
         default=False, description="Whether programs may run as plain processes where bubblewrap is missing."
     )
     examples: bool = Field(default=True, description="Whether the prompt shows worked examples (few-shot).")
-    own_examples: Annotated[list[OwnExample], BeforeValidator(from_json)] = Field(
+    own_examples: Annotated[list[OwnExample], BeforeValidator(from_json), TEXT] = Field(
         default=[],
         max_length=50,
         description='Worked examples in place of the environment\'s: [{"task": ..., "reasoning": ..., "acts": '
@@ -135,13 +136,28 @@ class TaskContext(SearchContext):
         return getattr(self.environment, "name", None) or self.environment or ""
 
 
+def _is_embeddings(value: T) -> T | None:
+    if value is None or isinstance(value, str) or hasattr(value, "aembed_documents"):
+        return value or None
+    raise ValueError("embeddings are a string such as 'lexical' or 'openai:<model>', or an object of LangChain's")
+
+
+Embeddings = Annotated[
+    Any,
+    BeforeValidator(_is_embeddings),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}),
+    Names("model", free=("lexical", "minilm")),
+]
+"""A string that names embeddings, or in Python an object of LangChain's."""
+
+
 def _are_tools(value: Sequence[T]) -> list[T]:
     if not isinstance(value, list | tuple) or not all(callable(tool) or hasattr(tool, "ainvoke") for tool in value):
         raise ValueError("tools are a list of LangChain's tools, or of functions with type hints and a docstring")
     return list(value)
 
 
-Tools = Annotated[SkipJsonSchema[list[Any]], BeforeValidator(_are_tools)]
+Tools = Annotated[SkipJsonSchema[list[Any]], BeforeValidator(_are_tools), OBJECT]
 """In Python: tools of LangChain's, or functions, which become tools."""
 
 
@@ -154,7 +170,7 @@ def _is_agent(value: T) -> T:
 class AgentContext(Context):
     """Settings of strategies whose actor may be an agent of one's own."""
 
-    agent: Annotated[SkipJsonSchema[Any], BeforeValidator(_is_agent)] = Field(
+    agent: Annotated[SkipJsonSchema[Any], BeforeValidator(_is_agent), OBJECT] = Field(
         default=None,
         exclude=True,
         description="In Python: a LangGraph or LangChain agent that does the work, with a model and tools of its own.",
@@ -196,7 +212,7 @@ def _check_tools(tools: list[JsonObject]) -> list[JsonObject]:
 class AskingContext(Context):
     """Settings of strategies that may ask their caller to carry out tools of his own."""
 
-    client_tools: Annotated[list[JsonObject], BeforeValidator(from_json), AfterValidator(_check_tools)] = Field(
+    client_tools: Annotated[list[JsonObject], BeforeValidator(from_json), AfterValidator(_check_tools), TEXT] = Field(
         default=[],
         max_length=128,
         description="Tools that the caller carries out, declared as OpenAI's clients do. A call of one pauses the run, "

@@ -14,26 +14,29 @@ What is not mentioned is not restricted. The settings that reach the machine are
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from reflective_agents.models.account import charge_to
 from reflective_agents.serve.days import Days
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse, OperatorOnly
-from reflective_agents.state.policy import Ambient, serve_others
-from reflective_agents.text.structure import Json
+from reflective_agents.state.policy import changed, named_in, serve_others
+from reflective_agents.state.settings import settings_of, strategy_names
 
 VARIABLE = "REFLECT_POLICY"
-MODELS = ("model", "judge_model", "critic_model", "arms")
 Limit = Literal["max_model_calls", "max_total_tokens", "max_seconds", "max_cost"]
 Spendable = Literal["max_model_calls", "max_total_tokens", "max_cost"]
 Ceiling = Annotated[float, Field(gt=0)]
+_AS_SETTINGS: Mapping[Limit, TypeAdapter[float]] = {
+    name: TypeAdapter(Annotated[(field := Context.model_fields[name]).annotation, field])  # type: ignore[arg-type]
+    for name in get_args(Limit)
+}
 
 
 class Policy(BaseModel):
@@ -57,33 +60,64 @@ class Policy(BaseModel):
     day: Mapping[Spendable, Ceiling] = Field(default_factory=dict)
     runs_at_once: int | None = Field(default=None, ge=1)
 
+    @field_validator("run")
+    @classmethod
+    def _fit_the_settings(cls, run: Mapping[Limit, float]) -> Mapping[Limit, float]:
+        """Refuse a ceiling that its setting could not have: each run would fail with it."""
+        return {name: _AS_SETTINGS[name].validate_python(most) for name, most in run.items()}
+
     def offers(self, strategy: str) -> bool:
         """Tell whether clients may run a strategy."""
         return self.strategies is None or strategy in self.strategies
 
-    def check(self, context: BaseModel, ambient: Ambient) -> None:
-        """Raise `OperatorOnly` if the settings of a run break a rule; what the operator has set himself does not."""
-        own = ambient()
-        changed = [name for name in context.model_fields_set if getattr(context, name) != getattr(own, name)]
-        for name in changed:
-            if self.settings is not None and name not in self.settings:
-                raise OperatorOnly(f"{name} cannot be set here; what can be: {', '.join(sorted(self.settings))}")
-            if (most := self.run.get(name)) is not None and (getattr(context, name) or math.inf) > most:  # type: ignore[call-overload]
-                raise OperatorOnly(f"{name} can be at most {most:g} here")
-        if self.models is None:
-            return
-        for name in {*changed}.intersection(MODELS):
-            for model in _names(getattr(context, name)):
-                if not any(fnmatchcase(model, pattern) for pattern in self.models):
-                    raise OperatorOnly(f"{name}={model} is not offered here; there are {', '.join(self.models)}")
+    def check(self, context: BaseModel, own: BaseModel) -> None:
+        """Raise `OperatorOnly` if the settings of a run break a rule; what the operator has set himself does not.
+
+        What a strategy hands on to another one the caller has not chosen: there, only models and ceilings are looked
+        at, and the operator's models may take each other's part.
+
+        Args:
+            context: The settings.
+            own: Those that the operator's environment makes.
+        """
+        given, handed_on = changed(context, own), getattr(context, "is_handed_on", False)
+        for name in given:
+            if not handed_on:
+                self._check_name(context, name)
+            self._check_ceiling(name, getattr(context, name))
+            self._check_named(context, name, self._models_of(own) if handed_on else ())
+
+    def _check_name(self, context: BaseModel, name: str) -> None:
+        if self.settings is not None and name not in self.settings and isinstance(context, Context):
+            raise OperatorOnly(f"{name} cannot be set here; what can be: {', '.join(sorted(self.settings))}")
+
+    def _check_ceiling(self, name: str, value: float | None) -> None:
+        most = {str(limit): most for limit, most in self.run.items()}.get(name)
+        if most is not None and (value or math.inf) > most:
+            raise OperatorOnly(f"{name} can be at most {plain(most)} here")
+
+    def _check_named(self, context: BaseModel, name: str, trusted: Collection[str]) -> None:
+        for model in named_in(context, name, "model"):
+            if model not in trusted and not any(fnmatchcase(model, pattern) for pattern in self._patterns):
+                raise OperatorOnly(f"{name}={model} is not offered here; there are {', '.join(self._patterns)}")
+        for strategy in named_in(context, name, "strategy"):
+            if not self.offers(strategy):
+                raise OperatorOnly(f"{name}={strategy} is not offered here")
+
+    @property
+    def _patterns(self) -> tuple[str, ...]:
+        return ("*",) if self.models is None else self.models
+
+    def _models_of(self, own: BaseModel) -> set[str]:
+        return {model for name in type(own).model_fields for model in named_in(own, name, "model")}
 
     def enforce(self) -> None:
         """Make the runs of this process obey, however they are started."""
         for name, most in self.run.items():
             given = os.environ.get(variable := f"REFLECT_{name.upper()}")
-            default = float(given) if given else Context.model_fields[name].default
-            if default is None or default > most:
-                os.environ[variable] = f"{most:g}"
+            defaults = [settings_of(strategy).model_fields[name].default for strategy in strategy_names()]
+            if any(default is None or default > most for default in ([float(given)] if given else defaults)):
+                os.environ[variable] = plain(most)
         serve_others(self.check)
         charge_to(self.days())
 
@@ -108,6 +142,6 @@ def policy() -> Policy:
         raise Misuse(f"{VARIABLE}={path} cannot be read: {error}") from error
 
 
-def _names(setting: Json) -> Iterator[str]:
-    for model in setting if isinstance(setting, list) else [setting]:
-        yield str(model)
+def plain(number: float) -> str:
+    """Return a number as people and settings write it: 2000000, 0.5."""
+    return str(int(number)) if number == int(number) else repr(number)

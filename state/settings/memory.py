@@ -1,26 +1,12 @@
 """The settings of `graphs.memory`."""
 
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from reflective_agents.state.context import Context
-
-T = TypeVar("T")
-
-
-def _is_embeddings(value: T) -> T | None:
-    if value is None or isinstance(value, str) or hasattr(value, "aembed_documents"):
-        return value or None
-    raise ValueError("embeddings are a string such as 'lexical' or 'openai:<model>', or an object of LangChain's")
-
-
-Embeddings = Annotated[
-    Any,
-    BeforeValidator(_is_embeddings),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}),
-]
-"""A string that names embeddings, or in Python an object of LangChain's."""
+from reflective_agents.state.families import Embeddings
+from reflective_agents.state.policy import TEXT
 
 
 class MemoryContext(Context):
@@ -30,7 +16,7 @@ class MemoryContext(Context):
     use_when: ClassVar[str] = "one user comes back, in other threads and on other days"
     level: ClassVar[int | None] = None
 
-    user: str = Field(
+    user: Annotated[str, TEXT] = Field(
         default="default",
         min_length=1,
         max_length=200,

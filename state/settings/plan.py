@@ -4,9 +4,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from reflective_agents.state.employment import Below, CooperationContext, Own, check_own
+from reflective_agents.state.employment import Below, CooperationContext, Own, SettingsOf, check_own
 from reflective_agents.state.families import AgentContext, Tools
 from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.policy import STRATEGY
 
 LEVEL = 1
 WORKERS = Below(LEVEL)
@@ -19,10 +20,10 @@ class PlanContext(AgentContext, CooperationContext):
     use_when: ClassVar[str] = "a request has several parts, each of which needs work of its own"
     level: ClassVar[int | None] = LEVEL
 
-    worker: Annotated[str, AfterValidator(WORKERS.check), WORKERS] = Field(
+    worker: Annotated[str, AfterValidator(WORKERS.check), WORKERS, STRATEGY] = Field(
         default="react", description="The strategy that works on each sub-goal.", json_schema_extra=WORKERS.show
     )
-    worker_settings: Own | None = Field(
+    worker_settings: Annotated[Own | None, SettingsOf("worker")] = Field(
         default=None,
         description='Further settings of the worker, such as {"max_actions": 4} or a model of its own.',
     )

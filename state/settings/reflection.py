@@ -1,12 +1,13 @@
 """The settings of `graphs.reflection`."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AliasChoices, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from reflective_agents.state.context import Check, Model
 from reflective_agents.state.families import AgentContext
+from reflective_agents.state.policy import OBJECT, TEXT
 
 
 class ReflectionContext(AgentContext):
@@ -31,17 +32,17 @@ class ReflectionContext(AgentContext):
     max_words: int | None = Field(
         default=None, ge=1, le=100_000, description="Check: the draft has at most so many words."
     )
-    checks: SkipJsonSchema[list[Check]] = Field(
+    checks: Annotated[SkipJsonSchema[list[Check]], OBJECT] = Field(
         default_factory=list,
         exclude=True,
         description="In Python: functions (request, draft) -> problem, or None if it passes.",
     )
-    generate_prompt: str | None = Field(
+    generate_prompt: Annotated[str | None, TEXT] = Field(
         default=None,
         min_length=1,
         description="System prompt of the writer. Default: GENERATE in prompts/reflection.py.",
     )
-    reflect_prompt: str | None = Field(
+    reflect_prompt: Annotated[str | None, TEXT] = Field(
         default=None,
         min_length=1,
         description="System prompt of the critic. Default: REFLECT in prompts/reflection.py.",

@@ -15,8 +15,9 @@ from pydantic import (
 )
 
 from reflective_agents.state.context import Model, from_json
-from reflective_agents.state.employment import Below, CooperationContext, Own, check_own
+from reflective_agents.state.employment import Below, CooperationContext, Own, SettingsOf, check_own
 from reflective_agents.state.families import Tools
+from reflective_agents.state.policy import STRATEGY, TEXT
 from reflective_agents.state.settings import settings_of
 
 LEVEL = 2
@@ -28,13 +29,15 @@ class Role(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(pattern=r"^[\w-]{1,40}$", description="Its name: letters, digits, - and _.")
-    instructions: str = Field(min_length=1, description="What it is there for, and how it is to work.")
-    strategy: Annotated[str, AfterValidator(MEMBERS.check)] = Field(
+    name: Annotated[str, TEXT] = Field(pattern=r"^[\w-]{1,40}$", description="Its name: letters, digits, - and _.")
+    instructions: Annotated[str, TEXT] = Field(min_length=1, description="What it is there for, and how it is to work.")
+    strategy: Annotated[str, AfterValidator(MEMBERS.check), STRATEGY] = Field(
         default="react", description="The strategy by which it works.", json_schema_extra=MEMBERS.show
     )
     model: Model = Field(default=None, description="Its model. Default: the team's.")
-    settings: Own = Field(default_factory=dict, description="Further settings of its strategy.")
+    settings: Annotated[Own, SettingsOf("strategy")] = Field(
+        default_factory=dict, description="Further settings of its strategy."
+    )
     tools: Tools = Field(
         default_factory=list, exclude=True, description="In Python: its tools, if its strategy takes any."
     )

@@ -15,7 +15,8 @@ from pydantic import (
 )
 
 from reflective_agents.state.context import Context, from_json
-from reflective_agents.state.policy import Operator
+from reflective_agents.state.families import Embeddings
+from reflective_agents.state.policy import TEXT, Operator
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^<>\"\n]{1,60}$")]
 Clock = Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$|^24:00$")]
@@ -117,7 +118,7 @@ class TownContext(Context):
     town: Annotated[Setting, Operator(_no_path)] = Field(
         default="lindenhof", description="The town: the name of a shipped one, a JSON file, or the JSON itself."
     )
-    fact: str | None = Field(
+    fact: Annotated[str | None, TEXT] = Field(
         default=None,
         min_length=1,
         max_length=200,
@@ -143,7 +144,7 @@ class TownContext(Context):
     keep_memories: bool = Field(
         default=False, description="Whether the memories stay in the store when the day is over."
     )
-    embeddings: str | None = Field(
+    embeddings: Embeddings = Field(
         default=None,
         description="Embeddings: 'minilm', 'lexical', or '<provider>:<model>'. "
         "Default: REFLECT_EMBEDDINGS, else minilm if it is installed, else lexical.",

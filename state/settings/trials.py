@@ -1,11 +1,12 @@
 """The settings of `graphs.trials`."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AliasChoices, Field
 
 from reflective_agents.state.context import Model
 from reflective_agents.state.families import AgentContext
+from reflective_agents.state.policy import STRATEGY
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.state.settings.react import ReactContext
 
@@ -17,7 +18,9 @@ class TrialsContext(AgentContext, ReactContext, ChainOfThoughtContext):
     use_when: ClassVar[str] = "success can be told: by tests, by a reward, or by a judge"
     searches: ClassVar[bool] = True
 
-    actor: Literal["react", "chain_of_thought"] = Field(default="react", description="The strategy that makes a trial.")
+    actor: Annotated[Literal["react", "chain_of_thought"], STRATEGY] = Field(
+        default="react", description="The strategy that makes a trial."
+    )
     max_trials: int = Field(default=3, ge=1, le=100, description="Most trials of one task.")
     reflection: Literal["none", "last_attempt", "reflexion", "last_attempt_and_reflexion"] = Field(
         default="reflexion", description="What the next trial is told of the earlier ones."

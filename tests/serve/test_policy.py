@@ -3,13 +3,21 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from reflective_agents.graphs import graph_of
 from reflective_agents.serve.policy import Policy, policy
 from reflective_agents.state import policy as checks
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse, OperatorOnly
+from reflective_agents.state.policy import check_caller
 from reflective_agents.state.settings.ab_mcts import AbMctsContext
 from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.state.settings.memory import MemoryContext
+from reflective_agents.state.settings.plan import PlanContext
+from reflective_agents.state.settings.team import TeamContext
+from reflective_agents.state.settings.town import TownContext
+from reflective_agents.state.settings.trials import TrialsContext
 
 RULES = Policy(
     strategies=frozenset({"lats"}),
@@ -28,7 +36,7 @@ RULES = Policy(
     ],
 )
 def test_what_is_allowed_passes(context: LatsContext) -> None:
-    RULES.check(context, LatsContext.ambient)
+    RULES.check(context, LatsContext.ambient())
 
 
 @pytest.mark.parametrize(
@@ -43,19 +51,101 @@ def test_what_is_allowed_passes(context: LatsContext) -> None:
 )
 def test_what_is_not_allowed_is_refused(context: Context, reason: str) -> None:
     with pytest.raises(OperatorOnly, match=reason):
-        RULES.check(context, context.ambient)
+        RULES.check(context, context.ambient())
+
+
+@pytest.mark.parametrize(
+    ("context", "reason"),
+    [
+        (MemoryContext(embeddings="openai:text-embedding-3-large"), "embeddings=openai:text-embedding-3-large is not"),
+        (TownContext(embeddings="openai:text-embedding-3-large"), "embeddings=openai:text-embedding-3-large is not"),
+        (PlanContext(worker="lats"), "worker=lats is not offered"),
+        (PlanContext(worker_settings={"model": "openai:gpt-5"}), "model=openai:gpt-5 is not offered"),
+        (PlanContext(worker_settings={"max_total_tokens": 2_000_001}), "max_total_tokens can be at most 2000000 here"),
+        (PlanContext(worker_settings={"corpus": "/etc"}), "corpus reaches this machine"),
+        (TeamContext(roles=[{"name": "a", "instructions": "b", "strategy": "lats"}]), "strategy=lats is not offered"),
+        (TeamContext(roles=[{"name": "a", "instructions": "b", "model": "openai:gpt-5"}]), "model=openai:gpt-5 is not"),
+        (
+            TeamContext(
+                roles=[{"name": "a", "instructions": "b", "settings": {"judge_model": "x:y"}, "strategy": "trials"}]
+            ),
+            "judge_model=x:y is not offered",
+        ),
+        (TrialsContext(actor="chain_of_thought"), "actor=chain_of_thought is not offered"),
+    ],
+)
+def test_models_and_strategies_are_refused_wherever_they_stand(
+    context: Context, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "_check", None)
+    offered = frozenset({"memory", "plan", "team", "trials", "town"})
+    rules = Policy(strategies=offered, models=("offline",), run={"max_total_tokens": 2_000_000})
+    checks.serve_others(rules.check)
+    with pytest.raises(OperatorOnly, match=reason):
+        check_caller(context, context.ambient)
+
+
+@pytest.mark.parametrize("embeddings", ["lexical", "minilm"])
+def test_embeddings_that_reach_nothing_are_anybodys(embeddings: str) -> None:
+    Policy(models=("offline",)).check(MemoryContext(embeddings=embeddings), MemoryContext.ambient())
+
+
+@pytest.mark.parametrize("strategy", ["auto", "plan", "team", "trials"])
+async def test_what_strategies_give_each_other_is_not_the_callers(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "_check", None)
+    monkeypatch.setenv("MODEL", "offline")
+    checks.serve_others(Policy(settings=frozenset({"max_model_calls"}), models=("offline",)).check)
+    question = {"messages": [("user", "Why is reflection useful in AI?")]}
+    out = await graph_of(strategy).ainvoke(question, context={"max_model_calls": 30})  # type: ignore[arg-type]
+    assert out["outcome"]["status"] != "failed", out["outcome"]
+    reports = out.get("subgoals") or [report for round_ in out.get("rounds") or [] for report in round_["reports"]]
+    assert not [report["reason"] for report in reports if report["status"] == "failed"]
+    with pytest.raises(OperatorOnly, match="max_seconds cannot be set here"):
+        await graph_of(strategy).ainvoke(question, context={"max_seconds": 30})  # type: ignore[arg-type]
+
+
+def test_what_is_handed_on_may_take_the_operators_models_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_MODEL", "openai:gpt-5")
+    rules = Policy(models=("offline",), settings=frozenset(), run={"max_model_calls": 60})
+    rules.check(LatsContext(model="openai:gpt-5", n=3).handed_on(), LatsContext.ambient())
+    for given, reason in (({"model": "openai:o9"}, "model=openai:o9"), ({"max_model_calls": 61}, "at most 60")):
+        with pytest.raises(OperatorOnly, match=reason):
+            rules.check(LatsContext.model_validate(given).handed_on(), LatsContext.ambient())
+
+
+@pytest.mark.parametrize("ceiling", [2_000_000, 1_234_567, 123_456.0, 1_000_000_000])
+def test_a_large_ceiling_stays_a_whole_number(ceiling: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_check", None)
+    monkeypatch.setenv("REFLECT_MAX_TOTAL_TOKENS", "9000000000")
+    Policy(run={"max_total_tokens": ceiling}).enforce()
+    assert LatsContext().max_total_tokens == ceiling
+
+
+@pytest.mark.parametrize("run", [{"max_model_calls": 2.5}, {"max_total_tokens": 2_000_000_000}, {"max_seconds": 0}])
+def test_a_ceiling_that_no_run_could_have_is_refused_at_the_start(run: dict[str, float]) -> None:
+    with pytest.raises(ValidationError, match="run"):
+        Policy.model_validate({"run": run})
+
+
+def test_a_ceiling_holds_for_a_strategy_with_a_higher_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_check", None)
+    monkeypatch.setenv("REFLECT_MAX_MODEL_CALLS", "")
+    Policy(run={"max_model_calls": 200}).enforce()
+    assert (TownContext().max_model_calls, LatsContext().max_model_calls) == (200, 200)
 
 
 def test_the_operator_is_not_bound_by_his_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODEL", "openai:gpt-5")
     monkeypatch.setenv("REFLECT_MAX_EXPANSIONS", "3")
-    RULES.check(LatsContext(n=2), LatsContext.ambient)
+    RULES.check(LatsContext(n=2), LatsContext.ambient())
 
 
 def test_a_ceiling_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "_check", None)
     monkeypatch.setenv("REFLECT_MAX_SECONDS", "10")
-    monkeypatch.delenv("REFLECT_MAX_MODEL_CALLS", raising=False)
+    monkeypatch.setenv("REFLECT_MAX_MODEL_CALLS", "")
     Policy(run={"max_model_calls": 60, "max_seconds": 300}).enforce()
     assert (LatsContext().max_model_calls, LatsContext().max_seconds) == (60, 10)
 
@@ -82,11 +172,11 @@ def test_the_documented_rules_are_rules() -> None:
 
 def test_money_has_a_ceiling_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "_check", None)
-    monkeypatch.delenv("REFLECT_MAX_COST", raising=False)
+    monkeypatch.setenv("REFLECT_MAX_COST", "")
     rules = Policy(run={"max_cost": 0.5})
     rules.enforce()
     assert LatsContext().max_cost == 0.5
     for asked in (0.6, None):
         context = LatsContext(max_cost=asked)
         with pytest.raises(OperatorOnly, match=r"max_cost can be at most 0\.5 here"):
-            rules.check(context, context.ambient)
+            rules.check(context, context.ambient())
