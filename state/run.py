@@ -5,19 +5,21 @@ lies in delta channels, of which only the changes are stored.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, NotRequired, TypeVar, cast
+from typing import Annotated, NotRequired, TypeVar, cast, get_args, get_type_hints
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.messages import AnyMessage, convert_to_messages
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import Messages, add_messages
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, is_typeddict
 
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import Outcome
 from reflective_agents.text.clean import clean_data
 
 T = TypeVar("T")
+RUN_ONLY = "written by the run alone"
+"""Marks a channel that no client may write; those that hold a `Usage` are the run's as well."""
 
 
 class Usage(TypedDict):
@@ -113,13 +115,25 @@ class RunState(Output):
     `raised` says by how much a person has raised which limits on the way.
     """
 
-    version: Annotated[int, DeltaChannel(latest, snapshot_frequency=1000)]
-    strategy: NotRequired[str]
+    version: Annotated[int, RUN_ONLY, DeltaChannel(latest, snapshot_frequency=1000)]
+    strategy: NotRequired[Annotated[str, RUN_ONLY]]
     settings: Annotated[JsonObject, DeltaChannel(latest, snapshot_frequency=1000)]
-    run_id: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
-    events: NotRequired[int]
+    run_id: Annotated[str, RUN_ONLY, DeltaChannel(latest, snapshot_frequency=1000)]
+    events: NotRequired[Annotated[int, RUN_ONLY]]
     recalled: NotRequired[list[str]]
-    raised: NotRequired[dict[str, float]]
+    raised: NotRequired[Annotated[dict[str, float], RUN_ONLY]]
+
+
+def run_only(state: type) -> set[str]:
+    """Return the channels of a state that the run alone writes: what limits rest on, and what tells runs apart."""
+    return {name for name, hint in get_type_hints(state, include_extras=True).items() if _is_run_only(hint)}
+
+
+def _is_run_only(hint: object) -> bool:
+    if hint is Usage or RUN_ONLY in getattr(hint, "__metadata__", ()):
+        return True
+    parts = get_type_hints(hint).values() if is_typeddict(hint) else get_args(hint)
+    return any(map(_is_run_only, parts))
 
 
 S = TypeVar("S", bound=RunState)

@@ -1,76 +1,62 @@
 """Lets one run at a time begin on a thread, and no more of a user's than the operator allows.
 
 `langgraph dev` queues the second run on a thread by itself. Aegra would let both run, and the answer of one would be
-lost; so the runs are counted in its database, and who counts first is settled in its Redis.
+lost. So each row of a run passes here in the transaction that stores it, whichever route it has come by: it shows what
+Aegra has read, waits until no other transaction counts the same runs, and counts them. What is refused is rolled back
+with all that came before it.
 """
 
 from typing import Any
-from uuid import uuid4
 
-from reflective_agents.serve.days import Days
-from reflective_agents.serve.engine import IN_AEGRA
+from sqlalchemy import Connection, event, text
+from sqlalchemy.orm import Mapper
+
+from reflective_agents.serve.engine import http_error
+from reflective_agents.serve.gate import check_start
+from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
-from reflective_agents.state.json_types import JsonMapping
-from reflective_agents.state.limits import sentence
 
-_COUNT = "SELECT count(*) AS runs, count(*) FILTER (WHERE status IN ('pending', 'running')) AS active FROM runs WHERE "
-_CREATED = 10
-"""Seconds within which a run that was let begin stands in the database."""
-
-
-async def admit(user: str, asked: JsonMapping, runs_at_once: int | None, days: Days | None) -> Refused | None:
-    """Return why a run cannot begin now, if it cannot.
-
-    Args:
-        user: Whose run it is.
-        asked: The request.
-        runs_at_once: The most runs of the user that are under way at a time.
-        days: What users may spend in a day.
-    """
-    if days and (limit := await days.used_up(user)):
-        return Refused(f"{sentence(limit)}: a new day begins at midnight UTC", status=429)
-    if not IN_AEGRA:
-        return None
-    thread = asked.get("thread_id")
-    if thread and not await _first_on(str(thread)):
-        return Refused("another run is under way on this thread: wait for it, or cancel it", status=409)
-    if runs_at_once is not None and await _under_way(user) >= runs_at_once:
-        return Refused(f"{runs_at_once} runs of yours are under way: wait for one, or cancel one", status=429)
-    return None
+_WAIT_FOR_TURN = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 81920731))")
+_COUNT = text("""
+SELECT count(*) FILTER (WHERE thread_id = :thread) AS on_thread, count(*) FILTER (WHERE user_id = :user) AS of_user
+FROM runs WHERE status IN ('pending', 'running') AND (thread_id = :thread OR user_id = :user)
+""")
+_IS_THERE = text("SELECT count(*) FROM thread WHERE thread_id = :thread")
+_BUSY = Refused("another run is under way on this thread: wait for it, or cancel it", status=409)
 
 
-async def _first_on(thread: str) -> bool:
-    """Tell whether nothing runs on a thread and no other request has just arrived for it.
+def watch_runs() -> None:
+    """Let every run that Aegra stores from now on in this process pass the gate, and take its turn."""
+    from aegra_api.core.orm import Run, Thread
 
-    Who asks at the same time counts the same number of runs, and only one of them gets the number.
-    """
-    runs, active = await _count("thread_id = %s", thread)
-    if active:
-        return False
-    return bool(await _redis().set(f"reflect:{thread}:{runs}", "", nx=True, ex=_CREATED))
+    event.listen(Thread, "before_insert", _make_thread)
+    event.listen(Run, "before_insert", _admit)
 
 
-async def _under_way(user: str) -> int:
-    """Count the runs of a user that are under way; a run that was just admitted may be counted twice, never missed."""
-    redis, key = _redis(), f"reflect:{user}"
-    now = (await redis.time())[0]
-    await redis.zremrangebyscore(key, 0, now - _CREATED)
-    begun = await redis.zcount(key, now - 1, now)
-    _, active = await _count("user_id = %s", user)
-    await redis.zadd(key, {uuid4().hex: now})
-    return active + int(begun)
+def _make_thread(_: Mapper[Any], connection: Connection, thread: Any) -> None:
+    """Let the first of several runs make their thread."""
+    connection.execute(_WAIT_FOR_TURN, {"key": f"thread {thread.thread_id}"})
+    if connection.execute(_IS_THERE, {"thread": thread.thread_id}).scalar():
+        raise http_error(_BUSY)
 
 
-def _redis() -> Any:
-    from aegra_api.core.redis_manager import redis_manager
+def _admit(_: Mapper[Any], connection: Connection, run: Any) -> None:
+    """Let a run be stored if it may begin, and begin now. Its thread is locked since its status was set."""
+    asked = run.execution_params["execution"]
+    place = {**(asked["checkpoint"] or {}), **(asked["config"].get("configurable") or {})}
+    try:
+        check_start(run.execution_params["graph_id"], {**asked, "config": {"configurable": place}})
+        _take_turn(connection, run.thread_id, run.user_id)
+    except Refused as refusal:
+        raise http_error(refusal) from refusal
 
-    return redis_manager.get_client()
 
-
-async def _count(which: str, value: str) -> tuple[int, int]:
-    from aegra_api.core.database import db_manager
-
-    # Not in a session of Aegra's: the request holds one already, and thirty that wait for a second wait forever.
-    async with db_manager.lg_pool.connection() as connection:
-        row = await (await connection.execute(_COUNT + which, (value,))).fetchone()
-    return row["runs"], row["active"]
+def _take_turn(connection: Connection, thread: str, user: str) -> None:
+    most = policy().runs_at_once
+    if most is not None:
+        connection.execute(_WAIT_FOR_TURN, {"key": f"user {user}"})
+    active = connection.execute(_COUNT, {"thread": thread, "user": user}).one()
+    if active.on_thread:
+        raise _BUSY
+    if most is not None and active.of_user >= most:
+        raise Refused(f"{most} runs of yours are under way: wait for one, or cancel one", status=429)

@@ -3,28 +3,24 @@
 Everybody has threads, runs and assistants of his own; those of others do not exist for him. Settings are checked when
 a run, or an assistant, is created: both servers would drop unknown ones silently. The store is reached by runs alone.
 
-The servers differ: langgraph-api passes headers by name, Aegra by position; the settings lie in `value["context"]` or
-in `value["kwargs"]["context"]`; and a filter on everything would hide the assistants that the server itself has made.
+The servers differ: langgraph-api shows `create_run` what it is about to store, Aegra a body as it came, which it may
+read otherwise: its runs pass the gate in `admission`. A filter on everything would hide the assistants that the server
+itself has made.
 """
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID, uuid5
 
 from langgraph_sdk import Auth
 
-from reflective_agents.serve.admission import admit
-from reflective_agents.serve.asked import check_settings
-from reflective_agents.serve.graphs import forbidden_write
+from reflective_agents.serve.engine import IN_AEGRA
+from reflective_agents.serve.gate import check_day, check_settings_of, check_start, for_others
 from reflective_agents.serve.keys import Unknown, keys_are_asked_for, user_of
-from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
-from reflective_agents.state.errors import OperatorOnly
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.policy import check_caller
-from reflective_agents.state.settings import settings_of, strategy_names
-from reflective_agents.text.structure import Json
+from reflective_agents.state.settings import strategy_names
 
 Value = Any
 """What a handler is asked about: a dictionary whose form depends on the server."""
@@ -33,8 +29,6 @@ Filter = JsonObject | None
 auth = Auth()
 _ASSISTANTS = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 """The namespace in which both servers number the assistants of the graphs."""
-_SERVERS = re.compile(r"(__|langgraph_|x-|checkpoint_)|((run|thread|user|graph|assistant|cron|request)_id|user-agent)$")
-"""What the servers put into `config.configurable` beside settings."""
 
 
 @auth.authenticate
@@ -52,16 +46,28 @@ async def threads(ctx: Auth.types.AuthContext, value: Value) -> Filter:
     return _owned(ctx, value)
 
 
+@auth.on.threads.update
+async def update_thread(ctx: Auth.types.AuthContext, value: Value) -> Filter:
+    """Let users change their own threads. A rollback would take back what a run has spent."""
+    _keep_what_was_spent(value.get("action") == "rollback")
+    return _owned(ctx, value)
+
+
+@auth.on.threads.delete
+async def delete_thread(ctx: Auth.types.AuthContext, value: Value) -> Filter:
+    """Let users delete their own threads. `langgraph dev` deletes with a run what it has spent on its thread."""
+    _keep_what_was_spent(bool(value.get("run_id")) and not IN_AEGRA)
+    return _owned(ctx, value)
+
+
 @auth.on.threads.create_run
 async def create_run(ctx: Auth.types.AuthContext, value: Value) -> Filter:
-    """Let a run begin if its settings are allowed and nothing else runs on its thread."""
-    asked = {**value, **(value.get("kwargs") or {})}
-    _check(_strategy(str(asked["assistant_id"])), asked)
-    if reason := forbidden_write((asked.get("command") or {}).get("update")):
-        raise Auth.exceptions.HTTPException(status_code=403, detail=reason)
-    refusal = await admit(ctx.user.identity, asked, policy().runs_at_once, policy().days())
-    if refusal:
-        raise Auth.exceptions.HTTPException(status_code=refusal.status, detail=str(refusal))
+    """Let a run begin if it may, and its user may still spend something today."""
+    with _refusing():
+        if not IN_AEGRA:
+            check_start(_strategy(str(value["assistant_id"])), value["kwargs"])
+            _keep_what_was_spent(value.get("multitask_strategy") == "rollback")
+        await check_day(ctx.user.identity)
     return _owned(ctx, value)
 
 
@@ -75,14 +81,16 @@ async def assistants(ctx: Auth.types.AuthContext, value: Value) -> Filter:
 @auth.on.assistants.create
 async def create(ctx: Auth.types.AuthContext, value: Value) -> Filter:
     """Let an assistant be made if its settings are allowed."""
-    _check(value.get("graph_id"), value)
+    with _refusing():
+        check_settings_of(value.get("graph_id"), value)
     return _owned(ctx, value)
 
 
 @auth.on.assistants.update
 async def update(ctx: Auth.types.AuthContext, value: Value) -> Filter:
     """Let users change their own assistants, if the settings are allowed."""
-    _check(value.get("graph_id"), value)
+    with _refusing():
+        check_settings_of(value.get("graph_id"), value)
     return _owned(ctx, value)
 
 
@@ -118,35 +126,14 @@ def _strategy(assistant: str) -> str | None:
     return next((name for name in strategy_names() if assistant in (name, str(uuid5(_ASSISTANTS, name)))), None)
 
 
-def _check(strategy: str | None, asked: Value) -> None:
-    """Refuse settings that the strategy does not have, and those that the operator does not allow.
-
-    The strategy of a user's own assistant is not told here; a run checks the values of its settings when it begins.
-    """
-    settings = dict(_settings(asked))
+@contextmanager
+def _refusing() -> Iterator[None]:
     try:
-        if strategy is None:
-            _check_names(settings)
-            return
-        if not policy().offers(strategy):
-            raise OperatorOnly(f"{strategy} is not offered here")
-        schema = settings_of(strategy)
-        check_caller(check_settings(schema, settings), schema.ambient)
-    except OperatorOnly as error:
-        raise Auth.exceptions.HTTPException(status_code=403, detail=str(error)) from error
+        yield
     except Refused as refusal:
-        raise Auth.exceptions.HTTPException(status_code=400, detail=str(refusal)) from refusal
+        raise Auth.exceptions.HTTPException(status_code=refusal.status, detail=str(refusal)) from refusal
 
 
-def _settings(asked: Value) -> Iterator[tuple[str, Json]]:
-    configurable: dict[str, Json] = (asked.get("config") or {}).get("configurable") or {}
-    for name, value in configurable.items():
-        if not _SERVERS.match(name) and value is not None:
-            yield name, value
-    yield from (asked.get("context") or {}).items()
-
-
-def _check_names(settings: Mapping[str, Json]) -> None:
-    known = {name for strategy in strategy_names() for name in settings_of(strategy).model_fields}
-    if unknown := sorted(settings.keys() - known):
-        raise Refused(f"there is no setting {unknown[0]}")
+def _keep_what_was_spent(lost: bool) -> None:
+    if lost and for_others():
+        raise Auth.exceptions.HTTPException(status_code=403, detail="this would take back what a run has spent")

@@ -4,15 +4,17 @@ from importlib.util import find_spec
 
 from starlette.exceptions import HTTPException
 
+from reflective_agents.serve.refusals import Refused
+
 IN_AEGRA = find_spec("aegra_api") is not None
 """Whether this is Aegra, not `langgraph dev`."""
 
 
-def forbidden(reason: str) -> HTTPException:
-    """Return what a graph raises so that the server answers 403. Aegra makes 500 of all that is not FastAPI's."""
+def http_error(refusal: Refused) -> HTTPException:
+    """Return what makes the server answer with a refusal. Aegra makes 500 of all that is not FastAPI's."""
     if not IN_AEGRA:
-        return HTTPException(403, reason)
-    from fastapi import HTTPException as Refusal
+        return HTTPException(refusal.status, str(refusal))
+    from fastapi import HTTPException as FastApiError
 
-    refusal: HTTPException = Refusal(403, reason)
-    return refusal
+    error: HTTPException = FastApiError(refusal.status, str(refusal))
+    return error

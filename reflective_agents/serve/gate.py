@@ -1,0 +1,174 @@
+"""The gate: what a request may make the engine do, judged by what the engine has read of it.
+
+Both servers read a run from several routes and bodies. Nothing here reads those: `langgraph dev` shows `auth` each run
+that it is about to store, `admission` sees each row that Aegra is about to store, and the graph itself (`graphs`) sees
+what it is given at last, and each change of a thread's state.
+
+The owner of a thread may resume it with a value, change channels by their names, and send it to nodes by their names.
+What a run has spent, which run it is, and by how much its limits were raised is written by the run alone: whoever could
+write it would have no limits. Without keys and rules the only caller is the operator, who may write what he likes.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from langgraph.types import Command
+
+from reflective_agents.graphs import graph_of
+from reflective_agents.serve.asked import check_settings
+from reflective_agents.serve.keys import keys_are_asked_for
+from reflective_agents.serve.policy import VARIABLE, policy
+from reflective_agents.serve.refusals import Refused
+from reflective_agents.state.errors import OperatorOnly
+from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.limits import sentence
+from reflective_agents.state.policy import check_caller
+from reflective_agents.state.run import run_only
+from reflective_agents.state.settings import settings_of, strategy_names
+
+_ENGINES = re.compile(r"(__|langgraph_|x-|checkpoint_)|((run|thread|user|graph|assistant|cron|request)_id|user-agent)$")
+"""What the engines put beside settings into `config.configurable`, and copy into the context."""
+_INTERNAL = "__pregel_"
+"""What LangGraph tells itself by `config.configurable`."""
+_WITHIN = ("checkpoint_ns", "checkpoint_map")
+"""What would lead into the state of a strategy within a run."""
+
+
+def check_start(strategy: str | None, asked: JsonMapping) -> None:
+    """Refuse a run that may not begin.
+
+    Args:
+        strategy: The strategy, if it can be told: that of a user's own assistant the graph checks when it runs.
+        asked: `config`, `context` and `command`, as the engine will use them.
+
+    Raises:
+        Refused: with 400 for settings that the strategy does not have, with 403 for what the operator does not allow.
+    """
+    check_settings_of(strategy, asked)
+    check_config(asked.get("config") or {})
+    check_command(asked.get("command") or {})
+
+
+async def check_day(user: str) -> None:
+    """Refuse a user who has nothing left to spend today.
+
+    Raises:
+        Refused: with 429.
+    """
+    days = policy().days()
+    if days and (limit := await days.used_up(user)):
+        raise Refused(f"{sentence(limit)}: a new day begins at midnight UTC", status=429)
+
+
+def check_offered(strategy: str) -> None:
+    """Refuse a strategy that is not offered.
+
+    Raises:
+        Refused: if it is not.
+    """
+    if not policy().offers(strategy):
+        raise _forbidden(f"{strategy} is not offered here")
+
+
+def check_settings_of(strategy: str | None, asked: JsonMapping) -> None:
+    """Refuse settings that the strategy does not have, and those that the operator does not allow.
+
+    Args:
+        strategy: The strategy; if it cannot be told, only the names are looked at: a run checks the values.
+        asked: `config` and `context` of a run, or of an assistant.
+
+    Raises:
+        Refused: as `check_start`.
+    """
+    settings = dict(_settings(asked))
+    if strategy is None:
+        return _check_names(settings)
+    check_offered(strategy)
+    schema = settings_of(strategy)
+    try:
+        check_caller(check_settings(schema, settings), schema.ambient)
+    except OperatorOnly as error:
+        raise _forbidden(str(error)) from error
+
+
+def check_config(config: JsonMapping) -> None:
+    """Refuse a configuration that would lead a run elsewhere than to the thread itself.
+
+    Raises:
+        Refused: if it would.
+    """
+    configurable = config.get("configurable") or {}
+    wrong = [name for name in configurable if name.startswith(_INTERNAL) or (name in _WITHIN and configurable[name])]
+    if wrong and for_others():
+        raise _forbidden(f"{wrong[0]} cannot be set by a request")
+
+
+def check_command(command: Command[Any] | JsonMapping) -> None:
+    """Refuse a command that does more than resume, change channels by name, or go to nodes by name.
+
+    Raises:
+        Refused: if it does.
+    """
+    update, goto = (
+        (command.update, command.goto)
+        if isinstance(command, Command)
+        else (command.get("update"), command.get("goto") or ())
+    )
+    check_update(update)
+    nodes = goto if isinstance(goto, (list, tuple)) else [goto]
+    if for_others() and not all(isinstance(node, str) for node in nodes):
+        raise _forbidden("a run is sent to nodes by their names: an input of their own cannot be given")
+
+
+def check_update(values: Any) -> None:
+    """Refuse to have a channel written that is the run's, in whatever form the values come.
+
+    Raises:
+        Refused: if it is.
+    """
+    taken = sorted(name for name in {*_names(values)} if name in written_by_runs() or name.startswith("__"))
+    if taken and for_others():
+        raise _forbidden(f"{taken[0]} is written by the run alone")
+
+
+def for_others() -> bool:
+    """Tell whether requests may come from others than the operator: he asks for keys, or has made rules."""
+    return keys_are_asked_for() or bool(os.environ.get(VARIABLE))
+
+
+@cache
+def written_by_runs() -> frozenset[str]:
+    """Return the channels that runs alone write, of all strategies."""
+    return frozenset(
+        name for strategy in strategy_names() for name in run_only(graph_of(strategy).builder.state_schema)
+    )
+
+
+def _names(values: Any) -> Iterator[str]:
+    """Yield the names under which values might be written: objects, lists of them, and lists of pairs."""
+    if isinstance(values, str):
+        yield values
+    elif isinstance(values, Mapping):
+        yield from map(str, values)
+    elif isinstance(values, (list, tuple)):
+        for part in values[:1] if len(values) == 2 and isinstance(values[0], str) else values:
+            yield from _names(part)
+
+
+def _settings(asked: JsonMapping) -> JsonObject:
+    configurable: JsonObject = (asked.get("config") or {}).get("configurable") or {}
+    given = {name: value for name, value in configurable.items() if value is not None} | (asked.get("context") or {})
+    return {name: value for name, value in given.items() if not _ENGINES.match(name)}
+
+
+def _check_names(settings: JsonObject) -> None:
+    known = {name for strategy in strategy_names() for name in settings_of(strategy).model_fields}
+    if unknown := sorted(settings.keys() - known):
+        raise Refused(f"there is no setting {unknown[0]}")
+
+
+def _forbidden(reason: str) -> Refused:
+    return Refused(reason, status=403)
