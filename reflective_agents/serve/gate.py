@@ -112,13 +112,11 @@ def check_command(command: Command[Any] | JsonMapping) -> None:
     Raises:
         Refused: if it does.
     """
-    update, goto = (
-        (command.update, command.goto)
-        if isinstance(command, Command)
-        else (command.get("update"), command.get("goto") or ())
-    )
+    if isinstance(command, Command):
+        command = {"update": command.update, "goto": command.goto}
+    update, goto = command.get("update"), command.get("goto")
     check_update(update)
-    nodes = goto if isinstance(goto, (list, tuple)) else [goto]
+    nodes = goto if isinstance(goto, (list, tuple)) else [goto or ""]
     if for_others() and not all(isinstance(node, str) for node in nodes):
         raise _forbidden("a run is sent to nodes by their names: an input of their own cannot be given")
 

@@ -71,7 +71,7 @@ class Served(CompiledStateGraph[RunState, Context, Input, Output]):
             return given
         if base.values.get("run_id") != latest.values.get("run_id"):
             raise Refused("that question was answered, and others since: ask a new one from there", status=403)
-        spent = Command[str](update={"usage": latest.values["usage"]})
+        spent: Command[str] = Command(update={"usage": latest.values["usage"]})
         return spent if given is None else _both(given, spent)
 
     async def _went_back(self, config: RunnableConfig) -> bool:
@@ -131,9 +131,8 @@ def _named_by_callers(config: RunnableConfig) -> RunnableConfig:
 
 
 def _now(config: RunnableConfig) -> RunnableConfig:
-    """Return the configuration of a thread as it is now."""
-    configurable = {name: value for name, value in config["configurable"].items() if name != "checkpoint_id"}
-    return {"configurable": configurable}
+    """Return the configuration of a thread as it is now; None takes the place of what is bound to the graph."""
+    return {"configurable": {**config["configurable"], "checkpoint_id": None}}
 
 
 def _is_root(config: RunnableConfig) -> bool:

@@ -2,7 +2,8 @@
 
 A server on the loopback interface is still within reach of every page that its user opens. A page may send a request
 without asking (the browser only withholds the answer), or let its own name mean 127.0.0.1 (DNS rebinding). So a request
-must be addressed to a name of this machine, and a page that sends one must come from Studio or from this machine.
+must be addressed to a name of this machine, and a page that sends one must come from Studio or from this machine. What
+the development server offers to whoever asks is closed.
 
     REFLECT_ALLOWED_HOSTS     further names of the server, with commas between them: agents.example.org
     REFLECT_ALLOWED_ORIGINS   further origins of pages: https://chat.example.org
@@ -18,6 +19,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 STUDIO = "https://smith.langchain.com", "https://eu.smith.langchain.com"
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
+CLOSED = "/internal/", "/deploy"
+"""What `langgraph dev` offers without a key: to delete and to read all threads, and to deploy what is in its folder."""
 _ANY_PORT = r"(:\d{1,5})?"
 _LOCAL_PAGE = rf"https?://({'|'.join(map(re.escape, LOCAL))}){_ANY_PORT}"
 
@@ -46,6 +49,8 @@ class Guard(CORSMiddleware):
         """Answer one request."""
         if scope["type"] == "lifespan" or scope.get("root_path", "").startswith("/noauth"):  # the server asks itself
             return await self.app(scope, receive, send)
+        if scope["path"].startswith(CLOSED):
+            return await PlainTextResponse("Not Found", status_code=404)(scope, receive, send)
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._host.fullmatch(host):
