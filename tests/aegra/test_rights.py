@@ -10,8 +10,8 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
 from tests.aegra.conftest import Start
-from tests.aegra.process import Server
-from tests.serve import live, rights
+from tests.aegra.process import PYTHON, Server
+from tests.serve import gate, live, rights, routes
 
 pytestmark = [pytest.mark.aegra, pytest.mark.thorough, pytest.mark.timeout(300)]
 
@@ -42,8 +42,36 @@ async def test_nobody_sees_what_is_anothers_on_the_live_page(guarded: str) -> No
         await live.nobody_sees_what_is_anothers(ann, bob)
 
 
-async def test_nobody_writes_what_a_run_has_spent(clients: rights.Clients) -> None:
-    await rights.nobody_writes_what_a_run_has_spent(clients)
+async def test_nobody_writes_what_limits_rest_on(clients: rights.Clients, guarded: str) -> None:
+    await gate.nobody_writes_what_limits_rest_on(clients("ann"), guarded)
+
+
+async def test_who_goes_back_has_spent_what_he_has_spent(clients: rights.Clients) -> None:
+    await gate.who_goes_back_has_spent_what_he_has_spent(clients("ann"))
+
+
+async def test_a_thread_is_streamed_by_the_newest_protocol(guarded: str) -> None:
+    await gate.a_thread_is_streamed_by_the_newest_protocol(guarded)
+
+
+def test_every_route_is_known() -> None:
+    assert routes.listed(PYTHON, "aegra") == routes.known(routes.AEGRA)
+
+
+async def test_no_route_starts_what_is_not_offered(guarded: str) -> None:
+    await gate.no_route_starts_what_is_not_offered(guarded, routes.of("start", routes.AEGRA))
+
+
+async def test_nobody_is_answered_without_a_key(guarded: str) -> None:
+    await routes.nobody_is_answered_without_a_key(guarded, routes.AEGRA)
+
+
+async def test_what_is_closed_is_closed_with_a_key(guarded: str) -> None:
+    await routes.what_is_closed_is_closed_with_a_key(guarded, routes.AEGRA)
+
+
+async def test_nobody_reads_or_changes_the_thread_of_another(clients: rights.Clients, guarded: str) -> None:
+    await routes.nobody_reads_or_changes_the_thread_of_another(clients, guarded, routes.AEGRA)
 
 
 async def test_lessons_are_their_users(clients: rights.Clients) -> None:

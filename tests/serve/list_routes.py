@@ -1,4 +1,4 @@
-"""Prints the routes of a server, from its app itself: `python list_routes.py dev` or `aegra`, with that server's Python."""
+"""Prints the routes of a server, as its app has them: `python list_routes.py dev`, or `aegra` with the Python of that."""
 
 import json
 import os
@@ -30,17 +30,17 @@ def main(server: str) -> None:
     else:
         os.environ["AEGRA_CONFIG"] = "aegra.json"
         from aegra_api.main import app  # type: ignore[import-not-found, no-redef]
-    print(json.dumps(sorted({*routes(app.routes)})))
+    sys.stdout.write(json.dumps(sorted({*routes(app.routes)})) + "\n")
 
 
 def routes(found: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
     for route in found:
         inner = getattr(route, "original_router", route)  # FastAPI wraps the routers that it includes
-        if getattr(inner, "routes", None) is not None:
+        if getattr(inner, "routes", None):
             yield from routes(inner.routes, prefix + getattr(route, "path", ""))
         else:
             for method in (getattr(route, "methods", None) or {"ANY"}) - {"HEAD", "OPTIONS"}:
-                yield method, prefix + route.path
+                yield method, prefix + getattr(route, "path", "")
 
 
 if __name__ == "__main__":
