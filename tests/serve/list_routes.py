@@ -1,4 +1,4 @@
-"""Prints the routes of a server, as its app has them: `python list_routes.py dev`, or `aegra` with the Python of that."""
+"""Prints the routes of a server, as its app has them: `python list_routes.py dev`, or `aegra` with its own Python."""
 
 import json
 import os
