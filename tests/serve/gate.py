@@ -1,15 +1,19 @@
 """What nobody gets the engine to do, by whatever route: checked alike on both servers, which ask for `rights.KEYS`."""
 
 import asyncio
+import re
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIStatusError
 
 from tests.serve.rights import KEYS, OFFLINE, asking
 
+EXAMPLES = re.findall(r"```python\n(.*?)```", (Path(__file__).parents[2] / "docs/serving.md").read_text(), re.DOTALL)
 CLOSED = "town"
 """A strategy that the rules do not offer."""
 FORGED = {"model_calls": -100_000, "total_tokens": -(10**9), "seconds": -(10.0**6), "cost": -1000.0}
@@ -171,8 +175,6 @@ async def ended_in_error(ann: LangGraphClient, thread: str, early: dict[str, Any
 
 async def status(attempt: Any) -> int:
     """Return the HTTP status that an attempt is refused with; 200 if it is not."""
-    from langgraph_sdk.errors import APIStatusError
-
     try:
         await attempt
     except APIStatusError as error:
@@ -181,13 +183,13 @@ async def status(attempt: Any) -> int:
 
 
 async def a_thread_is_streamed_by_the_newest_protocol(address: str) -> None:
-    """Ask by `threads.stream`, with settings and without, and have a pending call of a tool answered."""
+    """Run the example of the docs, which asks by `threads.stream`; and have settings refused."""
+    scope: dict[str, Any] = {}
+    exec(next(code for code in EXAMPLES if "threads.stream" in code), scope)
     async with get_client(url=address, headers={"authorization": f"Bearer {KEYS['ann']}"}) as ann:
-        async with ann.threads.stream(assistant_id="chain_of_thought") as stream:
-            async with asyncio.timeout(60):
-                await stream.run.start(input=asking())
-                output: Any = await stream.output
-        assert (output["strategy"], output["usage"]["model_calls"]) == ("chain_of_thought", 1)
+        async with asyncio.timeout(60):
+            output = await scope["stream"](ann)
+        assert (output["strategy"], output["settings"]) == ("lats", {"max_expansions": 5})
         async with caller(address) as http:
             for settings, reason in (
                 ({"samples": "many"}, "samples"),
