@@ -64,13 +64,13 @@ async def _serve(host: str, port: int) -> None:
     from aegra_api.main import app
 
     from reflective_agents.serve.guard import Guard
-    from reflective_agents.serve.handing_back import keep_handing_back
+    from reflective_agents.serve.requeue_orphans import keep_requeueing
 
     if get_auth_instance() is None:  # Aegra would let everybody in
         raise Misuse("auth.py could not be loaded; the log says why")
-    handing_back = asyncio.create_task(keep_handing_back())
+    requeueing = asyncio.create_task(keep_requeueing())
     await uvicorn.Server(uvicorn.Config(Guard(app), host=host, port=port, log_config=None)).serve()
-    handing_back.cancel()
+    requeueing.cancel()
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ from reflective_agents.nodes.answer_form import fits
 from reflective_agents.serve.asked import ChatRequest, parse
 from reflective_agents.serve.completions import DONE, Completion, Saying, cut, event, pieces, told, usage_of
 from reflective_agents.serve.keys import Unknown, user_of
+from reflective_agents.serve.pending_tool_calls import pending_tool_calls, resume, thread_of, tool_calls
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import Begin, OwnApi, Part, Result, Token, failure, in_background, values_of
-from reflective_agents.serve.waiting import resume, thread_of, tool_calls, waiting_calls
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import strategy_names
 from reflective_agents.text.structure import Json
@@ -92,7 +92,7 @@ class Answering:
     async def _resume(self) -> Begin:
         state = await self._api.state(self.thread_id)
         values = values_of(state)
-        given = resume(self.thread_id, waiting_calls(state), self._results)
+        given = resume(self.thread_id, pending_tool_calls(state), self._results)
         if values["strategy"] != self._asked.strategy:
             raise Refused(f"{values['strategy']} waits for these results, not {self._asked.strategy}", "model")
         self._paid = values["usage"]

@@ -58,8 +58,8 @@ async def check_day(user: str) -> None:
     Raises:
         Refused: with 429.
     """
-    days = policy().days()
-    if days and (limit := await days.used_up(user)):
+    quota = policy().daily_quota()
+    if quota and (limit := await quota.used_up(user)):
         raise Refused(f"{sentence(limit)}: a new day begins at midnight UTC", status=429)
 
 

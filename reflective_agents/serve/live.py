@@ -27,7 +27,7 @@ from reflective_agents.serve.completions import event
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import Begin, OwnApi, Result, Token, failure, values_of
-from reflective_agents.serve.seen import seen
+from reflective_agents.serve.thread_view import thread_view
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.policy import operators_settings
@@ -153,7 +153,7 @@ async def thread(request: Request) -> Response:
     """Return what a thread holds, as far as it is shown."""
     api, name = OwnApi(request), request.path_params["thread"]
     state, run = await _last(api, name)
-    return JSONResponse(await asyncio.to_thread(seen, state, run))
+    return JSONResponse(await asyncio.to_thread(thread_view, state, run))
 
 
 async def _last(api: OwnApi, name: str) -> tuple[sdk.ThreadState, sdk.Run | None]:

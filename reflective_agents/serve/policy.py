@@ -23,7 +23,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from reflective_agents.models.account import charge_to
-from reflective_agents.serve.days import Days
+from reflective_agents.serve.daily_quota import DailyQuota
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse, OperatorOnly
 from reflective_agents.state.policy import changed, named_in, serve_others
@@ -119,11 +119,11 @@ class Policy(BaseModel):
             if any(default is None or default > most for default in ([float(given)] if given else defaults)):
                 os.environ[variable] = plain(most)
         serve_others(self.check)
-        charge_to(self.days())
+        charge_to(self.daily_quota())
 
-    def days(self) -> Days | None:
+    def daily_quota(self) -> DailyQuota | None:
         """Return the accounts of the users; None if they may spend what they like."""
-        return Days({str(name): most for name, most in self.day.items()}) if self.day else None
+        return DailyQuota({str(name): most for name, most in self.day.items()}) if self.day else None
 
 
 @cache

@@ -17,8 +17,8 @@ from langgraph_sdk.errors import APIStatusError
 from starlette.requests import Request
 
 from reflective_agents.serve.engine import IN_AEGRA
+from reflective_agents.serve.pending_tool_calls import PendingToolCall, pending_tool_calls
 from reflective_agents.serve.refusals import Refused
-from reflective_agents.serve.waiting import Waiting, waiting_calls
 from reflective_agents.state import errors
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.structure import Json
@@ -50,7 +50,7 @@ class Result(NamedTuple):
     status: str
     output: JsonMapping
     error: str
-    waiting: Sequence[Waiting] = ()
+    waiting: Sequence[PendingToolCall] = ()
 
 
 Part: TypeAlias = Mapping[str, Json] | Token | Result
@@ -149,7 +149,7 @@ class OwnApi:
                 output = await self._client.runs.join(thread_id, run["run_id"], headers=self._headers)
                 return Result(run["status"], output or {}, error)
             state = await self._client.threads.get_state(thread_id, headers=self._headers)
-        return Result(run["status"], values_of(state), error, waiting_calls(state))
+        return Result(run["status"], values_of(state), error, pending_tool_calls(state))
 
     async def threads(self) -> list[sdk.Thread]:
         """Return the threads of the caller, the one used last first, without what they hold."""

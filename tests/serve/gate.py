@@ -143,8 +143,9 @@ async def who_goes_back_has_spent_what_he_has_spent(ann: LangGraphClient) -> Non
     spent = (await state(ann, thread))["values"]["usage"]["model_calls"]
     early = await first_of_turn(ann, thread)
     assert (early["values"]["usage"]["model_calls"], spent) == (0, 1)
-    for begin in ({"command": {"update": {"samples": []}}}, {}):
-        await ann.runs.wait(thread, "chain_of_thought", checkpoint=early["checkpoint"], context=OFFLINE, **begin)  # type: ignore[call-overload]
+    begins: list[dict[str, Any]] = [{"command": {"update": {"samples": []}}}, {}]
+    for begin in begins:
+        await ann.runs.wait(thread, "chain_of_thought", checkpoint=early["checkpoint"], context=OFFLINE, **begin)
         spent += 1
         assert (await state(ann, thread))["values"]["usage"]["model_calls"] == spent
     assert await status(ann.threads.update_state(thread, {"answer": "x"}, checkpoint=early["checkpoint"])) == 403

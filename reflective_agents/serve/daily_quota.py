@@ -16,7 +16,7 @@ from reflective_agents.state.limits import NANO, Limit
 
 _NO_END = 2**62
 _KEPT = 40
-"""Days that accounts are kept."""
+"""DailyQuota that accounts are kept."""
 _TABLE = f"""
 SELECT pg_advisory_xact_lock(81920731);
 CREATE TABLE IF NOT EXISTS reflect_days (
@@ -114,7 +114,7 @@ class InPostgres:
             return row
 
 
-class Days:
+class DailyQuota:
     """The account of each user: at most so much a day.
 
     Args:

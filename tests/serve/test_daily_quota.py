@@ -9,8 +9,8 @@ import pytest
 from reflective_agents.models.account import charge_to
 from reflective_agents.models.meter import Meter
 from reflective_agents.nodes.remember import ANYBODY
-from reflective_agents.serve import days
-from reflective_agents.serve.days import Days, InMemory, Spent
+from reflective_agents.serve import daily_quota
+from reflective_agents.serve.daily_quota import DailyQuota, InMemory, Spent
 from reflective_agents.serve.policy import Policy
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached
@@ -20,14 +20,14 @@ from reflective_agents.state.run import NOTHING_SPENT
 
 @pytest.fixture
 def book(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemory]:
-    monkeypatch.setattr(days, "caller", lambda: None)
+    monkeypatch.setattr(daily_quota, "caller", lambda: None)
     book = InMemory()
     yield book
     charge_to(None)
 
 
 async def spent(book: InMemory) -> Spent:
-    return await book.spent(ANYBODY, days._today())
+    return await book.spent(ANYBODY, daily_quota._today())
 
 
 def meter(**settings: Any) -> Meter:
@@ -41,13 +41,13 @@ async def call(meter: Meter, held: int = 10, used: int = 4) -> None:
 
 
 async def test_a_call_costs_what_it_was(book: InMemory) -> None:
-    charge_to(Days({"max_model_calls": 10}, book))
+    charge_to(DailyQuota({"max_model_calls": 10}, book))
     await call(meter())
     assert await spent(book) == Spent(1, 4, 2)
 
 
 async def test_a_call_is_held_while_it_is_under_way_and_kept_if_it_is_cancelled(book: InMemory) -> None:
-    charge_to(Days({"max_model_calls": 10}, book))
+    charge_to(DailyQuota({"max_model_calls": 10}, book))
 
     async def never_ends() -> None:
         async with meter().reserve(10, 5):
@@ -62,7 +62,7 @@ async def test_a_call_is_held_while_it_is_under_way_and_kept_if_it_is_cancelled(
 
 
 async def test_a_call_that_the_run_may_not_make_costs_nothing(book: InMemory) -> None:
-    charge_to(Days({"max_model_calls": 10}, book))
+    charge_to(DailyQuota({"max_model_calls": 10}, book))
     with pytest.raises(LimitReached, match="max_total_tokens=5 "):
         await call(meter(max_total_tokens=5))
     assert await spent(book) == Spent()
@@ -79,7 +79,7 @@ async def test_a_call_that_the_run_may_not_make_costs_nothing(book: InMemory) ->
 async def test_many_runs_together_do_not_exceed_it(
     book: InMemory, most: dict[str, float], done: int, limit: str
 ) -> None:
-    account = Days(most, book)
+    account = DailyQuota(most, book)
     charge_to(account)
     for _ in range(done):
         await call(meter())
@@ -91,13 +91,13 @@ async def test_many_runs_together_do_not_exceed_it(
 
 
 async def test_fifty_at_once_get_what_is_left(book: InMemory) -> None:
-    charge_to(Days({"max_model_calls": 30}, book))
+    charge_to(DailyQuota({"max_model_calls": 30}, book))
     results = await asyncio.gather(*(call(meter()) for _ in range(50)), return_exceptions=True)
     assert sum(result is None for result in results) == 30
 
 
 async def test_who_has_spent_all_is_told_so_before_a_run_begins(book: InMemory) -> None:
-    account = Days({"max_model_calls": 1}, book)
+    account = DailyQuota({"max_model_calls": 1}, book)
     charge_to(account)
     assert await account.used_up(ANYBODY) is None
     await call(meter())
@@ -108,7 +108,7 @@ async def test_who_has_spent_all_is_told_so_before_a_run_begins(book: InMemory) 
 
 
 def test_a_day_is_part_of_the_policy() -> None:
-    assert Policy().days() is None
-    account = Policy(day={"max_cost": 2}).days()
+    assert Policy().daily_quota() is None
+    account = Policy(day={"max_cost": 2}).daily_quota()
     assert account is not None
     assert account.most.nano == 2 * NANO

@@ -20,7 +20,7 @@ _LONGEST = 4000
 """Characters of a text in a list of rounds, trials and the like."""
 
 
-def seen(state: ThreadState, run: Run | None) -> JsonObject:
+def thread_view(state: ThreadState, run: Run | None) -> JsonObject:
     """Return a thread as data.
 
     Args:
