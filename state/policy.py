@@ -132,9 +132,8 @@ def nested_in(settings: BaseModel) -> Iterator[BaseModel]:
     """Yield the settings of others that settings hold: of members, of workers."""
     for name, marks in marks_of(type(settings)).items():
         value = getattr(settings, name)
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, BaseModel) and not any(isinstance(mark, (Operator, Harmless)) for mark in marks):
-                yield item
+        items = value if isinstance(value, list) else [value]
+        yield from (item for item in items if isinstance(item, BaseModel) and not marks)
         yield from (mark.read(settings, value) for mark in marks if isinstance(mark, Nested) and value)
 
 

@@ -102,8 +102,8 @@ async def delete(ctx: Auth.types.AuthContext, value: Value) -> Filter:
 
 @auth.on.crons
 async def crons(ctx: Auth.types.AuthContext, value: Value) -> bool:
-    """Refuse schedules where keys are required: they are for the operator."""
-    return not keys_are_asked_for()
+    """Refuse schedules where there are keys or rules: they are for the operator."""
+    return not for_others()
 
 
 @auth.on.store

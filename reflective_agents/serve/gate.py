@@ -48,7 +48,6 @@ def check_start(strategy: str | None, asked: JsonMapping) -> None:
         Refused: with 400 for settings that the strategy does not have, with 403 for what the operator does not allow.
     """
     check_settings_of(strategy, asked)
-    check_config(asked.get("config") or {})
     check_command(asked.get("command") or {})
 
 
@@ -74,7 +73,7 @@ def check_offered(strategy: str) -> None:
 
 
 def check_settings_of(strategy: str | None, asked: JsonMapping) -> None:
-    """Refuse settings that the strategy does not have, and those that the operator does not allow.
+    """Refuse settings that the strategy does not have, what the operator does not allow, and what is the engine's.
 
     Args:
         strategy: The strategy; if it cannot be told, only the names are looked at: a run checks the values.
@@ -83,7 +82,8 @@ def check_settings_of(strategy: str | None, asked: JsonMapping) -> None:
     Raises:
         Refused: as `check_start`.
     """
-    settings = dict(_settings(asked))
+    check_config(asked.get("config") or {})
+    settings = _settings(asked)
     if strategy is None:
         return _check_names(settings)
     check_offered(strategy)

@@ -132,6 +132,8 @@ async def nobody_writes_what_limits_rest_on(ann: LangGraphClient, address: str) 
         for configurable in ({"__pregel_task_id": "1"}, {"checkpoint_ns": "a|b"}, {"checkpoint_map": {"": "1"}}):
             run = {"assistant_id": "chain_of_thought", "input": asking(), "config": {"configurable": configurable}}
             assert (await http.post(f"/threads/{thread}/runs", json=run)).status_code == 403, configurable
+            assistant = {"graph_id": "chain_of_thought", "config": {"configurable": configurable}}
+            assert (await http.post("/assistants", json=assistant)).status_code == 403, configurable
     assert (await state(ann, thread))["values"] == before
     await ann.threads.update_state(thread, {"answer": "Mine."})
     assert (await state(ann, thread))["values"] == {**before, "answer": "Mine."}

@@ -18,6 +18,7 @@ from reflective_agents.state.settings.plan import PlanContext
 from reflective_agents.state.settings.team import TeamContext
 from reflective_agents.state.settings.town import TownContext
 from reflective_agents.state.settings.trials import TrialsContext
+from reflective_agents.testing.fake import FakeChatModel
 
 RULES = Policy(
     strategies=frozenset({"lats"}),
@@ -83,6 +84,13 @@ def test_models_and_strategies_are_refused_wherever_they_stand(
     checks.serve_others(rules.check)
     with pytest.raises(OperatorOnly, match=reason):
         check_caller(context, context.ambient)
+
+
+def test_a_model_that_is_an_object_is_no_setting_of_anybodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_check", None)
+    checks.serve_others()
+    model = FakeChatModel(reply=lambda _: "Yes.")
+    check_caller(AbMctsContext(model=model, arms=[model]), AbMctsContext.ambient)
 
 
 @pytest.mark.parametrize("embeddings", ["lexical", "minilm"])

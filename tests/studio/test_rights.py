@@ -112,8 +112,8 @@ async def test_a_socket_starts_nothing_that_is_not_offered_or_on_threads_of_othe
         run = {"assistant_id": strategy, "input": rights.asking()}
         headers = {"authorization": f"Bearer {rights.KEYS[user]}"}
         async with websockets.connect(address, additional_headers=headers) as socket, asyncio.timeout(30):
-            await socket.send(json.dumps({"id": 1, "method": "run.start", "params": run}))
             try:
+                await socket.send(json.dumps({"id": 1, "method": "run.start", "params": run}))
                 return str(await socket.recv())
             except websockets.ConnectionClosed as closed:
                 return str(closed)
@@ -124,6 +124,14 @@ async def test_a_socket_starts_nothing_that_is_not_offered_or_on_threads_of_othe
         await websockets.connect(address)
     assert len(await ann.runs.list(thread)) == 1
     assert "success" in await command("ann", "chain_of_thought")
+
+
+async def test_a_thread_is_not_made_with_what_the_run_alone_writes(guarded: str) -> None:
+    async with gate.caller(guarded) as http:
+        for values in ({"usage": gate.FORGED}, {"run_id": "x", "answer": "Mine."}):
+            steps = [{"updates": [{"values": values, "as_node": "begin"}]}]
+            made = await http.post("/threads", json={"graph_id": "chain_of_thought", "supersteps": steps})
+            assert made.status_code == 403, made.text
 
 
 async def test_what_was_spent_is_not_taken_back(clients: rights.Clients, guarded: str) -> None:
