@@ -23,7 +23,7 @@ from psycopg import OperationalError
 
 from reflective_agents.graphs import graph_of
 from reflective_agents.serve.engine import http_error
-from reflective_agents.serve.gate import check_command, check_config, check_offered, check_update, for_others
+from reflective_agents.serve.gate import check_command, check_config, check_offered, for_others
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.state.context import Context
 from reflective_agents.state.run import Input, Output, RunState
@@ -44,7 +44,7 @@ class Served(CompiledStateGraph[RunState, Context, Input, Output]):
         with _refusing():
             check_config(_named_by_callers(config))
             for update in (update for superstep in supersteps for update in superstep):
-                check_update(update.values)
+                check_command(update.values if isinstance(update.values, Command) else {"update": update.values})
             if for_others() and await self._went_back(config):
                 raise Refused(
                     "a thread is changed where it is now: to go back, start a run at the checkpoint", status=403

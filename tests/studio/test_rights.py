@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import websockets
@@ -128,10 +129,18 @@ async def test_a_socket_starts_nothing_that_is_not_offered_or_on_threads_of_othe
 
 async def test_a_thread_is_not_made_with_what_the_run_alone_writes(guarded: str) -> None:
     async with gate.caller(guarded) as http:
-        for values in ({"usage": gate.FORGED}, {"run_id": "x", "answer": "Mine."}):
-            steps = [{"updates": [{"values": values, "as_node": "begin"}]}]
-            made = await http.post("/threads", json={"graph_id": "chain_of_thought", "supersteps": steps})
-            assert made.status_code == 403, made.text
+        forged: list[dict[str, Any]] = [
+            {"values": {"usage": gate.FORGED}},
+            {"values": {"run_id": "x", "answer": "Mine."}},
+            {"command": {"update": {"usage": gate.FORGED}}},
+            {"command": {"goto": {"node": "sample", "input": {"usage": gate.FORGED}}}},
+        ]
+        for update in forged:
+            steps = [{"updates": [{**update, "as_node": "begin"}]}]
+            made = await http.post("/threads", json={"metadata": {"graph_id": "chain_of_thought"}, "supersteps": steps})
+            assert "run alone" in made.text or "cannot be given" in made.text, (update, made.text)  # the thread is made
+            newest = (await http.post("/threads/search", json={"limit": 1, "sort_by": "created_at"})).json()[0]
+            assert not (await http.get(f"/threads/{newest['thread_id']}/state")).json()["values"]
 
 
 async def test_what_was_spent_is_not_taken_back(clients: rights.Clients, guarded: str) -> None:
