@@ -121,7 +121,8 @@ async def test_a_graph_refuses_what_is_not_offered_and_writes_that_are_the_runs(
     for given in forged:
         with pytest.raises(HTTPException, match="403"):
             await graph.ainvoke(given, CONFIG, context=CONTEXT)
-    for values in ({"usage": FORGED}, Command(update={"usage": FORGED}), [({"usage": FORGED}, "sample")]):
+    forms: list[Any] = [{"usage": FORGED}, Command(update={"usage": FORGED}), [({"usage": FORGED}, "sample")]]
+    for values in forms:
         with pytest.raises(HTTPException, match="usage is written by the run alone"):
             await graph.aupdate_state(CONFIG, values)
     assert (await graph.aget_state(CONFIG)).values == before
