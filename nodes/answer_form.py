@@ -11,12 +11,13 @@ from reflective_agents.nodes.chat import ask
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.transcript import quoted, request_text
 from reflective_agents.prompts import answer_form as prompts
-from reflective_agents.state.answer_form import faults
+from reflective_agents.state.callers_schemas import expanded
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.outcome import Outcome, stopped
 from reflective_agents.state.run import RunState
+from reflective_agents.tools.schema_faults import schema_faults
 
 
 async def in_form(
@@ -29,7 +30,7 @@ async def in_form(
         says why.
     """
     schema = step.context.answer_schema
-    if schema is None or fits(schema, answer.text):
+    if schema is None or await fits(schema, answer.text):
         return answer, outcome
     step.meter.spend_last()
     prompt = prompts.FILL.format_messages(request=request_text(state["messages"]), answer=quoted("answer", answer.text))
@@ -44,27 +45,28 @@ async def in_form(
     return AIMessage(json.dumps(form.model_extra, ensure_ascii=False), id=answer.id), outcome
 
 
-def fits(schema: JsonMapping, text: str) -> bool:
+async def fits(schema: JsonMapping, text: str) -> bool:
     """Tell whether a text is JSON that fits a schema."""
     try:
-        return not faults(schema, json.loads(text))
+        return not await schema_faults(schema, json.loads(text))
     except (ValueError, RecursionError):
         return False
 
 
-def _faults(schema: JsonMapping, form: BaseModel) -> str | None:
-    return faults(schema, form.model_extra) or None
+async def _faults(schema: JsonMapping, form: BaseModel) -> str:
+    return "; ".join(await schema_faults(schema, form.model_extra))
 
 
 @lru_cache(maxsize=32)
 def _form(schema: str) -> type[BaseModel]:
     """Return a class that takes any object and describes itself to models as the schema does."""
+    shown = expanded([json.loads(schema)])[0]
 
     class Answer(BaseModel):
         model_config = ConfigDict(extra="allow")
 
         @classmethod
         def model_json_schema(cls, *_: Any, **__: Any) -> JsonObject:
-            return {**json.loads(schema), "title": cls.__name__}
+            return {**shown, "title": cls.__name__}
 
     return Answer

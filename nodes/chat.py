@@ -1,5 +1,6 @@
 """How nodes talk to models: plain text, candidates, and structured output that is validated until it fits."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -152,7 +153,7 @@ async def ask(
     model: Model,
     messages: Sequence[BaseMessage],
     schema: type[T],
-    check: Callable[[T], str | None] = lambda _: None,
+    check: Callable[[T], Awaitable[str] | str | None] = lambda _: None,
     *,
     judging: bool = False,
     purpose: Purpose | None = None,
@@ -165,7 +166,7 @@ async def ask(
         model: Which model to ask.
         messages: The prompt.
         schema: What the model has to fill in.
-        check: A further demand on a valid output: None, or what is wrong with it, in words for the model.
+        check: A further demand on a valid output: nothing, or what is wrong with it, in words for the model.
         judging: Whether a judge or critic is asked.
         purpose: What is asked for, as data for the offline model.
 
@@ -180,7 +181,7 @@ async def ask(
         asked = partial(request, meter=step.meter, judging=judging, purpose=purpose)
         way, reply = await _filled(step, chat, prompt, schema, asked, lacking)
         value, problem = read_form(reply, schema)
-        problem = problem if value is None else check(value) or ""
+        problem = problem if value is None else await _checked(check, value)
         if value is not None:
             ways_of(chat).proven = True
         if value is not None and not problem:
@@ -193,6 +194,11 @@ async def ask(
         prompt += retry(reply, problem)
     cause = f" (its server {'; '.join(lacking.values())})" if lacking else ""
     raise InvalidOutput(f"no valid {schema.__name__} in {ATTEMPTS} attempts; the last one: {problem[:300]}{cause}")
+
+
+async def _checked(check: Callable[[T], Awaitable[str] | str | None], value: T) -> str:
+    problem = check(value)
+    return (await problem if inspect.isawaitable(problem) else problem) or ""
 
 
 async def _filled(

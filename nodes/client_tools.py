@@ -7,6 +7,8 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import interrupt
 from pydantic import JsonValue
 
+from reflective_agents.state.callers_schemas import expanded
+from reflective_agents.state.families import TOOLS, parameters_of
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.tools.run import MAX_CALLS, cut_result
 
@@ -23,20 +25,15 @@ def client_tools(declared: Sequence[JsonMapping]) -> list[BaseTool]:
     Args:
         declared: `{"type": "function", "function": {"name": ..., "description": ..., "parameters": JSON schema}}` each.
     """
-    return [_tool(**tool["function"]) for tool in declared]
+    schemas = expanded([parameters_of(tool) for tool in declared], TOOLS)
+    return [_tool(**tool["function"] | {"parameters": schema}) for tool, schema in zip(declared, schemas, strict=True)]
 
 
-def _tool(name: str, description: str = "", parameters: JsonObject | None = None, **_: JsonValue) -> BaseTool:
+def _tool(name: str, parameters: JsonObject, description: str = "", **_: JsonValue) -> BaseTool:
     def carried_out(**_: JsonValue) -> str:
         raise AssertionError("declared for the model; the caller carries it out")
 
-    schema = {
-        "type": "object",
-        "properties": {},
-        **(parameters or {}),
-        "title": name,
-        "description": description or name,
-    }
+    schema = {**parameters, "title": name, "description": description or name}
     return ClientTool(name=name, description=description or name, args_schema=schema, func=carried_out)
 
 

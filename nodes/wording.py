@@ -27,6 +27,12 @@ from reflective_agents.state.errors import BadPrompt
 from reflective_agents.state.json_types import JsonMapping
 
 Template = str | ChatPromptTemplate
+LONGEST = 200_000
+"""Characters of all prompts that a run may have given."""
+MOST_MESSAGES = 10
+"""Messages of one of them."""
+MOST_PLACEHOLDERS = 50
+"""Placeholders of one of them: each may stand for all that a user wrote."""
 _PREFIX = f"{prompts.__name__}."
 _given: ContextVar[Mapping[str, Template] | None] = ContextVar("prompts", default=None)
 
@@ -77,8 +83,10 @@ def replacements(setting: JsonMapping | str) -> Mapping[str, Template]:
     Args:
         setting: Texts by the names of templates, or a folder with a file `<name>.txt` for each.
     """
-    texts = _read(Path(setting)) if isinstance(setting, str) else setting
-    return _checked(json.dumps(texts, sort_keys=True))
+    texts = json.dumps(_read(Path(setting)) if isinstance(setting, str) else setting, sort_keys=True)
+    if len(texts) > LONGEST:
+        raise BadPrompt(f"the prompts have {len(texts)} characters together; at most {LONGEST} can be read")
+    return _checked(texts)
 
 
 def _read(folder: Path) -> dict[str, str]:
@@ -118,6 +126,8 @@ def _in_place_of(shipped: Template, given: Any) -> tuple[Template, tuple[set[str
     if isinstance(shipped, str):
         fields = _fields(shipped)
         return _plain(given) if fields else str(given), (fields, _fields(str(given)))
+    if not isinstance(given, str) and len(given) > MOST_MESSAGES:
+        raise ValueError(f"it has {len(given)} messages; at most {MOST_MESSAGES} can be read")
     before = ChatPromptTemplate(shipped.messages)
     if isinstance(given, str):
         role = "system" if type(shipped.messages[0]).__name__.startswith("System") else "human"
@@ -136,6 +146,8 @@ def _plain(text: JsonValue) -> str:
     """
     if not isinstance(text, str):
         raise TypeError("a message is a role and a text")
+    if text.count("{") - 2 * text.count("{{") > MOST_PLACEHOLDERS:
+        raise ValueError(f"a message may have at most {MOST_PLACEHOLDERS} placeholders")
     for _, name, width, conversion in string.Formatter().parse(text):
         if width or conversion:
             raise ValueError(f"{{{name}}} stands for itself, without ! or :")

@@ -29,7 +29,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from reflective_agents.state.answer_form import check_schema
+from reflective_agents.state.callers_schemas import check_form
 from reflective_agents.state.errors import Misuse, WrongThread
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
@@ -191,7 +191,7 @@ class Context(BaseSettings):
         max_length=120,
         description="Language of answers, critiques and lessons, such as 'German'. Default: that of the question.",
     )
-    answer_schema: Annotated[JsonObject | None, BeforeValidator(from_json), AfterValidator(check_schema), TEXT] = Field(
+    answer_schema: Annotated[JsonObject | None, BeforeValidator(from_json), AfterValidator(check_form), TEXT] = Field(
         default=None,
         description="JSON schema of an object that the final answer is put into, with one more call, and checked. "
         "Default: the answer is text.",

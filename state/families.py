@@ -20,9 +20,9 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import CoreSchema
 from typing_extensions import TypedDict
 
-from reflective_agents.state.answer_form import check_schema
+from reflective_agents.state.callers_schemas import Bounds, check_forms
 from reflective_agents.state.context import Context, Model, from_json
-from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.policy import OBJECT, OPERATOR, TEXT, Names, Operator
 
 
@@ -198,6 +198,15 @@ class ActingContext(TaskContext):
 _NAME = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 
+TOOLS = Bounds(characters=200_000, values=10_000)
+"""How much the parameters of a caller's tools may hold together."""
+
+
+def parameters_of(tool: JsonMapping) -> JsonObject:
+    """Return the schema of what a caller's tool takes, an object."""
+    return {"type": "object", "properties": {}} | (tool["function"].get("parameters") or {})
+
+
 def _check_tools(tools: list[JsonObject]) -> list[JsonObject]:
     for tool in tools:
         function = tool.get("function")
@@ -205,7 +214,9 @@ def _check_tools(tools: list[JsonObject]) -> list[JsonObject]:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ValueError('a tool is {"type": "function", "function": {"name": ..., "parameters": ...}}')
         assert isinstance(function, dict)
-        check_schema(function.get("parameters") or None)
+        if not isinstance(function.get("parameters") or {}, dict):
+            raise ValueError(f"the parameters of {name} are not a JSON schema")
+    check_forms([parameters_of(tool) for tool in tools], TOOLS)
     return tools
 
 

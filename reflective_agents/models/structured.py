@@ -55,11 +55,17 @@ def _with(prompt: Sequence[BaseMessage], text: str) -> list[BaseMessage]:
 def _fields(schema: JsonMapping, before: str = "") -> list[str]:
     """List the fields of a schema, one per line, with their types, bounds and descriptions."""
     lines = []
-    for name, field in schema.get("properties", {}).items():
-        inner = field.get("items", field)
+    for name, part in schema.get("properties", {}).items():
+        field = _as_object(part)
+        inner = _as_object(field.get("items", field))
         lines.append(f"{before}- {name} ({_type(field)}): {field.get('description', '')}".rstrip(" :"))
         lines += _fields(inner, before + "  ")
     return lines
+
+
+def _as_object(schema: JsonValue) -> JsonObject:
+    """Return a schema as an object: a caller's may be a mere `true`, which takes anything."""
+    return schema if isinstance(schema, dict) else {}
 
 
 def _type(field: JsonMapping) -> str:
@@ -68,10 +74,10 @@ def _type(field: JsonMapping) -> str:
     if field.get("type") == "array":
         least, most = field.get("minItems"), field.get("maxItems")
         count = f" of {least}" if least and least == most else f" of up to {most}" if most else ""
-        item = field.get("items", {})
+        item = _as_object(field.get("items"))
         return f"list{count}, each with" if "properties" in item else f"list{count}, each a {_type(item)}"
     if "anyOf" in field:
-        return " or ".join(_type(option) for option in field["anyOf"])
+        return " or ".join(_type(_as_object(option)) for option in field["anyOf"])
     kinds = {"integer": "whole number", "string": "text", "boolean": "true or false", "object": "object with"}
     kind, bounds = str(field.get("type", "any")), (field.get("minimum"), field.get("maximum"))
     return f"{kinds.get(kind, kind)}{_between(*bounds)}"
@@ -80,21 +86,26 @@ def _type(field: JsonMapping) -> str:
 def _between(least: float | None, most: float | None) -> str:
     """Say between which bounds a number lies."""
     if least is None or most is None:
-        return f", at least {least:g}" if least is not None else f", at most {most:g}" if most is not None else ""
-    return f" from {least:g} to {most:g}"
+        only = f", at least {_number(least)}" if least is not None else ""
+        return only or (f", at most {_number(most)}" if most is not None else "")
+    return f" from {_number(least)} to {_number(most)}"
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"
 
 
 def _example(field: JsonMapping) -> JsonValue:
-    if "enum" in field:
+    if field.get("enum"):
         first: JsonValue = field["enum"][0]
         return first
     if "anyOf" in field:
-        return _example(field["anyOf"][0])
+        return _example(_as_object(field["anyOf"][0]))
     kinds: dict[str, JsonValue] = {"string": "...", "number": 0.5, "integer": 1, "boolean": False, "null": None}
     if field.get("type") == "array":
-        return [_example(field.get("items", {}))]
+        return [_example(_as_object(field.get("items")))]
     if "properties" in field:
-        return {name: _example(inner) for name, inner in field["properties"].items()}
+        return {name: _example(_as_object(inner)) for name, inner in field["properties"].items()}
     return kinds.get(str(field.get("type")), {})
 
 

@@ -6,8 +6,8 @@ except unique items that are themselves arrays or objects.
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from reflective_agents.offline.grading import Grade, grade
@@ -36,6 +36,10 @@ FORMATS: dict[str, str] = {
     "ipv4": "192.0.2.1",
     "ipv6": "2001:db8::1",
 }
+MAX_VALUES = 1_000
+"""Values that are filled in; what a schema asks for beyond stays empty, since a stranger may have written it."""
+MAX_LENGTH = 2_000
+"""Characters of a text that a schema wants to be longer."""
 MAX_DEPTH = 6
 """Levels of nesting below which optional fields are left out, so that recursive schemas come to an end."""
 
@@ -47,6 +51,8 @@ class Filler:
     reading: Reading
     root: Schema
     variant: int = 0
+    left: Iterator[int] = field(default_factory=lambda: iter(range(MAX_VALUES)), compare=False)
+    """Counts the values down."""
 
     @CachedProperty
     def _fields(self) -> set[str]:
@@ -82,7 +88,7 @@ class Filler:
 
     def _resolve(self, schema: Schema) -> Schema:
         """Follow references and merge `allOf`."""
-        merged = dict(schema)
+        merged = dict(schema) if isinstance(schema, Mapping) else {}
         while "$ref" in merged:
             target: Any = self.root
             for key in merged.pop("$ref").removeprefix("#").strip("/").split("/"):
@@ -94,15 +100,17 @@ class Filler:
 
     def _value(self, schema: Schema, name: str, index: int, depth: int) -> Any:
         """Fill one place; `index` tells the items of an array apart."""
+        if next(self.left, None) is None:
+            return None
         schema = self._resolve(schema)
         for key in ("anyOf", "oneOf"):
             if key in schema:
                 return self._value(self._option(schema[key], index, depth), name, index, depth)
         if "const" in schema:
             return schema["const"]
-        if "enum" in schema and name == "best" and self._number_of_best in schema["enum"]:
+        if name == "best" and "enum" in schema and self._number_of_best in schema["enum"]:
             return self._number_of_best
-        if "enum" in schema:
+        if schema.get("enum"):
             return schema["enum"][index % len(schema["enum"])]
         kind = schema.get("type", "object" if "properties" in schema else "string")
         if isinstance(kind, list):
@@ -116,7 +124,10 @@ class Filler:
         if kind == "boolean":
             return self._grade.accepted if name in VERDICTS else bool(index % 2)
         if kind in {"number", "integer"}:
-            return self._number(schema, name, index, whole=kind == "integer")
+            try:
+                return self._number(schema, name, index, whole=kind == "integer")
+            except OverflowError:  # no such number can be calculated with
+                return 0
         return self._string(schema, name, index) if kind == "string" else None
 
     def _option(self, options: list[Schema], index: int, depth: int) -> Schema:
@@ -134,7 +145,7 @@ class Filler:
         return {
             name: self._value(part, name, index, depth + 1)
             for name, part in schema.get("properties", {}).items()
-            if name in required or (depth < MAX_DEPTH and (name in known or "default" not in part))
+            if name in required or (depth < MAX_DEPTH and (name in known or "default" not in self._resolve(part)))
         }
 
     def _array(self, schema: Schema, name: str, depth: int) -> list[Json]:
@@ -144,7 +155,9 @@ class Filler:
         fitting = [value for value in known if _fits(value, self._resolve(items))]
         values = fitting[: int(min(most, len(fitting)))]
         values += [self._value(part, name, 0, depth + 1) for part in prefix[len(values) :]]
-        return values + [self._value(items, name, index, depth + 1) for index in range(len(values), least)]
+        return values + [
+            self._value(items, name, index, depth + 1) for index in range(len(values), min(least, MAX_VALUES))
+        ]
 
     def _known(self, name: str, least: int, items: Schema) -> Iterator[Any]:
         """Yield the items of an array whose name has a meaning."""
@@ -162,7 +175,7 @@ class Filler:
         elif "score" in self._resolve(items).get("properties", {}):
             root = {key: self.root[key] for key in ("$defs", "definitions") if key in self.root}
             for candidate in self.reading.candidates:
-                yield Filler(candidate, {**root, **self._resolve(items)}, self.variant).fill()
+                yield Filler(candidate, {**root, **self._resolve(items)}, self.variant, self.left).fill()
 
     def _number(self, schema: Schema, name: str, index: int, *, whole: bool) -> float | int:
         low, high = _bounds(schema, whole=whole)
@@ -190,7 +203,7 @@ class Filler:
             return FORMATS[schema["format"]]
         text, mark = self._text(name, index)
         most = schema.get("maxLength", len(text) + len(mark))
-        return (text[: max(most - len(mark), 0)] + mark)[:most].ljust(schema.get("minLength", 0), ".")
+        return (text[: max(most - len(mark), 0)] + mark)[:most].ljust(min(schema.get("minLength", 0), MAX_LENGTH), ".")
 
     def _text(self, name: str, index: int) -> tuple[str, str]:
         """Return what a string of this name asks for, and the number that tells a repeated one apart."""

@@ -114,7 +114,7 @@ class Answering:
         thought = ""
         async for part in self._events():
             if isinstance(part, Result):
-                said = {"role": "assistant", **self._said(part), "reasoning_content": thought, "refusal": None}
+                said = {"role": "assistant", **await self._said(part), "reasoning_content": thought, "refusal": None}
                 return self._completion.whole(said, _finish(part), self._usage(part))
             if not isinstance(part, Token):
                 thought += told(part)
@@ -133,7 +133,7 @@ class Answering:
                 yield chunk({"reasoning_content": told(part)})
                 continue
             try:
-                said = self._said(part)
+                said = await self._said(part)
             except Refused as refusal:
                 yield event(refusal.body())
                 return
@@ -150,11 +150,11 @@ class Answering:
                 yield self._completion.cost(self._usage(part))
         yield DONE
 
-    def _said(self, result: Result) -> JsonObject:
+    async def _said(self, result: Result) -> JsonObject:
         """Return what a run says: its answer, or the calls of the client's tools that it waits for."""
         if result.waiting:
             return {"content": None, "tool_calls": tool_calls(self.thread_id, result.waiting)}
-        return {"content": _answer(result, self._asked)}
+        return {"content": await _answer(result, self._asked)}
 
     def _usage(self, result: Result) -> dict[str, float]:
         """Return what this answer has cost; calls that an earlier one has reported are not reported twice."""
@@ -180,11 +180,11 @@ class Answering:
             await self._api.forget(self.thread_id)
 
 
-def _answer(result: Result, asked: ChatRequest) -> str:
+async def _answer(result: Result, asked: ChatRequest) -> str:
     if refusal := failure(result):
         raise refusal
     answer, schema = str(result.output["answer"]), asked.answer_schema
-    if schema is not None and not fits(schema, answer) and _finish(result) != "length":
+    if schema is not None and _finish(result) != "length" and not await fits(schema, answer):
         raise Refused(result.output["outcome"]["reason"], status=502, code="invalid_output")
     return cut(answer, asked.stops)
 

@@ -125,6 +125,21 @@ def test_no_placeholder_fills_the_memory(name: str, text: str) -> None:
         replacements({name: text})
 
 
+@pytest.mark.hostile
+@pytest.mark.parametrize(
+    ("given", "bound"),
+    [
+        (SOLVE + "{task}" * 100, "at most 50 placeholders"),
+        ([["system", SOLVE]] * 1000, "at most 10"),
+        ("x" * 1_000_000, "at most 200000"),
+    ],
+    ids=["placeholders", "messages", "characters"],
+)
+def test_prompts_are_bounded(given: Any, bound: str) -> None:
+    with pytest.raises(BadPrompt, match=bound):
+        replacements({"chain_of_thought.SOLVE": given})
+
+
 async def test_on_a_server_words_are_the_callers_and_files_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy, "_check", None)
     policy.serve_others()

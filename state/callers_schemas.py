@@ -1,0 +1,183 @@
+"""JSON schemas of callers, who may be strangers: bounded before anything compiles, expands or sends them.
+
+A schema of 1 kB can stand for gigabytes, when each of its definitions refers twice to the one before. So references are
+put in place here, and everything is counted meanwhile. What a value has to fit is compiled and checked elsewhere: see
+`reflective_agents.tools.schema_faults`.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import jsonschema_rs
+from jsonschema_rs import meta
+from pydantic import JsonValue
+
+from reflective_agents.state.json_types import JsonMapping, JsonObject
+
+DEEPEST = 64
+"""Objects and lists of a schema that lie within one another, its references put in place."""
+PATTERN_BYTES = 100_000
+"""Size of a compiled pattern."""
+_DEFINITIONS = ("$defs", "definitions", "$schema")
+"""What a schema needs no more when its references are put in place."""
+
+
+class Bounds(NamedTuple):
+    """How much several schemas may hold together."""
+
+    characters: int = 50_000
+    values: int = 5_000
+    """Objects, lists, texts and numbers, the references put in place."""
+    patterns: int = 100
+    """Regular expressions."""
+
+
+SINGLE = Bounds()
+
+
+def check_form(schema: JsonObject | None) -> JsonObject | None:
+    """Return a schema that an answer can be put into.
+
+    Raises:
+        ValueError: if it is not one; the text says why.
+    """
+    return schema if schema is None else check_forms([schema], SINGLE)[0]
+
+
+def check_forms(schemas: Sequence[JsonObject], bounds: Bounds) -> Sequence[JsonObject]:
+    """Return schemas of objects, such as those of tools.
+
+    Raises:
+        ValueError: if one is not, or they are too much; the text says why.
+    """
+    if any(schema.get("type") != "object" for schema in schemas):
+        raise ValueError('the schema is not that of an object: give {"type": "object", "properties": {...}}')
+    expanded(schemas, bounds)
+    return schemas
+
+
+def expanded(schemas: Sequence[JsonMapping], bounds: Bounds = SINGLE) -> Sequence[JsonObject]:
+    """Return schemas with their references put in place, as models are shown them.
+
+    A reference back into what it stands in is left out. Takes at most some 50 ms, whatever the schemas are.
+
+    Args:
+        schemas: JSON schemas of the draft 2020-12. Their references may lead to parts of themselves alone.
+        bounds: How much they may hold together.
+
+    Returns:
+        The schemas, not to be changed.
+
+    Raises:
+        ValueError: if they hold more, or one is not valid; the text says what, and the bound.
+    """
+    patterns = _patterns(schemas, bounds)
+    return _expanded(json.dumps(schemas, allow_nan=False), tuple(patterns), bounds)
+
+
+@lru_cache(maxsize=32)
+def _expanded(schemas: str, patterns: Sequence[str], bounds: Bounds) -> Sequence[JsonObject]:
+    expansion, read = _Expansion(bounds.values), json.loads(schemas)
+    found = [expansion.of(schema) for schema in read]
+    try:
+        for schema in read:
+            meta.validate({name: part for name, part in schema.items() if name != "$schema"})
+        for pattern in patterns:
+            jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=linear())
+    except ValueError as error:
+        raise ValueError(f"not a valid JSON schema: {str(error).splitlines()[0][:300]}") from error
+    return found
+
+
+def linear() -> jsonschema_rs.RegexOptions:
+    """Return the options of patterns that are matched in linear time."""
+    return jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES, dfa_size_limit=PATTERN_BYTES)
+
+
+def _patterns(schemas: Sequence[JsonMapping], bounds: Bounds) -> list[str]:
+    """Return the regular expressions of schemas, and make sure that they are neither long, nor deep, nor many."""
+    found = list[str]()
+    for value, depth in _walk(schemas, bounds.characters):
+        found += _patterns_of(value) if isinstance(value, dict) else []
+        _bounded("patterns", len(found), bounds.patterns)
+        _bounded("levels", depth, DEEPEST)
+    return found
+
+
+def _walk(schemas: Sequence[JsonMapping], most: int) -> Iterator[tuple[JsonValue, int]]:
+    """Yield every value and every name with its depth, as long as there are not too many characters."""
+    left: list[tuple[JsonValue, int]] = [(dict(schema), 1) for schema in schemas]
+    characters = 0
+    while left:
+        value, depth = left.pop()
+        characters += len(value) if isinstance(value, str | dict | list) else 1
+        _bounded("characters", characters, most)
+        yield value, depth
+        if isinstance(value, dict | list):
+            left += [(part, depth + 1) for part in value]
+        if isinstance(value, dict):
+            left += [(part, depth + 1) for part in value.values()]
+
+
+def _patterns_of(schema: JsonObject) -> list[str]:
+    pattern, named = schema.get("pattern"), schema.get("patternProperties")
+    return [*([pattern] if isinstance(pattern, str) else []), *(named if isinstance(named, dict) else {})]
+
+
+def _bounded(what: str, count: int, most: int) -> None:
+    if count > most:
+        raise ValueError(f"the schema is too large: at most {most} {what} can be read")
+
+
+class _Expansion:
+    """Puts references in place until there are too many values.
+
+    Args:
+        most: Values that all schemas may have together.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._values = most, 0
+
+    def of(self, schema: JsonObject) -> JsonObject:
+        """Return a schema with its references put in place."""
+        used = {name: part for name, part in schema.items() if name not in _DEFINITIONS}
+        return self._object(used, schema, ("#",))
+
+    def _value(self, value: JsonValue, schema: JsonObject, path: tuple[str, ...]) -> JsonValue:
+        if isinstance(value, dict):
+            return self._object(value, schema, path)
+        self._count(path)
+        return [self._value(part, schema, (*path, "")) for part in value] if isinstance(value, list) else value
+
+    def _object(self, value: JsonObject, schema: JsonObject, path: tuple[str, ...]) -> JsonObject:
+        self._count(path)
+        beside = {name: part for name, part in value.items() if name != "$ref"}
+        parts = {name: self._value(part, schema, (*path, "")) for name, part in beside.items()}
+        if "$ref" not in value or value["$ref"] in path:
+            return parts
+        return {**self._object(_target(schema, value["$ref"]), schema, (*path, value["$ref"])), **parts}
+
+    def _count(self, path: tuple[str, ...]) -> None:
+        self._values += 1
+        _bounded("values, references put in place,", self._values, self._most)
+        _bounded("levels, references put in place,", len(path), DEEPEST)
+
+
+def _target(schema: JsonObject, reference: JsonValue) -> JsonObject:
+    """Return the part of a schema that a reference leads to: `#/$defs/a`, a JSON pointer."""
+    found: JsonValue = schema
+    try:
+        if not isinstance(reference, str) or not (reference + "/").startswith("#/"):
+            raise KeyError(reference)
+        for part in reference.split("/")[1:]:
+            name = unquote(part).replace("~1", "/").replace("~0", "~")
+            found = found[int(name)] if isinstance(found, list) else found[name]  # type: ignore[index]
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"the reference {str(reference)[:100]!r} is not part of the schema") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"the reference {reference[:100]!r} leads to no schema")
+    return found
