@@ -19,6 +19,7 @@ from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import Begin, OwnApi, Part, Result, Token, failure, in_background, values_of
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import strategy_names
+from reflective_agents.text.clean import clean_data
 from reflective_agents.text.structure import Json
 
 THREAD = "x-thread-id"
@@ -214,8 +215,8 @@ async def read_json(request: Request) -> dict[str, Json]:
         Refused: if it is not a JSON object.
     """
     try:
-        body = await request.json()
-    except ValueError as error:
+        body = clean_data(await request.json())
+    except (ValueError, RecursionError) as error:
         raise Refused(f"the body is not JSON: {error}") from error
     if not isinstance(body, dict):
         raise Refused("the body is not a JSON object")

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from bench.attack.schemas import OVERFLOWING, doubling, grammar, mesh
 from reflective_agents.graphs.chain_of_thought import graph
 from reflective_agents.graphs.react import graph as react
 from reflective_agents.testing.fake import FakeChatModel
-from tests.hostile.schemas import OVERFLOWING, doubling, grammar, mesh
 
 pytestmark = [pytest.mark.hostile, pytest.mark.process]
 

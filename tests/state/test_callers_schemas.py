@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from bench.attack.schemas import doubling, mesh
 from reflective_agents.state.callers_schemas import DEEPEST, SINGLE, Bounds, expanded
 from reflective_agents.state.settings.react import ReactContext
-from tests.hostile.schemas import doubling, mesh
 
 TEXT = {"type": "string"}
 

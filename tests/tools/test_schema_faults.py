@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from bench.attack.schemas import OVERFLOWING, doubling, grammar
 from reflective_agents.tools.schema_faults import SECONDS, schema_faults
-from tests.hostile.schemas import OVERFLOWING, doubling, grammar
 
 pytestmark = pytest.mark.process
 
