@@ -79,12 +79,13 @@ class Target:
         Raises:
             Breach: if it is not let in, in twenty seconds in which nothing else happens.
         """
-        thread, deadline = str(uuid4()), time.monotonic() + 20
+        deadline = time.monotonic() + 20
         while True:
+            thread = str(uuid4())
             answer = await self.run(strategy, thread, {**OFFLINE, **context}, input=asking())
             if answer.status_code == 200 and (await self.values(thread)).get("outcome"):
                 return thread
-            if answer.status_code != 429 or time.monotonic() > deadline:
+            if answer.status_code not in (200, 429) or time.monotonic() > deadline:
                 raise Breach(f"an honest run of {strategy} was answered with {answer.status_code}: {answer.text[:200]}")
             await asyncio.sleep(0.5)
 
