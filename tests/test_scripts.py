@@ -11,7 +11,7 @@ import pytest
 from bench.game24.its_hub import PEER
 from bench.peers.environments import folder
 from bench.smollm import INSTALL, weights
-from tests.aegra.process import PYTHON
+from tests.support.needs import SERVE_PYTHON
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = {
@@ -25,7 +25,13 @@ MARKS = {
     "bench.forms": [pytest.mark.realmodel, pytest.mark.skipif(weights() is None, reason=INSTALL)],
     "bench.game24.its_hub": [pytest.mark.skipif(not PREPARED, reason="python -m bench.game24.its_hub installs it")],
     "bench.programs": [pytest.mark.sandbox],
-    "bench.serving": [pytest.mark.aegra, pytest.mark.skipif(not PYTHON.exists(), reason="make .venv-serve/stamp")],
+    "bench.serving": [
+        pytest.mark.aegra,
+        pytest.mark.skipif(not SERVE_PYTHON.exists(), reason="make .venv-serve/stamp"),
+    ],
+        pytest.mark.aegra,
+        pytest.mark.skipif(not SERVE_PYTHON.exists(), reason="make .venv-serve/stamp"),
+    ],
 }
 TASKS = [{"id": str(hours), "question": f"How many minutes are {hours} hours?", "gold": "120"} for hours in (2, 3)]
 RECORDED = re.compile(r"\b(RECORDED|recorded_games)\b")

@@ -12,8 +12,7 @@ import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
-from tests.support.needs import ROOT
-from tests.support.needs import SERVE_PYTHON as PYTHON
+from tests.support.needs import ROOT, SERVE_PYTHON
 
 KEYS = {"ann": "a key of ann's", "bob": "a key of bob's"}
 
@@ -27,7 +26,7 @@ class Server:
             port = probe.getsockname()[1]
         self.clients: list[LangGraphClient] = []
         self.address, self.log = f"http://127.0.0.1:{port}", log
-        command = [str(PYTHON), "-m", "reflective_agents.serve", "--port", str(port)]
+        command = [str(SERVE_PYTHON), "-m", "reflective_agents.serve", "--port", str(port)]
         with log.open("wb") as output:
             self.process = subprocess.Popen(
                 command, cwd=ROOT, env=os.environ | settings, stdout=output, stderr=output, start_new_session=True

@@ -10,8 +10,9 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
 from tests.aegra.conftest import Start
-from tests.aegra.process import PYTHON, Server
+from tests.aegra.process import Server
 from tests.serve import gate, live, rights, routes
+from tests.support.needs import SERVE_PYTHON
 
 pytestmark = [pytest.mark.aegra, pytest.mark.thorough, pytest.mark.timeout(300)]
 
@@ -55,7 +56,7 @@ async def test_a_thread_is_streamed_by_the_newest_protocol(guarded: str) -> None
 
 
 def test_every_route_is_known() -> None:
-    assert routes.listed(PYTHON, "aegra") == routes.known(routes.AEGRA)
+    assert routes.listed(SERVE_PYTHON, "aegra") == routes.known(routes.AEGRA)
 
 
 async def test_no_route_starts_what_is_not_offered(guarded: str) -> None:
