@@ -29,9 +29,6 @@ MARKS = {
         pytest.mark.aegra,
         pytest.mark.skipif(not SERVE_PYTHON.exists(), reason="make .venv-serve/stamp"),
     ],
-        pytest.mark.aegra,
-        pytest.mark.skipif(not SERVE_PYTHON.exists(), reason="make .venv-serve/stamp"),
-    ],
 }
 TASKS = [{"id": str(hours), "question": f"How many minutes are {hours} hours?", "gold": "120"} for hours in (2, 3)]
 RECORDED = re.compile(r"\b(RECORDED|recorded_games)\b")
