@@ -27,7 +27,7 @@ from reflective_agents.evals.run import attempt
 from reflective_agents.evals.scoring import world_of
 from reflective_agents.graphs import graph_of
 from reflective_agents.models.providers import get_model
-from reflective_agents.nodes.wording import templates
+from reflective_agents.nodes.asking.wording import templates
 from reflective_agents.state.settings import settings_of
 
 AT_ONCE = 8

@@ -25,8 +25,8 @@ from reflective_agents.graphs._auto.policy import choose as next_stage
 from reflective_agents.graphs._auto.room import stage_node
 from reflective_agents.graphs._auto.standing import rollouts, spent_limit, standing, under_way
 from reflective_agents.graphs._auto.state import STAGES, Attempt, AutoOutput, AutoState, LookedUp, Turn
-from reflective_agents.nodes.agent import appraised, environment_of
-from reflective_agents.nodes.inner import inner_settings, of_this_run
+from reflective_agents.nodes.acting.agent import appraised, environment_of
+from reflective_agents.nodes.delegating.inner import inner_settings, of_this_run
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import Ended, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed

@@ -21,12 +21,12 @@ from reflective_agents.environments.actions import has_answer
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.models.abilities import takes_logprobs
-from reflective_agents.nodes import sampling
-from reflective_agents.nodes.agent import answered, appraised, enter, environment_of
-from reflective_agents.nodes.briefing import material, short_briefing
-from reflective_agents.nodes.chat import model_of
-from reflective_agents.nodes.likelihood import likelihood, tokens_of
-from reflective_agents.nodes.research import today
+from reflective_agents.nodes.acting.agent import answered, appraised, enter, environment_of
+from reflective_agents.nodes.asking import sampling
+from reflective_agents.nodes.asking.chat import model_of
+from reflective_agents.nodes.asking.likelihood import likelihood, tokens_of
+from reflective_agents.nodes.asking.task_prompt import material, short_briefing
+from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.voice import Labelled, Voice

@@ -18,10 +18,10 @@ an environment the paper's settings hold. The formulas are in `tree_search/algor
 from collections.abc import Sequence
 from functools import partial
 
-from reflective_agents.nodes.chat import complete
+from reflective_agents.nodes.asking.chat import complete
+from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.step import Step, Update, node
-from reflective_agents.nodes.transcript import around, quoted
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.settings.lats import LatsContext

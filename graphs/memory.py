@@ -19,10 +19,10 @@ from langgraph.graph import END, START
 
 from reflective_agents.graphs._memory import citing, keeping, recall
 from reflective_agents.memory.stream import MemoryStream
-from reflective_agents.nodes.chat import write
-from reflective_agents.nodes.experience import kept_in
-from reflective_agents.nodes.remember import reflect as reflect_on_memories
-from reflective_agents.nodes.research import today
+from reflective_agents.nodes.asking.chat import write
+from reflective_agents.nodes.evidence.research import today
+from reflective_agents.nodes.remembering.experience import kept_in
+from reflective_agents.nodes.remembering.remember import reflect as reflect_on_memories
 from reflective_agents.nodes.step import Step, Update, node, stop_because
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.voice import Voice

@@ -27,13 +27,22 @@ from reflective_agents.graphs._plan.subgoals import (
     settled,
 )
 from reflective_agents.models.costs import estimate_tokens
-from reflective_agents.nodes.chat import ask, model_of, write
-from reflective_agents.nodes.citations import Settled, Sourced, settle_by, split_list, titles_in
-from reflective_agents.nodes.research import today
+from reflective_agents.nodes.asking.chat import ask, model_of, write
+from reflective_agents.nodes.delegating.workers import (
+    branch,
+    brief,
+    charge,
+    check_worker,
+    employ,
+    engage,
+    hand_over,
+    hands_over,
+)
+from reflective_agents.nodes.evidence.citations import Settled, Sourced, settle_by, split_list, titles_in
+from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.voice import Voice, Whole
-from reflective_agents.nodes.workers import branch, brief, charge, check_worker, employ, engage, hand_over, hands_over
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.cooperation import Assignment, PlanOutput, PlanState, Report, Subgoal

@@ -21,7 +21,7 @@ from reflective_agents.graphs._rap.planning_job import PlanningJob
 from reflective_agents.graphs._rap.state import RapOutput, RapState, Weighed
 from reflective_agents.graphs._rap.subquestions import SubQuestions
 from reflective_agents.graphs._rap.world_model import WorldModel
-from reflective_agents.nodes.agent import environment_of
+from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.step import Step, Update, node
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.settings.rap import RapContext

@@ -17,8 +17,8 @@ from langgraph.graph import END, START
 
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.abilities import takes_stop
-from reflective_agents.nodes.acting import ActionStep, in_environment, seen, with_tools
-from reflective_agents.nodes.agent import (
+from reflective_agents.nodes.acting.actions import ActionStep, in_environment, seen, with_tools
+from reflective_agents.nodes.acting.agent import (
     affordable_samples,
     agent_prompt,
     answered,
@@ -31,15 +31,15 @@ from reflective_agents.nodes.agent import (
     tools_of,
     with_fewer_steps,
 )
-from reflective_agents.nodes.ballot import elect
-from reflective_agents.nodes.chat import call_tools, called, complete, model_of
-from reflective_agents.nodes.citations import Sourced, settle, split_list
-from reflective_agents.nodes.sampling import sample_some
-from reflective_agents.nodes.sources import addresses
+from reflective_agents.nodes.acting.react_text import Move, read_answer, read_move
+from reflective_agents.nodes.asking.ballot import elect
+from reflective_agents.nodes.asking.chat import call_tools, called, complete, model_of
+from reflective_agents.nodes.asking.sampling import sample_some
+from reflective_agents.nodes.evidence.citations import Sourced, settle, split_list
+from reflective_agents.nodes.evidence.sources import addresses
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.voice import BESIDE_CALLS, Voice, final_answer
-from reflective_agents.nodes.written import Move, read_answer, read_move
 from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject

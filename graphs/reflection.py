@@ -12,12 +12,12 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START
 
 from reflective_agents.graphs._reflection.critics import Draft, criticise, said_of
-from reflective_agents.nodes.chat import write
-from reflective_agents.nodes.lessons import Learned
-from reflective_agents.nodes.own_agent import ask_agent
-from reflective_agents.nodes.research import today
+from reflective_agents.nodes.acting.own_agent import ask_agent
+from reflective_agents.nodes.asking.chat import write
+from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.evidence.research import today
+from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node, stop_at, stop_solved
-from reflective_agents.nodes.transcript import quoted
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.voice import Voice
 from reflective_agents.prompts import reflection as prompts

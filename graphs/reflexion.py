@@ -17,11 +17,11 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.graph import END, START
 from typing_extensions import TypedDict
 
-from reflective_agents.nodes.chat import ask, call_tools
-from reflective_agents.nodes.citations import Settled, nothing, settle, uncited
-from reflective_agents.nodes.lessons import Learned
-from reflective_agents.nodes.research import act, find, own_tools, today
-from reflective_agents.nodes.sources import addresses, with_number
+from reflective_agents.nodes.asking.chat import ask, call_tools
+from reflective_agents.nodes.evidence.citations import Settled, nothing, settle, uncited
+from reflective_agents.nodes.evidence.research import act, find, own_tools, today
+from reflective_agents.nodes.evidence.sources import addresses, with_number
+from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import experience

@@ -33,12 +33,9 @@ from reflective_agents.graphs._team.reports import (
     work_text,
 )
 from reflective_agents.models.costs import estimate_tokens
-from reflective_agents.nodes.chat import ask
-from reflective_agents.nodes.research import today
-from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_because, stop_solved
-from reflective_agents.nodes.transcript import around, instructions, material, request_text
-from reflective_agents.nodes.turn import begin, end, strategy_graph
-from reflective_agents.nodes.workers import (
+from reflective_agents.nodes.asking.chat import ask
+from reflective_agents.nodes.asking.transcript import around, instructions, material, request_text
+from reflective_agents.nodes.delegating.workers import (
     Task,
     branch,
     brief,
@@ -49,6 +46,9 @@ from reflective_agents.nodes.workers import (
     hand_over,
     hands_over,
 )
+from reflective_agents.nodes.evidence.research import today
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_because, stop_solved
+from reflective_agents.nodes.turn import begin, end, strategy_graph
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import team as prompts
 from reflective_agents.state.cooperation import Assignment, Report, Round, TeamOutput, TeamState

@@ -24,11 +24,11 @@ from reflective_agents.graphs._trials.attempts import (
     verdict_on,
     with_tests,
 )
-from reflective_agents.nodes.agent import environment_of
-from reflective_agents.nodes.inner import inner_settings, of_this_run
-from reflective_agents.nodes.lessons import Learned, advice
+from reflective_agents.nodes.acting.agent import environment_of
+from reflective_agents.nodes.asking.transcript import request_text
+from reflective_agents.nodes.delegating.inner import inner_settings, of_this_run
+from reflective_agents.nodes.remembering.lessons import Learned, advice
 from reflective_agents.nodes.step import Step, Update, node, stop_at, stop_solved
-from reflective_agents.nodes.transcript import request_text
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import ActingContext

@@ -4,10 +4,10 @@ import asyncio
 
 from reflective_agents.models.images import images_of
 from reflective_agents.models.providers import choose_model
-from reflective_agents.nodes.agent import environment_of
-from reflective_agents.nodes.chat import check_model
+from reflective_agents.nodes.acting.agent import environment_of
+from reflective_agents.nodes.asking.chat import check_model
+from reflective_agents.nodes.asking.wording import replacements
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.wording import replacements
 from reflective_agents.state.context import Context, Model
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import SearchContext, TaskContext

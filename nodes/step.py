@@ -14,9 +14,9 @@ from typing_extensions import ReadOnly, TypedDict
 
 from reflective_agents import telemetry
 from reflective_agents.models.meter import Meter
+from reflective_agents.nodes.asking.wording import in_words_of
 from reflective_agents.nodes.bridge import Bridged
-from reflective_agents.nodes.lessons import with_lessons
-from reflective_agents.nodes.wording import in_words_of
+from reflective_agents.nodes.remembering.lessons import with_lessons
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
 from reflective_agents.state.limits import Limit

@@ -12,13 +12,13 @@ from typing_extensions import TypedDict
 
 from reflective_agents.models.images import check_content
 from reflective_agents.models.providers import describe_model
-from reflective_agents.nodes.answer_form import in_form
+from reflective_agents.nodes.acting.own_agent import name_of
+from reflective_agents.nodes.asking.answer_form import in_form
+from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.bridge import Bridged
-from reflective_agents.nodes.chat import model_of
 from reflective_agents.nodes.checks import check_settings
-from reflective_agents.nodes.experience import keep, recall
-from reflective_agents.nodes.lessons import Learned
-from reflective_agents.nodes.own_agent import name_of
+from reflective_agents.nodes.remembering.experience import keep, recall
+from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import C, Step, Update, node
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import EmptyQuestion, WrongThread

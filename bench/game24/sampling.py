@@ -21,7 +21,7 @@ from bench.recorded import RECORDED
 from bench.replays.records import Record, load
 from reflective_agents.environments.game24 import Game24
 from reflective_agents.graphs.chain_of_thought import read, voting
-from reflective_agents.nodes.sampling import majority
+from reflective_agents.nodes.asking.sampling import majority
 
 DATA = "tot_game24_cot100"
 ORDERS, DRAWS = 100, 2000

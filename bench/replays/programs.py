@@ -17,7 +17,7 @@ from bench.replays.records import Record, evaluated, load
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.programming import Programming, read_task
 from reflective_agents.graphs import trials
-from reflective_agents.nodes import agent
+from reflective_agents.nodes.acting import agent
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.testing.fake import FakeChatModel
 

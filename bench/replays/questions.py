@@ -13,7 +13,7 @@ from reflective_agents.environments.base import Environment, Task
 from reflective_agents.environments.fever import FactChecking
 from reflective_agents.environments.questions import Questions
 from reflective_agents.graphs import react, trials
-from reflective_agents.nodes import agent
+from reflective_agents.nodes.acting import agent
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.testing.fake import FakeChatModel

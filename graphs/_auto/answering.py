@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs._auto.state import Attempt, AutoState
 from reflective_agents.graphs.chain_of_thought import read, voting
-from reflective_agents.nodes import sampling
-from reflective_agents.nodes.agent import answered, environment_of
-from reflective_agents.nodes.briefing import briefing, material, short_briefing
-from reflective_agents.nodes.chat import complete, model_of
+from reflective_agents.nodes.acting.agent import answered, environment_of
+from reflective_agents.nodes.asking import sampling
+from reflective_agents.nodes.asking.chat import complete, model_of
+from reflective_agents.nodes.asking.task_prompt import briefing, material, short_briefing
+from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import around, quoted
 from reflective_agents.prompts import chain_of_thought as prompts
 from reflective_agents.prompts import lats as reflecting
 from reflective_agents.state.errors import LimitReached, ModelFailed

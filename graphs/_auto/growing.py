@@ -8,7 +8,7 @@ from functools import partial
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from reflective_agents.graphs import lats
-from reflective_agents.nodes.sources import with_numbers
+from reflective_agents.nodes.evidence.sources import with_numbers
 from reflective_agents.nodes.step import Step, Update
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.state.sources import SearchResult

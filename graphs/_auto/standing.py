@@ -6,7 +6,7 @@ from reflective_agents.graphs._auto.policy import Standing
 from reflective_agents.graphs._auto.room import room_for
 from reflective_agents.graphs._auto.state import AutoState
 from reflective_agents.graphs.chain_of_thought import certainty
-from reflective_agents.nodes.research import engine
+from reflective_agents.nodes.evidence.research import engine
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.settings.auto import AutoContext

@@ -12,10 +12,10 @@ from reflective_agents.graphs._memory.citing import uncited
 from reflective_agents.graphs._memory.recall import clock, open_memory_of_user
 from reflective_agents.memory.reflection import same
 from reflective_agents.memory.stream import MemoryStream
-from reflective_agents.nodes.chat import ask
-from reflective_agents.nodes.remember import memories_text
+from reflective_agents.nodes.asking.chat import ask
+from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.remembering.remember import memories_text
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import quoted
 from reflective_agents.prompts import memory as memory_prompts
 from reflective_agents.prompts import recall as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed

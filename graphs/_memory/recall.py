@@ -12,9 +12,9 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from reflective_agents.memory.reflection import same
 from reflective_agents.memory.scoring import HYBRID, PUBLISHED, Ranking
 from reflective_agents.memory.stream import MemoryStream, Scored
-from reflective_agents.nodes.remember import caller, open_memory
+from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.remembering.remember import caller, open_memory
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import quoted
 from reflective_agents.prompts import recall as prompts
 from reflective_agents.state.errors import OperatorOnly
 from reflective_agents.state.memories import Memory
@@ -52,7 +52,7 @@ async def open_memory_of_user(step: Step[MemoryContext]) -> MemoryStream:
     """Open the memory of the user that the settings name.
 
     Raises:
-        Misuse, UnknownModel, MissingKey: as `nodes.remember.open_memory`.
+        Misuse, UnknownModel, MissingKey: as `nodes.remembering.remember.open_memory`.
     """
     context = step.context
     return await open_memory(step, owner_of(user_of(context)), context.embeddings, max_memories=context.max_memories)

@@ -5,9 +5,9 @@ from graphlib import CycleError, TopologicalSorter
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
-from reflective_agents.nodes.references import MARK, together
-from reflective_agents.nodes.transcript import around, instructions, material, quoted, request_text
-from reflective_agents.nodes.workers import Task, failure
+from reflective_agents.nodes.asking.transcript import around, instructions, material, quoted, request_text
+from reflective_agents.nodes.delegating.workers import Task, failure
+from reflective_agents.nodes.evidence.references import MARK, together
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.state.cooperation import Report, Subgoal

@@ -10,12 +10,12 @@ from reflective_agents.graphs._rap.world_model import WorldModel
 from reflective_agents.models.abilities import takes_logprobs
 from reflective_agents.models.calls import request
 from reflective_agents.models.sending import Listener
-from reflective_agents.nodes.chat import model_of
-from reflective_agents.nodes.likelihood import likelihood, lines, tokens_of
+from reflective_agents.nodes.asking.chat import model_of
+from reflective_agents.nodes.asking.likelihood import likelihood, lines, tokens_of
+from reflective_agents.nodes.asking.sampling import calls_for, sample_texts
+from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.memo import at_once
-from reflective_agents.nodes.sampling import calls_for, sample_texts
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import quoted
 from reflective_agents.prompts import rap as prompts
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.schemas import Usefulness

@@ -8,10 +8,10 @@ from langchain_core.messages import BaseMessage
 
 from reflective_agents.environments.base import Environment, State, Transition
 from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, digest, kept
-from reflective_agents.nodes.acting import take
+from reflective_agents.nodes.acting.actions import take
+from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.memo import memo_of
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import quoted
 from reflective_agents.prompts import rap as prompts
 from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.state.tree import SearchState, TreeNode

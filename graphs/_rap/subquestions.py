@@ -13,14 +13,14 @@ from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, digest, kept
 from reflective_agents.models.calls import request
-from reflective_agents.nodes.acting import take
-from reflective_agents.nodes.briefing import short_briefing
-from reflective_agents.nodes.citations import settle
-from reflective_agents.nodes.research import find, today
-from reflective_agents.nodes.sampling import was_cut_off
-from reflective_agents.nodes.sources import numbered
+from reflective_agents.nodes.acting.actions import take
+from reflective_agents.nodes.asking.sampling import was_cut_off
+from reflective_agents.nodes.asking.task_prompt import short_briefing
+from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.evidence.citations import settle
+from reflective_agents.nodes.evidence.research import find, today
+from reflective_agents.nodes.evidence.sources import numbered
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import quoted
 from reflective_agents.prompts import rap as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.purpose import Purpose

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from langchain_core.messages import BaseMessage
 
 from reflective_agents.environments.base import State
-from reflective_agents.nodes.chat import model_of
-from reflective_agents.nodes.sampling import calls_for, sample_texts
+from reflective_agents.nodes.asking.chat import model_of
+from reflective_agents.nodes.asking.sampling import calls_for, sample_texts
+from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import quoted
 from reflective_agents.prompts import rap as prompts
 from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.settings.rap import RapContext

@@ -9,11 +9,11 @@ from langgraph.types import interrupt
 from pydantic import JsonValue, ValidationError
 from typing_extensions import TypedDict
 
-from reflective_agents.nodes.chat import ask
-from reflective_agents.nodes.citations import split_list
-from reflective_agents.nodes.research import today
+from reflective_agents.nodes.asking.chat import ask
+from reflective_agents.nodes.asking.transcript import quoted, request_text
+from reflective_agents.nodes.evidence.citations import split_list
+from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import quoted, request_text
 from reflective_agents.prompts import reflection as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.context import Check

@@ -6,7 +6,7 @@ from typing import cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 
-from reflective_agents.nodes.research import today
+from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import tree_of_thoughts as prompts
 from reflective_agents.prompts.search import ALONE, CITE, MATERIAL, TODAY

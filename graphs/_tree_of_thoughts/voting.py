@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, HumanMessage
 
-from reflective_agents.nodes.chat import ATTEMPTS
+from reflective_agents.nodes.asking.chat import ATTEMPTS
+from reflective_agents.nodes.asking.transcript import around
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import around
 from reflective_agents.prompts import tree_of_thoughts as prompts
 from reflective_agents.state.errors import InvalidOutput
 from reflective_agents.state.families import TreeContext

@@ -8,15 +8,15 @@ from typing_extensions import TypedDict
 
 from reflective_agents.environments.base import Environment, Task
 from reflective_agents.graphs.chain_of_thought import Sample
-from reflective_agents.nodes.acting import ActionStep
-from reflective_agents.nodes.agent import answered, environment_of
-from reflective_agents.nodes.briefing import briefing, short_briefing
-from reflective_agents.nodes.chat import ask, complete
-from reflective_agents.nodes.citations import split_list
-from reflective_agents.nodes.own_agent import ask_agent
+from reflective_agents.nodes.acting.actions import ActionStep
+from reflective_agents.nodes.acting.agent import answered, environment_of
+from reflective_agents.nodes.acting.own_agent import ask_agent
+from reflective_agents.nodes.acting.react_text import read_answer
+from reflective_agents.nodes.asking.chat import ask, complete
+from reflective_agents.nodes.asking.task_prompt import briefing, short_briefing
+from reflective_agents.nodes.asking.transcript import around, quoted
+from reflective_agents.nodes.evidence.citations import split_list
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import around, quoted
-from reflective_agents.nodes.written import read_answer
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import trials as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed

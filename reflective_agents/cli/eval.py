@@ -29,7 +29,7 @@ from reflective_agents.evals.workers import local_workers
 from reflective_agents.models.cache import open_cache
 from reflective_agents.models.prices import check_price
 from reflective_agents.models.providers import close_models, expect_many_calls, get_model
-from reflective_agents.nodes.agent import environment_of
+from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import TaskContext

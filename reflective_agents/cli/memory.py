@@ -191,7 +191,7 @@ def _with_memory(
     from reflective_agents.graphs._memory.recall import owner_of
     from reflective_agents.memory.stream import MemoryStream
     from reflective_agents.models.providers import close_models
-    from reflective_agents.nodes.experience import MOST, experience_of
+    from reflective_agents.nodes.remembering.experience import MOST, experience_of
     from reflective_agents.state.settings.memory import MemoryContext
 
     if user is not None and experience is not None:

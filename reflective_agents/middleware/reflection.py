@@ -14,10 +14,10 @@ from typing_extensions import TypedDict
 
 from reflective_agents.graphs._reflection.critics import Draft, criticise, said_of
 from reflective_agents.graphs.reflection import best_draft, verdict
+from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.asking.wording import in_words_of
 from reflective_agents.nodes.bridge import wait_for
 from reflective_agents.nodes.step import Spent, Step, Update
-from reflective_agents.nodes.transcript import quoted
-from reflective_agents.nodes.wording import in_words_of
 from reflective_agents.prompts import reflection as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.outcome import Outcome, decide, stopped

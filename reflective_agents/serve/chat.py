@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from reflective_agents.nodes.answer_form import fits
+from reflective_agents.nodes.asking.answer_form import fits
 from reflective_agents.serve.asked import ChatRequest, parse
 from reflective_agents.serve.completions import DONE, Completion, Saying, cut, event, pieces, told, usage_of
 from reflective_agents.serve.keys import Unknown, user_of

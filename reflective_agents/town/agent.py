@@ -13,11 +13,11 @@ from pydantic import BaseModel
 
 from reflective_agents.memory.scoring import Ranking
 from reflective_agents.memory.stream import MemoryStream
-from reflective_agents.nodes.chat import ask
+from reflective_agents.nodes.asking.chat import ask
+from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.memo import at_once
-from reflective_agents.nodes.remember import open_memory, reflect
+from reflective_agents.nodes.remembering.remember import open_memory, reflect
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import quoted
 from reflective_agents.state.errors import InvalidOutput
 from reflective_agents.state.memories import BEGINNING, Kind, Mark, Memory, new_memory
 from reflective_agents.state.settings.town import Persona, Town, TownContext, clock_of, minutes_of

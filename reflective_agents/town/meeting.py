@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reflective_agents.nodes.transcript import quoted
+from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.prompts import town as prompts
 from reflective_agents.state.settings.town import clock_of
 from reflective_agents.town.agent import EVERYDAY, Agent

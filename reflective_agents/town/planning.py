@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from langchain_core.messages import AnyMessage
 
-from reflective_agents.nodes.transcript import quoted
+from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.prompts import town as prompts
 from reflective_agents.state.memories import Memory
 from reflective_agents.state.settings.town import clock_of, minutes_of

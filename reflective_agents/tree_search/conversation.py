@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
-from reflective_agents.nodes.transcript import quoted, steps_text
+from reflective_agents.nodes.asking.transcript import quoted, steps_text
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.tree import TreeNode

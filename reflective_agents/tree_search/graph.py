@@ -9,14 +9,14 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, Overwrite
 
 from reflective_agents.environments.base import Environment, Task
-from reflective_agents.nodes.agent import appraised, environment_of
+from reflective_agents.nodes.acting.agent import appraised, environment_of
+from reflective_agents.nodes.acting.react_text import read_answer
+from reflective_agents.nodes.asking.transcript import quoted, request_text
 from reflective_agents.nodes.bridge import Bridged
-from reflective_agents.nodes.lessons import Learned
+from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node
-from reflective_agents.nodes.transcript import quoted, request_text
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.voice import Voice, final_answer
-from reflective_agents.nodes.written import read_answer
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome

@@ -3,11 +3,11 @@
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from reflective_agents.models.sending import Listener
-from reflective_agents.nodes.briefing import short_briefing
+from reflective_agents.nodes.acting.own_agent import Agent, Said, ask_agent
+from reflective_agents.nodes.acting.react_text import read_answer
+from reflective_agents.nodes.asking.task_prompt import short_briefing
 from reflective_agents.nodes.memo import each_to_its_end
-from reflective_agents.nodes.own_agent import Agent, Said, ask_agent
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.written import read_answer
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text

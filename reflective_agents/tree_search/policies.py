@@ -11,12 +11,12 @@ from langchain_core.tools import BaseTool
 from reflective_agents.models.abilities import ChatModel, takes_seed, takes_stop
 from reflective_agents.models.calls import request
 from reflective_agents.models.sending import Listener
-from reflective_agents.nodes.chat import model_of
-from reflective_agents.nodes.research import today
-from reflective_agents.nodes.sampling import Replies, calls_for, sample, sample_each
+from reflective_agents.nodes.acting.react_text import read_move
+from reflective_agents.nodes.asking.chat import model_of
+from reflective_agents.nodes.asking.sampling import Replies, calls_for, sample, sample_each
+from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import quoted
-from reflective_agents.nodes.written import read_move
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.context import Model
 from reflective_agents.state.errors import LimitReached, ModelFailed

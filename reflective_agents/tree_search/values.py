@@ -8,11 +8,11 @@ from typing import TypeVar
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
-from reflective_agents.nodes.chat import ask, model_of
+from reflective_agents.nodes.asking.chat import ask, model_of
+from reflective_agents.nodes.asking.sampling import calls_for, sample
+from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.memo import each_to_its_end
-from reflective_agents.nodes.sampling import calls_for, sample
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import around, quoted
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.context import Model
 from reflective_agents.state.errors import LimitReached

@@ -7,17 +7,17 @@ from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
 
 from reflective_agents.environments.base import Environment, State, Transition
-from reflective_agents.nodes.acting import take
-from reflective_agents.nodes.agent import environment_of
-from reflective_agents.nodes.briefing import briefing
-from reflective_agents.nodes.chat import ATTEMPTS
-from reflective_agents.nodes.citations import settle, split_list
+from reflective_agents.nodes.acting.actions import take
+from reflective_agents.nodes.acting.agent import environment_of
+from reflective_agents.nodes.acting.react_text import read_answer
+from reflective_agents.nodes.asking.chat import ATTEMPTS
+from reflective_agents.nodes.asking.task_prompt import briefing
+from reflective_agents.nodes.asking.transcript import around
+from reflective_agents.nodes.evidence.citations import settle, split_list
+from reflective_agents.nodes.evidence.research import act, own_tools, search_tools
+from reflective_agents.nodes.evidence.sources import observations, with_numbers
 from reflective_agents.nodes.memo import memo_of
-from reflective_agents.nodes.research import act, own_tools, search_tools
-from reflective_agents.nodes.sources import observations, with_numbers
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import around
-from reflective_agents.nodes.written import read_answer
 from reflective_agents.prompts import search as prompts
 from reflective_agents.state.families import AgentContext, ToolsContext, TreeContext
 from reflective_agents.state.tree import SearchState, TreeNode

@@ -11,7 +11,7 @@ from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.registry import get_environment
 from reflective_agents.graphs.chain_of_thought import graph
 from reflective_agents.models.providers import close_models
-from reflective_agents.nodes.sampling import majority
+from reflective_agents.nodes.asking.sampling import majority
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.testing.awkward import AwkwardServer
 from reflective_agents.testing.clock import virtually

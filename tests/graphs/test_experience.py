@@ -13,7 +13,7 @@ from reflective_agents.environments.base import Task
 from reflective_agents.evals.datasets import load_dataset
 from reflective_agents.graphs import chain_of_thought, trials
 from reflective_agents.memory.stream import MemoryStream
-from reflective_agents.nodes.experience import experience_of
+from reflective_agents.nodes.remembering.experience import experience_of
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.testing.fake import FakeChatModel

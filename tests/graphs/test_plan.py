@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from tenacity import wait_none
 
 from reflective_agents.graphs.plan import GRAPHS, builder, graph
+from reflective_agents.nodes.delegating.workers import charge
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.workers import charge
 from reflective_agents.state.cooperation import Report
 from reflective_agents.state.errors import BadCorpus, UnknownModel
 from reflective_agents.state.run import NOTHING_SPENT

@@ -16,7 +16,7 @@ from langgraph.store.memory import InMemoryStore
 from pydantic import ValidationError
 
 from reflective_agents.graphs.town import graph
-from reflective_agents.nodes.remember import store_of_process
+from reflective_agents.nodes.remembering.remember import store_of_process
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.outcome import limited
 from reflective_agents.state.settings.town import Town, TownContext

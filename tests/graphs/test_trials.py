@@ -14,7 +14,7 @@ from tenacity import wait_none
 
 from reflective_agents.graphs.trials import builder, graph
 from reflective_agents.memory.stream import MemoryStream
-from reflective_agents.nodes.experience import experience_of
+from reflective_agents.nodes.remembering.experience import experience_of
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.testing.clock import virtually

@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from reflective_agents.memory.reflection import THRESHOLD
 from reflective_agents.memory.scoring import HYBRID, PAPER, PUBLISHED, Ranking
 from reflective_agents.memory.stream import MemoryStream
-from reflective_agents.nodes.remember import reflect
+from reflective_agents.nodes.remembering.remember import reflect
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context
 from reflective_agents.state.memories import Kind, Memory, new_memory

@@ -11,7 +11,7 @@ from langgraph.store.memory import InMemoryStore
 from reflective_agents.memory.reflection import draw
 from reflective_agents.memory.scoring import HYBRID, PAPER
 from reflective_agents.memory.stream import MemoryStream
-from reflective_agents.nodes.remember import memories_text, open_memory, reflect
+from reflective_agents.nodes.remembering.remember import memories_text, open_memory, reflect
 from reflective_agents.nodes.step import Step, node
 from reflective_agents.offline.model import OfflineChatModel
 from reflective_agents.state.context import Context

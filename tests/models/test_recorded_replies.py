@@ -18,7 +18,7 @@ from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs.chain_of_thought import read
 from reflective_agents.models.structured import read_form
 from reflective_agents.models.toolless import with_written_calls
-from reflective_agents.nodes.written import read_move
+from reflective_agents.nodes.acting.react_text import read_move
 
 FORMS: dict[int, dict[str, Any] | None] = {
     **dict.fromkeys((0, 13, 14, 15, 19, 20, 25, 26, 28, 29, 30, 32, 33, 37, 38, 44, 48, 49, 53), None),

@@ -14,7 +14,7 @@ from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import choose_model, close_models, get_model
 from reflective_agents.models.structured import read_form, retry
 from reflective_agents.models.ways import ways_of
-from reflective_agents.nodes.chat import ask, call_tools
+from reflective_agents.nodes.asking.chat import ask, call_tools
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import InvalidOutput, ModelFailed, TooLong, UnknownModel

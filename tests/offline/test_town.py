@@ -9,7 +9,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel
 
-from reflective_agents.nodes.transcript import quoted
+from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.offline.model import OfflineChatModel
 from reflective_agents.offline.town import core
 from reflective_agents.state.memories import Insights, Questions

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from reflective_agents.nodes.citations import settle
-from reflective_agents.nodes.written import as_call, read_move
+from reflective_agents.nodes.acting.react_text import as_call, read_move
+from reflective_agents.nodes.evidence.citations import settle
 from reflective_agents.text.labels import answer_in, bare, choice_in, last_word, sections, without_label, without_marker
 from reflective_agents.text.normal import normal_form
 from reflective_agents.text.structure import read_calls, read_object

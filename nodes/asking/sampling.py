@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from reflective_agents.models.abilities import ChatModel, takes_n, takes_seed
 from reflective_agents.models.calls import request, seeded
-from reflective_agents.nodes.chat import ATTEMPTS
+from reflective_agents.nodes.asking.chat import ATTEMPTS
 from reflective_agents.nodes.memo import at_once, each_to_its_end
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context

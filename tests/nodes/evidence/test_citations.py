@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from reflective_agents.nodes.citations import Sourced, nothing, settle, split_list, uncited
-from reflective_agents.nodes.sources import addresses
+from reflective_agents.nodes.evidence.citations import Sourced, nothing, settle, split_list, uncited
+from reflective_agents.nodes.evidence.sources import addresses
 
 FOUND = [
     json.dumps([{"url": "https://a.example/", "content": "A."}, {"url": "corpus:b.md", "content": "B."}]),

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
-from reflective_agents.nodes.written import Move, as_call
+from reflective_agents.nodes.acting.react_text import Move, as_call
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from langchain_core.messages import ToolMessage
 
-from reflective_agents.nodes.sources import addresses, numbered, with_numbers
+from reflective_agents.nodes.evidence.sources import addresses, numbered, with_numbers
 
 
 def results(*pairs: str) -> str:

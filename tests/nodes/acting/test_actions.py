@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from langchain_core.tools import tool
 
 from reflective_agents.environments.game24 import Game24
-from reflective_agents.nodes.acting import act_tool
-from reflective_agents.nodes.written import as_call, describe, read_move
+from reflective_agents.nodes.acting.actions import act_tool
+from reflective_agents.nodes.acting.react_text import as_call, describe, read_move
 
 
 @pytest.mark.parametrize(

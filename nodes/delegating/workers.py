@@ -23,14 +23,14 @@ from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.images import with_images
 from reflective_agents.models.language import language_of
 from reflective_agents.models.meter import Meter
+from reflective_agents.nodes.acting.own_agent import Agent, ask_agent, name_of
+from reflective_agents.nodes.asking.chat import price_of_call
+from reflective_agents.nodes.asking.wording import in_words_of
 from reflective_agents.nodes.bridge import Bridged
-from reflective_agents.nodes.chat import price_of_call
 from reflective_agents.nodes.checks import check_settings
-from reflective_agents.nodes.own_agent import Agent, ask_agent, name_of
-from reflective_agents.nodes.references import on_its_own
-from reflective_agents.nodes.sources import found_by, passages
+from reflective_agents.nodes.evidence.references import on_its_own
+from reflective_agents.nodes.evidence.sources import found_by, passages
 from reflective_agents.nodes.step import C, Step, Update, node, settings_in, stop_because
-from reflective_agents.nodes.wording import in_words_of
 from reflective_agents.state.context import Context
 from reflective_agents.state.cooperation import Allowance, Assignment, Report
 from reflective_agents.state.errors import LimitReached, ModelFailed

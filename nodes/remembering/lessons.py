@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from langchain_core.messages import HumanMessage
 
-from reflective_agents.nodes.transcript import quoted
+from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.prompts import experience
 from reflective_agents.prompts import react as prompts
 from reflective_agents.state.run import S

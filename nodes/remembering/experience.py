@@ -12,10 +12,10 @@ from langgraph.runtime import get_runtime
 
 from reflective_agents.memory.scoring import Ranking
 from reflective_agents.memory.stream import MemoryStream
-from reflective_agents.nodes.lessons import Learned
-from reflective_agents.nodes.remember import caller, open_memory
+from reflective_agents.nodes.asking.transcript import around, quoted
+from reflective_agents.nodes.remembering.lessons import Learned
+from reflective_agents.nodes.remembering.remember import caller, open_memory
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import around, quoted
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.memories import LEAST, Kind, Memory, memory_id, new_memory
@@ -40,7 +40,7 @@ async def recall(step: Step[Context], question: str) -> list[str]:
     If a limit or a failing model prevents it, this is logged, and the run goes on without lessons.
 
     Raises:
-        Misuse, UnknownModel, MissingKey: as `nodes.remember.open_memory`.
+        Misuse, UnknownModel, MissingKey: as `nodes.remembering.remember.open_memory`.
     """
     if step.context.experience is None:
         return []

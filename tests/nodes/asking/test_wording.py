@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from reflective_agents.graphs import graph_of
-from reflective_agents.nodes.wording import replacements, templates
+from reflective_agents.nodes.asking.wording import replacements, templates
 from reflective_agents.state import policy
 from reflective_agents.state.errors import BadPrompt, OperatorOnly
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
 from tests.strategies import ASK, STRATEGIES, Strategy, name_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ROOMS = ("graphs", "nodes", "reflective_agents/tree_search")
 SOLVE = "Answer like a pirate. {task}{form}{lessons}"
 

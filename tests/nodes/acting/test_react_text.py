@@ -5,8 +5,8 @@ import pytest
 from reflective_agents.environments.actions import find_answer
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.registry import get_environment
-from reflective_agents.nodes.briefing import material
-from reflective_agents.nodes.written import read_answer
+from reflective_agents.nodes.acting.react_text import read_answer
+from reflective_agents.nodes.asking.task_prompt import material
 
 
 @pytest.mark.parametrize(

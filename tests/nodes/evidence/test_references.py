@@ -2,7 +2,7 @@
 
 import pytest
 
-from reflective_agents.nodes.references import MARK, on_its_own, together
+from reflective_agents.nodes.evidence.references import MARK, on_its_own, together
 
 A, B, C = "https://a.example/", "https://b.example/", "corpus:c.md"
 TITLED = "So [1].\n\nReferences:\n[1] The sea, https://sea.example/"

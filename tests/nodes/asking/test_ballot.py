@@ -9,8 +9,8 @@ from langchain_core.tools import BaseTool, tool
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.game24 import Game24
 from reflective_agents.graphs.react import as_move
-from reflective_agents.nodes.ballot import elect
-from reflective_agents.nodes.written import Move, read_move
+from reflective_agents.nodes.acting.react_text import Move, read_move
+from reflective_agents.nodes.asking.ballot import elect
 
 
 @tool

@@ -7,9 +7,9 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, ConfigDict
 
-from reflective_agents.nodes.chat import ask
+from reflective_agents.nodes.asking.chat import ask
+from reflective_agents.nodes.asking.transcript import quoted, request_text
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import quoted, request_text
 from reflective_agents.prompts import answer_form as prompts
 from reflective_agents.state.callers_schemas import expanded
 from reflective_agents.state.context import Context

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from reflective_agents.nodes.likelihood import likelihood, lines
+from reflective_agents.nodes.asking.likelihood import likelihood, lines
 from reflective_agents.testing.script import likely
 
 

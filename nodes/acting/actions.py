@@ -10,10 +10,10 @@ from typing_extensions import TypedDict
 
 from reflective_agents import telemetry
 from reflective_agents.environments.base import Environment, State, Transition
-from reflective_agents.nodes.research import act
-from reflective_agents.nodes.sources import observations, with_numbers
+from reflective_agents.nodes.acting.react_text import Move, as_call
+from reflective_agents.nodes.evidence.research import act
+from reflective_agents.nodes.evidence.sources import observations, with_numbers
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.written import Move, as_call
 from reflective_agents.state.context import Context
 
 

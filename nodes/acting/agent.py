@@ -13,13 +13,13 @@ from reflective_agents.environments.base import Environment, State, Task, Transi
 from reflective_agents.environments.registry import get_environment
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.ways import ways_of
-from reflective_agents.nodes.acting import ActionStep, act_tool, take
-from reflective_agents.nodes.briefing import briefing, worked
-from reflective_agents.nodes.chat import affordable_tokens, model_of, price_of_call
-from reflective_agents.nodes.client_tools import client_tools
-from reflective_agents.nodes.research import own_tools, search_tools, today
+from reflective_agents.nodes.acting.actions import ActionStep, act_tool, take
+from reflective_agents.nodes.acting.client_tools import client_tools
+from reflective_agents.nodes.acting.react_text import describe
+from reflective_agents.nodes.asking.chat import affordable_tokens, model_of, price_of_call
+from reflective_agents.nodes.asking.task_prompt import briefing, worked
+from reflective_agents.nodes.evidence.research import own_tools, search_tools, today
 from reflective_agents.nodes.step import Step, Update
-from reflective_agents.nodes.written import describe
 from reflective_agents.prompts import react as prompts
 from reflective_agents.prompts import task as task_prompts
 from reflective_agents.state.context import Context

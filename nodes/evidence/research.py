@@ -10,7 +10,7 @@ from langchain_core.tools import tool as as_tool
 from pydantic import JsonValue
 
 from reflective_agents import telemetry
-from reflective_agents.nodes.client_tools import calls_of_caller, results_of
+from reflective_agents.nodes.acting.client_tools import calls_of_caller, results_of
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import SearchFailed

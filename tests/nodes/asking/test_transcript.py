@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from reflective_agents.nodes.transcript import TAGS, around, quoted, request_text, steps_text
+from reflective_agents.nodes.asking.transcript import TAGS, around, quoted, request_text, steps_text
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @given(st.text())

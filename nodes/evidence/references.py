@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from reflective_agents.nodes.citations import LARGEST, Settled, entry, outside_code, split_list, titles_in
+from reflective_agents.nodes.evidence.citations import LARGEST, Settled, entry, outside_code, split_list, titles_in
 
 MARK = "s"
 """What stands before the numbers of others' sources, where a worker's own results have numbers too: [s1]."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from reflective_agents.nodes.lessons import advice, with_lessons
+from reflective_agents.nodes.remembering.lessons import advice, with_lessons
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.state.trial import Trial
 

@@ -13,10 +13,10 @@ from langgraph.store.memory import InMemoryStore
 from reflective_agents.memory.reflection import RECENT, SHOWN, THRESHOLD, Drawn, draw, is_due, merged
 from reflective_agents.memory.scoring import PAPER, Ranking
 from reflective_agents.memory.stream import MemoryStream
-from reflective_agents.nodes.chat import ask
+from reflective_agents.nodes.asking.chat import ask
+from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.transcript import quoted
 from reflective_agents.prompts import memory as prompts
 from reflective_agents.state.context import Context, Model
 from reflective_agents.state.memories import Insights, Kind, Memory, Questions
@@ -97,7 +97,7 @@ async def reflect(
         The insights, already in the memory; none if no reflection was due.
 
     Raises:
-        InvalidOutput, LimitReached, ModelFailed: as `nodes.chat.ask`; then nothing was added.
+        InvalidOutput, LimitReached, ModelFailed: as `nodes.asking.chat.ask`; then nothing was added.
     """
     pending = await stream.pending()
     if not is_due(pending, threshold):

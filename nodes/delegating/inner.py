@@ -2,8 +2,8 @@
 
 from typing import TypeVar
 
+from reflective_agents.nodes.delegating.workers import settings_for
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.workers import settings_for
 from reflective_agents.state.context import Context
 from reflective_agents.state.cooperation import Allowance
 from reflective_agents.state.json_types import JsonMapping

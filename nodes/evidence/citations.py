@@ -6,7 +6,7 @@ from textwrap import shorten
 from types import MappingProxyType
 from typing import NamedTuple
 
-from reflective_agents.nodes.sources import addresses, titles_of
+from reflective_agents.nodes.evidence.sources import addresses, titles_of
 from reflective_agents.prompts import search as prompts
 
 LARGEST = 999

@@ -10,8 +10,8 @@ from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.graphs import lats, plan, reflection, reflexion, trials
 from reflective_agents.memory.stream import MemoryStream
-from reflective_agents.nodes import experience
-from reflective_agents.nodes.experience import experience_of, lesson_id
+from reflective_agents.nodes.remembering import experience
+from reflective_agents.nodes.remembering.experience import experience_of, lesson_id
 from reflective_agents.state.errors import MissingKey, ModelFailed
 from reflective_agents.state.memories import Memory, new_memory
 from reflective_agents.state.settings.lats import LatsContext

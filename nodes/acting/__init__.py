@@ -1,0 +1,1 @@
+"""Acting: what an agent sees of its task, and doing what it wants to do."""

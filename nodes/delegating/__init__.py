@@ -1,0 +1,1 @@
+"""Delegating: strategies and agents at work within a run."""

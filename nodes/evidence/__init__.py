@@ -1,0 +1,1 @@
+"""Evidence: looking things up, numbering what was found, and holding citations against it."""

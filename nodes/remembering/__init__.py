@@ -1,0 +1,1 @@
+"""Remembering: lessons of earlier runs, and what is kept of this one."""
