@@ -101,7 +101,7 @@ def test_a_setting_of_the_environment_is_refused_first(reflect: Any, monkeypatch
     assert BELOW_A_FILE in told.err
 
 
-@pytest.mark.parametrize("html", ["page.html", "nowhere/page.html", "", "x" * 300])
+@pytest.mark.parametrize("html", ["page.html", "nowhere/page.html", "", "x" * 300, f"{'x' * 300}/page.html"])
 def test_a_page_that_cannot_be_written_costs_no_day(reflect: Any, html: str) -> None:
     Path("page.html").write_text("mine")
     before = files_there()

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Collection
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import NamedTuple
 
 from bench.recorded import RECORDED
@@ -90,9 +91,8 @@ def without(programs: Collection[str], path: str, folder: Path) -> str:
 def _part(programs: Collection[str], part: Path, folder: Path) -> str:
     if not any((part / program).exists() for program in programs):
         return str(part)
-    links = folder / "-".join(part.parts[1:])
-    links.mkdir()
-    for file in part.iterdir():
+    links = Path(mkdtemp(dir=folder))
+    for file in part.absolute().iterdir():
         if file.name not in programs:
             (links / file.name).symlink_to(file)
     return str(links)
