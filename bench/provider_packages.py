@@ -4,7 +4,6 @@ The packages are installed into an environment of their own, beside what this pr
 Prints a line for each chat model, and ends with 1 if two models that differ share a key.
 """
 
-import argparse
 import inspect
 import json
 import os
@@ -13,6 +12,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 
+from bench.options import parser_of
 from reflective_agents.models.cache import request_key
 
 ROOT = Path(__file__).parent.parent
@@ -73,12 +74,13 @@ def run_in(environment: Path, module: str) -> Any:
 
 
 def check() -> dict[str, list[str]]:
-    """Check the packages of this environment.
+    """Check those of the packages that this environment has.
 
     Returns:
         For each chat model what of it the cache does not see; nothing if all is well.
     """
-    modules = [import_module(name.replace("-", "_")) for name in PACKAGES]
+    names = [name.replace("-", "_") for name in PACKAGES]
+    modules = [import_module(name) for name in names if find_spec(name)]
     return {kind.__name__: list(_unseen(kind)) for module in modules for kind in _chat_models(module)}
 
 
@@ -118,14 +120,19 @@ def _key(kind: type[BaseChatModel], **changes: Any) -> str | None:
 
 def main() -> int:
     """Install and check."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="check the packages of this environment")
-    if parser.parse_args().check:
+    parser = parser_of("bench.provider_packages", __doc__)
+    parser.add_argument(
+        "--check", action="store_true", help="check the packages that this environment has, for a program"
+    )
+    options = parser.parse_args()
+    if options.check:
         print(json.dumps(check()))
         return 0
     with TemporaryDirectory() as folder:
-        install(Path(folder) / "env")
-        found = run_in(Path(folder) / "env", "bench.provider_packages")
+        environment = Path(sys.prefix) if options.quick else Path(folder) / "env"
+        if not options.quick:
+            install(environment)
+        found = run_in(environment, "bench.provider_packages")
     for name, unseen in found.items():
         print(name, ", ".join(unseen) or "well")
     return int(any(found.values()))

@@ -3,7 +3,6 @@
 `python -m bench.provider_usage` installs the packages as `bench.provider_packages` does, and prints a row for each.
 """
 
-import argparse
 import asyncio
 import json
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 
+from bench.options import parser_of
 from bench.provider_packages import install, run_in
 from reflective_agents.models.calls import request
 from reflective_agents.models.meter import Meter
@@ -246,11 +247,12 @@ async def count(case: Case, streamed: bool) -> tuple[int, int, float]:
 
 
 def check() -> dict[str, list[list[float]]]:
-    """Count each case whole and streamed: what was counted, twice, and what is to be."""
+    """Count each case whose package is there, whole and streamed: what was counted, twice, and what is to be."""
     warnings.simplefilter("ignore")
     return {
         case.kind: [*(list(asyncio.run(count(case, streamed))) for streamed in (False, True)), list(case.counted)]
         for case in CASES
+        if find_spec(case.kind.partition(".")[0])
     }
 
 
@@ -261,14 +263,19 @@ def wrong(counts: dict[str, list[list[float]]]) -> list[str]:
 
 def main() -> int:
     """Install and check."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="check the packages of this environment")
-    if parser.parse_args().check:
+    parser = parser_of("bench.provider_usage", __doc__)
+    parser.add_argument(
+        "--check", action="store_true", help="check the packages that this environment has, for a program"
+    )
+    options = parser.parse_args()
+    if options.check:
         print(json.dumps(check()))
         return 0
     with TemporaryDirectory() as folder:
-        install(Path(folder) / "env")
-        counts = run_in(Path(folder) / "env", "bench.provider_usage")
+        environment = Path(sys.prefix) if options.quick else Path(folder) / "env"
+        if not options.quick:
+            install(environment)
+        counts = run_in(environment, "bench.provider_usage")
     for name, (whole, streamed, expected) in counts.items():
         print(name, "whole", whole, "streamed", streamed, "expected", expected)
     return int(bool(wrong(counts)))

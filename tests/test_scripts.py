@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from bench.game24.its_hub import PEER
 from bench.peers.environments import folder
 from bench.smollm import INSTALL, weights
 from tests.support.needs import SERVE_PYTHON
+from tests.test_attack import Refusing
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = {
@@ -35,16 +37,18 @@ RECORDED = re.compile(r"\b(RECORDED|recorded_games)\b")
 
 
 @pytest.fixture
-def arguments(tmp_path: Path) -> dict[str, list[str]]:
+def arguments(tmp_path: Path) -> Iterator[dict[str, list[str]]]:
     """What a script has to be told beside --quick."""
     data = tmp_path / "tasks.jsonl"
     data.write_text("".join(f"{json.dumps(task)}\n" for task in TASKS))
     prompt = ["--prompt", "chain_of_thought.SOLVE", "--out", str(tmp_path / "tuned")]
-    return {"bench.tuning": ["chain_of_thought", str(data), *prompt]}
+    with Refusing().threaded() as server:
+        yield {"bench.tuning": ["chain_of_thought", str(data), *prompt], "bench.attack": ["--url", server.address]}
 
 
 @pytest.mark.thorough
 @pytest.mark.process
+@pytest.mark.wire
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("script", [pytest.param(name, marks=MARKS.get(name, [])) for name in SCRIPTS])
 def test_a_script_runs(script: str, arguments: dict[str, list[str]], request: pytest.FixtureRequest) -> None:

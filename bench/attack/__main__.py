@@ -4,7 +4,6 @@ The server asks for keys, has two users, and is started with the rules that `pyt
 Ends with 1 if it did what it must not do.
 """
 
-import argparse
 import asyncio
 import json
 import sys
@@ -12,11 +11,15 @@ from random import Random, randrange
 
 from bench.attack.campaign import ATTACKS, attack, campaign
 from bench.attack.target import POLICY
+from bench.options import parser_of
+
+SMALL = "doubling_schemas"
+"""What the quick form tries."""
 
 
 def main() -> int:
     """Attack, and print what the server did that it must not do."""
-    parser = argparse.ArgumentParser(prog="python -m bench.attack", description=__doc__)
+    parser = parser_of("bench.attack", __doc__)
     parser.add_argument("--url", default="http://127.0.0.1:8000", help="where the server is")
     parser.add_argument("--key", action="append", default=[], help="the key of a user, twice")
     parser.add_argument("--seed", type=int, default=randrange(2**32), help="the same seed sends the same requests")
@@ -24,14 +27,15 @@ def main() -> int:
     parser.add_argument("--only", choices=sorted(ATTACKS), help="one attack, once")
     parser.add_argument("--policy", action="store_true", help="print the rules for the server, and nothing else")
     given = parser.parse_args()
+    only = SMALL if given.quick else given.only
     if given.policy:
         print(json.dumps(POLICY))
         return 0
     first, second = [*given.key, "", ""][:2]
     print(f"seed {given.seed}", flush=True)
-    if given.only:
-        breach = asyncio.run(attack(given.url, (first, second), given.only, Random(given.seed)))
-        breaches = {given.only: breach} if breach else {}
+    if only:
+        breach = asyncio.run(attack(given.url, (first, second), only, Random(given.seed)))
+        breaches = {only: breach} if breach else {}
     else:
         breaches = asyncio.run(campaign(given.url, (first, second), given.seed, given.seconds))
     for name, breach in breaches.items():
