@@ -32,6 +32,9 @@ class Table:
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self.rows = rows
 
+    def __repr__(self) -> str:
+        return "Table"  # without the address, which is another one in each run
+
     def _repr_html_(self) -> str:
         columns = list(dict.fromkeys(key for row in self.rows for key in row if key != "seconds"))
         head = "".join(f"<th style='text-align: left'>{escape(column)}</th>" for column in columns)

@@ -388,9 +388,19 @@ def test_the_table_has_a_row_for_each_run() -> None:
     assert REASONS.keys() <= RUNS.keys()
 
 
-@pytest.mark.parametrize(("strategy", "why", "status", "verified_by"), ROWS, ids=lambda cell: cell[:40])
-async def test_a_run_ends_as_the_table_says(strategy: str, why: str, status: str, verified_by: str) -> None:
-    name, script, settings = RUNS[strategy, why]
+def marks_of(row: tuple[str, ...]) -> list[pytest.MarkDecorator]:
+    """Return what a row's run needs: programs are run in the sandbox."""
+    run = RUNS.get((row[0], row[1]))
+    return [pytest.mark.sandbox] if run and run[2].get("environment") == "programming" else []
+
+
+@pytest.mark.parametrize(
+    ("strategy_name", "why", "status", "verified_by"),
+    [pytest.param(*row, marks=marks_of(row)) for row in ROWS],
+    ids=lambda cell: cell[:40],
+)
+async def test_a_run_ends_as_the_table_says(strategy_name: str, why: str, status: str, verified_by: str) -> None:
+    name, script, settings = RUNS[strategy_name, why]
     settings = dict(settings)
     given = {"messages": [("user", "Why does reflection help? [alpha]")], "task": settings.pop("task", None)}
     given = {key: value for key, value in given.items() if value}
@@ -398,4 +408,4 @@ async def test_a_run_ends_as_the_table_says(strategy: str, why: str, status: str
     assert (out["outcome"]["status"], out["outcome"].get("verified_by", "")) == (status, verified_by), out["outcome"]
     assert (out["answer"] is None) == (status == "failed")
     assert ("limit" in out["outcome"]) or status != "limit_reached"
-    assert REASONS.get((strategy, why), "") in out["outcome"]["reason"]
+    assert REASONS.get((strategy_name, why), "") in out["outcome"]["reason"]

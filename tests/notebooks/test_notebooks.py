@@ -328,6 +328,11 @@ class TestTable:
         assert "<script>" not in shown
         assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in shown
 
+    def test_is_written_the_same_in_each_run(self) -> None:
+        from notebooks.views import Table
+
+        assert repr(Table([])) == repr(Table([{"a": 1}]))
+
     def test_has_a_column_for_every_key(self) -> None:
         from notebooks.views import Table
 
