@@ -2,6 +2,9 @@
 
 import argparse
 
+MISSED = 3
+"""How a script ends that has measured everything, and has missed a goal; with 1 it would seem to have crashed."""
+
 
 def parser_of(module: str, doc: str | None) -> argparse.ArgumentParser:
     """Return a parser of a script's options; each script has a quick form, which the tests run.

@@ -1,9 +1,13 @@
 """Tables of figures in the pages: each says what makes it, and what a script prints goes where it belongs."""
 
+import subprocess
 from datetime import date
+from pathlib import Path
 
 import pytest
 
+from bench import pages
+from bench.options import MISSED
 from bench.pages import PAGES, ROOT, Table, tables, write
 from tests.test_scripts import SCRIPTS
 
@@ -71,6 +75,19 @@ def test_what_a_script_prints_goes_into_its_own_sections_and_nowhere_else() -> N
     assert "| there | 1,200 (about) |" in written
     assert "| there | many |" in written
     assert write("bench.slow", PRINTED, PAGE, date(2026, 2, 3)) == PAGE
+
+
+@pytest.mark.parametrize(("code", "written"), [(0, True), (MISSED, True), (1, False)])
+def test_what_a_script_printed_that_crashed_is_not_written(
+    code: int, written: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    monkeypatch.setattr(pages, "PAGES", [page])
+    monkeypatch.setattr("sys.argv", ["pages", "bench.fast"])
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, code, PRINTED))
+    assert pages.main() == int(code != 0)
+    assert (page.read_text() != PAGE) == written
 
 
 @pytest.mark.parametrize("table", FIGURES)
