@@ -63,7 +63,7 @@ def _check(option: str, target: str, force: bool) -> None:
     path = Path(target)
     if not target:
         raise Misuse(f"{option}: the name of the file is empty")
-    if not os.path.isdir(path.parent):  # where Path.is_dir raises, for a name that is too long
+    if not os.path.isdir(path.parent):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         raise Misuse(f"{option}: there is no folder {path.parent}")
     if os.path.lexists(path) and not path.is_file():
         raise Misuse(f"{option}: {path} is not a file: use - for stdout")

@@ -235,10 +235,8 @@ async def _rows(limit: int) -> list[tuple[str, ...]]:
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
-    from reflective_agents.cli.threads import Graph, Saver
 
-
-def load(name: str, saver: "Saver | None" = None, store: "BaseStore | None" = None) -> "Graph":
+def load(name: str, saver: Saver | None = None, store: "BaseStore | None" = None) -> Graph:
     """Return the graph of a strategy, with a saver for its threads and a store for what outlives them, if given."""
     from reflective_agents.graphs import builder_of
 

@@ -44,12 +44,12 @@ class Budget:
         """
         if cost is not None and not math.isfinite(cost):
             raise Misuse(f"max_total_cost={cost}: give a number of dollars, or leave it out")
-        self._most = {
+        self._most: dict[str, int | None] = {
             "budget_tokens": tokens,
             "max_total_cost": None if cost is None else int(cost * NANO),
         }
-        self._spent = dict.fromkeys(UNITS, 0)
-        self._held = dict.fromkeys(UNITS, 0)
+        self._spent: dict[str, int] = dict.fromkeys(UNITS, 0)
+        self._held: dict[str, int] = dict.fromkeys(UNITS, 0)
         self._ledger: Ledger | None = None
         self._settled = asyncio.Condition()
         self.reached: Limit | None = None
@@ -112,7 +112,7 @@ class Budget:
         """
         if nano is None and self._most["max_total_cost"] is not None:
             raise UnknownPrice("max_total_cost needs to know what every model costs: give prices for all of them")
-        needed = {"budget_tokens": tokens, "max_total_cost": nano or 0}
+        needed: dict[str, int] = {"budget_tokens": tokens, "max_total_cost": nano or 0}
         async with self._settled:
             while self._refused(tokens, nano or 0) or self._is_held_up(needed):
                 if self.reached:
@@ -125,7 +125,7 @@ class Budget:
 
         async def settle(calls: int, tokens: int, nano: int) -> None:
             async with self._settled:
-                spent = {"budget_tokens": tokens, "max_total_cost": nano}
+                spent: dict[str, int] = {"budget_tokens": tokens, "max_total_cost": nano}
                 self._add(self._held, {name: -amount for name, amount in needed.items()})
                 self._add(self._spent, spent)
                 self._write({name: spent[name] - needed[name] for name in UNITS})

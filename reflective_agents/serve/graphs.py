@@ -76,11 +76,11 @@ class Served(CompiledStateGraph[RunState, Context, Input, Output]):
 
     async def _went_back(self, config: RunnableConfig) -> bool:
         """Tell whether a checkpoint is named that is not the thread's latest."""
-        named = config["configurable"].get("checkpoint_id")
+        named = config.get("configurable", {}).get("checkpoint_id")
         if not named:
             return False
         latest = await self.aget_state(_now(config))
-        return bool(latest.config["configurable"].get("checkpoint_id") != named)
+        return bool(latest.config.get("configurable", {}).get("checkpoint_id") != named)
 
 
 class Resuming(Served):
@@ -126,13 +126,13 @@ def _pairs(given: Command[str]) -> list[tuple[str, Any]]:
 
 
 def _named_by_callers(config: RunnableConfig) -> RunnableConfig:
-    named = {name: value for name, value in config["configurable"].items() if not name.startswith("__")}
+    named = {name: value for name, value in config.get("configurable", {}).items() if not name.startswith("__")}
     return {"configurable": named}
 
 
 def _now(config: RunnableConfig) -> RunnableConfig:
     """Return the configuration of a thread as it is now; None takes the place of what is bound to the graph."""
-    return {"configurable": {**config["configurable"], "checkpoint_id": None}}
+    return {"configurable": {**config.get("configurable", {}), "checkpoint_id": None}}
 
 
 def _is_root(config: RunnableConfig) -> bool:
