@@ -24,7 +24,7 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 from reflective_agents.state.json_types import JsonObject
 
 Ask = Callable[[], Awaitable[list[AIMessage]]]
-Hear = Callable[[str], Awaitable[None]]
+OnToken = Callable[[str], Awaitable[None]]
 Cache = BaseCache[list[AIMessage]]
 _SPACE = ("replies",)
 
@@ -37,15 +37,15 @@ class Replies:
         self._asked: Counter[str] = Counter()
         self.hits = 0
 
-    async def get(self, request: str, ask: Ask, hear: Hear | None) -> list[AIMessage]:
+    async def get(self, request: str, ask: Ask, on_token: OnToken | None) -> list[AIMessage]:
         """Return the replies to a request: those that are kept, else those of the model, which are kept from now on."""
         number = self._asked[request]
         self._asked[request] += 1
         key: FullKey = (_SPACE, f"{request}-{number}")
         if kept := (await self._cache.aget([key])).get(key):
             self.hits += 1
-            if hear:
-                await hear(kept[0].text)
+            if on_token:
+                await on_token(kept[0].text)
             return kept
         replies = await ask()
         await self._cache.aset({key: (replies, None)})
@@ -77,7 +77,7 @@ async def remembered(
     messages: Sequence[BaseMessage],
     options: JsonObject,
     ask: Ask,
-    hear: Hear | None = None,
+    on_token: OnToken | None = None,
 ) -> list[AIMessage]:
     """Return the replies to a request, from the cache where there is one that knows them.
 
@@ -90,7 +90,7 @@ async def remembered(
     """
     replies = _replies.get()
     key = request_key(base, messages, options) if replies else None
-    return await replies.get(key, ask, hear) if replies and key else await ask()
+    return await replies.get(key, ask, on_token) if replies and key else await ask()
 
 
 class _Opaque(Exception):

@@ -8,8 +8,19 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
-from reflective_agents.models.abilities import ChatModel, name_of, unbind
 from reflective_agents.models.cache import remembered
+from reflective_agents.models.capabilities import (
+    ChatModel,
+    ModelCapabilities,
+    address_of,
+    capabilities_of,
+    is_forced,
+    is_too_long,
+    learn,
+    learn_context_size,
+    name_of,
+    unbind,
+)
 from reflective_agents.models.costs import estimate_tokens, longest_answer
 from reflective_agents.models.faults import (
     OnlyThought,
@@ -18,13 +29,12 @@ from reflective_agents.models.faults import (
     model_faults,
     retrying,
 )
-from reflective_agents.models.images import about_images, with_images
+from reflective_agents.models.images import about_images, show_images
 from reflective_agents.models.language import in_language
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.sending import Listener, send_once
-from reflective_agents.models.toolless import in_words, with_written_calls
-from reflective_agents.models.turns import within_turns
-from reflective_agents.models.ways import Ways, address_of, is_forced, is_too_long, learn, learn_context, ways_of
+from reflective_agents.models.toolless import read_written_calls, tools_as_text
+from reflective_agents.models.turns import escape_turn_signs
 from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.context import Thinking
 from reflective_agents.state.errors import LimitReached, ModelFailed, Refused, TooLong
@@ -38,7 +48,7 @@ async def request(
     meter: Meter,
     *,
     n: int = 1,
-    voice: Listener | None = None,
+    listener: Listener | None = None,
     judging: bool = False,
     purpose: Purpose | None = None,
     **options: Any,
@@ -67,14 +77,14 @@ async def request(
     if purpose and isinstance(base, OfflineChatModel):
         options["purpose"] = purpose
     options = _merged(meter.parameters(judging), {**bound, **options})
-    prompt = within_turns(with_images(in_language(messages, meter.language, meter.question), meter.asked))
-    if n > 1 and not ways_of(base).n:
+    prompt = escape_turn_signs(show_images(in_language(messages, meter.language, meter.question), meter.asked))
+    if n > 1 and not capabilities_of(base).n:
         return await _one_by_one(base, prompt, meter, n, options)
     try:
-        listener = voice if voice and voice.heard and n == 1 else None
-        return await _as_it_can(base, prompt, meter, {**options, "n": n} if n > 1 else options, listener)
+        listener = listener if listener and listener.is_subscribed and n == 1 else None
+        return await _send_with_fallbacks(base, prompt, meter, {**options, "n": n} if n > 1 else options, listener)
     except Refused:
-        if n > 1 and not ways_of(base).n:
+        if n > 1 and not capabilities_of(base).n:
             return await _one_by_one(base, prompt, meter, n, options)
         raise
 
@@ -91,7 +101,8 @@ async def _one_by_one(
 ) -> list[AIMessage]:
     """Request several candidates from a server that gives one per request; those that fail are missing."""
     drawn = await asyncio.gather(
-        *(_as_it_can(base, messages, meter, seeded(options, place)) for place in range(n)), return_exceptions=True
+        *(_send_with_fallbacks(base, messages, meter, seeded(options, place)) for place in range(n)),
+        return_exceptions=True,
     )
     for failure in drawn:
         if isinstance(failure, BaseException) and not isinstance(failure, LimitReached | ModelFailed):
@@ -102,61 +113,65 @@ async def _one_by_one(
     return replies
 
 
-async def _as_it_can(
+async def _send_with_fallbacks(
     base: BaseChatModel,
     messages: Sequence[BaseMessage],
     meter: Meter,
     options: JsonObject,
-    voice: Listener | None = None,
+    listener: Listener | None = None,
 ) -> list[AIMessage]:
     """Send a request in the way that the model can answer; what a refusal teaches is remembered.
 
     Raises:
         Refused: if the server refuses it in every way there is; also if it refuses n, which the caller has to mend.
     """
-    ways = ways_of(base)
+    capabilities = capabilities_of(base)
     lessons = 0
     while True:
         tools = options.get("tools") or []
         forced = is_forced(options.get("tool_choice"))
-        in_text = not ways.tools and bool(tools) and not forced
+        in_text = not capabilities.tools and bool(tools) and not forced
         may_call = in_text and options.get("tool_choice") != "none"
-        left_out = [*(("tools", "tool_choice") if in_text else ()), *(() if ways.logprobs else ("logprobs",))]
+        left_out = [*(("tools", "tool_choice") if in_text else ()), *(() if capabilities.logprobs else ("logprobs",))]
         sent = {name: value for name, value in options.items() if name not in left_out}
-        sent = _within_context(base, _merged(sent, _switched(ways, meter.thinking)), ways)
-        said = in_words(messages, tools if may_call else []) if in_text else messages
+        sent = _within_context_size(base, _merged(sent, _switched(capabilities, meter.thinking)), capabilities)
+        said = tools_as_text(messages, tools if may_call else []) if in_text else messages
         sent = _within_budget(base, said, sent, meter)
         try:
-            listener = None if may_call else voice
+            listener = None if may_call else listener
             ask = partial(_retried, base, said, meter, listener, sent)
-            replies = await remembered(base, said, sent, ask, listener.hear if listener else None)
+            replies = await remembered(base, said, sent, ask, listener.on_token if listener else None)
         except TooLong as error:
-            known = ways.context_tokens
-            learn_context(ways, str(error), name_of(base), meter.tell)
-            if ways.context_tokens == known or lessons or _within_context(base, sent, ways) == sent:
+            known = capabilities.context_tokens
+            learn_context_size(capabilities, str(error), name_of(base), meter.tell)
+            if (
+                capabilities.context_tokens == known
+                or lessons
+                or _within_context_size(base, sent, capabilities) == sent
+            ):
                 raise
         except Refused as error:
             if about_images(said, str(error)):
-                ways.images = False
+                capabilities.images = False
                 meter.tell("learned", model=name_of(base), refused="images")
                 raise ModelFailed(f"{name_of(base)} takes no images: choose a model that does ({error})") from error
             if (
                 lessons > 3
-                or not learn(ways, str(error), sent, name_of(base), meter.tell)
-                or (not ways.n and "n" in sent)
+                or not learn(capabilities, str(error), sent, name_of(base), meter.tell)
+                or (not capabilities.n and "n" in sent)
             ):
                 raise
         else:
             shown = tools if options.get("tool_choice") != "none" and not forced else []
-            return [with_written_calls(reply, shown, labelled=in_text) for reply in replies]
+            return [read_written_calls(reply, shown, labelled=in_text) for reply in replies]
         lessons += 1
 
 
-def _within_context(base: BaseChatModel, options: JsonObject, ways: Ways) -> JsonObject:
+def _within_context_size(base: BaseChatModel, options: JsonObject, capabilities: ModelCapabilities) -> JsonObject:
     """Limit the room for the answer to a quarter of the context, where the context is known."""
     most = int(options.get("max_tokens") or getattr(base, "max_tokens", None) or 0)
-    if ways.context_tokens and most > ways.context_tokens // 4:
-        return {**options, "max_tokens": max(ways.context_tokens // 4, 16)}
+    if capabilities.context_tokens and most > capabilities.context_tokens // 4:
+        return {**options, "max_tokens": max(capabilities.context_tokens // 4, 16)}
     return options
 
 
@@ -164,19 +179,19 @@ def _within_budget(
     base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject, meter: Meter
 ) -> JsonObject:
     """Limit the room for the answer to what the tokens that are left hold, where less than the most will do."""
-    if meter.least_room is None or "max_tokens" not in type(base).model_fields:
+    if meter.least_answer_tokens is None or "max_tokens" not in type(base).model_fields:
         return options
     most = int(options.get("max_tokens") or longest_answer(base, meter))
-    room = meter.room(estimate_tokens(messages, options), most, options.get("n", 1))
-    return {**options, "max_tokens": room} if room < most else options
+    answer_budget = meter.answer_budget(estimate_tokens(messages, options), most, options.get("n", 1))
+    return {**options, "max_tokens": answer_budget} if answer_budget < most else options
 
 
-def _switched(ways: Ways, thinking: Thinking | None) -> JsonObject:
+def _switched(capabilities: ModelCapabilities, thinking: Thinking | None) -> JsonObject:
     """Return the parameters that make a server let its model think as much as is set."""
     options: JsonObject = {}
-    if thinking and "reasoning_effort" in ways.switches:
+    if thinking and "reasoning_effort" in capabilities.switches:
         options["reasoning_effort"] = "none" if thinking == "off" else thinking
-    if thinking and "chat_template_kwargs" in ways.switches:
+    if thinking and "chat_template_kwargs" in capabilities.switches:
         options["extra_body"] = {"chat_template_kwargs": {"enable_thinking": thinking != "off"}}
     return options
 
@@ -185,7 +200,7 @@ async def _retried(
     base: BaseChatModel,
     messages: Sequence[BaseMessage],
     meter: Meter,
-    voice: Listener | None,
+    listener: Listener | None,
     options: JsonObject,
 ) -> list[AIMessage]:
     """Send a request up to three times. One that was all thought gets more room, and is told to think less."""
@@ -195,10 +210,12 @@ async def _retried(
         nonlocal attempts
         attempts += 1
         try:
-            return await send_once(base, messages, meter, voice, _roomier(base, options, attempts) if cut else options)
+            return await send_once(
+                base, messages, meter, listener, _roomier(base, options, attempts) if cut else options
+            )
         except BaseException:
-            if voice:
-                await voice.withdraw()
+            if listener:
+                await listener.retract()
             raise
 
     cut: list[OnlyThought] = []
@@ -230,8 +247,8 @@ async def _retried(
 def _roomier(base: BaseChatModel, options: JsonObject, attempt: int) -> JsonObject:
     """Return the options of the attempt after one that was all thought: up to four times the room, less thinking."""
     most = int(options.get("max_tokens") or getattr(base, "max_tokens", None) or 0)
-    room = {"max_tokens": most * 2 ** (attempt - 1)} if most else {}
-    return _merged({**options, **room}, _switched(ways_of(base), "low" if attempt == 2 else "off"))
+    answer_budget = {"max_tokens": most * 2 ** (attempt - 1)} if most else {}
+    return _merged({**options, **answer_budget}, _switched(capabilities_of(base), "low" if attempt == 2 else "off"))
 
 
 def _merged(options: JsonObject, more: JsonObject) -> JsonObject:

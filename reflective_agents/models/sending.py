@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from langgraph.constants import TAG_NOSTREAM
 
 from reflective_agents import telemetry
-from reflective_agents.models.abilities import name_of
+from reflective_agents.models.capabilities import capabilities_of, name_of
 from reflective_agents.models.costs import count_thoughts, estimate_tokens, longest_answer, settle
 from reflective_agents.models.faults import (
     EmptyReply,
@@ -28,7 +28,6 @@ from reflective_agents.models.prices import rates_of
 from reflective_agents.models.providers import without_streaming
 from reflective_agents.models.thoughts import without_thought
 from reflective_agents.models.usage import last_reported
-from reflective_agents.models.ways import ways_of
 from reflective_agents.state.json_types import JsonObject
 
 
@@ -36,14 +35,14 @@ class Listener(Protocol):
     """Somebody who listens to a reply while it comes."""
 
     @property
-    def heard(self) -> bool:
+    def is_subscribed(self) -> bool:
         """Whether anything is to be heard at all; else the reply need not come in pieces."""
         ...
 
-    async def hear(self, text: str) -> None:
+    async def on_token(self, text: str) -> None:
         """Take the next piece."""
 
-    async def withdraw(self) -> bool:
+    async def retract(self) -> bool:
         """Forget all pieces: the request has failed. Tell whether any was passed on."""
         ...
 
@@ -52,7 +51,7 @@ async def send_once(
     base: BaseChatModel,
     messages: Sequence[BaseMessage],
     meter: Meter,
-    voice: Listener | None,
+    listener: Listener | None,
     options: JsonObject,
 ) -> list[AIMessage]:
     """Send a request once: what it may cost is held before, and what it has cost is settled after.
@@ -79,13 +78,13 @@ async def send_once(
     prices = partial(rates_of, base, meter.prices)
     rates = prices(guess)
     async with meter.reserve(guess + most, rates and rates.cost(guess, most)) as reservation:
-        replies = await _in_time(base, messages, meter, voice, options, reservation)
+        replies = await _in_time(base, messages, meter, listener, options, reservation)
         settle(reservation, replies, guess, prices)
         meter.longest_answer = max(meter.longest_answer, math.ceil(reservation.output_tokens / max(len(replies), 1)))
         count_thoughts(name_of(base), replies, meter)
         answers = _answers_among(replies, meter)
     if len(replies) < options.get("n", 1):
-        ways_of(base).n = False
+        capabilities_of(base).n = False
         meter.tell("learned", model=name_of(base), ignored="n")
     for extra in answers[1:]:
         extra.usage_metadata = None
@@ -105,7 +104,7 @@ async def _in_time(
     base: BaseChatModel,
     messages: Sequence[BaseMessage],
     meter: Meter,
-    voice: Listener | None,
+    listener: Listener | None,
     options: JsonObject,
     reservation: Reservation,
 ) -> list[AIMessage]:
@@ -114,7 +113,7 @@ async def _in_time(
     try:
         with _told(base, messages, options) as call:
             async with asyncio.timeout_at(min(now + meter.call_timeout, meter.deadline)):
-                replies = await _send(base, messages, voice, options)
+                replies = await _send(base, messages, listener, options)
             call.note(answers=len(replies), **_tokens(replies))
             return replies
     except model_faults() as fault:
@@ -143,12 +142,12 @@ def _finish(reply: AIMessage) -> str:
 
 
 async def _send(
-    base: BaseChatModel, messages: Sequence[BaseMessage], voice: Listener | None, options: JsonObject
+    base: BaseChatModel, messages: Sequence[BaseMessage], listener: Listener | None, options: JsonObject
 ) -> list[AIMessage]:
     config = ensure_config()
     hidden = [*(config.get("tags") or []), TAG_NOSTREAM]
-    if voice:
-        reply = await _listened(base, messages, voice, {"tags": hidden}, options)
+    if listener:
+        reply = await _listened(base, messages, listener, {"tags": hidden}, options)
         return [without_thought(reply)]
     result = await without_streaming(base).agenerate(
         [list(messages)], callbacks=config.get("callbacks"), tags=hidden, metadata=config.get("metadata"), **options
@@ -163,7 +162,7 @@ async def _send(
 async def _listened(
     base: BaseChatModel,
     messages: Sequence[BaseMessage],
-    voice: Listener,
+    listener: Listener,
     config: RunnableConfig,
     options: JsonObject,
 ) -> AIMessage:
@@ -171,10 +170,10 @@ async def _listened(
     chunks: list[AIMessageChunk] = []
     async for chunk in base.astream(list(messages), config, **options):
         if not isinstance(chunk, AIMessageChunk):  # a model that does not stream
-            await voice.hear(chunk.text)
+            await listener.on_token(chunk.text)
             return chunk
         chunks.append(chunk)
-        await voice.hear(chunk.text)
+        await listener.on_token(chunk.text)
     reply = message_chunk_to_message(add_ai_message_chunks(*chunks))
     assert isinstance(reply, AIMessage)
     reply.usage_metadata = last_reported(chunks)

@@ -10,8 +10,8 @@ from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from reflective_agents.models.abilities import takes_n, takes_seed, takes_stop
 from reflective_agents.models.calls import request
+from reflective_agents.models.capabilities import takes_n, takes_seed, takes_stop
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.meter import Meter
 from reflective_agents.offline.model import OfflineChatModel

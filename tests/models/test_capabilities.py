@@ -9,11 +9,11 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from tenacity import wait_none
 
 from reflective_agents.models.calls import request
+from reflective_agents.models.capabilities import capabilities_of
 from reflective_agents.models.language import in_language, is_english, language_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import choose_model, close_models, get_model
 from reflective_agents.models.structured import read_form, retry
-from reflective_agents.models.ways import ways_of
 from reflective_agents.nodes.asking.chat import ask, call_tools
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context
@@ -60,7 +60,7 @@ async def test_the_way_of_structured_output_is_learned_once(
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         for _ in range(2):
             assert await ask(step_of(events), "openai:test", PROMPT, Critique) == Critique(**GOOD)
-            assert ways_of(get_model("openai:test")).structured[0] == way
+            assert capabilities_of(get_model("openai:test")).structured[0] == way
         assert len(server.requests) == calls + 1
     assert [event["structured"] for event in events if event["event"] == "learned"][-1:] == ([way] * (calls > 1))
 
@@ -76,9 +76,9 @@ async def test_a_way_that_is_set_is_the_only_one(monkeypatch: pytest.MonkeyPatch
 async def test_a_choice_of_tool_that_is_ignored_leads_to_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
     async with AwkwardServer(script, "ignores_tool_choice") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        ways_of(get_model("openai:test")).structured[:] = ["tool", "text"]
+        capabilities_of(get_model("openai:test")).structured[:] = ["tool", "text"]
         assert (await ask(step_of([]), "openai:test", PROMPT, Critique)).score == 0.5
-        assert ways_of(get_model("openai:test")).structured == ["text"]
+        assert capabilities_of(get_model("openai:test")).structured == ["text"]
 
 
 async def test_samples_that_are_asked_for_one_by_one_have_seeds_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ async def test_the_size_of_the_context_is_learned_from_the_error(monkeypatch: py
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         chat, meter = get_model("openai:test"), Meter(Context(), NOTHING_SPENT)
         assert (await request(chat, [HumanMessage("x " * 5_000)], meter))[0].text == "It is 4."
-        assert ways_of(chat).context_tokens == 4096
+        assert capabilities_of(chat).context_tokens == 4096
         assert server.requests[-1].body["max_tokens"] == 1024
         with pytest.raises(TooLong, match=r"4096.*max_context_tokens"):
             await request(chat, [HumanMessage("x " * 50_000)], meter)

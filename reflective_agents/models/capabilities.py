@@ -8,11 +8,18 @@ import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable, RunnableBinding
 
+from reflective_agents.models.providers import describe_model
 from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.context import Structured
+from reflective_agents.state.errors import UnknownModel
 from reflective_agents.state.json_types import JsonObject
+
+ChatModel = Runnable[LanguageModelInput, AIMessage]
+"""A chat model, with or without tools bound to it."""
 
 Tell = Callable[..., None]
 """Tells an event: its name, and its data by name."""
@@ -30,7 +37,7 @@ _TOOLS = re.compile(r"\btools?\b|\bfunctions?\b|tool_call", re.IGNORECASE)
 
 
 @dataclass
-class Ways:
+class ModelCapabilities:
     """How one model at one address can be asked."""
 
     structured: list[Structured]
@@ -61,23 +68,25 @@ class Ways:
         return False
 
 
-_known: dict[Hashable, Ways] = {}
-_of_objects: dict[int, Ways] = {}
+_known: dict[Hashable, ModelCapabilities] = {}
+_of_objects: dict[int, ModelCapabilities] = {}
 
 
-def ways_of(model: BaseChatModel) -> Ways:
+def capabilities_of(model: BaseChatModel) -> ModelCapabilities:
     """Return what is known of a model; at first, what its provider says of it."""
-    ways = _of_objects.get(id(model))
-    if ways is None:
+    capabilities = _of_objects.get(id(model))
+    if capabilities is None:
         address = address_of(model)
         name = str(getattr(model, "model_name", None) or getattr(model, "model", None))
-        ways = _known.setdefault((type(model).__name__, name, address), _first(model)) if address else _first(model)
-        _of_objects[id(model)] = ways
+        capabilities = (
+            _known.setdefault((type(model).__name__, name, address), _first(model)) if address else _first(model)
+        )
+        _of_objects[id(model)] = capabilities
         weakref.finalize(model, _of_objects.pop, id(model), None)
-    return ways
+    return capabilities
 
 
-def forget() -> None:
+def forget_capabilities() -> None:
     """Forget what was learned about all models."""
     _known.clear()
     _of_objects.clear()
@@ -89,25 +98,71 @@ def address_of(model: BaseChatModel) -> str:
     return str(getattr(client, "base_url", "") or "")
 
 
-def _first(model: BaseChatModel) -> Ways:
+def _first(model: BaseChatModel) -> ModelCapabilities:
     profile: JsonObject = dict(getattr(model, "profile", None) or {})
     speaks_openai, address = hasattr(model, "openai_api_base"), address_of(model)
     own_server = speaks_openai and "api.openai.com" not in address
-    ways: list[Structured] = ["tool", "text"]
+    capabilities: list[Structured] = ["tool", "text"]
     if own_server:
-        ways = ["json_schema", "tool", "text"]
+        capabilities = ["json_schema", "tool", "text"]
     elif speaks_openai:
-        ways = ["tool", "json_schema", "text"]
+        capabilities = ["tool", "json_schema", "text"]
     if profile.get("tool_calling") is False:
-        ways.remove("tool")
+        capabilities.remove("tool")
     switches = ["chat_template_kwargs", "reasoning_effort"] if own_server else ["reasoning_effort"]
-    return Ways(
-        structured=ways,
+    return ModelCapabilities(
+        structured=capabilities,
         tools=profile.get("tool_calling") is not False,
         context_tokens=None if own_server else profile.get("max_input_tokens"),
         images=False if isinstance(model, OfflineChatModel) else None if own_server else profile.get("image_inputs"),
         switches=switches if speaks_openai else [],
     )
+
+
+def takes_n(model: ChatModel) -> bool:
+    """Tell whether one request may ask for several candidates."""
+    base, _ = unbind(model)
+    known = "n" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
+    return known and capabilities_of(base).n
+
+
+def takes_seed(model: ChatModel) -> bool:
+    """Tell whether a request may carry a seed."""
+    base, _ = unbind(model)
+    return "seed" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
+
+
+def takes_logprobs(model: ChatModel) -> bool:
+    """Tell whether a request may ask for the reply's log-probabilities; OpenAI's reasoning models refuse that."""
+    base, _ = unbind(model)
+    known = "logprobs" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
+    return known and takes_stop(model) and capabilities_of(base).logprobs
+
+
+def takes_stop(model: ChatModel) -> bool:
+    """Tell whether a request may name texts that stop the reply; OpenAI's reasoning models refuse that."""
+    base, _ = unbind(model)
+    return not (base._llm_type == "openai-chat" and re.match(r"o\d|gpt-5", name_of(base)))
+
+
+def unbind(model: ChatModel) -> tuple[BaseChatModel, JsonObject]:
+    """Return the model itself, and the options that are bound to it.
+
+    Raises:
+        UnknownModel: if it is no chat model.
+    """
+    if isinstance(model, RunnableBinding):
+        base, inner = unbind(model.bound)
+        return base, {**inner, **model.kwargs}
+    if not isinstance(model, BaseChatModel):
+        raise UnknownModel(f"a chat model is needed, not {type(model).__name__}")
+    return model, {}
+
+
+def name_of(model: ChatModel) -> str:
+    """Return the name under which a model is known."""
+    base, _ = unbind(model)
+    return describe_model(base)["model_name"]
 
 
 def is_forced(tool_choice: object) -> bool:
@@ -120,15 +175,15 @@ def is_too_long(text: str) -> bool:
     return bool(_CONTEXT.search(text))
 
 
-def learn_context(ways: Ways, text: str, name: str, tell: Tell) -> None:
+def learn_context_size(capabilities: ModelCapabilities, text: str, name: str, tell: Tell) -> None:
     """Take the size of the context from an error, if it names one."""
     numbers = [int(number) for number in _NUMBER.findall(text)]
     if numbers:
-        ways.context_tokens = min(numbers)
-        tell("learned", model=name, context_tokens=ways.context_tokens)
+        capabilities.context_tokens = min(numbers)
+        tell("learned", model=name, context_tokens=capabilities.context_tokens)
 
 
-def learn(ways: Ways, text: str, asked: JsonObject, name: str, tell: Tell) -> bool:
+def learn(capabilities: ModelCapabilities, text: str, asked: JsonObject, name: str, tell: Tell) -> bool:
     """Learn from a refusal what not to ask for again: several candidates, log-probabilities, tools, or a
     switch of thinking.
 
@@ -143,20 +198,20 @@ def learn(ways: Ways, text: str, asked: JsonObject, name: str, tell: Tell) -> bo
         Whether anything was learned, so that the request may be sent again in another way.
     """
     sent = {**asked, **asked.get("extra_body", {})}
-    named = next((switch for switch in ways.switches if switch in sent and switch in text), None)
-    if named is None and "thinking" in text.casefold() and ways.switches:
-        named = next((switch for switch in ways.switches if switch in sent), None)
+    named = next((switch for switch in capabilities.switches if switch in sent and switch in text), None)
+    if named is None and "thinking" in text.casefold() and capabilities.switches:
+        named = next((switch for switch in capabilities.switches if switch in sent), None)
     if named:
-        ways.switches = [switch for switch in ways.switches if switch != named]
+        capabilities.switches = [switch for switch in capabilities.switches if switch != named]
         tell("learned", model=name, refused=named)
-    elif sent.get("logprobs") and ways.logprobs and "logprobs" in text:
-        ways.logprobs = False
+    elif sent.get("logprobs") and capabilities.logprobs and "logprobs" in text:
+        capabilities.logprobs = False
         tell("learned", model=name, refused="logprobs")
-    elif sent.get("n", 1) > 1 and ways.n and _N.search(text):
-        ways.n = False
+    elif sent.get("n", 1) > 1 and capabilities.n and _N.search(text):
+        capabilities.n = False
         tell("learned", model=name, refused="n")
-    elif sent.get("tools") and ways.tools and _TOOLS.search(text) and not is_forced(sent.get("tool_choice")):
-        ways.tools = False
+    elif sent.get("tools") and capabilities.tools and _TOOLS.search(text) and not is_forced(sent.get("tool_choice")):
+        capabilities.tools = False
         tell("learned", model=name, refused="tools", instead="text")
     else:
         return False
