@@ -12,7 +12,7 @@ from reflective_agents.models.calls import request
 from reflective_agents.models.capabilities import capabilities_of
 from reflective_agents.models.language import in_language, is_english, language_of
 from reflective_agents.models.meter import Meter
-from reflective_agents.models.providers import choose_model, close_models, get_model
+from reflective_agents.models.providers import choose_model, close_models, get_model, ollama_url
 from reflective_agents.models.structured import read_form, retry
 from reflective_agents.nodes.asking.chat import ask, call_tools
 from reflective_agents.nodes.step import Step
@@ -190,6 +190,25 @@ async def test_ollama_needs_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
     chat: Any = get_model("ollama:llama3.2")
     assert chat.model_name == "llama3.2"
     assert chat.root_async_client.base_url == httpx2.URL("http://localhost:1234/v1/")
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("", "http://127.0.0.1:11434/v1"),
+        ("0.0.0.0", "http://127.0.0.1:11434/v1"),
+        ("localhost", "http://localhost:11434/v1"),
+        ("0.0.0.0:1234", "http://127.0.0.1:1234/v1"),
+        ("::", "http://[::1]:11434/v1"),
+        ("[::1]:99", "http://[::1]:99/v1"),
+        ("https://models.example/ollama/", "https://models.example:443/ollama/v1"),
+    ],
+)
+def test_the_address_of_ollama_is_what_ollama_takes_it_for(
+    host: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", host)
+    assert ollama_url() == address
 
 
 @pytest.mark.parametrize("name", ["anthropic:claude", "mistralai:x"])
