@@ -98,6 +98,11 @@ def address_of(model: BaseChatModel) -> str:
     return str(getattr(client, "base_url", "") or "")
 
 
+def speaks_openai(model: BaseChatModel) -> bool:
+    """Tell whether a model is asked by OpenAI's chat completions."""
+    return hasattr(model, "openai_api_base") and getattr(model, "use_responses_api", None) is not True
+
+
 def _first(model: BaseChatModel) -> ModelCapabilities:
     profile: JsonObject = dict(getattr(model, "profile", None) or {})
     speaks_openai, address = hasattr(model, "openai_api_base"), address_of(model)

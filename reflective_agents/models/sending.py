@@ -16,9 +16,17 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from langgraph.constants import TAG_NOSTREAM
 
 from reflective_agents import telemetry
-from reflective_agents.models.capabilities import ModelCapabilities, address_of, capabilities_of, is_too_long, name_of
+from reflective_agents.models.capabilities import (
+    ModelCapabilities,
+    address_of,
+    capabilities_of,
+    is_too_long,
+    name_of,
+    speaks_openai,
+)
 from reflective_agents.models.costs import count_thoughts, estimate_tokens, longest_answer, settle
 from reflective_agents.models.faults import (
+    CutOff,
     EmptyReply,
     OnlyThought,
     describe,
@@ -254,6 +262,8 @@ async def _streamed(
     reply = message_chunk_to_message(add_ai_message_chunks(*chunks))
     assert isinstance(reply, AIMessage)
     reply.usage_metadata = last_reported(chunks)
+    if speaks_openai(base) and not _finish(reply):
+        raise CutOff("the stream ended before the reply did: it gave no reason to finish")
     return reply
 
 
