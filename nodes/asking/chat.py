@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
 from reflective_agents.models.calls import request
-from reflective_agents.models.capabilities import capabilities_of
+from reflective_agents.models.capabilities import capabilities_of, is_unsupported
 from reflective_agents.models.images import images_of
 from reflective_agents.models.prices import check_price, rates_of
 from reflective_agents.models.providers import describe_model, get_model, load_client
@@ -175,24 +175,25 @@ async def ask(
         LimitReached, ModelFailed: as `models.calls.request`.
     """
     chat = model_of(step, model)
+    capabilities = capabilities_of(chat)
     prompt: list[BaseMessage] = list(messages)
-    problem, lacking = "", dict[Structured, str]()
+    methods = _Methods(step, chat)
+    problem = ""
     for _ in range(ATTEMPTS):
-        asked = partial(request, meter=step.meter, judging=judging, purpose=purpose)
-        way, reply = await _filled(step, chat, prompt, schema, asked, lacking)
+        send = partial(request, meter=step.meter, judging=judging, purpose=purpose)
+        reply = await _fill_in(chat, prompt, schema, send, methods)
         value, problem = read_form(reply, schema)
         problem = problem if value is None else await _checked(check, value)
         if value is not None:
-            capabilities_of(chat).proven = True
+            methods.worked()
         if value is not None and not problem:
             return value
         step.meter.count(parse_failures=1)
-        step.emit("invalid_output", schema=schema.__name__, problem=problem[:200], way=way)
-        if value is None and was_ignored(reply, way) and not (step.context.structured or capabilities_of(chat).proven):
-            _go_on(step, chat, way, "ignored")
-            lacking[way] = f"takes no notice of {way}"
+        step.emit("invalid_output", schema=schema.__name__, problem=problem[:200], way=methods.current)
+        if value is None and was_ignored(reply, methods.current) and not capabilities.proven:
+            methods.ignored()
         prompt += retry(reply, problem)
-    cause = f" (its server {'; '.join(lacking.values())})" if lacking else ""
+    cause = f" (its server {'; '.join(methods.failures)})" if methods.failures else ""
     raise InvalidOutput(f"no valid {schema.__name__} in {ATTEMPTS} attempts; the last one: {problem[:300]}{cause}")
 
 
@@ -201,35 +202,69 @@ async def _checked(check: Callable[[T], Awaitable[str] | str | None], value: T) 
     return (await problem if inspect.isawaitable(problem) else problem) or ""
 
 
-async def _filled(
-    step: Step[Context],
+class _Methods:
+    """The methods of structured output that are left to a request. That one fails is learned once another has worked.
+
+    Attributes:
+        failures: Why others have failed, in words.
+    """
+
+    def __init__(self, step: Step[Context], chat: BaseChatModel) -> None:
+        self._step, self._chat = step, chat
+        self._left = [step.context.structured] if step.context.structured else [*capabilities_of(chat).structured]
+        self._lessons: list[tuple[Structured, str]] = []
+        self.failures: list[str] = []
+
+    @property
+    def current(self) -> Structured:
+        """The method in use."""
+        return self._left[0]
+
+    def refused(self, refusal: Refused) -> bool:
+        """Go on to the next method, since the server refuses this one; False if there is none."""
+        lessons: list[tuple[Structured, str]] = [(self.current, "refused")] if is_unsupported(str(refusal)) else []
+        return self._next(f"refuses {self.current}: {refusal}"[:200], lessons)
+
+    def ignored(self) -> None:
+        """Go on to the next method, if there is one, since the model takes no notice of this one."""
+        self._next(f"takes no notice of {self.current}", [(self.current, "ignored")])
+
+    def _next(self, failure: str, lessons: list[tuple[Structured, str]]) -> bool:
+        if failure not in self.failures:
+            self.failures.append(failure)
+        if len(self._left) == 1:
+            return False
+        del self._left[0]
+        self._lessons += lessons
+        return True
+
+    def worked(self) -> None:
+        """Note that the method in use has brought an output, and learn why those before it have not."""
+        capabilities, name = capabilities_of(self._chat), describe_model(self._chat)["model_name"]
+        for method, why in self._lessons:
+            learnable = method in capabilities.structured and (why == "refused" or capabilities.fell_short(method))
+            if learnable and capabilities.give_up_method(method):
+                self._step.emit("learned", model=name, structured=capabilities.structured[0], **{why: method})
+        self._lessons.clear()
+        if self.current == capabilities.structured[0]:
+            capabilities.proven = True
+            capabilities.shortfalls[self.current] = 0
+
+
+async def _fill_in(
     chat: BaseChatModel,
     prompt: list[BaseMessage],
     schema: type[BaseModel],
     send: Callable[..., Awaitable[list[AIMessage]]],
-    lacking: dict[Structured, str],
-) -> tuple[Structured, AIMessage]:
-    """Request a reply in a way of structured output that the model supports; never retry a way its server refuses."""
-    capabilities = capabilities_of(chat)
-    before, first = list(capabilities.structured), None
+    methods: _Methods,
+) -> AIMessage:
+    """Request a reply by the first method of structured output that the server does not refuse."""
+    first: Refused | None = None
     while True:
-        way = step.context.structured or capabilities.structured[0]
-        bound, asked = structured_request(way, chat, schema, prompt)
+        bound, filled = structured_request(methods.current, chat, schema, prompt)
         try:
-            return way, (await send(bound, asked))[0]
+            return (await send(bound, filled))[0]
         except Refused as refusal:
             first = first or refusal
-            lacking[way] = f"refuses {way}: {refusal}"[:200]
-            if step.context.structured or not _go_on(step, chat, way, "refused"):
-                capabilities.structured[:] = before
+            if not methods.refused(refusal):
                 raise first from None
-
-
-def _go_on(step: Step[Context], chat: BaseChatModel, way: Structured, why: str) -> bool:
-    """Go on to the next way of structured output, unless another call has done so; False if there is none."""
-    capabilities = capabilities_of(chat)
-    if capabilities.structured[0] == way and not capabilities.next_structured():
-        return False
-    name = describe_model(chat)["model_name"]
-    step.emit("learned", model=name, structured=capabilities.structured[0], **{why: way})
-    return True

@@ -1,6 +1,7 @@
 """Sending requests to models: metered, timed, retried where that may help, with `n` where the provider has it."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +13,11 @@ from reflective_agents.models.capabilities import (
     ChatModel,
     ModelCapabilities,
     capabilities_of,
+    context_size,
     is_forced,
-    learn,
-    learn_context_size,
+    is_unsupported,
     name_of,
+    refused_option,
     unbind,
 )
 from reflective_agents.models.costs import estimate_tokens, longest_answer
@@ -73,9 +75,12 @@ async def request(
     if capabilities_of(base).n:
         try:
             return await _send_with_fallbacks(base, prompt, meter, {**options, "n": n})
-        except Refused:
-            if capabilities_of(base).n:
+        except Refused as error:
+            if refused_option(capabilities_of(base), str(error), {"n": n}) != "n":
                 raise
+        replies = await _one_by_one(base, prompt, meter, n, options)
+        _learn(base, "n", meter)
+        return replies
     return await _one_by_one(base, prompt, meter, n, options)
 
 
@@ -115,8 +120,8 @@ async def _send_with_fallbacks(
     Raises:
         Refused: if the server refuses it in every way there is; also if it refuses n, which the caller has to mend.
     """
-    capabilities = capabilities_of(base)
-    lessons = 0
+    capabilities = capabilities_of(base).trial()
+    refused: list[str] = []
     while True:
         tools = options.get("tools") or []
         forced = is_forced(options.get("tool_choice"))
@@ -137,26 +142,46 @@ async def _send_with_fallbacks(
             elif listener and not may_call:
                 await listener.on_token(replies[0].text)
         except TooLong as error:
-            known = capabilities.context_tokens
-            learn_context_size(capabilities, str(error), name_of(base), meter.tell)
-            fits = _within_context_size(base, sent, capabilities) == sent
-            if capabilities.context_tokens == known or lessons or fits:
+            size = context_size(str(error))
+            if size is None or size == capabilities.context_tokens:
+                raise
+            capabilities.context_tokens = size
+            _learn_context_size(base, size, meter)
+            if _within_context_size(base, sent, capabilities) == sent:
                 raise
         except Refused as error:
-            if about_images(prompt, str(error)):
-                capabilities.images = False
-                meter.tell("learned", model=name_of(base), refused="images")
+            if about_images(prompt, str(error)) and is_unsupported(str(error)):
+                _learn(base, "images", meter)
                 raise ModelFailed(f"{name_of(base)} takes no images: choose a model that does ({error})") from error
-            if (
-                lessons > 3
-                or not learn(capabilities, str(error), sent, name_of(base), meter.tell)
-                or (not capabilities.n and "n" in sent)
-            ):
+            option = refused_option(capabilities, str(error), sent)
+            if option is None or option == "n":
                 raise
+            capabilities.give_up(option)
+            refused.append(option)
         else:
+            for option in refused:  # for without it the request has succeeded
+                _learn(base, option, meter)
             shown = tools if options.get("tool_choice") != "none" and not forced else []
             return [read_written_calls(reply, shown, labelled=in_text) for reply in replies]
-        lessons += 1
+
+
+def _learn(base: BaseChatModel, option: str, meter: Meter) -> None:
+    """Remember that a model does not take an option, and tell it once."""
+    capabilities = capabilities_of(base)
+    before = capabilities.trial()
+    capabilities.give_up(option)
+    if capabilities != before:
+        instead = {"instead": "text"} if option == "tools" else {}
+        meter.tell("learned", model=name_of(base), refused=option, **instead)
+
+
+def _learn_context_size(base: BaseChatModel, size: int, meter: Meter) -> None:
+    """Remember how many tokens a model's context holds: the server names the number, and sends no other."""
+    capabilities = capabilities_of(base)
+    if capabilities.context_tokens != size:
+        capabilities.context_tokens = size
+        capabilities.learned_at = capabilities.learned_at or time.monotonic()
+        meter.tell("learned", model=name_of(base), context_tokens=size)
 
 
 def _within_context_size(base: BaseChatModel, options: JsonObject, capabilities: ModelCapabilities) -> JsonObject:

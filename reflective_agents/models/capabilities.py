@@ -1,12 +1,15 @@
 """What has been learned about each model at its address: the ways in which it can be asked.
 
-It is kept for the life of the process and never stored: another process asks anew.
+A refusal teaches only if it says that the server does not have something, and if the request then succeeds in another
+way. What was learned is told by the event `learned` and kept for an hour; `forget_capabilities` clears it.
 """
 
 import re
+import time
 import weakref
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage
@@ -21,19 +24,32 @@ from reflective_agents.state.json_types import JsonObject
 ChatModel = Runnable[LanguageModelInput, AIMessage]
 """A chat model, with or without tools bound to it."""
 
-Tell = Callable[..., None]
-"""Tells an event: its name, and its data by name."""
-
 _CONTEXT = re.compile(
     r"context (?:length|size|window)|maximum context|exceed_context|(?:prompt|input) is too long|too many tokens",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(
-    r"(?:n_ctx\D{1,4}|context (?:length|size|window)\D{1,40}?|maximum (?:context )?(?:length )?of )(\d{3,8})",
+_SIZE = re.compile(
+    r"(?:n_ctx\D{1,4}|context (?:length|size|window)\D{1,40}?|maximum (?:context )?(?:length )?of )"
+    r"(?P<digits>\d{1,3}(?:[,._ ]\d{3})+(?!\d)|\d+)(?P<thousands>\s?k\b)?",
     re.IGNORECASE,
 )
-_N = re.compile(r"(?<![\w'])n(?![\w'])|['\"`]n['\"`]")
-_TOOLS = re.compile(r"\btools?\b|\bfunctions?\b|tool_call", re.IGNORECASE)
+SMALLEST_CONTEXT = 256
+"""Tokens of a context below which a number in an error is taken for something else."""
+_UNSUPPORTED = re.compile(
+    r"(?:not|n't)\W+(?:\w+\W+){0,2}?(?:support|implement|permit|allow|enabl|accept|avail)|unsupported|no support"
+    r"|(?:unknown|unrecogni[sz]ed|unexpected|invalid|extra)\W+(?:\w+\W+)?(?:parameter|argument|field|key|keyword|name|input)s?\b"
+    r"|requires? \W*-|(?:must|should|can only) be\b.{0,40}\b1\b|<= ?1\b|only (?:one|1)\b|is disabled",
+    re.IGNORECASE,
+)
+"""How servers say that they do not have something at all; other refusals speak of this one request."""
+_NAMED = {
+    "logprobs": re.compile(r"logprobs"),
+    "n": re.compile(r"(?<![\w'])n(?![\w'])|['\"`]n['\"`]"),
+    "tools": re.compile(r"\btools?\b|\bfunctions?\b|tool_c", re.IGNORECASE),
+}
+"""How an option is named in a refusal."""
+KEPT = 3600.0
+"""Seconds after which what was learned is forgotten, since servers change."""
 
 
 @dataclass
@@ -58,14 +74,35 @@ class ModelCapabilities:
     """Whether it takes images; None if nobody says."""
     switches: list[str] = field(default_factory=list)
     """The parameters that may turn its thinking up and down."""
+    shortfalls: Counter[str] = field(default_factory=Counter)
+    """How often in a row it took no notice of `n`, or of a method of structured output."""
+    learned_at: float | None = None
+    """When the first of it was learned from the server, by the clock of `time.monotonic`."""
 
-    def next_structured(self) -> bool:
-        """Go on to the next way of structured output; False if there is none."""
-        if len(self.structured) > 1:
-            del self.structured[0]
-            self.proven = False
-            return True
-        return False
+    def trial(self) -> "ModelCapabilities":
+        """Return a copy on which to try what a refusal may mean."""
+        return replace(self, structured=[*self.structured], switches=[*self.switches])
+
+    def give_up(self, option: str) -> None:
+        """Note that the server does not take an option: `n`, `logprobs`, `tools`, `images`, or a switch of thinking."""
+        self.learned_at = self.learned_at or time.monotonic()
+        if option in ("n", "logprobs", "tools", "images"):
+            setattr(self, option, False)
+        self.switches = [switch for switch in self.switches if switch != option]
+
+    def give_up_method(self, method: Structured) -> bool:
+        """Note that structured output does not work by a method; False if there is no other one."""
+        if len(self.structured) < 2:
+            return False
+        self.learned_at = self.learned_at or time.monotonic()
+        self.structured = [other for other in self.structured if other != method]
+        self.proven = False
+        return True
+
+    def fell_short(self, feature: str) -> bool:
+        """Note that the server took no notice of a feature; True from the second time in a row on: once is chance."""
+        self.shortfalls[feature] += 1
+        return self.shortfalls[feature] > 1
 
 
 _known: dict[Hashable, ModelCapabilities] = {}
@@ -83,6 +120,8 @@ def capabilities_of(model: BaseChatModel) -> ModelCapabilities:
         )
         _of_objects[id(model)] = capabilities
         weakref.finalize(model, _of_objects.pop, id(model), None)
+    if capabilities.learned_at is not None and time.monotonic() - capabilities.learned_at > KEPT:
+        vars(capabilities).update(vars(_first(model)))
     return capabilities
 
 
@@ -180,44 +219,41 @@ def is_too_long(text: str) -> bool:
     return bool(_CONTEXT.search(text))
 
 
-def learn_context_size(capabilities: ModelCapabilities, text: str, name: str, tell: Tell) -> None:
-    """Take the size of the context from an error, if it names one."""
-    numbers = [int(number) for number in _NUMBER.findall(text)]
-    if numbers:
-        capabilities.context_tokens = min(numbers)
-        tell("learned", model=name, context_tokens=capabilities.context_tokens)
+def context_size(text: str) -> int | None:
+    """Return the size of the context that an error names, in tokens; None if it names none."""
+    found = [
+        int(re.sub(r"\D", "", size["digits"])) * (1_000 if size["thousands"] else 1) for size in _SIZE.finditer(text)
+    ]
+    return min((size for size in found if size >= SMALLEST_CONTEXT), default=None)
 
 
-def learn(capabilities: ModelCapabilities, text: str, asked: JsonObject, name: str, tell: Tell) -> bool:
-    """Learn from a refusal what not to ask for again: several candidates, log-probabilities, tools, or a
-    switch of thinking.
+def refused_option(capabilities: ModelCapabilities, text: str, options: JsonObject) -> str | None:
+    """Return the option that a server says it does not have, so that the request may be sent again without it.
 
     Args:
-        ways: What is known.
+        capabilities: What is known.
         text: The error.
-        asked: The options of the request.
-        name: Name of the model.
-        tell: Tells what was learned.
+        options: The options of the request.
 
     Returns:
-        Whether anything was learned, so that the request may be sent again in another way.
+        A switch of thinking, `logprobs`, `n` or `tools`; None if the error speaks of something else.
     """
-    sent = {**asked, **asked.get("extra_body", {})}
-    named = next((switch for switch in capabilities.switches if switch in sent and switch in text), None)
-    if named is None and "thinking" in text.casefold() and capabilities.switches:
-        named = next((switch for switch in capabilities.switches if switch in sent), None)
-    if named:
-        capabilities.switches = [switch for switch in capabilities.switches if switch != named]
-        tell("learned", model=name, refused=named)
-    elif sent.get("logprobs") and capabilities.logprobs and "logprobs" in text:
-        capabilities.logprobs = False
-        tell("learned", model=name, refused="logprobs")
-    elif sent.get("n", 1) > 1 and capabilities.n and _N.search(text):
-        capabilities.n = False
-        tell("learned", model=name, refused="n")
-    elif sent.get("tools") and capabilities.tools and _TOOLS.search(text) and not is_forced(sent.get("tool_choice")):
-        capabilities.tools = False
-        tell("learned", model=name, refused="tools", instead="text")
-    else:
-        return False
-    return True
+    if not _UNSUPPORTED.search(text):
+        return None
+    sent = {**options, **options.get("extra_body", {})}
+    switches = [switch for switch in capabilities.switches if switch in sent]
+    named = [switch for switch in switches if switch in text]
+    if not named and "think" in text.casefold():
+        named = switches
+    if sent.get("logprobs") and _NAMED["logprobs"].search(text):
+        named.append("logprobs")
+    if sent.get("n", 1) > 1 and _NAMED["n"].search(text):
+        named.append("n")
+    if sent.get("tools") and not is_forced(sent.get("tool_choice")) and _NAMED["tools"].search(text):
+        named.append("tools")
+    return next(iter(named), None)
+
+
+def is_unsupported(text: str) -> bool:
+    """Tell whether a refusal says that the server does not have what was asked for, and not only this time."""
+    return bool(_UNSUPPORTED.search(text))

@@ -74,6 +74,8 @@ def retrying(meter: Meter) -> AsyncRetrying:
 
 def is_transient(fault: BaseException) -> bool:
     """Tell whether the same request may succeed when it is sent again."""
+    if "failed_generation" in str(getattr(fault, "body", "")):
+        return True  # what the server refuses is what its model has written, and not the request
     if isinstance(fault, ModelError):
         return bool(fault.is_retryable)
     if status := status_of(fault):
@@ -87,10 +89,11 @@ def is_transient(fault: BaseException) -> bool:
 def status_of(fault: BaseException) -> int | None:
     """Return the HTTP status of a fault: that of the response, or what an error in the midst of a stream gives as its
     code; None if there is none."""
-    status = getattr(fault, "status_code", None)
+    status: object = getattr(fault, "status_code", None)
     if status is None and isinstance(fault, openai_errors("APIError")):
         status = getattr(fault, "code", None)
-    return int(status) if str(status).isdecimal() and 400 <= int(status) < 600 else None
+    number = int(str(status)) if str(status).isdecimal() else 0
+    return number if 400 <= number < 600 else None
 
 
 def is_refusal(fault: BaseException) -> bool:

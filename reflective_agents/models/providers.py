@@ -194,8 +194,8 @@ def _openai(name: str, max_answer_tokens: int, call_timeout: float, loop: Loop) 
 def ollama_url() -> str:
     """Return where Ollama speaks OpenAI's protocol: OLLAMA_HOST, or this machine.
 
-    OLLAMA_HOST means what it means to Ollama: an address that it listens on, with a port of 11434 where none is named;
-    an address for all interfaces is reached at this machine's own.
+    OLLAMA_HOST means what it means to Ollama: an address to listen on, with port 11434 unless it names a port or a
+    scheme. One for all interfaces is reached at this machine's own.
     """
     setting = (os.environ.get("OLLAMA_HOST") or "").strip().strip("\"'")
     scheme, _, rest = setting.rpartition("://")
@@ -203,10 +203,10 @@ def ollama_url() -> str:
     if address.count(":") > 1 and not address.startswith("["):
         address = f"[{address}]"
     parts = urlsplit(f"//{address}")
-    port = parts.port or {"http": 80, "https": 443}.get(scheme, OLLAMA_PORT)
+    port = parts.port or (None if scheme else OLLAMA_PORT)
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(parts.hostname or "", parts.hostname)
     shown = f"[{host}]" if ":" in str(host) else host
-    return f"{scheme or 'http'}://{shown}:{port}{slash}{path}".rstrip("/") + "/v1"
+    return f"{scheme or 'http'}://{shown}{f':{port}' if port else ''}{slash}{path}".rstrip("/") + "/v1"
 
 
 def is_ollama(model: BaseChatModel) -> bool:

@@ -167,12 +167,21 @@ async def _send(
         meter.longest_answer = max(meter.longest_answer, math.ceil(reservation.output_tokens / max(len(replies), 1)))
         count_thoughts(name_of(base), replies, meter)
         answers = _answers_among(replies, meter)
-    if len(replies) < options.get("n", 1):
-        capabilities_of(base).n = False
-        meter.tell("learned", model=name_of(base), ignored="n")
+    if options.get("n", 1) > 1:
+        _notice_ignored_n(base, len(replies), meter)
     for extra in answers[1:]:
         extra.usage_metadata = None
     return answers
+
+
+def _notice_ignored_n(base: BaseChatModel, count: int, meter: Meter) -> None:
+    """Learn that a server ignores `n`: it gives one reply, twice in a row. One that gives some has left out others."""
+    capabilities = capabilities_of(base)
+    if count > 1:
+        capabilities.shortfalls["n"] = 0
+    elif capabilities.fell_short("n"):
+        capabilities.give_up("n")
+        meter.tell("learned", model=name_of(base), ignored="n")
 
 
 def _spelled_out(base: BaseChatModel, meter: Meter, options: JsonObject) -> JsonObject:

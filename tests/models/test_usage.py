@@ -122,7 +122,7 @@ class Ear:
     async def on_token(self, text: str) -> None:
         """Take a piece."""
 
-    async def withdraw(self) -> bool:
+    async def retract(self) -> bool:
         """Forget the pieces."""
         return False
 
