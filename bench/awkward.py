@@ -13,8 +13,8 @@ from tenacity import wait_none
 
 from bench.options import parser_of
 from reflective_agents.models import faults
+from reflective_agents.models.capabilities import forget_capabilities
 from reflective_agents.models.providers import close_models
-from reflective_agents.models.ways import forget
 from reflective_agents.testing.awkward import MANNERS, AwkwardServer, Manner
 from tests.strategies import ASK, STRATEGIES, Result
 from tests.strategies.base import Strategy
@@ -24,7 +24,7 @@ MOST_CALLS = 60
 
 async def meet(strategy: Strategy, manner: Manner) -> tuple[Result, AwkwardServer]:
     """Run a strategy against an awkward server, whose address the environment has to name; nothing is known of it."""
-    forget()
+    forget_capabilities()
     async with AwkwardServer(strategy.solving, manner) as server:
         os.environ["OPENAI_BASE_URL"] = server.base_url
         context = strategy.make(model="openai:test", max_model_calls=MOST_CALLS)

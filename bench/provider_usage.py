@@ -190,12 +190,12 @@ CASES = [
 class Ear:
     """Somebody who listens, so that replies are streamed."""
 
-    heard = True
+    is_subscribed = True
 
-    async def hear(self, text: str) -> None:
+    async def on_token(self, text: str) -> None:
         """Take a piece."""
 
-    async def withdraw(self) -> bool:
+    async def retract(self) -> bool:
         """Forget the pieces."""
         return False
 
@@ -242,7 +242,7 @@ async def count(case: Case, streamed: bool) -> tuple[int, int, float]:
         fields = {key: url if value == "{url}" else value for key, value in case.fields.items()}
         model: BaseChatModel = getattr(import_module(module), name)(**fields)
         meter = Meter(Context(prices=PRICES), NOTHING_SPENT)
-        await request(model, [HumanMessage("How much?")], meter, voice=Ear() if streamed else None)
+        await request(model, [HumanMessage("How much?")], meter, listener=Ear() if streamed else None)
     return meter.usage["input_tokens"], meter.usage["output_tokens"], meter.usage["cost"]
 
 

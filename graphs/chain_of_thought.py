@@ -20,8 +20,9 @@ from typing_extensions import TypedDict
 from reflective_agents.environments.actions import has_answer
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.environments.plain import PLAIN
-from reflective_agents.models.abilities import takes_logprobs
+from reflective_agents.models.capabilities import takes_logprobs
 from reflective_agents.nodes.acting.agent import answered, appraised, enter, environment_of
+from reflective_agents.nodes.answer_stream import AnswerStream, Labelled
 from reflective_agents.nodes.asking import sampling
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.likelihood import likelihood, tokens_of
@@ -29,7 +30,6 @@ from reflective_agents.nodes.asking.task_prompt import material, short_briefing
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
-from reflective_agents.nodes.voice import Labelled, Voice
 from reflective_agents.prompts import chain_of_thought as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.errors import LimitReached
@@ -93,7 +93,9 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
         material=material(state["world"]),
         request=state["request"],
     )
-    voice = Voice(step, partial(Labelled, "final", "answer")) if context.samples == 1 and not environment else None
+    listener = (
+        AnswerStream(step, partial(Labelled, "final", "answer")) if context.samples == 1 and not environment else None
+    )
 
     def is_safe(replies: Sequence[AIMessage]) -> bool:
         return certainty([read(reply, world, state["request"]) for reply in replies]) >= (context.confidence or 2)
@@ -107,11 +109,11 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
         context.samples,
         batch=context.batch if context.confidence else None,
         enough=is_safe if context.confidence else None,
-        voice=voice,
+        listener=listener,
         **options,
     )
     samples = [read(reply, world, state["request"]) for reply in replies]
-    said = await voice.end(samples[0]["answer"]) if voice else None
+    said = await listener.end(samples[0]["answer"]) if listener else None
     for drawn in samples:
         step.emit("sample", answer=drawn["answer"])
     limit = stopped.limit if isinstance(stopped, LimitReached) else None

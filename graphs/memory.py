@@ -19,13 +19,13 @@ from langgraph.graph import END, START
 
 from reflective_agents.graphs._memory import citing, keeping, recall
 from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import write
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.remembering.experience import kept_in
 from reflective_agents.nodes.remembering.remember import reflect as reflect_on_memories
 from reflective_agents.nodes.step import Step, Update, node, stop_because
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
-from reflective_agents.nodes.voice import Voice
 from reflective_agents.prompts import recall as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.errors import InvalidOutput, WrongThread
@@ -71,8 +71,8 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
         memories=await recall.memories_message(state["memories"], question.text),
         question=[question],
     )
-    voice = Voice(step, partial(citing.Citing, len(state["memories"])))
-    reply = await write(step, step.context.model, prompt, voice)
+    listener = AnswerStream(step, partial(citing.Citing, len(state["memories"])))
+    reply = await write(step, step.context.model, prompt, listener)
     answer = citing.only_cited(reply.text, len(state["memories"]))
     if answer != reply.text:
         step.meter.count(parse_failures=1)
@@ -82,7 +82,7 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
         step.emit("cited", number=number, cited=True)
     memories = [{**one, "cited": one["number"] in numbers} for one in state["memories"]]
     told = answer.strip() or reply.text
-    return {"reply": told, "said": await voice.end(told), "memories": memories}
+    return {"reply": told, "said": await listener.end(told), "memories": memories}
 
 
 @node(MemoryContext)

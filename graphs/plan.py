@@ -27,6 +27,7 @@ from reflective_agents.graphs._plan.subgoals import (
     settled,
 )
 from reflective_agents.models.costs import estimate_tokens
+from reflective_agents.nodes.answer_stream import AnswerStream, Whole
 from reflective_agents.nodes.asking.chat import ask, model_of, write
 from reflective_agents.nodes.delegating.workers import (
     branch,
@@ -42,7 +43,6 @@ from reflective_agents.nodes.evidence.citations import Settled, Sourced, settle_
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
-from reflective_agents.nodes.voice import Voice, Whole
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.cooperation import Assignment, PlanOutput, PlanState, Report, Subgoal
@@ -136,15 +136,15 @@ async def finish(state: PlanState, step: Step[PlanContext]) -> Update:
 async def synthesis(state: PlanState, step: Step[PlanContext]) -> AIMessage:
     """Write the answer from the results. It cites their sources, numbered once, and code lists them."""
     _, sources = numbered(state["subgoals"])
-    voice = Voice(step, partial(Sourced, sources) if sources else Whole)
-    written = await write(step, step.context.model, answer_prompt(state), voice)
+    listener = AnswerStream(step, partial(Sourced, sources) if sources else Whole)
+    written = await write(step, step.context.model, answer_prompt(state), listener)
     material = "\n".join([*(goal["answer"] or "" for goal in state["subgoals"]), state["messages"][-1].text])
     if not (sources or split_list(written.text)[1]):
-        return AIMessage(written.text, id=await voice.end(written.text))
+        return AIMessage(written.text, id=await listener.end(written.text))
     settled = settle_by(written.text, sources, material, titles_in(material))
     if settled.wrong:
         step.emit("not_found", sources=settled.wrong)
-    return AIMessage(settled.text, id=await voice.end(settled.text))
+    return AIMessage(settled.text, id=await listener.end(settled.text))
 
 
 def own(context: PlanContext) -> JsonObject:

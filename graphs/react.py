@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool
 from langgraph.graph import END, START
 
 from reflective_agents.environments.base import Environment, State
-from reflective_agents.models.abilities import takes_stop
+from reflective_agents.models.capabilities import takes_stop
 from reflective_agents.nodes.acting.actions import ActionStep, in_environment, seen, with_tools
 from reflective_agents.nodes.acting.agent import (
     affordable_samples,
@@ -32,6 +32,7 @@ from reflective_agents.nodes.acting.agent import (
     with_fewer_steps,
 )
 from reflective_agents.nodes.acting.react_text import Move, read_answer, read_move
+from reflective_agents.nodes.answer_stream import BESIDE_CALLS, AnswerStream, final_answer
 from reflective_agents.nodes.asking.ballot import elect
 from reflective_agents.nodes.asking.chat import call_tools, called, complete, model_of
 from reflective_agents.nodes.asking.sampling import sample_some
@@ -39,7 +40,6 @@ from reflective_agents.nodes.evidence.citations import Sourced, settle, split_li
 from reflective_agents.nodes.evidence.sources import addresses
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
-from reflective_agents.nodes.voice import BESIDE_CALLS, Voice, final_answer
 from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
@@ -82,22 +82,22 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
         return ended | await conclude(state, step, environment, tools)
     purpose: Purpose = {"request": state["messages"][-1].text}
     count = affordable_samples(step, prompt()) if context.step_samples > 1 else 1
-    voice = voice_of(state, step) if environment is None and count == 1 else None
+    listener = answer_stream_of(state, step) if environment is None and count == 1 else None
     if context.mode == "text":
         model = model_of(step, context.model)
         ends: JsonObject = {"stop": ["\nObservation"]} if takes_stop(model) else {}
-        sent = partial(sample_some, step, model, count=count, voice=voice, purpose=purpose, **ends)
+        sent = partial(sample_some, step, model, count=count, listener=listener, purpose=purpose, **ends)
         moves = [read_move(reply.text) for reply in await with_fewer_steps(prompt, sent)]
     else:
         declared = callable_tools(environment, tools)
-        ask = partial(propose, step, declared, count, purpose, voice)
+        ask = partial(propose, step, declared, count, purpose, listener)
         moves = [as_move(reply) for reply in await with_fewer_steps(prompt, ask)]
     move = moves[0]
     if len(moves) > 1:
         move, votes = elect(moves, environment, tools, state["messages"][-1].text)
         step.emit("vote", action=move["action"], answer=move["answer"], votes=votes, samples=len(moves))
     answer = with_references(move["answer"], state, step)
-    return {"move": {**move, "answer": answer}, "said": await voice.end(answer) if voice else None}
+    return {"move": {**move, "answer": answer}, "said": await listener.end(answer) if listener else None}
 
 
 @node(ReactContext)
@@ -132,11 +132,11 @@ async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
     return await end(state, step, answer, appraisal=appraised(environment, state["reward"]))
 
 
-def voice_of(state: ReactState, step: Step[ReactContext]) -> Voice:
+def answer_stream_of(state: ReactState, step: Step[ReactContext]) -> AnswerStream:
     """Return the voice by which an answer is heard while it is written."""
     if step.context.mode == "text":
-        return Voice(step, final_answer)
-    return Voice(step, partial(Sourced, addresses(seen(state["steps"]))), beside_calls=BESIDE_CALLS)
+        return AnswerStream(step, final_answer)
+    return AnswerStream(step, partial(Sourced, addresses(seen(state["steps"]))), beside_calls=BESIDE_CALLS)
 
 
 async def propose(
@@ -144,12 +144,12 @@ async def propose(
     tools: Sequence[BaseTool],
     count: int,
     purpose: Purpose,
-    voice: Voice | None,
+    listener: AnswerStream | None,
     prompt: Sequence[BaseMessage],
 ) -> list[AIMessage]:
     """Ask for the next step as calls of tools, so many times at once."""
     if count == 1:
-        return [await call_tools(step, step.context.model, prompt, tools, purpose=purpose, voice=voice)]
+        return [await call_tools(step, step.context.model, prompt, tools, purpose=purpose, listener=listener)]
     model = model_of(step, step.context.model).bind_tools(tools)
     return [called(reply) for reply in await sample_some(step, model, prompt, count, purpose=purpose)]
 
@@ -237,14 +237,14 @@ async def conclude(
 
     try:
         purpose: Purpose = {"request": state["messages"][-1].text}
-        voice = None if environment else Voice(step, final_answer)
-        ask = partial(complete, step, step.context.model, tools=declared, purpose=purpose, voice=voice)
+        listener = None if environment else AnswerStream(step, final_answer)
+        ask = partial(complete, step, step.context.model, tools=declared, purpose=purpose, listener=listener)
         text = await with_fewer_steps(prompt, ask)
     except (LimitReached, ModelFailed):
         return {}
     answer = with_references(read_answer(text, environment), state, step)
     effect = await answered(environment, state["world"], answer) if answer else None
-    said = await voice.end(answer) if voice else None
+    said = await listener.end(answer) if listener else None
     return {"answer": answer, "said": said, "reward": effect.reward if effect else None}
 
 

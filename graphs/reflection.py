@@ -13,13 +13,13 @@ from langgraph.graph import END, START
 
 from reflective_agents.graphs._reflection.critics import Draft, criticise, said_of
 from reflective_agents.nodes.acting.own_agent import ask_agent
+from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import write
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node, stop_at, stop_solved
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
-from reflective_agents.nodes.voice import Voice
 from reflective_agents.prompts import reflection as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, Verifier, accepts
@@ -56,9 +56,9 @@ async def generate(state: ReflectionState, step: Step[ReflectionContext]) -> Upd
         conversation=state["messages"],
         rounds=earlier_rounds(drafts),
     )
-    voice = Voice(step) if step.context.max_rounds == 1 else None
-    reply = await write(step, step.context.model, prompt, voice)
-    return add_draft(step, drafts, reply.text, await voice.end(reply.text) if voice else None)
+    listener = AnswerStream(step) if step.context.max_rounds == 1 else None
+    reply = await write(step, step.context.model, prompt, listener)
+    return add_draft(step, drafts, reply.text, await listener.end(reply.text) if listener else None)
 
 
 @node(ReflectionContext)

@@ -184,8 +184,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
 @pytest.fixture(autouse=True)
 def nothing_learned() -> None:
     """Start each test without what was learned about the models of others, whose addresses come again."""
-    if ways := sys.modules.get("reflective_agents.models.ways"):
-        ways.forget()
+    if capabilities := sys.modules.get("reflective_agents.models.capabilities"):
+        capabilities.forget_capabilities()
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def stage_node(stage: Stage) -> Callable[[Carry], RunnableLambda[AutoState, Upda
     def decorate(function: Carry) -> RunnableLambda[AutoState, Update]:
         async def run(state: AutoState, step: Step[AutoContext]) -> Update:
             longest = state.get("longest") or {}
-            step.meter.least_room = room_for(stage, longest)
+            step.meter.least_answer_tokens = room_for(stage, longest)
             update = await function(state, step)
             most = max(longest.get(stage, 0), step.meter.longest_answer)
             return {"longest": {**longest, stage: most}} | update

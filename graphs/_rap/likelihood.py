@@ -7,8 +7,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 
 from reflective_agents.graphs._rap.world_model import WorldModel
-from reflective_agents.models.abilities import takes_logprobs
 from reflective_agents.models.calls import request
+from reflective_agents.models.capabilities import takes_logprobs
 from reflective_agents.models.sending import Listener
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.likelihood import likelihood, lines, tokens_of
@@ -56,7 +56,7 @@ class Proposals:
         found = [(step, likely) for text, likely in lines(reply) if (step := without_marker(text))]
         return found if self.lists else found[:1]
 
-    async def conclude(self, branch: Branch, voice: Listener | None = None) -> str:
+    async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer from where the branch stands. It is read before it is one, so that nobody listens."""
         return (await request(self.model, self.world.conclude(branch.path), self.step.meter))[0].text
 

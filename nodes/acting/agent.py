@@ -11,8 +11,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from reflective_agents.environments.base import Environment, State, Task, Transition, cleaned
 from reflective_agents.environments.registry import get_environment
+from reflective_agents.models.capabilities import capabilities_of
 from reflective_agents.models.costs import estimate_tokens
-from reflective_agents.models.ways import ways_of
 from reflective_agents.nodes.acting.actions import ActionStep, act_tool, take
 from reflective_agents.nodes.acting.client_tools import client_tools
 from reflective_agents.nodes.acting.react_text import describe
@@ -149,7 +149,7 @@ def agent_prompt(
         return prompts.TOOLS.format_messages(task=worked(step.context.few_shot), situation=situation(tools), **said)
 
     with_steps = as_text if step.context.mode == "text" else as_calls
-    known = ways_of(model_of(step, step.context.model)).context_tokens
+    known = capabilities_of(model_of(step, step.context.model)).context_tokens
     limits = [step.context.max_context_tokens, most, known and OF_ESTIMATED * known]
     return _fitting(step, with_steps, len(state["steps"]), int(min(limit for limit in limits if limit is not None)))
 

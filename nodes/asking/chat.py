@@ -11,12 +11,12 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
 from reflective_agents.models.calls import request
+from reflective_agents.models.capabilities import capabilities_of, is_unsupported
 from reflective_agents.models.images import images_of
 from reflective_agents.models.prices import check_price, rates_of
 from reflective_agents.models.providers import describe_model, get_model, load_client
 from reflective_agents.models.sending import Listener
-from reflective_agents.models.structured import in_way, read_form, retry, was_ignored
-from reflective_agents.models.ways import ways_of
+from reflective_agents.models.structured import read_form, retry, structured_request, was_ignored
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context, Model, Structured
 from reflective_agents.state.errors import InvalidOutput, Misuse, ModelFailed, Refused
@@ -60,13 +60,13 @@ async def check_model(step: Step[Context], model: Model) -> None:
     await load_client(model)
     chat = model_of(step, model)
     await check_price(chat, step.meter.prices, needed=step.context.max_cost is not None)
-    if ways_of(chat).images is False and any(map(images_of, step.meter.asked)):
+    if capabilities_of(chat).images is False and any(map(images_of, step.meter.asked)):
         name = describe_model(chat)["model_name"]
         raise Misuse(f"{name} takes no images: choose a model that does, or say in words what is in them")
 
 
 async def write(
-    step: Step[Context], model: Model, messages: Sequence[BaseMessage], voice: Listener | None = None
+    step: Step[Context], model: Model, messages: Sequence[BaseMessage], listener: Listener | None = None
 ) -> AIMessage:
     """Let a model write text.
 
@@ -81,7 +81,7 @@ async def write(
         LimitReached, ModelFailed: as `models.calls.request`.
     """
     for _ in range(ATTEMPTS):
-        reply = (await request(model_of(step, model), messages, step.meter, voice=voice))[0]
+        reply = (await request(model_of(step, model), messages, step.meter, listener=listener))[0]
         if reply.text.strip():
             return reply
         step.meter.count(parse_failures=1)
@@ -97,7 +97,7 @@ async def complete(
     stop: list[str] | None = None,
     tools: Sequence[BaseTool] = (),
     purpose: Purpose | None = None,
-    voice: Listener | None = None,
+    listener: Listener | None = None,
 ) -> str:
     """Let a model continue a text.
 
@@ -116,7 +116,7 @@ async def complete(
     chat = model_of(step, model)
     bound = chat.bind_tools(tools, tool_choice="none") if tools else chat
     options: JsonObject = {"stop": stop} if stop else {}
-    reply = (await request(bound, messages, step.meter, voice=voice, purpose=purpose, **options))[0]
+    reply = (await request(bound, messages, step.meter, listener=listener, purpose=purpose, **options))[0]
     if not reply.text.strip():
         raise ModelFailed("the model called a tool where it had to write text")
     return reply.text
@@ -129,17 +129,17 @@ async def call_tools(
     tools: Sequence[BaseTool],
     *,
     purpose: Purpose | None = None,
-    voice: Listener | None = None,
+    listener: Listener | None = None,
 ) -> AIMessage:
     """Let a model call tools or answer; its message has an id for each call, and no metadata of the provider's.
 
     A model that was once taken to answer, and then called a tool, is not listened to any more while it writes.
     """
     chat = model_of(step, model)
-    listener = None if ways_of(chat).talks else voice
-    reply = (await request(chat.bind_tools(tools), messages, step.meter, voice=listener, purpose=purpose))[0]
+    listener = None if capabilities_of(chat).talks else listener
+    reply = (await request(chat.bind_tools(tools), messages, step.meter, listener=listener, purpose=purpose))[0]
     if listener and (reply.tool_calls or reply.invalid_tool_calls):
-        ways_of(chat).talks = await listener.withdraw()
+        capabilities_of(chat).talks = await listener.retract()
     return called(reply)
 
 
@@ -175,24 +175,25 @@ async def ask(
         LimitReached, ModelFailed: as `models.calls.request`.
     """
     chat = model_of(step, model)
+    capabilities = capabilities_of(chat)
     prompt: list[BaseMessage] = list(messages)
-    problem, lacking = "", dict[Structured, str]()
+    methods = _Methods(step, chat)
+    problem = ""
     for _ in range(ATTEMPTS):
-        asked = partial(request, meter=step.meter, judging=judging, purpose=purpose)
-        way, reply = await _filled(step, chat, prompt, schema, asked, lacking)
+        send = partial(request, meter=step.meter, judging=judging, purpose=purpose)
+        reply = await _fill_in(chat, prompt, schema, send, methods)
         value, problem = read_form(reply, schema)
         problem = problem if value is None else await _checked(check, value)
         if value is not None:
-            ways_of(chat).proven = True
+            methods.worked()
         if value is not None and not problem:
             return value
         step.meter.count(parse_failures=1)
-        step.emit("invalid_output", schema=schema.__name__, problem=problem[:200], way=way)
-        if value is None and was_ignored(reply, way) and not (step.context.structured or ways_of(chat).proven):
-            _go_on(step, chat, way, "ignored")
-            lacking[way] = f"takes no notice of {way}"
+        step.emit("invalid_output", schema=schema.__name__, problem=problem[:200], way=methods.current)
+        if value is None and was_ignored(reply, methods.current) and not capabilities.proven:
+            methods.ignored()
         prompt += retry(reply, problem)
-    cause = f" (its server {'; '.join(lacking.values())})" if lacking else ""
+    cause = f" (its server {'; '.join(methods.failures)})" if methods.failures else ""
     raise InvalidOutput(f"no valid {schema.__name__} in {ATTEMPTS} attempts; the last one: {problem[:300]}{cause}")
 
 
@@ -201,35 +202,69 @@ async def _checked(check: Callable[[T], Awaitable[str] | str | None], value: T) 
     return (await problem if inspect.isawaitable(problem) else problem) or ""
 
 
-async def _filled(
-    step: Step[Context],
+class _Methods:
+    """The methods of structured output that are left to a request. That one fails is learned once another has worked.
+
+    Attributes:
+        failures: Why others have failed, in words.
+    """
+
+    def __init__(self, step: Step[Context], chat: BaseChatModel) -> None:
+        self._step, self._chat = step, chat
+        self._left = [step.context.structured] if step.context.structured else [*capabilities_of(chat).structured]
+        self._lessons: list[tuple[Structured, str]] = []
+        self.failures: list[str] = []
+
+    @property
+    def current(self) -> Structured:
+        """The method in use."""
+        return self._left[0]
+
+    def refused(self, refusal: Refused) -> bool:
+        """Go on to the next method, since the server refuses this one; False if there is none."""
+        lessons: list[tuple[Structured, str]] = [(self.current, "refused")] if is_unsupported(str(refusal)) else []
+        return self._next(f"refuses {self.current}: {refusal}"[:200], lessons)
+
+    def ignored(self) -> None:
+        """Go on to the next method, if there is one, since the model takes no notice of this one."""
+        self._next(f"takes no notice of {self.current}", [(self.current, "ignored")])
+
+    def _next(self, failure: str, lessons: list[tuple[Structured, str]]) -> bool:
+        if failure not in self.failures:
+            self.failures.append(failure)
+        if len(self._left) == 1:
+            return False
+        del self._left[0]
+        self._lessons += lessons
+        return True
+
+    def worked(self) -> None:
+        """Note that the method in use has brought an output, and learn why those before it have not."""
+        capabilities, name = capabilities_of(self._chat), describe_model(self._chat)["model_name"]
+        for method, why in self._lessons:
+            learnable = method in capabilities.structured and (why == "refused" or capabilities.fell_short(method))
+            if learnable and capabilities.give_up_method(method):
+                self._step.emit("learned", model=name, structured=capabilities.structured[0], **{why: method})
+        self._lessons.clear()
+        if self.current == capabilities.structured[0]:
+            capabilities.proven = True
+            capabilities.shortfalls[self.current] = 0
+
+
+async def _fill_in(
     chat: BaseChatModel,
     prompt: list[BaseMessage],
     schema: type[BaseModel],
     send: Callable[..., Awaitable[list[AIMessage]]],
-    lacking: dict[Structured, str],
-) -> tuple[Structured, AIMessage]:
-    """Request a reply in a way of structured output that the model supports; never retry a way its server refuses."""
-    ways = ways_of(chat)
-    before, first = list(ways.structured), None
+    methods: _Methods,
+) -> AIMessage:
+    """Request a reply by the first method of structured output that the server does not refuse."""
+    first: Refused | None = None
     while True:
-        way = step.context.structured or ways.structured[0]
-        bound, asked = in_way(way, chat, schema, prompt)
+        bound, filled = structured_request(methods.current, chat, schema, prompt)
         try:
-            return way, (await send(bound, asked))[0]
+            return (await send(bound, filled))[0]
         except Refused as refusal:
             first = first or refusal
-            lacking[way] = f"refuses {way}: {refusal}"[:200]
-            if step.context.structured or not _go_on(step, chat, way, "refused"):
-                ways.structured[:] = before
+            if not methods.refused(refusal):
                 raise first from None
-
-
-def _go_on(step: Step[Context], chat: BaseChatModel, way: Structured, why: str) -> bool:
-    """Go on to the next way of structured output, unless another call has done so; False if there is none."""
-    ways = ways_of(chat)
-    if ways.structured[0] == way and not ways.next_structured():
-        return False
-    name = describe_model(chat)["model_name"]
-    step.emit("learned", model=name, structured=ways.structured[0], **{why: way})
-    return True

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from reflective_agents.models.abilities import ChatModel, takes_n, takes_seed
 from reflective_agents.models.calls import request, seeded
+from reflective_agents.models.capabilities import ChatModel, takes_n, takes_seed
 from reflective_agents.nodes.asking.chat import ATTEMPTS
 from reflective_agents.nodes.memo import at_once, each_to_its_end
 from reflective_agents.nodes.step import Step

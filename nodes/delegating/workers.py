@@ -20,7 +20,7 @@ from langgraph.types import Command, Send
 from typing_extensions import TypedDict
 
 from reflective_agents.models.costs import estimate_tokens
-from reflective_agents.models.images import with_images
+from reflective_agents.models.images import show_images
 from reflective_agents.models.language import language_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.nodes.acting.own_agent import Agent, ask_agent, name_of
@@ -118,7 +118,7 @@ def hand_over(
     Returns:
         `goto` with what is sent; the outcome, if there is no room for even one worker.
     """
-    tasks = [Task(**{**task, "messages": with_images(task["messages"], state["messages"])}) for task in tasks]
+    tasks = [Task(**{**task, "messages": show_images(task["messages"], state["messages"])}) for task in tasks]
     settings = {**state["settings"]}
     if language := step.context.language or language_of(step.meter.question):
         settings["language"] = language  # a worker's task may be put in another one

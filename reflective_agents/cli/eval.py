@@ -224,14 +224,14 @@ async def advice(dataset: Dataset, context: Context) -> str:
 
 
 def _report(asked: Evaluation, summary: Summary, tally: Tally, folder: Path) -> int:
-    if asked.html:
-        write([Export("--html", str(asked.html), page(summary, tally.results.values(), folder))], force=True)
-    if asked.export:
-        export(asked.export, [folder])
     if asked.as_json:
         print(json.dumps(summary))
     else:
         print_table(("figure", "value"), facts(summary))
+    if asked.html:  # after the figures: they are paid for, and a file that cannot be written must not hide them
+        write([Export("--html", str(asked.html), page(summary, tally.results.values(), folder))], force=True)
+    if asked.export:
+        export(asked.export, [folder])
     if any(failed(result) for result in tally.results.values()):
         say(f"run the tasks again that crashed or failed: {replace(asked, retry_failed=True).command()}")
     return ANSWERED if tally.answered else FAILED

@@ -1,6 +1,7 @@
 """What a run has told so far, folded from its progress events, and how that looks, live or line by line."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -27,6 +28,7 @@ class Progress:
 
     Attributes:
         nodes: Events of nodes of a search tree, by id.
+        children: How many nodes each has below it, by its id.
         figures: Visits and total of the nodes that a search has come back to, by id.
         pruned: Nodes that a search has given up.
         rounds: What is known of each round, by number.
@@ -38,6 +40,7 @@ class Progress:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.nodes: dict[str, Event] = {}
+        self.children: Counter[str] = Counter()
         self.figures: dict[str, Sequence[float]] = {}
         self.pruned: set[str] = set()
         self.rounds: dict[int, dict[str, Json]] = {}
@@ -45,11 +48,17 @@ class Progress:
         self.notes: list[str] = []
         self.cost: dict[str, float] = dict.fromkeys(COST, 0)
         self._since = time.monotonic()
+        self._expansions = 0
+        self._drawn: tuple[int, Tree] | None = None
+        """The tree as it was drawn last, and its height; None since the last event."""
 
     def add(self, event: Event) -> None:
         """Take in the next event."""
         number = event.get("round", event.get("number", event.get("trial")))
+        self._drawn = None
         if event["event"] in ("node", "judged"):
+            self.children[event["parent_id"]] += event["id"] not in self.nodes
+            self._expansions = max(self._expansions, event["expansions"])
             self.nodes[event["id"]] = event
         elif event["event"] == "visited":
             self.figures.update(event["stats"])
@@ -75,8 +84,7 @@ class Progress:
         ]
         if self.cost["cost"] or limits.max_cost:
             parts.append(f"${self.cost['cost']:,.4f}" + (f"/{limits.max_cost:g}" if limits.max_cost else ""))
-        expansions = max((node["expansions"] for node in self.nodes.values()), default=0)
-        for name, done in (("expansions", expansions), ("rounds", max(self.rounds, default=0))):
+        for name, done in (("expansions", self._expansions), ("rounds", max(self.rounds, default=0))):
             if hasattr(limits, f"max_{name}"):
                 parts.insert(0, f"{name} {done}/{getattr(limits, f'max_{name}')}")
         return "  ".join(parts)
@@ -84,14 +92,16 @@ class Progress:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the tree or the rounds, then what else happened and the cost, no higher than the screen."""
         notes = [*self.notes, *self.timeline.talk][-_NOTES_SHOWN:]
-        room = max(console.height - len(notes) - 3, 1)
+        height = max(console.height - len(notes) - 3, 1)
         if self.nodes:
-            yield tree_view(self, room)
+            if self._drawn is None or self._drawn[0] != height:
+                self._drawn = height, tree_view(self, height)
+            yield self._drawn[1]
         elif self.rounds:
             columns, rows = as_table(self.rounds)
-            yield table(columns, rows[-room:])
+            yield table(columns, rows[-height:])
         elif self.timeline.rows:
-            yield self.timeline.shown(room)
+            yield self.timeline.shown(height)
         for note in notes:
             yield Text(note, style="dim", no_wrap=True, overflow="ellipsis")
         yield Text(self.status(), style="bold", no_wrap=True, overflow="ellipsis")
@@ -120,29 +130,31 @@ def as_table(rounds: Mapping[int, Mapping[str, Json]]) -> tuple[list[str], list[
     return columns, [[row.get(key) for key in columns] for row in rounds.values()]
 
 
-def tree_view(progress: Progress, room: int) -> Tree:
+def tree_view(progress: Progress, height: int) -> Tree:
     """Draw the tree in at most `room` lines: solved and high-scored nodes first, each with its ancestors."""
     nodes = progress.nodes
-    chosen = _choose(nodes, room)
+    chosen = _choose(nodes, height)
     branches: dict[str | None, Tree] = {}
+    shown = Counter(nodes[node_id]["parent_id"] for node_id in chosen)
     for node_id in (node_id for node_id in nodes if node_id in chosen):
-        hidden = sum(node["parent_id"] == node_id for key, node in nodes.items() if key not in chosen)
-        label = _label(nodes[node_id], progress, hidden)
+        label = _label(nodes[node_id], progress, progress.children[node_id] - shown[node_id])
         parent = branches.get(nodes[node_id]["parent_id"])
         branches[node_id] = parent.add(label) if parent else Tree(label)
     return next(iter(branches.values()))
 
 
-def _choose(nodes: Mapping[str, Event], room: int) -> set[str]:
+def _choose(nodes: Mapping[str, Event], height: int) -> set[str]:
     chosen: set[str] = set()
     for best in sorted(nodes.values(), key=lambda node: (not node["solved"], -(node["score"] or 0))):
         path: list[str] = []
         current: str | None = best["id"]
-        while current is not None and current not in chosen:
+        while current is not None and current not in chosen and len(chosen) + len(path) <= height:
             path.append(current)
             current = nodes[current]["parent_id"] if current in nodes else None
-        if len(chosen) + len(path) <= room:
+        if len(chosen) + len(path) <= height:
             chosen.update(path)
+        if len(chosen) == height:
+            break
     return chosen or {next(iter(nodes))}
 
 

@@ -301,6 +301,8 @@ class MemoryStream:
         vectors = rounded(await self._vectors([indexed(edited)]))
         (counted,) = await asyncio.to_thread(stems, [indexed(edited)])
         async with self._current("edit") as index:
+            if memory_id not in index:  # deleted while its new vector was made
+                raise Misuse(f"there is no memory {memory_id} here")
             index.remove([memory_id])
             index.add([_entry(edited, pack(counted))], vectors)
             index.renew({memory_id: edited["accessed"]})

@@ -10,7 +10,7 @@ prompt, the tools, and every option. Secrets are left out. A model that cannot b
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -23,8 +23,6 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 
 from reflective_agents.state.json_types import JsonObject
 
-Ask = Callable[[], Awaitable[list[AIMessage]]]
-Hear = Callable[[str], Awaitable[None]]
 Cache = BaseCache[list[AIMessage]]
 _SPACE = ("replies",)
 
@@ -33,23 +31,31 @@ class Replies:
     """What one task has asked. `hits` counts the requests that the cache has answered."""
 
     def __init__(self, cache: Cache) -> None:
-        self._cache = cache
+        self.cache = cache
         self._asked: Counter[str] = Counter()
         self.hits = 0
 
-    async def get(self, request: str, ask: Ask, hear: Hear | None) -> list[AIMessage]:
-        """Return the replies to a request: those that are kept, else those of the model, which are kept from now on."""
-        number = self._asked[request]
+    def entry(self, request: str) -> "Entry":
+        """Return the entry of the next such request."""
         self._asked[request] += 1
-        key: FullKey = (_SPACE, f"{request}-{number}")
-        if kept := (await self._cache.aget([key])).get(key):
-            self.hits += 1
-            if hear:
-                await hear(kept[0].text)
-            return kept
-        replies = await ask()
-        await self._cache.aset({key: (replies, None)})
-        return replies
+        return Entry(self, (_SPACE, f"{request}-{self._asked[request] - 1}"))
+
+
+class Entry:
+    """What is kept of one request."""
+
+    def __init__(self, replies: Replies, key: FullKey) -> None:
+        self._replies, self._key = replies, key
+
+    async def get(self) -> list[AIMessage] | None:
+        """Return the replies to the request; None if it is new."""
+        kept = (await self._replies.cache.aget([self._key])).get(self._key)
+        self._replies.hits += kept is not None
+        return kept
+
+    async def keep(self, replies: list[AIMessage]) -> None:
+        """Keep what the model has replied."""
+        await self._replies.cache.aset({self._key: (replies, None)})
 
 
 _replies: ContextVar[Replies | None] = ContextVar("replies", default=None)
@@ -72,25 +78,17 @@ def caching(cache: Cache | None) -> Iterator[Replies | None]:
         _replies.reset(token)
 
 
-async def remembered(
-    base: BaseChatModel,
-    messages: Sequence[BaseMessage],
-    options: JsonObject,
-    ask: Ask,
-    hear: Hear | None = None,
-) -> list[AIMessage]:
-    """Return the replies to a request, from the cache where there is one that knows them.
+def cache_entry(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject) -> Entry | None:
+    """Return the entry of a request in the cache; None if there is no cache, or it cannot tell the model from others.
 
     Args:
         base: The model.
         messages: The prompt.
         options: The options of the request.
-        ask: Asks the model.
-        hear: Who hears a reply that comes from the cache.
     """
     replies = _replies.get()
     key = request_key(base, messages, options) if replies else None
-    return await replies.get(key, ask, hear) if replies and key else await ask()
+    return replies.entry(key) if replies and key else None
 
 
 class _Opaque(Exception):

@@ -1,32 +1,33 @@
 """Sending requests to models: metered, timed, retried where that may help, with `n` where the provider has it."""
 
 import asyncio
+import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
-from reflective_agents.models.abilities import ChatModel, name_of, unbind
-from reflective_agents.models.cache import remembered
-from reflective_agents.models.costs import estimate_tokens, longest_answer
-from reflective_agents.models.faults import (
-    OnlyThought,
-    describe,
-    is_refusal,
-    model_faults,
-    retrying,
+from reflective_agents.models.cache import cache_entry
+from reflective_agents.models.capabilities import (
+    ChatModel,
+    ModelCapabilities,
+    capabilities_of,
+    context_size,
+    is_forced,
+    is_unsupported,
+    name_of,
+    refused_option,
+    unbind,
 )
-from reflective_agents.models.images import about_images, with_images
+from reflective_agents.models.costs import estimate_tokens, longest_answer
+from reflective_agents.models.images import about_images, show_images
 from reflective_agents.models.language import in_language
 from reflective_agents.models.meter import Meter
-from reflective_agents.models.sending import Listener, send_once
-from reflective_agents.models.toolless import in_words, with_written_calls
-from reflective_agents.models.turns import within_turns
-from reflective_agents.models.ways import Ways, address_of, is_forced, is_too_long, learn, learn_context, ways_of
+from reflective_agents.models.sending import Listener, merged, send_with_retries, thinking_options
+from reflective_agents.models.toolless import read_written_calls, tools_as_text
+from reflective_agents.models.turns import escape_turn_signs
 from reflective_agents.offline import OfflineChatModel
-from reflective_agents.state.context import Thinking
 from reflective_agents.state.errors import LimitReached, ModelFailed, Refused, TooLong
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.purpose import Purpose
@@ -38,7 +39,7 @@ async def request(
     meter: Meter,
     *,
     n: int = 1,
-    voice: Listener | None = None,
+    listener: Listener | None = None,
     judging: bool = False,
     purpose: Purpose | None = None,
     **options: Any,
@@ -66,17 +67,21 @@ async def request(
     base, bound = unbind(model)
     if purpose and isinstance(base, OfflineChatModel):
         options["purpose"] = purpose
-    options = _merged(meter.parameters(judging), {**bound, **options})
-    prompt = within_turns(with_images(in_language(messages, meter.language, meter.question), meter.asked))
-    if n > 1 and not ways_of(base).n:
-        return await _one_by_one(base, prompt, meter, n, options)
-    try:
-        listener = voice if voice and voice.heard and n == 1 else None
-        return await _as_it_can(base, prompt, meter, {**options, "n": n} if n > 1 else options, listener)
-    except Refused:
-        if n > 1 and not ways_of(base).n:
-            return await _one_by_one(base, prompt, meter, n, options)
-        raise
+    options = merged(meter.parameters(judging), {**bound, **options})
+    prompt = escape_turn_signs(show_images(in_language(messages, meter.language, meter.question), meter.asked))
+    if n == 1:
+        following = listener if listener and listener.is_subscribed else None
+        return await _send_with_fallbacks(base, prompt, meter, options, following)
+    if capabilities_of(base).n:
+        try:
+            return await _send_with_fallbacks(base, prompt, meter, {**options, "n": n})
+        except Refused as error:
+            if refused_option(capabilities_of(base), str(error), {"n": n}) != "n":
+                raise
+        replies = await _one_by_one(base, prompt, meter, n, options)
+        _learn(base, "n", meter)
+        return replies
+    return await _one_by_one(base, prompt, meter, n, options)
 
 
 def seeded(options: JsonObject, place: int) -> JsonObject:
@@ -91,7 +96,8 @@ async def _one_by_one(
 ) -> list[AIMessage]:
     """Request several candidates from a server that gives one per request; those that fail are missing."""
     drawn = await asyncio.gather(
-        *(_as_it_can(base, messages, meter, seeded(options, place)) for place in range(n)), return_exceptions=True
+        *(_send_with_fallbacks(base, messages, meter, seeded(options, place)) for place in range(n)),
+        return_exceptions=True,
     )
     for failure in drawn:
         if isinstance(failure, BaseException) and not isinstance(failure, LimitReached | ModelFailed):
@@ -102,139 +108,96 @@ async def _one_by_one(
     return replies
 
 
-async def _as_it_can(
+async def _send_with_fallbacks(
     base: BaseChatModel,
     messages: Sequence[BaseMessage],
     meter: Meter,
     options: JsonObject,
-    voice: Listener | None = None,
+    listener: Listener | None = None,
 ) -> list[AIMessage]:
-    """Send a request in the way that the model can answer; what a refusal teaches is remembered.
+    """Send a request in the way that the model can answer, or take the reply from the cache.
 
     Raises:
         Refused: if the server refuses it in every way there is; also if it refuses n, which the caller has to mend.
     """
-    ways = ways_of(base)
-    lessons = 0
+    capabilities = capabilities_of(base).trial()
+    refused: list[str] = []
     while True:
         tools = options.get("tools") or []
         forced = is_forced(options.get("tool_choice"))
-        in_text = not ways.tools and bool(tools) and not forced
+        in_text = not capabilities.tools and bool(tools) and not forced
         may_call = in_text and options.get("tool_choice") != "none"
-        left_out = [*(("tools", "tool_choice") if in_text else ()), *(() if ways.logprobs else ("logprobs",))]
+        left_out = [*(("tools", "tool_choice") if in_text else ()), *(() if capabilities.logprobs else ("logprobs",))]
         sent = {name: value for name, value in options.items() if name not in left_out}
-        sent = _within_context(base, _merged(sent, _switched(ways, meter.thinking)), ways)
-        said = in_words(messages, tools if may_call else []) if in_text else messages
-        sent = _within_budget(base, said, sent, meter)
+        sent = _within_context_size(base, merged(sent, thinking_options(capabilities, meter.thinking)), capabilities)
+        prompt = tools_as_text(messages, tools if may_call else []) if in_text else messages
+        sent = _within_budget(base, prompt, sent, meter)
+        entry = cache_entry(base, prompt, sent)
         try:
-            listener = None if may_call else voice
-            ask = partial(_retried, base, said, meter, listener, sent)
-            replies = await remembered(base, said, sent, ask, listener.hear if listener else None)
+            replies = await entry.get() if entry else None
+            if replies is None:
+                replies = await send_with_retries(base, prompt, meter, None if may_call else listener, sent)
+                if entry:
+                    await entry.keep(replies)
+            elif listener and not may_call:
+                await listener.on_token(replies[0].text)
         except TooLong as error:
-            known = ways.context_tokens
-            learn_context(ways, str(error), name_of(base), meter.tell)
-            if ways.context_tokens == known or lessons or _within_context(base, sent, ways) == sent:
+            size = context_size(str(error))
+            if size is None or size == capabilities.context_tokens:
+                raise
+            capabilities.context_tokens = size
+            _learn_context_size(base, size, meter)
+            if _within_context_size(base, sent, capabilities) == sent:
                 raise
         except Refused as error:
-            if about_images(said, str(error)):
-                ways.images = False
-                meter.tell("learned", model=name_of(base), refused="images")
+            if about_images(prompt, str(error)) and is_unsupported(str(error)):
+                _learn(base, "images", meter)
                 raise ModelFailed(f"{name_of(base)} takes no images: choose a model that does ({error})") from error
-            if (
-                lessons > 3
-                or not learn(ways, str(error), sent, name_of(base), meter.tell)
-                or (not ways.n and "n" in sent)
-            ):
+            option = refused_option(capabilities, str(error), sent)
+            if option is None or option == "n":
                 raise
+            capabilities.give_up(option)
+            refused.append(option)
         else:
+            for option in refused:  # for without it the request has succeeded
+                _learn(base, option, meter)
             shown = tools if options.get("tool_choice") != "none" and not forced else []
-            return [with_written_calls(reply, shown, labelled=in_text) for reply in replies]
-        lessons += 1
+            return [read_written_calls(reply, shown, labelled=in_text) for reply in replies]
 
 
-def _within_context(base: BaseChatModel, options: JsonObject, ways: Ways) -> JsonObject:
-    """Limit the room for the answer to a quarter of the context, where the context is known."""
+def _learn(base: BaseChatModel, option: str, meter: Meter) -> None:
+    """Remember that a model does not take an option, and tell it once."""
+    capabilities = capabilities_of(base)
+    before = capabilities.trial()
+    capabilities.give_up(option)
+    if capabilities != before:
+        instead = {"instead": "text"} if option == "tools" else {}
+        meter.tell("learned", model=name_of(base), refused=option, **instead)
+
+
+def _learn_context_size(base: BaseChatModel, size: int, meter: Meter) -> None:
+    """Remember how many tokens a model's context holds: the server names the number, and sends no other."""
+    capabilities = capabilities_of(base)
+    if capabilities.context_tokens != size:
+        capabilities.context_tokens = size
+        capabilities.learned_at = capabilities.learned_at or time.monotonic()
+        meter.tell("learned", model=name_of(base), context_tokens=size)
+
+
+def _within_context_size(base: BaseChatModel, options: JsonObject, capabilities: ModelCapabilities) -> JsonObject:
+    """Limit the answer to a quarter of the context, where its size is known."""
     most = int(options.get("max_tokens") or getattr(base, "max_tokens", None) or 0)
-    if ways.context_tokens and most > ways.context_tokens // 4:
-        return {**options, "max_tokens": max(ways.context_tokens // 4, 16)}
+    if capabilities.context_tokens and most > capabilities.context_tokens // 4:
+        return {**options, "max_tokens": max(capabilities.context_tokens // 4, 16)}
     return options
 
 
 def _within_budget(
     base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject, meter: Meter
 ) -> JsonObject:
-    """Limit the room for the answer to what the tokens that are left hold, where less than the most will do."""
-    if meter.least_room is None or "max_tokens" not in type(base).model_fields:
+    """Limit the answer to the tokens that are left, where fewer than the most will do."""
+    if meter.least_answer_tokens is None or "max_tokens" not in type(base).model_fields:
         return options
     most = int(options.get("max_tokens") or longest_answer(base, meter))
-    room = meter.room(estimate_tokens(messages, options), most, options.get("n", 1))
-    return {**options, "max_tokens": room} if room < most else options
-
-
-def _switched(ways: Ways, thinking: Thinking | None) -> JsonObject:
-    """Return the parameters that make a server let its model think as much as is set."""
-    options: JsonObject = {}
-    if thinking and "reasoning_effort" in ways.switches:
-        options["reasoning_effort"] = "none" if thinking == "off" else thinking
-    if thinking and "chat_template_kwargs" in ways.switches:
-        options["extra_body"] = {"chat_template_kwargs": {"enable_thinking": thinking != "off"}}
-    return options
-
-
-async def _retried(
-    base: BaseChatModel,
-    messages: Sequence[BaseMessage],
-    meter: Meter,
-    voice: Listener | None,
-    options: JsonObject,
-) -> list[AIMessage]:
-    """Send a request up to three times. One that was all thought gets more room, and is told to think less."""
-    attempts = 0
-
-    async def attempt() -> list[AIMessage]:
-        nonlocal attempts
-        attempts += 1
-        try:
-            return await send_once(base, messages, meter, voice, _roomier(base, options, attempts) if cut else options)
-        except BaseException:
-            if voice:
-                await voice.withdraw()
-            raise
-
-    cut: list[OnlyThought] = []
-
-    async def once() -> list[AIMessage]:
-        try:
-            return await attempt()
-        except OnlyThought as thought:
-            cut.append(thought)
-            raise
-
-    try:
-        return await retrying(meter)(once)
-    except OnlyThought as thought:
-        most = options.get("max_tokens") or getattr(base, "max_tokens", None) or meter.max_answer_tokens
-        raise ModelFailed(
-            f"{name_of(base)} thought for all of its {most} tokens and wrote no answer, also with more room: raise "
-            "max_answer_tokens, or set thinking to off or low"
-        ) from thought
-    except model_faults() as fault:
-        text = describe(fault, address_of(base))
-        if is_refusal(fault):
-            kind = TooLong if is_too_long(str(fault)) else Refused
-            hint = ": lower max_context_tokens or max_answer_tokens" if kind is TooLong else ""
-            raise kind(f"{name_of(base)} failed: {text}{hint}") from fault
-        raise ModelFailed(f"{name_of(base)} failed: {text}") from fault
-
-
-def _roomier(base: BaseChatModel, options: JsonObject, attempt: int) -> JsonObject:
-    """Return the options of the attempt after one that was all thought: up to four times the room, less thinking."""
-    most = int(options.get("max_tokens") or getattr(base, "max_tokens", None) or 0)
-    room = {"max_tokens": most * 2 ** (attempt - 1)} if most else {}
-    return _merged({**options, **room}, _switched(ways_of(base), "low" if attempt == 2 else "off"))
-
-
-def _merged(options: JsonObject, more: JsonObject) -> JsonObject:
-    """Merge options with further ones; the bodies of both are sent."""
-    both = {**options.get("extra_body", {}), **more.get("extra_body", {})}
-    return {**options, **more, **({"extra_body": both} if both else {})}
+    budget = meter.answer_budget(estimate_tokens(messages, options), most, options.get("n", 1))
+    return {**options, "max_tokens": budget} if budget < most else options

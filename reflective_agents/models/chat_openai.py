@@ -45,14 +45,17 @@ class CompatibleChatOpenAI(ChatOpenAI):
         return converted
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        shown = ThoughtFilter()
+        filtered = ThoughtFilter()
         async for chunk in super()._astream(*args, **kwargs):
             if isinstance(chunk.message.content, str) and chunk.message.content:
-                chunk.message.content = shown.feed(chunk.message.content)
+                chunk.message.content = filtered.feed(chunk.message.content)
                 chunk.text = chunk.message.content
             yield chunk
-        if rest := shown.end():
-            yield ChatGenerationChunk(message=AIMessageChunk(content=rest))
+        rest = AIMessageChunk(content=filtered.end())
+        if filtered.thought:
+            rest.additional_kwargs[KEY] = filtered.thought
+        if rest.content or rest.additional_kwargs:
+            yield ChatGenerationChunk(message=rest)
 
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any

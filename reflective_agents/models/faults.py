@@ -5,7 +5,6 @@ import sys
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
 
 import httpx
 import httpx2
@@ -22,9 +21,6 @@ from reflective_agents.models.meter import Meter
 from reflective_agents.state.errors import LimitReached
 from reflective_agents.state.secrets import redacted
 
-if TYPE_CHECKING:
-    from openai import APIStatusError
-
 ATTEMPTS = 3
 LONGEST_WAIT = 60.0
 WAIT: wait_base = wait_random_exponential(multiplier=0.5, max=8)
@@ -35,6 +31,10 @@ _FAULTS = (ModelError, httpx.HTTPError, httpx2.HTTPError, OSError, TimeoutError,
 
 class EmptyReply(ValueError):
     """Raised when a provider answers with neither text nor tool calls."""
+
+
+class CutOff(EmptyReply):
+    """Raised when a stream ends before its reply does."""
 
 
 class OnlyThought(EmptyReply):
@@ -74,20 +74,31 @@ def retrying(meter: Meter) -> AsyncRetrying:
 
 def is_transient(fault: BaseException) -> bool:
     """Tell whether the same request may succeed when it is sent again."""
+    if "failed_generation" in str(getattr(fault, "body", "")):
+        return True  # what the server refuses is what its model has written, and not the request
     if isinstance(fault, ModelError):
         return bool(fault.is_retryable)
-    if isinstance(fault, openai_errors("APIStatusError")):
-        status = cast("APIStatusError", fault).status_code
+    if status := status_of(fault):
         return status in (408, 409, 429) or status >= 500
-    malformed = (*openai_errors("APIConnectionError", "APIResponseValidationError"), EmptyReply, TimeoutError, OSError)
+    malformed = (*openai_errors("APIError"), EmptyReply, TimeoutError, OSError)
     return isinstance(
         fault, (*malformed, httpx.TransportError, httpx2.TransportError, ValueError, TypeError, LookupError)
     )
 
 
+def status_of(fault: BaseException) -> int | None:
+    """Return the HTTP status of a fault: that of the response, or what an error in the midst of a stream gives as its
+    code; None if there is none."""
+    status: object = getattr(fault, "status_code", None)
+    if status is None and isinstance(fault, openai_errors("APIError")):
+        status = getattr(fault, "code", None)
+    number = int(str(status)) if str(status).isdecimal() else 0
+    return number if 400 <= number < 600 else None
+
+
 def is_refusal(fault: BaseException) -> bool:
     """Tell whether the provider rejects the request in this form, so that it has to be put in another way."""
-    if getattr(fault, "status_code", None) in (400, 413, 422, 501):
+    if status_of(fault) in (400, 413, 422, 501):
         return True
     return isinstance(fault, ModelInvalidRequestError) or "does not support" in str(fault)
 
@@ -117,7 +128,7 @@ def describe(fault: BaseException, address: str = "") -> str:
         fault: What was raised.
         address: Where the model is served, if that is known.
     """
-    status = getattr(fault, "status_code", None)
+    status = status_of(fault)
     text = " ".join(str(fault).split()) or type(fault).__name__
     text = f"HTTP {status}: {text}" if status and str(status) not in text else text
     if never_connected(fault):

@@ -33,7 +33,7 @@ def check_content(messages: Sequence[BaseMessage]) -> None:
         raise Misuse(f"a question may hold text and images, and this one holds {', '.join(others)}: leave that out")
 
 
-def with_images(prompt: Sequence[M], conversation: Sequence[BaseMessage]) -> list[M]:
+def show_images(prompt: Sequence[M], conversation: Sequence[BaseMessage]) -> list[M]:
     """Add to a prompt the images of all questions whose words it shows, unless it has them.
 
     Args:

@@ -84,7 +84,7 @@ class Meter:
         self._context = context
         self.longest_answer = 0
         """Tokens of the longest answer so far."""
-        self.least_room: int | None = None
+        self.least_answer_tokens: int | None = None
         """Tokens of an answer with room for which a call is still sent. Default: as many as an answer may have."""
         self.tell = tell
         """Tells what was learned about a model, or thought: an event's name, and its data by name."""
@@ -170,7 +170,7 @@ class Meter:
         """The largest answer a call may bring."""
         return self._context.max_answer_tokens
 
-    def room(self, prompt: int, most: int, n: int = 1) -> int:
+    def answer_budget(self, prompt: int, most: int, n: int = 1) -> int:
         """Return the room for each answer to a call: what the tokens left hold, between `least_room` and the most.
 
         Args:
@@ -179,7 +179,7 @@ class Meter:
             n: How many answers.
         """
         left = (self._context.max_total_tokens - self._usage["total_tokens"] - self._held - prompt) // n
-        least = most if self.least_room is None else min(self.least_room, most)
+        least = most if self.least_answer_tokens is None else min(self.least_answer_tokens, most)
         return max(min(left, most), least)
 
     @property

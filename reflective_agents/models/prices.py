@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
+from reflective_agents.models.capabilities import address_of
 from reflective_agents.models.providers import describe_model, is_ollama, ollama_url
-from reflective_agents.models.ways import address_of
 from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.errors import UnknownPrice
 from reflective_agents.state.limits import NANO

@@ -8,6 +8,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 import httpx2
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_OPENAI = "openai:gpt-4.1-mini"
 OFFLINE = "offline"
-OLLAMA = "127.0.0.1:11434"
+OLLAMA_PORT = 11434
 HINT = (
     "write <provider>:<model>, such as openai:gpt-4.1-mini or ollama:llama3.2, and set the provider's key; or offline"
 )
@@ -191,9 +192,21 @@ def _openai(name: str, max_answer_tokens: int, call_timeout: float, loop: Loop) 
 
 
 def ollama_url() -> str:
-    """Return where Ollama speaks OpenAI's protocol: OLLAMA_HOST, or this machine."""
-    host = os.environ.get("OLLAMA_HOST") or OLLAMA
-    return f"{host if '://' in host else f'http://{host}'}".rstrip("/") + "/v1"
+    """Return where Ollama speaks OpenAI's protocol: OLLAMA_HOST, or this machine.
+
+    OLLAMA_HOST means what it means to Ollama: an address to listen on, with port 11434 unless it names a port or a
+    scheme. One for all interfaces is reached at this machine's own.
+    """
+    setting = (os.environ.get("OLLAMA_HOST") or "").strip().strip("\"'")
+    scheme, _, rest = setting.rpartition("://")
+    address, slash, path = rest.partition("/")
+    if address.count(":") > 1 and not address.startswith("["):
+        address = f"[{address}]"
+    parts = urlsplit(f"//{address}")
+    port = parts.port or (None if scheme else OLLAMA_PORT)
+    host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(parts.hostname or "", parts.hostname)
+    shown = f"[{host}]" if ":" in str(host) else host
+    return f"{scheme or 'http'}://{shown}{f':{port}' if port else ''}{slash}{path}".rstrip("/") + "/v1"
 
 
 def is_ollama(model: BaseChatModel) -> bool:

@@ -1,8 +1,9 @@
-"""One attempt of a call: it is held against the limits, timed, sent, listened to, and paid."""
+"""Sending one request: held against the limits, timed, retried where that may help, and paid."""
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Protocol
 
@@ -10,17 +11,28 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.messages.utils import message_chunk_to_message
-from langchain_core.outputs import ChatGeneration
+from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langgraph.constants import TAG_NOSTREAM
 
 from reflective_agents import telemetry
-from reflective_agents.models.abilities import name_of
+from reflective_agents.models.capabilities import (
+    ModelCapabilities,
+    address_of,
+    capabilities_of,
+    is_too_long,
+    name_of,
+    speaks_openai,
+)
 from reflective_agents.models.costs import count_thoughts, estimate_tokens, longest_answer, settle
 from reflective_agents.models.faults import (
+    CutOff,
     EmptyReply,
     OnlyThought,
+    describe,
+    is_refusal,
     model_faults,
+    retrying,
     was_refused,
 )
 from reflective_agents.models.meter import Meter, Reservation
@@ -28,7 +40,8 @@ from reflective_agents.models.prices import rates_of
 from reflective_agents.models.providers import without_streaming
 from reflective_agents.models.thoughts import without_thought
 from reflective_agents.models.usage import last_reported
-from reflective_agents.models.ways import ways_of
+from reflective_agents.state.context import Thinking
+from reflective_agents.state.errors import ModelFailed, Refused, TooLong
 from reflective_agents.state.json_types import JsonObject
 
 
@@ -36,60 +49,139 @@ class Listener(Protocol):
     """Somebody who listens to a reply while it comes."""
 
     @property
-    def heard(self) -> bool:
+    def is_subscribed(self) -> bool:
         """Whether anything is to be heard at all; else the reply need not come in pieces."""
         ...
 
-    async def hear(self, text: str) -> None:
+    async def on_token(self, text: str) -> None:
         """Take the next piece."""
 
-    async def withdraw(self) -> bool:
+    async def retract(self) -> bool:
         """Forget all pieces: the request has failed. Tell whether any was passed on."""
         ...
 
 
-async def send_once(
+async def send_with_retries(
     base: BaseChatModel,
     messages: Sequence[BaseMessage],
     meter: Meter,
-    voice: Listener | None,
+    listener: Listener | None,
     options: JsonObject,
 ) -> list[AIMessage]:
-    """Send a request once: what it may cost is held before, and what it has cost is settled after.
+    """Send a request up to three times. After a reply that was all thought the model gets more tokens for its answer,
+    and is asked to think less.
 
     Args:
         base: The model.
         messages: The prompt.
         meter: The limits of the run.
-        voice: Who listens while the reply comes; None if nobody does.
+        listener: Who follows the reply while it comes; None if nobody does.
         options: The options of the call.
 
     Returns:
         The replies with a text or tool calls. Only the first carries the request's usage.
 
     Raises:
-        LimitReached: if it would exceed a limit.
-        OnlyThought: if the model was cut off before it came to its answer.
-        EmptyReply: if it answered with nothing.
-        Exception: what the client raises, one of `faults.model_faults()`.
+        LimitReached: if the next attempt would exceed a limit.
+        ModelFailed: if no attempt gave a reply.
     """
+    replies: list[AIMessage] = []
+    was_thought = False
+    try:
+        async for attempt in retrying(meter):
+            with attempt:
+                number = attempt.retry_state.attempt_number
+                sent = _with_more_tokens(base, options, number) if was_thought else options
+                try:
+                    replies = await _send(base, messages, meter, listener, sent)
+                except OnlyThought:
+                    was_thought = True
+                    raise
+    except OnlyThought as thought:
+        most = options.get("max_tokens") or getattr(base, "max_tokens", None) or meter.max_answer_tokens
+        raise ModelFailed(
+            f"{name_of(base)} thought for all of its {most} tokens and wrote no answer, also with more room: raise "
+            "max_answer_tokens, or set thinking to off or low"
+        ) from thought
+    except model_faults() as fault:
+        raise _failure(base, fault) from fault
+    return replies
+
+
+def _failure(base: BaseChatModel, fault: Exception) -> ModelFailed:
+    """Describe what went wrong for good: a request that the server does not take may be put in another way."""
+    text = f"{name_of(base)} failed: {describe(fault, address_of(base))}"
+    if not is_refusal(fault):
+        return ModelFailed(text)
+    if is_too_long(str(fault)):
+        return TooLong(f"{text}: lower max_context_tokens or max_answer_tokens")
+    return Refused(text)
+
+
+def _with_more_tokens(base: BaseChatModel, options: JsonObject, attempt: int) -> JsonObject:
+    """Return the options of an attempt after one that was all thought: up to four times the tokens, less thinking."""
+    most = int(options.get("max_tokens") or getattr(base, "max_tokens", None) or 0)
+    more = {"max_tokens": most * 2 ** (attempt - 1)} if most else {}
+    return merged({**options, **more}, thinking_options(capabilities_of(base), "low" if attempt == 2 else "off"))
+
+
+def thinking_options(capabilities: ModelCapabilities, thinking: Thinking | None) -> JsonObject:
+    """Return the parameters that make a server let its model think as much as is set."""
+    options: JsonObject = {}
+    if thinking and "reasoning_effort" in capabilities.switches:
+        options["reasoning_effort"] = "none" if thinking == "off" else thinking
+    if thinking and "chat_template_kwargs" in capabilities.switches:
+        options["extra_body"] = {"chat_template_kwargs": {"enable_thinking": thinking != "off"}}
+    return options
+
+
+def merged(options: JsonObject, more: JsonObject) -> JsonObject:
+    """Merge options with further ones; the bodies of both are sent."""
+    both = {**options.get("extra_body", {}), **more.get("extra_body", {})}
+    return {**options, **more, **({"extra_body": both} if both else {})}
+
+
+async def _send(
+    base: BaseChatModel,
+    messages: Sequence[BaseMessage],
+    meter: Meter,
+    listener: Listener | None,
+    options: JsonObject,
+) -> list[AIMessage]:
+    """Send a request once: what it may cost is held before, and what it has cost is settled after."""
     options = _spelled_out(base, meter, options)
     longest = int(options.get("max_tokens") or longest_answer(base, meter))
     guess, most = estimate_tokens(messages, options), options.get("n", 1) * longest
     prices = partial(rates_of, base, meter.prices)
     rates = prices(guess)
-    async with meter.reserve(guess + most, rates and rates.cost(guess, most)) as reservation:
-        replies = await _in_time(base, messages, meter, voice, options, reservation)
+    async with meter.reserve(guess + most, rates and rates.cost(guess, most)) as reservation, _following(listener):
+        async with _in_time(meter, reservation, _trace(base, messages, options)) as call:
+            if listener:
+                replies = [await _streamed(base, messages, listener, options)]
+            else:
+                quiet = without_streaming(base)
+                replies = _messages(await quiet.agenerate([list(messages)], **_hidden(), **options))
+            replies = [without_thought(reply) for reply in replies]
+            call.note(answers=len(replies), **_tokens(replies))
         settle(reservation, replies, guess, prices)
         meter.longest_answer = max(meter.longest_answer, math.ceil(reservation.output_tokens / max(len(replies), 1)))
         count_thoughts(name_of(base), replies, meter)
         answers = _answers_among(replies, meter)
-    if len(replies) < options.get("n", 1):
-        ways_of(base).n = False
-        meter.tell("learned", model=name_of(base), ignored="n")
+    if options.get("n", 1) > 1:
+        _notice_ignored_n(base, len(replies), meter)
     for extra in answers[1:]:
         extra.usage_metadata = None
     return answers
+
+
+def _notice_ignored_n(base: BaseChatModel, count: int, meter: Meter) -> None:
+    """Learn that a server ignores `n`: it gives one reply, twice in a row. One that gives some has left out others."""
+    capabilities = capabilities_of(base)
+    if count > 1:
+        capabilities.shortfalls["n"] = 0
+    elif capabilities.fell_short("n"):
+        capabilities.give_up("n")
+        meter.tell("learned", model=name_of(base), ignored="n")
 
 
 def _spelled_out(base: BaseChatModel, meter: Meter, options: JsonObject) -> JsonObject:
@@ -101,22 +193,16 @@ def _spelled_out(base: BaseChatModel, meter: Meter, options: JsonObject) -> Json
     return options
 
 
+@asynccontextmanager
 async def _in_time(
-    base: BaseChatModel,
-    messages: Sequence[BaseMessage],
-    meter: Meter,
-    voice: Listener | None,
-    options: JsonObject,
-    reservation: Reservation,
-) -> list[AIMessage]:
-    """Send a request, within the time of a call and of the run. What fails is counted, and free if it was refused."""
+    meter: Meter, reservation: Reservation, operation: telemetry.Operation
+) -> AsyncIterator[telemetry.Operation]:
+    """Give a request the time of a call and of the run. What fails is counted, and free if it was refused."""
     now = asyncio.get_running_loop().time()
     try:
-        with _told(base, messages, options) as call:
+        with operation as call:
             async with asyncio.timeout_at(min(now + meter.call_timeout, meter.deadline)):
-                replies = await _send(base, messages, voice, options)
-            call.note(answers=len(replies), **_tokens(replies))
-            return replies
+                yield call
     except model_faults() as fault:
         meter.count(failed_calls=1)
         if was_refused(fault):
@@ -124,6 +210,17 @@ async def _in_time(
         if isinstance(fault, TimeoutError):
             meter.check()
             raise TimeoutError(f"no answer within {meter.call_timeout:g} s") from fault
+        raise
+
+
+@asynccontextmanager
+async def _following(listener: Listener | None) -> AsyncIterator[None]:
+    """Let a listener forget what it has heard of a request that fails."""
+    try:
+        yield
+    except BaseException:
+        if listener:
+            await listener.retract()
         raise
 
 
@@ -142,46 +239,44 @@ def _finish(reply: AIMessage) -> str:
     return str(reply.response_metadata.get("finish_reason") or "")
 
 
-async def _send(
-    base: BaseChatModel, messages: Sequence[BaseMessage], voice: Listener | None, options: JsonObject
-) -> list[AIMessage]:
-    config = ensure_config()
-    hidden = [*(config.get("tags") or []), TAG_NOSTREAM]
-    if voice:
-        reply = await _listened(base, messages, voice, {"tags": hidden}, options)
-        return [without_thought(reply)]
-    result = await without_streaming(base).agenerate(
-        [list(messages)], callbacks=config.get("callbacks"), tags=hidden, metadata=config.get("metadata"), **options
-    )
+def _messages(result: LLMResult) -> list[AIMessage]:
+    """Return the messages of a result, each with its own reason to end."""
     generations = [each for each in result.generations[0] if isinstance(each, ChatGeneration)]
     for each in generations:
         each.message.response_metadata.setdefault("finish_reason", (each.generation_info or {}).get("finish_reason"))
-    replies = [each.message for each in generations]
-    return [without_thought(reply) for reply in replies if isinstance(reply, AIMessage)]
+    return [each.message for each in generations if isinstance(each.message, AIMessage)]
 
 
-async def _listened(
-    base: BaseChatModel,
-    messages: Sequence[BaseMessage],
-    voice: Listener,
-    config: RunnableConfig,
-    options: JsonObject,
+def _hidden() -> RunnableConfig:
+    """Return what a model is called with: the callbacks of the node, and a tag that hides the call from its streams."""
+    config = ensure_config()
+    return RunnableConfig(
+        tags=[*(config.get("tags") or []), TAG_NOSTREAM],
+        callbacks=config.get("callbacks"),
+        metadata=config.get("metadata") or {},
+    )
+
+
+async def _streamed(
+    base: BaseChatModel, messages: Sequence[BaseMessage], listener: Listener, options: JsonObject
 ) -> AIMessage:
-    """Send a request whose reply comes in pieces, and let them be heard."""
+    """Send a request whose reply comes in pieces, and hand them on."""
     chunks: list[AIMessageChunk] = []
-    async for chunk in base.astream(list(messages), config, **options):
+    async for chunk in base.astream(list(messages), {"tags": _hidden()["tags"]}, **options):
         if not isinstance(chunk, AIMessageChunk):  # a model that does not stream
-            await voice.hear(chunk.text)
+            await listener.on_token(chunk.text)
             return chunk
         chunks.append(chunk)
-        await voice.hear(chunk.text)
+        await listener.on_token(chunk.text)
     reply = message_chunk_to_message(add_ai_message_chunks(*chunks))
     assert isinstance(reply, AIMessage)
     reply.usage_metadata = last_reported(chunks)
+    if speaks_openai(base) and not _finish(reply):
+        raise CutOff("the stream ended before the reply did: it gave no reason to finish")
     return reply
 
 
-def _told(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject) -> telemetry.Operation:
+def _trace(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject) -> telemetry.Operation:
     provider = base._llm_type.removesuffix("-chat").removeprefix("chat-")
     return telemetry.model_call(name_of(base), provider=provider, n=options.get("n", 1), messages=len(messages))
 

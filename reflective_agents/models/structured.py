@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from reflective_agents.models.abilities import ChatModel
+from reflective_agents.models.capabilities import ChatModel
 from reflective_agents.state.context import Structured
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.structure import read_object
@@ -28,7 +28,7 @@ def as_tool(schema: type[BaseModel]) -> JsonObject:
     return convert_to_openai_tool(schema)
 
 
-def in_way(
+def structured_request(
     way: Structured, chat: BaseChatModel, schema: type[BaseModel], prompt: Sequence[BaseMessage]
 ) -> tuple[ChatModel, list[BaseMessage]]:
     """Return a model and a prompt that ask for a form in one of the ways."""

@@ -11,10 +11,12 @@ KEY = "reasoning_content"
 
 def without_thought(reply: AIMessage) -> AIMessage:
     """Move a reply's thought beside it, and remove what cannot be stored."""
-    said, thought = split_thought(reply.text)
-    told = thought_of(reply)
-    content = clean(said) if isinstance(reply.content, str) or thought else reply.content
-    kept = {**reply.additional_kwargs, KEY: thought or told} if thought or told else reply.additional_kwargs
+    answer, in_tags = split_thought(reply.text)
+    beside = thought_of(reply)
+    content = clean(answer) if isinstance(reply.content, str) or in_tags else reply.content
+    if beside and isinstance(content, str):
+        content = content.strip()  # as after a thought in tags, which streams bring beside the answer
+    kept = {**reply.additional_kwargs, KEY: in_tags or beside} if in_tags or beside else reply.additional_kwargs
     calls = [clean_data(call) for call in reply.tool_calls]
     return reply.model_copy(update={"content": content, "additional_kwargs": kept, "tool_calls": calls})
 

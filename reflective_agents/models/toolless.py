@@ -14,7 +14,7 @@ _HOW = (
 )
 
 
-def in_words(messages: Sequence[BaseMessage], tools: Sequence[JsonObject]) -> list[BaseMessage]:
+def tools_as_text(messages: Sequence[BaseMessage], tools: Sequence[JsonObject]) -> list[BaseMessage]:
     """Rewrite a prompt so that its tools and calls are text."""
     said = [_in_words(message) for message in messages]
     if not tools:
@@ -37,7 +37,7 @@ def _in_words(message: BaseMessage) -> BaseMessage:
     return message
 
 
-def with_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelled: bool) -> AIMessage:
+def read_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelled: bool) -> AIMessage:
     """Replace the calls that a reply wrote as text by native calls.
 
     Args:

@@ -19,7 +19,7 @@ _SIGN = re.compile(
 _HINTS = ("<|", "<\uff5c", "_of_turn>", "_header_id>", "SYS>>", "INST]", "SYSTEM_PROMPT]", "TOOL")
 
 
-def within_turns(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+def escape_turn_signs(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Return a prompt in whose texts no sign begins or ends a turn; messages without one are returned as they are."""
     return [_within(message) for message in messages]
 

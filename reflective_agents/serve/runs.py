@@ -69,7 +69,7 @@ class OwnApi:
     """The API of the server that a request has come to, as its sender."""
 
     def __init__(self, request: Request) -> None:
-        self._client = _client(request.scope["server"][1])
+        self._client = _client(*request.scope["server"])
         self._headers = {
             name: request.headers[name] for name in ("authorization", "x-api-key") if name in request.headers
         }
@@ -253,10 +253,12 @@ class _Heard:
 
 
 @cache
-def _client(port: int) -> LangGraphClient:
-    """Return a client for this machine: as many streams as there are listeners, and no hurry to connect."""
+def _client(host: str, port: int) -> LangGraphClient:
+    """Return a client of the address that a request has come to: the server may listen on no other. It has as many
+    streams as there are listeners, and no hurry to connect."""
     limits = httpx.Limits(max_connections=None)
-    return LangGraphClient(httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=_PATIENCE, limits=limits))
+    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return LangGraphClient(httpx.AsyncClient(base_url=address, timeout=_PATIENCE, limits=limits))
 
 
 def _turns() -> asyncio.Semaphore:

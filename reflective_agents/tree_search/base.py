@@ -1,6 +1,6 @@
 """What a search algorithm is: a stateless value that is asked what to expand next, and told what came of it.
 
-    jobs, changes = ask(algorithm, stats, room=4)      # up to 4 jobs, to be carried out at once
+    jobs, changes = ask(algorithm, stats, slots=4)      # up to 4 jobs, to be carried out at once
     changes = tell(algorithm, stats, job, children)    # in any order, and twice without harm
 
 The statistics go in and the changes of them come out; whoever asks merges them (`state.tree.merge_stats`). While a job
@@ -120,7 +120,7 @@ class Algorithm(Protocol):
 START = Job(node="", kind="start", first=0, width=1)
 
 
-def ask(algorithm: Algorithm, stats: StatsView, room: int = 1) -> tuple[list[Job], Stats]:
+def ask(algorithm: Algorithm, stats: StatsView, slots: int = 1) -> tuple[list[Job], Stats]:
     """Choose what to do next.
 
     Args:
@@ -132,11 +132,11 @@ def ask(algorithm: Algorithm, stats: StatsView, room: int = 1) -> tuple[list[Job
         Up to `room` jobs, and the statistics that have changed: the virtual losses of these jobs.
     """
     if ROOT not in stats:
-        return [START][:room], {}
+        return [START][:slots], {}
     changed: Stats = {}
     seen = over(changed, stats)
     jobs: list[Job] = []
-    while len(jobs) < room and (job := algorithm.choose(seen)):
+    while len(jobs) < slots and (job := algorithm.choose(seen)):
         jobs.append(job)
         seen.update(_send(seen, job))
         seen.update(algorithm.begin(seen, job))

@@ -11,12 +11,12 @@ from langgraph.types import Command, Overwrite
 from reflective_agents.environments.base import Environment, Task
 from reflective_agents.nodes.acting.agent import appraised, environment_of
 from reflective_agents.nodes.acting.react_text import read_answer
+from reflective_agents.nodes.answer_stream import AnswerStream, final_answer
 from reflective_agents.nodes.asking.transcript import quoted, request_text
 from reflective_agents.nodes.bridge import Bridged
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
-from reflective_agents.nodes.voice import Voice, final_answer
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome
@@ -173,10 +173,10 @@ async def answer(state: SearchState, step: Step[TreeContext], search: TreeSearch
         name = best["messages"][0].id if best["messages"] else None
         appraisal = standing(best, await environment_of(step.context))
     else:
-        voice = Voice(step, final_answer)
+        listener = AnswerStream(step, final_answer)
         try:
-            text, reward = await conclude(state, step, search, None if step.context.environment else voice)
-            name = await voice.end(text)
+            text, reward = await conclude(state, step, search, None if step.context.environment else listener)
+            name = await listener.end(text)
             appraisal = appraised(await environment_of(step.context), reward)
         except (LimitReached, ModelFailed) as stop:
             outcome = because(outcome, stop)
@@ -214,7 +214,7 @@ def because(reached: Outcome | None, stop: LimitReached | ModelFailed) -> Outcom
 
 
 async def conclude(
-    state: SearchState, step: Step[TreeContext], search: TreeSearch, voice: Voice | None
+    state: SearchState, step: Step[TreeContext], search: TreeSearch, listener: AnswerStream | None
 ) -> tuple[str, float | None]:
     """Ask for an answer from the best trajectory; empty if there is none, or no call has succeeded.
 
@@ -228,7 +228,7 @@ async def conclude(
         return "", None
     nodes = path(state["tree"], best["id"])
     job = Job(node=best["id"], kind="expand", first=0, width=1)
-    text = await search.policy.conclude(Branch(job, state["messages"], state["request"], nodes, (), False), voice)
+    text = await search.policy.conclude(Branch(job, state["messages"], state["request"], nodes, (), False), listener)
     if not text.strip():
         raise ModelFailed("the model called a tool where it had to write text")
     candidate = await search.world.reward(nodes, text)

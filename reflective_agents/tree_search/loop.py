@@ -89,7 +89,7 @@ class SearchStep:
             return None
         width = self._affordable(job) if job["node"] else 1
         if width < 1 or (width < job["width"] and self._flight):
-            self._end(limited(self._no_room(job), "no room for another expansion"))
+            self._end(limited(self._call_limit(job), "no room for another expansion"))
             return None
         self.progress.stats.update(changed)
         self._jobs_left -= 1
@@ -155,7 +155,7 @@ class SearchStep:
         widths = [job["width"]] if job["kind"] == "judge" else range(job["width"], 0, -1)
         return next((width for width in widths if self.search.calls(job, width) <= left), 0)
 
-    def _no_room(self, job: Job) -> Limit:
+    def _call_limit(self, job: Job) -> Limit:
         """Return the limit of calls, which a job does not fit into any more, however narrow it is."""
         least = job["width"] if job["kind"] == "judge" else 1
         return self.step.meter.limit("max_model_calls", self.search.calls(job, least) + self._kept_calls)

@@ -39,7 +39,7 @@ class OwnAgent:
 
         await each_to_its_end([one(place) for place in range(width)])
 
-    async def conclude(self, branch: Branch, voice: Listener | None = None) -> str:
+    async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer once more."""
         return (await self._ask(branch)).answer
 

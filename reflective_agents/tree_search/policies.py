@@ -8,8 +8,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 
-from reflective_agents.models.abilities import ChatModel, takes_seed, takes_stop
 from reflective_agents.models.calls import request
+from reflective_agents.models.capabilities import ChatModel, takes_seed, takes_stop
 from reflective_agents.models.sending import Listener
 from reflective_agents.nodes.acting.react_text import read_move
 from reflective_agents.nodes.asking.chat import model_of
@@ -48,7 +48,7 @@ class Policy(Protocol):
         """
         ...
 
-    async def conclude(self, branch: Branch, voice: Listener | None = None) -> str:
+    async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer now, in plain text."""
         ...
 
@@ -118,10 +118,10 @@ class Sampling(ABC):
         prompt = [*self.prompt(branch), *refusals(branch)]
         await sample_each(self.step, self.bound(branch), prompt, range(width), read, **options)
 
-    async def conclude(self, branch: Branch, voice: Listener | None = None) -> str:
+    async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer from where the branch stands."""
         chat, prompt = self.bound(branch), self.prompt(branch, prompts.CONCLUDE)
-        return (await request(chat, prompt, self.step.meter, voice=voice, purpose=purpose_of(branch)))[0].text
+        return (await request(chat, prompt, self.step.meter, listener=listener, purpose=purpose_of(branch)))[0].text
 
     def author(self, node: TreeNode) -> BaseChatModel:
         """Return the one model that there is."""
@@ -164,10 +164,10 @@ class ChatSampling(Sampling):
         bare = reply.model_copy(update={"response_metadata": {}, "usage_metadata": None})
         return Candidate(index, messages=[with_call_ids(bare)])
 
-    async def conclude(self, branch: Branch, voice: Listener | None = None) -> str:
+    async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer; no tool may be called."""
         idle = Branch(branch.job, branch.conversation, branch.request, branch.path, (), False)
-        return await super().conclude(idle, voice)
+        return await super().conclude(idle, listener)
 
 
 class ListedCalls(ChatSampling):
@@ -295,9 +295,9 @@ class Arms:
         """Let the policy of the job sample."""
         await self.policies[branch.job.get("arm", "")].sample(branch, width, follow)
 
-    async def conclude(self, branch: Branch, voice: Listener | None = None) -> str:
+    async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Let the policy conclude that has made the last step."""
-        return await self._of(branch.path[-1]).conclude(branch, voice)
+        return await self._of(branch.path[-1]).conclude(branch, listener)
 
     def author(self, node: TreeNode) -> BaseChatModel:
         """Return the model that has made a node; the first, if it is the root."""

@@ -46,10 +46,13 @@ def examples(picture: Picture, min_score: float | None = None) -> list[dict[str,
 
 
 def _siblings(picture: Picture, margin: float) -> Iterator[dict[str, Chat]]:
+    ways: dict[str, Chat] = {}  # all turns down to a node: those of its parent, and its own
     for parent, siblings in children(picture).items():
         if parent is None:
             continue
-        prompt = [*_conversation(picture), *_way(picture, parent)]
+        node = picture["nodes"][parent]
+        before = ways[node["parent_id"]] if node["parent_id"] else _conversation(picture)
+        prompt = ways[parent] = [*before, *_turns(node), *_critique(node)]
         for best, worse in _ranked(siblings, margin):
             yield {"prompt": prompt, "chosen": _turn(best), "rejected": _turn(worse)}
 
@@ -80,14 +83,9 @@ def _conversation(picture: Picture) -> Chat:
     return _chat(picture["conversation"], "question")
 
 
-def _way(picture: Picture, key: str) -> Chat:
-    """Return all turns down to a node. The critique of an answer on the way follows it as the user's turn."""
-    turns: Chat = []
-    for node in path_to(picture["nodes"], key):
-        turns += _turns(node)
-        if node["kind"] == "answer" and node["critique"]:
-            turns.append({"role": "user", "content": node["critique"]})
-    return turns
+def _critique(node: Node) -> Chat:
+    """Return the critique of an answer on the way, which follows it as the user's turn."""
+    return [{"role": "user", "content": node["critique"]}] if node["kind"] == "answer" and node["critique"] else []
 
 
 def _trajectory(picture: Picture, end: Node) -> Chat:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from reflective_agents.cli.main import main
+from reflective_agents.state.errors import Misuse
 from reflective_agents.state.settings import strategy_names
 from reflective_agents.testing.openai_server import OpenAIServer
 
@@ -229,6 +230,18 @@ def test_page_that_cannot_be_written(reflect: Any, questions: str) -> None:
     told = reflect("eval", "reflection", questions, "--limit", "1", "--html", "nowhere/page.html")
     assert (told.code, told.out) == (2, "")
     assert "--html: there is no folder nowhere" in told.err.splitlines()[-1]
+
+
+def test_figures_are_printed_whatever_becomes_of_the_page(
+    reflect: Any, questions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise Misuse("--html: page.html cannot be written (No space left on device)")
+
+    monkeypatch.setattr("reflective_agents.cli.eval.write", full)
+    told = reflect("eval", "reflection", questions, "--limit", "1", "--html", "page.html", *QUICK)
+    assert told.code == 2
+    assert "model calls" in told.out
 
 
 def test_runs_are_compared_by_folder_or_name(reflect: Any, questions: str) -> None:

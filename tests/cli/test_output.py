@@ -1,6 +1,7 @@
 """What is shown: cleaned texts, trees and rounds that fit."""
 
 import io
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -8,7 +9,7 @@ from rich.console import Console
 
 from reflective_agents.cli.artefact import replay
 from reflective_agents.cli.output import clean, one_line, print_table, shown, wrapped
-from reflective_agents.cli.progress import Progress, line
+from reflective_agents.cli.progress import Progress, line, tree_view
 from reflective_agents.cli.report import cost_line
 from reflective_agents.state.run import NOTHING_SPENT
 from reflective_agents.state.settings.lats import LatsContext
@@ -198,3 +199,42 @@ def test_the_cost_of_a_run_is_told_in_dollars_where_there_is_a_price() -> None:
     assert "$" not in cost_line({**NOTHING_SPENT, "model_calls": 2})
     paid = cost_line({**NOTHING_SPENT, "model_calls": 3, "cost": 0.0125, "unpriced_calls": 1})
     assert "$0.012500 (without 1 call of unknown price)" in paid
+
+
+def test_a_tree_is_drawn_anew_only_when_something_has_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+    progress, drawn = Progress(LatsContext()), list[int]()
+
+    def counted(*arguments: Any) -> Any:
+        drawn.append(1)
+        return tree_view(*arguments)
+
+    monkeypatch.setattr("reflective_agents.cli.progress.tree_view", counted)
+    node = {"event": "node", "kind": "action", "score": 0.5, "solved": False, "does": "x", "expansions": 1}
+    progress.add({**node, "id": "0", "parent_id": None})
+    console = Console(width=80, height=20, file=io.StringIO())
+    for number in range(3):
+        progress.add({**node, "id": f"0.{number}", "parent_id": "0"})
+        for _ in range(4):
+            console.print(progress)
+    assert len(drawn) == 3
+
+
+def test_a_redraw_looks_at_each_node_once() -> None:
+    class Counted(dict[str, Any]):
+        reads = 0
+
+        def __getitem__(self, key: str) -> Any:
+            Counted.reads += 1
+            return super().__getitem__(key)
+
+    def reads(size: int) -> int:
+        progress = Progress(LatsContext())
+        for number in range(size):
+            parent = None if number == 0 else str((number - 1) // 3)
+            node = Counted(id=str(number), parent_id=parent, kind="action", score=0.5, solved=False, does="x")
+            progress.add(Counted(node, event="node", expansions=1))
+        Counted.reads = 0
+        tree_view(progress, 40)
+        return Counted.reads
+
+    assert reads(2_000) < 2.2 * reads(1_000)

@@ -7,9 +7,9 @@ from rich.console import Console
 from reflective_agents.cli.timeline import Timeline
 
 
-def drawn(timeline: Timeline, room: int) -> list[str]:
+def drawn(timeline: Timeline, height: int) -> list[str]:
     console = Console(file=StringIO(), width=60)
-    console.print(timeline.shown(room))
+    console.print(timeline.shown(height))
     file = console.file
     assert isinstance(file, StringIO)
     return file.getvalue().splitlines()
@@ -33,7 +33,7 @@ def test_it_fits_the_screen_and_keeps_the_times() -> None:
     for hour in range(8, 20):
         for agent in ("Anna", "Ben", "Clara"):
             act(timeline, f"{hour:02}:00", agent, f"is busy with something long, number {hour}")
-    lines = drawn(timeline, room=5)
+    lines = drawn(timeline, height=5)
     assert [line[:5] for line in lines] == ["time ", "16:00", "17:00", "18:00", "19:00"]
     assert max(map(len, lines)) <= 60
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tenacity import wait_none
 
+from reflective_agents.models.capabilities import forget_capabilities
 from reflective_agents.models.providers import close_models
-from reflective_agents.models.ways import forget
 from reflective_agents.testing.awkward import AwkwardServer
 from reflective_agents.testing.script import Request, Script
 from tests.strategies import ASK, Result, Strategy, every_strategy
@@ -25,7 +25,7 @@ PARTS = ("critique", "reasoning", "answer", "missing", "superfluous")
 async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
-    forget()
+    forget_capabilities()
     yield
     await close_models()
 

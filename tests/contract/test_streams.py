@@ -8,7 +8,7 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage
 
 from reflective_agents.graphs import graph_of
-from reflective_agents.models import ways
+from reflective_agents.models import capabilities
 from reflective_agents.state.settings import settings_of
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, Script, ToolUse
@@ -71,9 +71,9 @@ STREAMING: dict[str, tuple[str, Script, dict[str, Any]]] = {
 
 @pytest.fixture(autouse=True)
 def _nothing_learned() -> Iterator[None]:
-    ways.forget()
+    capabilities.forget_capabilities()
     yield
-    ways.forget()
+    capabilities.forget_capabilities()
 
 
 async def streamed(strategy: str, model: FakeChatModel, settings: dict[str, Any], **config: Any) -> AsyncIterator[Any]:

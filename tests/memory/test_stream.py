@@ -446,3 +446,32 @@ def test_the_order_of_insertion_does_not_matter(order: list[str]) -> None:
         return await stream.retrieve("a b", k=6, now=HOUR)
 
     assert asyncio.run(found()) == asyncio.run(expected())
+
+
+class Gated(Letters):
+    """Embeddings that wait before they answer, once they are told to."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_answer = asyncio.Event(), asyncio.Event()
+        self.may_answer.set()
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.begun.set()
+        await self.may_answer.wait()
+        return self.embed_documents(texts)
+
+
+async def test_a_memory_that_is_deleted_while_it_is_edited_stays_away(store: InMemoryStore) -> None:
+    embeddings, memory = Gated(), seen("aaa")
+    stream = await MemoryStream.open(Window(store), "anna", embeddings)
+    await stream.add([memory])
+    embeddings.begun.clear()
+    embeddings.may_answer.clear()
+    editing = asyncio.create_task(stream.edit(memory["id"], "bbb"))
+    await embeddings.begun.wait()
+    await stream.delete(memory["id"])
+    embeddings.may_answer.set()
+    with pytest.raises(Misuse, match="there is no memory"):
+        await editing
+    assert await stream.get([memory["id"]]) == []
+    assert await (await open_window(store)).get([memory["id"]]) == []

@@ -1,6 +1,7 @@
 """Requests to models: retries, time, candidates, and what they cost."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from reflective_agents.models.abilities import takes_n, takes_seed, takes_stop
 from reflective_agents.models.calls import request
+from reflective_agents.models.capabilities import takes_n, takes_seed, takes_stop
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.meter import Meter
 from reflective_agents.offline.model import OfflineChatModel
@@ -134,3 +135,22 @@ def test_the_estimate_counts_bytes_and_messages(text: str) -> None:
     messages = [SystemMessage("abcd"), HumanMessage(text)]
     assert estimate_tokens(messages, {}) >= len(text.encode()) / 2 + 20
     assert estimate_tokens(messages, {"tools": [{"name": "x" * 100}]}) > estimate_tokens(messages, {}) + 50
+
+
+async def test_four_functions_lie_between_a_node_and_the_client() -> None:
+    hops: list[str] = []
+
+    def reply(_: Request) -> str:
+        tasks = [task.get_coro() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        hops.extend(name for task in tasks for name in _awaited(task) if name.startswith("reflective_agents.models"))
+        return "Yes."
+
+    await request(FakeChatModel(reply=reply), [HumanMessage("Why?")], Meter(Context(), NOTHING_SPENT))
+    assert len(hops) == 4, hops
+
+
+def _awaited(coroutine: Any) -> Iterator[str]:
+    """Name the modules of a chain of coroutines, each of which awaits the next."""
+    while frame := getattr(coroutine, "cr_frame", None):
+        yield frame.f_globals["__name__"]
+        coroutine = coroutine.cr_await

@@ -50,19 +50,19 @@ async def test_the_refusal_quotes_the_numbers() -> None:
 
 def test_an_answer_has_the_room_that_is_left_if_that_is_enough() -> None:
     limits = meter(tokens=1000)
-    assert limits.room(100, 800) == 800
-    assert limits.room(300, 800) == 800, "such a call is refused"
-    limits.least_room = 150
-    assert [limits.room(prompt, 800) for prompt in (100, 300, 850, 900, 2000)] == [800, 700, 150, 150, 150]
-    assert limits.room(100, 800, n=3) == 300
-    assert limits.room(100, 120) == 120
+    assert limits.answer_budget(100, 800) == 800
+    assert limits.answer_budget(300, 800) == 800, "such a call is refused"
+    limits.least_answer_tokens = 150
+    assert [limits.answer_budget(prompt, 800) for prompt in (100, 300, 850, 900, 2000)] == [800, 700, 150, 150, 150]
+    assert limits.answer_budget(100, 800, n=3) == 300
+    assert limits.answer_budget(100, 120) == 120
 
 
 async def test_an_answer_leaves_the_room_of_calls_in_flight() -> None:
     limits = meter(tokens=1000)
-    limits.least_room = 50
+    limits.least_answer_tokens = 50
     async with limits.reserve(500):
-        assert limits.room(100, 800) == 400
+        assert limits.answer_budget(100, 800) == 400
 
 
 async def test_a_call_waits_for_those_in_flight_and_goes_when_they_cost_less() -> None:

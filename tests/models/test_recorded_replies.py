@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, create_model
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs.chain_of_thought import read
 from reflective_agents.models.structured import read_form
-from reflective_agents.models.toolless import with_written_calls
+from reflective_agents.models.toolless import read_written_calls
 from reflective_agents.nodes.acting.react_text import read_move
 
 FORMS: dict[int, dict[str, Any] | None] = {
@@ -117,4 +117,4 @@ def test_prose_is_no_call(records: list[Record], number: int) -> None:
     tools = records[number]["tools"]
     shown = [{"type": "function", "function": tool} for tool in tools]
     for reply in replies(records[number]):
-        assert with_written_calls(reply, shown, labelled=False) == reply
+        assert read_written_calls(reply, shown, labelled=False) == reply

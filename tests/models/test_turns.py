@@ -5,7 +5,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from reflective_agents.models.calls import request
 from reflective_agents.models.meter import Meter
-from reflective_agents.models.turns import within_turns
+from reflective_agents.models.turns import escape_turn_signs
 from reflective_agents.state.context import Context
 from reflective_agents.state.run import NOTHING_SPENT
 from reflective_agents.testing.fake import FakeChatModel
@@ -45,4 +45,4 @@ PLAIN = ["a <|> b", "f <| g x |> h", "<b>bold</b>", "x[INSTANCE]", "[inst]", "<|
 @pytest.mark.parametrize("text", PLAIN)
 def test_other_text_stays_as_it_is(text: str) -> None:
     message = HumanMessage(text)
-    assert within_turns([message])[0] is message
+    assert escape_turn_signs([message])[0] is message

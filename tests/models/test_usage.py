@@ -117,12 +117,12 @@ def _of_piece(form: Form, share: float, whole: bool) -> JsonObject:
 class Ear:
     """Somebody who listens, so that replies are streamed."""
 
-    heard = True
+    is_subscribed = True
 
-    async def hear(self, text: str) -> None:
+    async def on_token(self, text: str) -> None:
         """Take a piece."""
 
-    async def withdraw(self) -> bool:
+    async def retract(self) -> bool:
         """Forget the pieces."""
         return False
 
@@ -143,7 +143,7 @@ async def test_each_form_is_counted_and_charged(
 ) -> None:
     form, limits = FORMS[name], meter()
     report(form, monkeypatch)
-    await request(get_model("openai:test"), PROMPT, limits, voice=Ear() if streamed else None)
+    await request(get_model("openai:test"), PROMPT, limits, listener=Ear() if streamed else None)
     assert [bool(exchange.body.get("stream")) for exchange in serving.requests] == [streamed]
     assert counted(limits.usage) == form.tokens
     assert limits.usage["cost"] == pytest.approx(form.dollars, abs=1e-9)

@@ -16,7 +16,7 @@ from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import close_models, get_model
 from reflective_agents.models.structured import read_form
 from reflective_agents.models.thoughts import without_thought
-from reflective_agents.models.toolless import with_written_calls
+from reflective_agents.models.toolless import read_written_calls
 from reflective_agents.state.context import Context
 from reflective_agents.state.run import NOTHING_SPENT
 from reflective_agents.state.schemas import AnswerQuestion, Critique, Judgement, Judgements
@@ -119,7 +119,7 @@ async def test_what_the_model_makes_of_it_is_read(text: str, model_server: str) 
         for form in (AnswerQuestion, Critique, Judgement, Judgements):
             value, problem = read_form(made, form)
             assert (value is None) is bool(problem)
-        with_written_calls(made, [], labelled=True)
+        read_written_calls(made, [], labelled=True)
 
 
 async def test_a_sign_of_the_template_is_plain_text(model_server: str, monkeypatch: pytest.MonkeyPatch) -> None:

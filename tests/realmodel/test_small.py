@@ -9,10 +9,10 @@ from tenacity import wait_none
 
 from reflective_agents.graphs.chain_of_thought import graph as chain_of_thought
 from reflective_agents.models.calls import request
+from reflective_agents.models.capabilities import capabilities_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import close_models, get_model
-from reflective_agents.models.structured import in_way, read_form
-from reflective_agents.models.ways import ways_of
+from reflective_agents.models.structured import read_form, structured_request
 from reflective_agents.state.context import Context
 from reflective_agents.state.run import NOTHING_SPENT
 from reflective_agents.state.schemas import Judgement
@@ -51,8 +51,10 @@ async def test_a_strategy_keeps_its_promises(strategy: Strategy) -> None:
 
 async def test_the_servers_schema_makes_structured_output_readable() -> None:
     chat = get_model(MODEL, max_answer_tokens=400)
-    assert ways_of(chat).structured[0] == "json_schema"
-    bound, prompt = in_way("json_schema", chat, Judgement, [HumanMessage("Judge this answer to 'What is 2 + 2?': 4.")])
+    assert capabilities_of(chat).structured[0] == "json_schema"
+    bound, prompt = structured_request(
+        "json_schema", chat, Judgement, [HumanMessage("Judge this answer to 'What is 2 + 2?': 4.")]
+    )
     reply = (await request(bound, prompt, Meter(Context(), NOTHING_SPENT)))[0]
     value, problem = read_form(reply, Judgement)
     assert value is not None or "cut off" in problem or "score" in problem
@@ -72,5 +74,5 @@ async def test_n_beyond_what_the_server_gives_leads_to_single_draws() -> None:
     meter = Meter(Context(), NOTHING_SPENT, lambda event, **_: told.append(event))
     replies = await request(chat, [HumanMessage("Say a word.")], meter, n=4)
     assert len(replies) == 4
-    assert ways_of(chat).n is False
+    assert capabilities_of(chat).n is False
     assert "learned" in told

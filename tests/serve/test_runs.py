@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import AF_INET6
 from threading import Thread
 from typing import Any, ClassVar
 
@@ -64,6 +65,19 @@ def port() -> Iterator[int]:
         Thread(target=server.serve_forever).start()
         yield server.server_port
         server.shutdown()
+
+
+class OnIpv6(ThreadingHTTPServer):
+    address_family = AF_INET6
+
+
+async def test_the_server_is_called_at_the_address_that_it_listens_on() -> None:
+    with OnIpv6(("::1", 0), Dev) as server:
+        Thread(target=server.serve_forever).start()
+        request = Request({"type": "http", "server": ("::1", server.server_port), "headers": []})
+        parts = [part async for part in OwnApi(request).events("t", "r")]
+        server.shutdown()
+    assert isinstance(parts[-1], Result)
 
 
 def heard_by(port: int) -> AsyncIterator[Mapping[str, Any] | Token | Result]:

@@ -47,3 +47,32 @@ def test_a_stream_shows_no_thought(text: str, shown: str, size: int) -> None:
     filtered = ThoughtFilter()
     pieces = [filtered.feed(text[at : at + size]) for at in range(0, len(text), size)]
     assert "".join([*pieces, filtered.end()]) == shown
+
+
+TAGS = ("think", "thinking", "thought", "reasoning", "THINK")
+FORMS = (
+    "<{0}>Hm.</{0}>\n\n# Paris\nit is", "\n <{0}>\nHm.\n</{0}>Paris", "<{0}>a</{0}> <{0}>b</{0}>\n Paris  is",
+    "<{0}></{0}>Paris", "<{0}>never closed", "<{0}>Hm.</{0}>", "<{0}>see `</{0}>` there</{0}>Paris", "Paris <b>is</b>",
+    "<b>Paris</b>", "<", " <{0}", "  Paris", "a <{0}>b</{0}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_reply_is_the_same_wherever_it_is_cut(form: str, tag: str) -> None:
+    text = form.format(tag)
+    for first in range(len(text) + 1):
+        for second in range(first, len(text) + 1):
+            filtered = ThoughtFilter()
+            shown = "".join(map(filtered.feed, (text[:first], text[first:second], text[second:]))) + filtered.end()
+            assert (shown, filtered.thought) == split_thought(text)
+
+
+@given(st.lists(st.sampled_from(["<think>", "</think>", "<thought>", "</reasoning>", "a", "\n", "<", "`"])), st.data())
+def test_pieces_show_what_the_whole_shows(parts: list[str], data: st.DataObject) -> None:
+    text = "".join(parts)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)))))
+    filtered, at_once = ThoughtFilter(), ThoughtFilter()
+    pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    shown = "".join(map(filtered.feed, pieces)) + filtered.end()
+    assert (shown, filtered.thought) == (at_once.feed(text) + at_once.end(), at_once.thought)

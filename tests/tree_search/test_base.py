@@ -31,8 +31,8 @@ def settled(stats: Stats) -> Stats:
 
 
 def test_the_first_job_makes_the_root_and_needs_no_statistics() -> None:
-    assert ask(Mcts(), {}, room=4) == ([START], {})
-    assert ask(Mcts(), {}, room=0) == ([], {})
+    assert ask(Mcts(), {}, slots=4) == ([START], {})
+    assert ask(Mcts(), {}, slots=0) == ([], {})
     root = Child(node(ROOT, 0.25), True)
     stats = tell(Mcts(), {}, START, [root])
     assert stats == {ROOT: {"visits": 1, "total": 0.25, "children": 0, "closed": False}}
@@ -51,23 +51,25 @@ def test_a_job_in_flight_is_a_virtual_loss_from_the_root_to_its_place() -> None:
 @every_algorithm
 @sometimes
 @given(SEEDS, st.integers(1, 8), st.integers(0, 12))
-def test_jobs_asked_for_at_once_are_at_different_leaves(algorithm: Mcts, seed: int, room: int, jobs: int) -> None:
+def test_jobs_asked_for_at_once_are_at_different_leaves(algorithm: Mcts, seed: int, slots: int, jobs: int) -> None:
     search = Search(algorithm, seed)
     search.run(jobs)
-    asked = search.ask(room)
+    asked = search.ask(slots)
     places = [str(job["node"]) for job in asked]
-    assert len(set(places)) == len(places) <= room
+    assert len(set(places)) == len(places) <= slots
     for place in places:
         assert not search.stats[place]["children"]
         assert not search.stats[place]["closed"]
-    assert len(places) == room or search.ask() == []
+    assert len(places) == slots or search.ask() == []
 
 
 @every_algorithm
 @sometimes
 @given(SEEDS, st.integers(1, 6), st.integers(0, 10), st.randoms(use_true_random=False))
-def test_results_may_come_in_any_order(algorithm: Mcts, seed: int, room: int, jobs: int, chance: random.Random) -> None:
-    any_order_gives_the_same(Search(algorithm, seed), Search(algorithm, seed), room, jobs, chance)
+def test_results_may_come_in_any_order(
+    algorithm: Mcts, seed: int, slots: int, jobs: int, chance: random.Random
+) -> None:
+    any_order_gives_the_same(Search(algorithm, seed), Search(algorithm, seed), slots, jobs, chance)
 
 
 @every_algorithm
@@ -80,11 +82,11 @@ def test_telling_twice_does_no_harm(algorithm: Mcts, seed: int) -> None:
 @every_algorithm
 @sometimes
 @given(SEEDS, st.integers(0, 12), st.integers(1, 6))
-def test_what_is_withdrawn_leaves_nothing_behind(algorithm: Mcts, seed: int, jobs: int, room: int) -> None:
+def test_what_is_withdrawn_leaves_nothing_behind(algorithm: Mcts, seed: int, jobs: int, slots: int) -> None:
     search = Search(algorithm, seed)
     search.run(jobs)
     before = search.stats
-    asked = search.ask(room)
+    asked = search.ask(slots)
     for job in asked:
         search.withdraw(job)
     assert in_flight(search.stats) == {}

@@ -68,8 +68,8 @@ class Search:
         """The statistics that each job of `done` was told to."""
         self.tell(START)
 
-    def ask(self, room: int = 1) -> list[Job]:
-        jobs, changes = ask(self.algorithm, self.stats, room)
+    def ask(self, slots: int = 1) -> list[Job]:
+        jobs, changes = ask(self.algorithm, self.stats, slots)
         self.stats = merge_stats(self.stats, [changes])
         self.flight += jobs
         return jobs
@@ -88,9 +88,9 @@ class Search:
         self.stats = merge_stats(self.stats, [withdraw(self.stats, job)])
         self.flight = [other for other in self.flight if other is not job]
 
-    def run(self, jobs: int, room: int = 1) -> list[str | None]:
+    def run(self, jobs: int, slots: int = 1) -> list[str | None]:
         """Carry out up to so many jobs, `room` at once, and return their places."""
-        while len(self.done) <= jobs and (asked := self.ask(room)):
+        while len(self.done) <= jobs and (asked := self.ask(slots)):
             for job in asked:
                 self.tell(job)
         return [job["node"] for job, _ in self.done[1:]]

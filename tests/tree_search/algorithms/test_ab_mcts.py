@@ -139,9 +139,9 @@ def test_nothing_that_is_given_is_changed(algorithm: AbMcts, seed: int) -> None:
 @sometimes
 @given(ALGORITHMS, SEEDS, st.integers(1, 8), st.integers(0, 12), st.randoms(use_true_random=False))
 def test_results_may_come_in_any_order(
-    algorithm: AbMcts, seed: int, room: int, jobs: int, chance: random.Random
+    algorithm: AbMcts, seed: int, slots: int, jobs: int, chance: random.Random
 ) -> None:
-    any_order_gives_the_same(Search(algorithm, seed), Search(algorithm, seed), room, jobs, chance)
+    any_order_gives_the_same(Search(algorithm, seed), Search(algorithm, seed), slots, jobs, chance)
 
 
 @sometimes
@@ -152,10 +152,10 @@ def test_telling_twice_does_no_harm_and_nothing_stays_in_flight(algorithm: AbMct
 
 @sometimes
 @given(ALGORITHMS, SEEDS, st.integers(0, 12), st.integers(1, 6))
-def test_what_is_withdrawn_leaves_nothing_behind(algorithm: AbMcts, seed: int, jobs: int, room: int) -> None:
+def test_what_is_withdrawn_leaves_nothing_behind(algorithm: AbMcts, seed: int, jobs: int, slots: int) -> None:
     search = run(Search(algorithm, seed), jobs)
     before = search.stats
-    asked = search.ask(room)
+    asked = search.ask(slots)
     for job in asked:
         search.withdraw(job)
     assert settled(search.stats) == settled(before)
@@ -166,11 +166,11 @@ def test_what_is_withdrawn_leaves_nothing_behind(algorithm: AbMcts, seed: int, j
 
 @sometimes
 @given(ALGORITHMS, SEEDS, st.integers(1, 30), st.integers(0, 20))
-def test_jobs_asked_for_at_once_make_different_children(algorithm: AbMcts, seed: int, room: int, jobs: int) -> None:
+def test_jobs_asked_for_at_once_make_different_children(algorithm: AbMcts, seed: int, slots: int, jobs: int) -> None:
     search = run(Search(algorithm, seed), jobs)
-    asked = search.ask(room)
+    asked = search.ask(slots)
     made = [f"{job['node']}.{job['first']}" for job in asked]
-    assert len(set(made)) == len(made) == room, "going wider is always possible"
+    assert len(set(made)) == len(made) == slots, "going wider is always possible"
     assert not set(made) & set(search.tree)
     assert {job["arm"] for job in asked} <= set(algorithm.arms)
     assert {job["width"] for job in asked} == {1}

@@ -49,9 +49,9 @@ def finished(search: Search) -> int:
 
 @sometimes
 @given(SIZES, SEEDS, st.integers(1, 8))
-def test_as_many_trajectories_end_as_were_begun_whatever_they_share(size: int, seed: int, room: int) -> None:
+def test_as_many_trajectories_end_as_were_begun_whatever_they_share(size: int, seed: int, slots: int) -> None:
     search = searching(size, seed)
-    search.run(10_000, room)
+    search.run(10_000, slots)
     assert search.ask() == []
     assert finished(search) == size
     chains = {key: stat["own"]["chains"] for key, stat in search.stats.items() if key != ROOT}
@@ -82,8 +82,8 @@ def test_each_answer_is_seen_by_all_nodes_above_it(size: int, seed: int) -> None
 
 @sometimes
 @given(SIZES, SEEDS, st.integers(1, 8), st.integers(0, 8), st.randoms(use_true_random=False))
-def test_results_may_come_in_any_order(size: int, seed: int, room: int, jobs: int, chance: random.Random) -> None:
-    any_order_gives_the_same(searching(size, seed), searching(size, seed), room, jobs, chance)
+def test_results_may_come_in_any_order(size: int, seed: int, slots: int, jobs: int, chance: random.Random) -> None:
+    any_order_gives_the_same(searching(size, seed), searching(size, seed), slots, jobs, chance)
 
 
 @sometimes
@@ -102,11 +102,11 @@ def test_telling_twice_and_withdrawing_do_no_harm_and_nothing_is_changed(size: i
 
 @sometimes
 @given(SIZES, SEEDS, st.integers(1, 12))
-def test_jobs_in_flight_are_at_different_ends(size: int, seed: int, room: int) -> None:
+def test_jobs_in_flight_are_at_different_ends(size: int, seed: int, slots: int) -> None:
     search = searching(size, seed)
     search.run(3)
-    places = [job["node"] for job in search.ask(room)]
-    assert len(set(places)) == len(places) <= room
+    places = [job["node"] for job in search.ask(slots)]
+    assert len(set(places)) == len(places) <= slots
     assert not any(search.stats[str(place)]["children"] for place in places)
 
 

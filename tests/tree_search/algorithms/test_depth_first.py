@@ -69,9 +69,9 @@ def test_nothing_is_left_in_flight_and_telling_twice_does_no_harm(dfs: DepthFirs
 
 
 @given(BOUNDED, SEEDS, st.integers(1, 8))
-def test_no_more_states_are_visited_than_allowed(dfs: DepthFirst, seed: int, room: int) -> None:
+def test_no_more_states_are_visited_than_allowed(dfs: DepthFirst, seed: int, slots: int) -> None:
     search = Search(dfs, seed, depth=DEPTH, comes=judged_later)
-    search.run(2000, room)
+    search.run(2000, slots)
     seen = [key for key, stat in search.stats.items() if key != ROOT and search.tree[key]["score"] is not None]
     assert dfs.max_states is not None
     assert search.stats[ROOT]["visits"] == len(seen) <= dfs.max_states
@@ -79,11 +79,11 @@ def test_no_more_states_are_visited_than_allowed(dfs: DepthFirst, seed: int, roo
 
 
 @given(WHOLE, SEEDS, st.integers(2, 8))
-def test_jobs_in_flight_are_in_different_places(dfs: DepthFirst, seed: int, room: int) -> None:
+def test_jobs_in_flight_are_in_different_places(dfs: DepthFirst, seed: int, slots: int) -> None:
     search = Search(dfs, seed, depth=DEPTH, comes=judged_later)
     search.run(6)
-    places = [job["node"] for job in search.ask(room)]
-    assert len(set(places)) == len(places) <= room
+    places = [job["node"] for job in search.ask(slots)]
+    assert len(set(places)) == len(places) <= slots
 
 
 @given(WHOLE, SEEDS)

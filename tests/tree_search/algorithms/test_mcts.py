@@ -71,7 +71,7 @@ def test_several_leaves_are_chosen_as_if_those_in_flight_had_lost() -> None:
         "0.1.1": seen(1, 0.7),
         "0.2": seen(1, 0.3),
     }
-    jobs, _ = ask(Mcts(exploration_weight=0.0), stats, room=5)
+    jobs, _ = ask(Mcts(exploration_weight=0.0), stats, slots=5)
     assert [job["node"] for job in jobs] == ["0.0", "0.1.0", "0.1.1", "0.2"]
 
 
@@ -210,9 +210,9 @@ def test_one_rollout_at_a_time_ends_before_the_next_one_begins(seed: int) -> Non
 
 @sometimes
 @given(SEEDS, WEIGHTS, st.integers(1, 4))
-def test_no_leaf_is_expanded_twice_and_none_that_may_not_be(seed: int, weight: float, room: int) -> None:
+def test_no_leaf_is_expanded_twice_and_none_that_may_not_be(seed: int, weight: float, slots: int) -> None:
     search = Search(Mcts(3, weight), seed)
-    places = search.run(30, room)
+    places = search.run(30, slots)
     assert len(set(places)) == len(places)
     closed = {child.node["id"] for _, kids in search.done for child in kids if not child.expandable}
     assert not closed & set(places)

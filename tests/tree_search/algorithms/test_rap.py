@@ -227,18 +227,18 @@ def test_each_step_down_is_to_the_open_child_with_the_highest_bound(
 @every_algorithm
 @sometimes
 @given(SEEDS, st.integers(1, 6), st.integers(0, 12))
-def test_jobs_asked_for_at_once_are_at_different_places(algorithm: Rap, seed: int, room: int, jobs: int) -> None:
+def test_jobs_asked_for_at_once_are_at_different_places(algorithm: Rap, seed: int, slots: int, jobs: int) -> None:
     search = planned(algorithm, seed)
     search.run(jobs)
-    asked = search.ask(room)
+    asked = search.ask(slots)
     assert len({job["node"] for job in asked}) == len(asked)
 
 
 @every_algorithm
 @sometimes
 @given(SEEDS, st.integers(1, 6), st.integers(0, 12), st.randoms(use_true_random=False))
-def test_results_may_come_in_any_order(algorithm: Rap, seed: int, room: int, jobs: int, chance: random.Random) -> None:
-    any_order_gives_the_same(planned(algorithm, seed), planned(algorithm, seed), room, jobs, chance)
+def test_results_may_come_in_any_order(algorithm: Rap, seed: int, slots: int, jobs: int, chance: random.Random) -> None:
+    any_order_gives_the_same(planned(algorithm, seed), planned(algorithm, seed), slots, jobs, chance)
 
 
 @every_algorithm
@@ -251,11 +251,11 @@ def test_telling_twice_does_no_harm_and_nothing_stays_in_flight(algorithm: Rap, 
 @every_algorithm
 @sometimes
 @given(SEEDS, st.integers(0, 12), st.integers(1, 6))
-def test_what_is_withdrawn_leaves_nothing_behind(algorithm: Rap, seed: int, jobs: int, room: int) -> None:
+def test_what_is_withdrawn_leaves_nothing_behind(algorithm: Rap, seed: int, jobs: int, slots: int) -> None:
     search = planned(algorithm, seed)
     search.run(jobs)
     before = {key: noting(stat, begun=None) for key, stat in search.stats.items()}
-    for job in search.ask(room):
+    for job in search.ask(slots):
         search.withdraw(job)
         assert withdraw(search.stats, job) == {}
     assert {key: noting(stat, begun=None) for key, stat in search.stats.items()} == before

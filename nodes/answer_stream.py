@@ -1,8 +1,8 @@
 """The way of an answer to the `messages` stream, token by token, while a model still writes it.
 
-Every call to a model is hidden from that stream. A `Voice` listens to the call that writes the answer, and says in the
-stream what is certain to be part of it. If the answer turns out to be another one after all, what was said is
-withdrawn: the event `withdrawn` names its message, and the answer follows as a message of its own.
+Every call to a model is hidden from that stream. An `AnswerStream` listens to the call that writes the answer, and
+sends what is certain to be part of it. If the answer turns out to be another one after all, what was sent is withdrawn:
+the event `withdrawn` names its message, and the answer follows as a message of its own.
 """
 
 from collections.abc import Callable
@@ -79,12 +79,12 @@ def final_answer() -> Labelled:
     return Labelled("final", others=("action", "input"))
 
 
-class Voice:
+class AnswerStream:
     """Says an answer in the `messages` stream while it is written.
 
-        voice = Voice(step)
-        reply = await write(step, model, prompt, voice)
-        said = await voice.end(reply.text)   # the id of the message under which it was streamed
+        stream = AnswerStream(step)
+        reply = await write(step, model, prompt, stream)
+        message_id = await stream.end(reply.text)   # the id of the message under which it was streamed
 
     Args:
         step: The node that asks for the answer.
@@ -104,11 +104,11 @@ class Voice:
         self._thought, self._read = ThoughtFilter(), self._reader()
 
     @property
-    def heard(self) -> bool:
+    def is_subscribed(self) -> bool:
         """Whether somebody listens, and the answer is not put into a form at last: nothing is streamed otherwise."""
         return bool(self._manager.handlers) and self._step.context.answer_schema is None
 
-    async def hear(self, text: str) -> None:
+    async def on_token(self, text: str) -> None:
         """Take the next piece of the reply."""
         self._held += self._read.feed(clean(self._thought.feed(text)))
         if not self._said and (len(self._held) <= self._wait or (self._wait and self._held.startswith(_OPENING))):
@@ -127,7 +127,7 @@ class Voice:
         if self._run is None:
             return None
         if not answer or not answer.startswith(self._said):
-            await self.withdraw()
+            await self.retract()
             return None
         if rest := answer[len(self._said) :]:
             await self._say(rest)
@@ -135,7 +135,7 @@ class Voice:
         self._run = None
         return self._id
 
-    async def withdraw(self) -> bool:
+    async def retract(self) -> bool:
         """Take back what was said, if anything was, and be ready for another reply."""
         run = self._run
         if run is not None:

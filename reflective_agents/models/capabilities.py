@@ -1,0 +1,259 @@
+"""What has been learned about each model at its address: the ways in which it can be asked.
+
+A refusal teaches only if it says that the server does not have something, and if the request then succeeds in another
+way. What was learned is told by the event `learned` and kept for an hour; `forget_capabilities` clears it.
+"""
+
+import re
+import time
+import weakref
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable, RunnableBinding
+
+from reflective_agents.models.providers import describe_model
+from reflective_agents.offline import OfflineChatModel
+from reflective_agents.state.context import Structured
+from reflective_agents.state.errors import UnknownModel
+from reflective_agents.state.json_types import JsonObject
+
+ChatModel = Runnable[LanguageModelInput, AIMessage]
+"""A chat model, with or without tools bound to it."""
+
+_CONTEXT = re.compile(
+    r"context (?:length|size|window)|maximum context|exceed_context|(?:prompt|input) is too long|too many tokens",
+    re.IGNORECASE,
+)
+_SIZE = re.compile(
+    r"(?:n_ctx\D{1,4}|context (?:length|size|window)\D{1,40}?|maximum (?:context )?(?:length )?of )"
+    r"(?P<digits>\d{1,3}(?:[,._ ]\d{3})+(?!\d)|\d+)(?P<thousands>\s?k\b)?",
+    re.IGNORECASE,
+)
+SMALLEST_CONTEXT = 256
+"""Tokens of a context below which a number in an error is taken for something else."""
+_UNSUPPORTED = re.compile(
+    r"(?:not|n't)\W+(?:\w+\W+){0,2}?(?:support|implement|permit|allow|enabl|accept|avail)|unsupported|no support"
+    r"|(?:unknown|unrecogni[sz]ed|unexpected|invalid|extra)\W+(?:\w+\W+)?(?:parameter|argument|field|key|keyword|name|input)s?\b"
+    r"|requires? \W*-|(?:must|should|can only) be\b.{0,40}\b1\b|<= ?1\b|only (?:one|1)\b|is disabled",
+    re.IGNORECASE,
+)
+"""How servers say that they do not have something at all; other refusals speak of this one request."""
+_NAMED = {
+    "logprobs": re.compile(r"logprobs"),
+    "n": re.compile(r"(?<![\w'])n(?![\w'])|['\"`]n['\"`]"),
+    "tools": re.compile(r"\btools?\b|\bfunctions?\b|tool_c", re.IGNORECASE),
+}
+"""How an option is named in a refusal."""
+KEPT = 3600.0
+"""Seconds after which what was learned is forgotten, since servers change."""
+
+
+@dataclass
+class ModelCapabilities:
+    """How one model at one address can be asked."""
+
+    structured: list[Structured]
+    """The ways of structured output that are left, the one in use first."""
+    proven: bool = False
+    """Whether the way in use has brought an output: one bad reply does not speak against it then."""
+    tools: bool = True
+    """Whether it takes tools; else they are shown as text."""
+    n: bool = True
+    """Whether one request may ask for several candidates."""
+    logprobs: bool = True
+    """Whether a request may ask for log-probabilities."""
+    context_tokens: int | None = None
+    """Tokens of a prompt and its answer together; None while it is not known."""
+    talks: bool = False
+    """Whether it writes at length beside its tool calls: then no text can be taken for an answer before it ends."""
+    images: bool | None = None
+    """Whether it takes images; None if nobody says."""
+    switches: list[str] = field(default_factory=list)
+    """The parameters that may turn its thinking up and down."""
+    shortfalls: Counter[str] = field(default_factory=Counter)
+    """How often in a row it took no notice of `n`, or of a method of structured output."""
+    learned_at: float | None = None
+    """When the first of it was learned from the server, by the clock of `time.monotonic`."""
+
+    def trial(self) -> "ModelCapabilities":
+        """Return a copy on which to try what a refusal may mean."""
+        return replace(self, structured=[*self.structured], switches=[*self.switches])
+
+    def give_up(self, option: str) -> None:
+        """Note that the server does not take an option: `n`, `logprobs`, `tools`, `images`, or a switch of thinking."""
+        self.learned_at = self.learned_at or time.monotonic()
+        if option in ("n", "logprobs", "tools", "images"):
+            setattr(self, option, False)
+        self.switches = [switch for switch in self.switches if switch != option]
+
+    def give_up_method(self, method: Structured) -> bool:
+        """Note that structured output does not work by a method; False if there is no other one."""
+        if len(self.structured) < 2:
+            return False
+        self.learned_at = self.learned_at or time.monotonic()
+        self.structured = [other for other in self.structured if other != method]
+        self.proven = False
+        return True
+
+    def fell_short(self, feature: str) -> bool:
+        """Note that the server took no notice of a feature; True from the second time in a row on: once is chance."""
+        self.shortfalls[feature] += 1
+        return self.shortfalls[feature] > 1
+
+
+_known: dict[Hashable, ModelCapabilities] = {}
+_of_objects: dict[int, ModelCapabilities] = {}
+
+
+def capabilities_of(model: BaseChatModel) -> ModelCapabilities:
+    """Return what is known of a model; at first, what its provider says of it."""
+    capabilities = _of_objects.get(id(model))
+    if capabilities is None:
+        address = address_of(model)
+        name = str(getattr(model, "model_name", None) or getattr(model, "model", None))
+        capabilities = (
+            _known.setdefault((type(model).__name__, name, address), _first(model)) if address else _first(model)
+        )
+        _of_objects[id(model)] = capabilities
+        weakref.finalize(model, _of_objects.pop, id(model), None)
+    if capabilities.learned_at is not None and time.monotonic() - capabilities.learned_at > KEPT:
+        vars(capabilities).update(vars(_first(model)))
+    return capabilities
+
+
+def forget_capabilities() -> None:
+    """Forget what was learned about all models."""
+    _known.clear()
+    _of_objects.clear()
+
+
+def address_of(model: BaseChatModel) -> str:
+    """Return where a model is served; empty if it does not say."""
+    client = getattr(model, "root_async_client", None)
+    return str(getattr(client, "base_url", "") or "")
+
+
+def speaks_openai(model: BaseChatModel) -> bool:
+    """Tell whether a model is asked by OpenAI's chat completions."""
+    return hasattr(model, "openai_api_base") and getattr(model, "use_responses_api", None) is not True
+
+
+def _first(model: BaseChatModel) -> ModelCapabilities:
+    profile: JsonObject = dict(getattr(model, "profile", None) or {})
+    speaks_openai, address = hasattr(model, "openai_api_base"), address_of(model)
+    own_server = speaks_openai and "api.openai.com" not in address
+    capabilities: list[Structured] = ["tool", "text"]
+    if own_server:
+        capabilities = ["json_schema", "tool", "text"]
+    elif speaks_openai:
+        capabilities = ["tool", "json_schema", "text"]
+    if profile.get("tool_calling") is False:
+        capabilities.remove("tool")
+    switches = ["chat_template_kwargs", "reasoning_effort"] if own_server else ["reasoning_effort"]
+    return ModelCapabilities(
+        structured=capabilities,
+        tools=profile.get("tool_calling") is not False,
+        context_tokens=None if own_server else profile.get("max_input_tokens"),
+        images=False if isinstance(model, OfflineChatModel) else None if own_server else profile.get("image_inputs"),
+        switches=switches if speaks_openai else [],
+    )
+
+
+def takes_n(model: ChatModel) -> bool:
+    """Tell whether one request may ask for several candidates."""
+    base, _ = unbind(model)
+    known = "n" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
+    return known and capabilities_of(base).n
+
+
+def takes_seed(model: ChatModel) -> bool:
+    """Tell whether a request may carry a seed."""
+    base, _ = unbind(model)
+    return "seed" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
+
+
+def takes_logprobs(model: ChatModel) -> bool:
+    """Tell whether a request may ask for the reply's log-probabilities; OpenAI's reasoning models refuse that."""
+    base, _ = unbind(model)
+    known = "logprobs" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
+    return known and takes_stop(model) and capabilities_of(base).logprobs
+
+
+def takes_stop(model: ChatModel) -> bool:
+    """Tell whether a request may name texts that stop the reply; OpenAI's reasoning models refuse that."""
+    base, _ = unbind(model)
+    return not (base._llm_type == "openai-chat" and re.match(r"o\d|gpt-5", name_of(base)))
+
+
+def unbind(model: ChatModel) -> tuple[BaseChatModel, JsonObject]:
+    """Return the model itself, and the options that are bound to it.
+
+    Raises:
+        UnknownModel: if it is no chat model.
+    """
+    if isinstance(model, RunnableBinding):
+        base, inner = unbind(model.bound)
+        return base, {**inner, **model.kwargs}
+    if not isinstance(model, BaseChatModel):
+        raise UnknownModel(f"a chat model is needed, not {type(model).__name__}")
+    return model, {}
+
+
+def name_of(model: ChatModel) -> str:
+    """Return the name under which a model is known."""
+    base, _ = unbind(model)
+    return describe_model(base)["model_name"]
+
+
+def is_forced(tool_choice: object) -> bool:
+    """Tell whether a request leaves the model no choice but to call one tool."""
+    return isinstance(tool_choice, dict) or tool_choice not in (None, "auto", "none", "any", "required", True, False)
+
+
+def is_too_long(text: str) -> bool:
+    """Tell whether an error says that the prompt does not fit into the context."""
+    return bool(_CONTEXT.search(text))
+
+
+def context_size(text: str) -> int | None:
+    """Return the size of the context that an error names, in tokens; None if it names none."""
+    found = [
+        int(re.sub(r"\D", "", size["digits"])) * (1_000 if size["thousands"] else 1) for size in _SIZE.finditer(text)
+    ]
+    return min((size for size in found if size >= SMALLEST_CONTEXT), default=None)
+
+
+def refused_option(capabilities: ModelCapabilities, text: str, options: JsonObject) -> str | None:
+    """Return the option that a server says it does not have, so that the request may be sent again without it.
+
+    Args:
+        capabilities: What is known.
+        text: The error.
+        options: The options of the request.
+
+    Returns:
+        A switch of thinking, `logprobs`, `n` or `tools`; None if the error speaks of something else.
+    """
+    if not _UNSUPPORTED.search(text):
+        return None
+    sent = {**options, **options.get("extra_body", {})}
+    switches = [switch for switch in capabilities.switches if switch in sent]
+    named = [switch for switch in switches if switch in text]
+    if not named and "think" in text.casefold():
+        named = switches
+    if sent.get("logprobs") and _NAMED["logprobs"].search(text):
+        named.append("logprobs")
+    if sent.get("n", 1) > 1 and _NAMED["n"].search(text):
+        named.append("n")
+    if sent.get("tools") and not is_forced(sent.get("tool_choice")) and _NAMED["tools"].search(text):
+        named.append("tools")
+    return next(iter(named), None)
+
+
+def is_unsupported(text: str) -> bool:
+    """Tell whether a refusal says that the server does not have what was asked for, and not only this time."""
+    return bool(_UNSUPPORTED.search(text))

@@ -1,0 +1,159 @@
+"""Replies that come in pieces: the same answer and the same failures as those that come whole."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from langchain_core.messages import AIMessage, HumanMessage
+from tenacity import wait_none
+
+from reflective_agents.models.calls import request
+from reflective_agents.models.meter import Meter
+from reflective_agents.models.providers import close_models, get_model
+from reflective_agents.models.thoughts import thought_of
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import ModelFailed
+from reflective_agents.state.run import NOTHING_SPENT
+
+pytestmark = pytest.mark.wire
+PROMPT = [HumanMessage("Why?")]
+USAGE = {"prompt_tokens": 10, "completion_tokens": 9, "total_tokens": 19}
+
+
+class Heard:
+    """A listener that keeps what it hears."""
+
+    is_subscribed = True
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.retracted: list[str] = []
+
+    async def on_token(self, text: str) -> None:
+        self.text += text
+
+    async def retract(self) -> bool:
+        self.retracted.append(self.text)
+        self.text = ""
+        return True
+
+
+Reply = Callable[[int], tuple[int, Sequence[dict[str, Any]] | dict[str, Any]]]
+
+
+class Server:
+    """Answers the n-th request, from 0, by a status and the events of a stream or a body."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply, self.requests = reply, 0
+
+    async def answer(self, http: web.Request) -> web.StreamResponse:
+        status, body = self.reply(self.requests)
+        self.requests += 1
+        if isinstance(body, dict):
+            return web.json_response(body, status=status)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(http)
+        for event in body:
+            await response.write(f"data: {json.dumps(event)}\n\n".encode())
+        await response.write(b"data: [DONE]\n\n")
+        return response
+
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+async def ask(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ask]:
+    """Ask a model behind a server once, with a listener or without."""
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
+    servers: list[TestServer] = []
+
+    async def one(server: Server, listener: Heard | None, meter: Meter) -> AIMessage:
+        app = web.Application()
+        app.add_routes([web.post("/v1/chat/completions", server.answer)])
+        running = TestServer(app)
+        await running.start_server()
+        servers.append(running)
+        monkeypatch.setenv("OPENAI_BASE_URL", str(running.make_url("/v1")))
+        (reply,) = await request(get_model("openai:m"), PROMPT, meter, listener=listener)
+        return reply
+
+    yield one
+    await close_models()
+    for server in servers:
+        await server.close()
+
+
+def piece(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice], **more}
+
+
+def stream(pieces: Sequence[dict[str, Any]], finish: str | None = "stop") -> list[dict[str, Any]]:
+    return [*map(piece, pieces), *([piece({}, finish), {**piece({}), "choices": [], "usage": USAGE}] if finish else [])]
+
+
+def whole(message: dict[str, Any]) -> dict[str, Any]:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}
+    return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": USAGE}
+
+
+def in_pieces(text: str, size: int) -> list[dict[str, Any]]:
+    return [{"content": text[at : at + size]} for at in range(0, len(text), size)]
+
+
+ANSWER = "# Title\nFirst line.\n\n- Second"
+
+
+@pytest.mark.parametrize("tag", ["think", "thinking", "thought", "reasoning"])
+@pytest.mark.parametrize("size", [1, 2, 5, 8, 1_000])
+async def test_an_answer_is_the_same_streamed_or_whole(ask: Ask, tag: str, size: int) -> None:
+    text = f"<{tag}>A secret\nplan.</{tag}>\n\n{ANSWER}"
+    heard, meters = Heard(), [Meter(Context(), NOTHING_SPENT) for _ in range(2)]
+    streamed = await ask(Server(lambda _: (200, stream(in_pieces(text, size)))), heard, meters[0])
+    plain = await ask(Server(lambda _: (200, whole({"content": text}))), None, meters[1])
+    assert streamed.text == plain.text == heard.text == ANSWER
+    assert thought_of(streamed) == thought_of(plain) == "A secret\nplan."
+    assert meters[0].usage["thinking_tokens"] == meters[1].usage["thinking_tokens"] > 0
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+async def test_a_thought_beside_an_answer_is_the_same_streamed_or_whole(ask: Ask, field: str) -> None:
+    pieces = [{field: "A secret "}, {field: "plan."}, {"content": "\n\n# Title\n"}, {"content": "First line.\n"}]
+    message = {field: "A secret plan.", "content": "\n\n# Title\nFirst line.\n"}
+    meters = [Meter(Context(), NOTHING_SPENT) for _ in range(2)]
+    streamed = await ask(Server(lambda _: (200, stream(pieces))), Heard(), meters[0])
+    plain = await ask(Server(lambda _: (200, whole(message))), None, meters[1])
+    assert streamed.text == plain.text == "# Title\nFirst line."
+    assert meters[0].usage["thinking_tokens"] == meters[1].usage["thinking_tokens"] > 0
+
+
+@pytest.mark.parametrize("code", [502, 529, 429, "server_error", None])
+async def test_a_failure_in_mid_stream_is_retried(ask: Ask, code: int | str | None) -> None:
+    broken = [piece({"content": "The "}), {"error": {"message": "overloaded", "code": code}}]
+    server = Server(lambda number: (200, stream(in_pieces(ANSWER, 4)) if number else broken))
+    heard, meter = Heard(), Meter(Context(), NOTHING_SPENT)
+    reply = await ask(server, heard, meter)
+    assert (reply.text, heard.text, heard.retracted) == (ANSWER, ANSWER, ["The "])
+    assert (server.requests, meter.usage["failed_calls"]) == (2, 1)
+
+
+async def test_a_refusal_in_mid_stream_is_not_retried(ask: Ask) -> None:
+    server = Server(lambda _: (200, [{"error": {"message": "no such thing", "code": 403}}]))
+    with pytest.raises(ModelFailed, match="no such thing"):
+        await ask(server, Heard(), Meter(Context(), NOTHING_SPENT))
+    assert server.requests == 1
+
+
+async def test_a_stream_without_a_reason_to_finish_is_no_answer(ask: Ask) -> None:
+    cut = stream([{"content": "The answer "}, {"content": "is for"}], finish=None)
+    server = Server(lambda number: (200, cut if number < 2 else stream([{"content": "The answer is forty-two."}])))
+    meter = Meter(Context(), NOTHING_SPENT)
+    assert (await ask(server, Heard(), meter)).text == "The answer is forty-two."
+    assert (server.requests, meter.usage["failed_calls"]) == (3, 2)
+    with pytest.raises(ModelFailed, match="the stream ended before the reply did"):
+        await ask(Server(lambda _: (200, cut)), Heard(), Meter(Context(), NOTHING_SPENT))
