@@ -40,7 +40,7 @@ class Effect(NamedTuple):
 async def take(environment: Environment, world: State, action: str) -> Transition:
     """Step an environment, which the log tells as a call of the tool `act`; a whole answer always has its reward."""
     with telemetry.tool_call("act"):
-        return environment.settled(await environment.step(world, action))
+        return environment.with_final_reward(await environment.step(world, action))
 
 
 async def in_environment(environment: Environment, move: Move, world: State, reward: float | None = None) -> Effect:

@@ -15,8 +15,8 @@ from reflective_agents.environments.base import (
     State,
     Task,
     Transition,
-    over,
     refuse,
+    refuse_ended,
 )
 from reflective_agents.state.errors import Misuse
 from reflective_agents.text.labels import any_of
@@ -102,13 +102,13 @@ class Arithmetic(Environment):
     def key(self, state: State) -> str:
         """Return the number of the answer, or else the steps, in whatever order; empty before the first one."""
         if state["answer"]:
-            return self.same(f"answer: {state['answer']}")
+            return self.canonical(f"answer: {state['answer']}")
         return "\n".join(sorted({step.casefold() for step in state["steps"]}))
 
     async def step(self, state: State, action: str) -> Transition:
         """Work out a calculation, note a smaller question with its answer, or take the answer and reward it."""
         if state["done"]:
-            return over(state)
+            return refuse_ended(state)
         text = action.strip()[:_MAX_CHARACTERS]
         if (answer := given_answer(text)) is not None:
             return self._finish(state, " ".join(answer.split()))
@@ -133,7 +133,7 @@ class Arithmetic(Environment):
             return refuse(state, str(error), self.actions)
         return _noted(state, f"calculate: {worked_out}", worked_out)
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return an answer as its exact number, a calculation without blanks and result, all else in lower case."""
         text = action.strip()
         if (answer := given_answer(text)) is not None and (number := read_number(answer)) is not None:

@@ -3,7 +3,7 @@ every strategy takes the object as a setting, `context={"environment": Guess()}`
 
 An example, whole: a game in which a number is guessed.
 
-    from reflective_agents.environments.base import Environment, State, Task, Transition, over, refuse
+    from reflective_agents.environments.base import Environment, State, Task, Transition, refuse_ended, refuse
 
     class Guess(Environment):
         """The number is the task's `gold`."""
@@ -22,8 +22,8 @@ An example, whole: a game in which a number is guessed.
 
         async def step(self, state: State, action: str) -> Transition:
             if state["done"]:
-                return over(state)
-            guess = self.same(action)
+                return refuse_ended(state)
+            guess = self.canonical(action)
             if not guess.isdecimal():
                 return refuse(state, f"{action!r} is not a whole number.", self.actions)
             secret = int(state["task"]["gold"])
@@ -31,7 +31,7 @@ An example, whole: a game in which a number is guessed.
             hint = "That is it." if done else "Higher." if int(guess) < secret else "Lower."
             return Transition({**state, "answer": guess, "done": done}, hint, 1.0 if done else None, done)
 
-        def same(self, action: str) -> str:
+        def canonical(self, action: str) -> str:
             return action.strip().lstrip("0") or "0"
 '''
 
@@ -187,7 +187,7 @@ class Environment(ABC):
         """Return every action that leads on from a state; None where they cannot be listed."""
         return None
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return the canonical form of an action: two that come to the same have the same one. Takes any text."""
         return " ".join(action.casefold().split())
 
@@ -201,7 +201,7 @@ class Environment(ABC):
         """Return whether a state holds an answer that could end a run, not a part of one."""
         return bool(self.answer(state)) and self.final_action("") is not None
 
-    def settled(self, done: Transition) -> Transition:
+    def with_final_reward(self, done: Transition) -> Transition:
         """Return a transition with the reward 0 if it gives a whole answer that leaves the task open: nothing is solved
         by it, should the run end here."""
         open_still = done.valid and not done.done and done.reward is None
@@ -265,7 +265,7 @@ def refuse(state: State, why: str, actions: str) -> Transition:
     return Transition(state, f"{why} Legal actions: {actions}.", done=bool(state["done"]), valid=False)
 
 
-def over(state: State) -> Transition:
+def refuse_ended(state: State) -> Transition:
     """Refuse an action because the task has ended."""
     return Transition(state, "The task has ended; no action is left.", done=True, valid=False)
 

@@ -6,7 +6,7 @@ Tasks come from rows of a data set: see `environments.blocksworld_rows`.
 import re
 from collections import deque
 
-from reflective_agents.environments.base import Act, Environment, Example, State, Task, Transition, over, refuse
+from reflective_agents.environments.base import Act, Environment, Example, State, Task, Transition, refuse, refuse_ended
 from reflective_agents.environments.blocks import (
     Move,
     apply_move,
@@ -129,7 +129,7 @@ class Blocksworld(Environment):
     async def step(self, state: State, action: str) -> Transition:
         """Carry out one action, or a whole plan from the beginning; the reward is 1 where the goal then holds."""
         if state["done"]:
-            return over(state)
+            return refuse_ended(state)
         if found := _PLAN.fullmatch(action.strip()):
             return self._finish(state, found[1])
         move = parse_move(action)
@@ -154,7 +154,7 @@ class Blocksworld(Environment):
             return Transition(new, why or f"The plan does not reach the goal. {_told(new)}", 0.0, True)
         return Transition(new, "The goal is reached.", 1.0, True)
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return the action as it is written here, whatever its spelling, and so the lines of a plan."""
         if (found := _PLAN.fullmatch(action.strip())) and (plan := read_plan(found[1])):
             return "\n".join(["Plan:", *map(str, plan)])

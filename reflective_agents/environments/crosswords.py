@@ -12,8 +12,8 @@ from reflective_agents.environments.base import (
     State,
     Task,
     Transition,
-    over,
     refuse,
+    refuse_ended,
 )
 from reflective_agents.state.errors import Misuse
 
@@ -127,7 +127,11 @@ class Crosswords(Environment):
             return refuse(state, f"The word must have {SIZE} letters." if entry else "Invalid action.", self.actions)
         number = CLUES.index(entry.clue)
         if state["status"][number] == 1 and not self._overwrite:
-            return over(state) if state["done"] else refuse(state, f"{entry.clue} is entered already.", self.actions)
+            return (
+                refuse_ended(state)
+                if state["done"]
+                else refuse(state, f"{entry.clue} is entered already.", self.actions)
+            )
         before = words(state["board"])
         if not self._overwrite and not _fits(before[number], entry.word):
             return refuse(state, f"{entry.word} does not fit into {before[number]}.", self.actions)
@@ -144,7 +148,7 @@ class Crosswords(Environment):
         reward = self.score(state["task"], self.answer(new)).get("word") if new["done"] else None
         return Transition(new, "\n".join(after[:SIZE]), reward, new["done"])
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return clue and word in lower case."""
         entry = parse_entry(action)
         return f"{entry.clue}. {entry.word.lower()}" if entry else " ".join(action.casefold().split())

@@ -18,8 +18,8 @@ from reflective_agents.environments.base import (
     State,
     Task,
     Transition,
-    over,
     refuse,
+    refuse_ended,
 )
 from reflective_agents.state.errors import Misuse
 from reflective_agents.text.normal import tidy
@@ -155,7 +155,7 @@ class Game24(Environment):
     async def step(self, state: State, action: str) -> Transition:
         """Apply an arithmetic step, or take the answer and reward it with 1 if it is right, else 0."""
         if state["done"]:
-            return over(state)
+            return refuse_ended(state)
         action = _plain(action)
         if (answer := given_answer(action)) is not None:
             return self._finish(state, _expression(answer))
@@ -175,7 +175,7 @@ class Game24(Environment):
         new = {**state, "answer": expression, "done": True}
         return Transition(new, why or "That is 24.", float(why is None), True)
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return a step without what is left, the operands of + and * in rising order; an answer without blanks."""
         action = _plain(action)
         if (answer := given_answer(action)) is not None:

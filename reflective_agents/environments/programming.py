@@ -19,8 +19,8 @@ from reflective_agents.environments.base import (
     State,
     Task,
     Transition,
-    over,
     refuse,
+    refuse_ended,
 )
 from reflective_agents.environments.program_text import complete, find_examples, find_program, is_test
 from reflective_agents.state.errors import Misuse
@@ -115,7 +115,7 @@ class Programming(Environment):
         """Return a fingerprint of the last program and of the visible tests; empty before the first program."""
         if not state["answer"]:
             return ""
-        text = "\0".join([self.same(state["answer"]), *state["tests"]])
+        text = "\0".join([self.canonical(state["answer"]), *state["tests"]])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     async def step(self, state: State, action: str) -> Transition:
@@ -125,7 +125,7 @@ class Programming(Environment):
             SandboxMissing: if programs cannot be run here, which no other action would change.
         """
         if state["done"]:
-            return over(state)
+            return refuse_ended(state)
         task = state["task"]
         program = self._program(task, action)
         if not program:
@@ -136,11 +136,11 @@ class Programming(Environment):
         done = all(case.passed for case in report.cases)
         return Transition({**state, "answer": program, "done": done}, observe(report), report.fraction, done)
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return the program without blank lines and blanks at the ends of lines."""
         return "\n".join(line.rstrip() for line in find_program(action).split("\n") if line.strip())
 
-    def settled(self, done: Transition) -> Transition:
+    def with_final_reward(self, done: Transition) -> Transition:
         """Return the transition unchanged: the value of a program without tests is unknown."""
         return done
 

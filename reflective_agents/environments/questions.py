@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Self
 
 from reflective_agents.environments.actions import Action, parse_action
-from reflective_agents.environments.base import BRIEF, Act, Environment, Example, State, Task, Transition, over, refuse
+from reflective_agents.environments.base import (
+    BRIEF,
+    Act,
+    Environment,
+    Example,
+    State,
+    Task,
+    Transition,
+    refuse,
+    refuse_ended,
+)
 from reflective_agents.environments.docstore import Docstore, folder_docstore, hotpot_docstore, jsonl_docstore
 from reflective_agents.environments.metrics import exact_match, f1, normalise_answer
 from reflective_agents.environments.wikipedia import Wikipedia
@@ -119,7 +129,7 @@ class Questions(Environment):
     async def step(self, state: State, action: str) -> Transition:
         """Apply Search, Lookup or Finish. Finish is rewarded with 1 for an exact match, else 0."""
         if state["done"]:
-            return over(state)
+            return refuse_ended(state)
         parsed = parse_action(action)
         if parsed is None or parsed.name not in ("search", "lookup", "finish"):
             return refuse(state, "Invalid action.", self.actions)
@@ -160,7 +170,7 @@ class Questions(Environment):
     def _articles(self, task: Task) -> Docstore:
         return self._docstore or _brought(json.dumps(task.get("data", {}).get("context", [])))
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return name and argument in lower case; answers are normalised as for the exact match."""
         match parse_action(action):
             case None:

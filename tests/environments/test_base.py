@@ -149,7 +149,7 @@ async def test_any_actions_keep_the_rules(case: tuple[Environment, Task, list[st
 @pytest.mark.parametrize("environment", [case[0] for case in CASES[:-1]], ids=IDS[:-1])  # blanks matter in programs
 @given(action=st.text(max_size=60))
 def test_the_canonical_form_takes_any_text_and_blanks_do_not_matter(environment: Environment, action: str) -> None:
-    assert environment.same(f"  {action}\n") == environment.same(action)
+    assert environment.canonical(f"  {action}\n") == environment.canonical(action)
 
 
 @pytest.mark.sandbox

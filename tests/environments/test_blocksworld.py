@@ -105,16 +105,17 @@ async def test_what_is_not_possible_is_refused_with_the_reason(before: list[str]
 
 def test_equivalent_actions() -> None:
     for same in ("(stack red blue)", "Stack the red block on the blue block.", "stack red blue"):
-        assert WORLD.same(same) == "stack the red block on top of the blue block"
+        assert WORLD.canonical(same) == "stack the red block on top of the blue block"
     for same in (
         "(unstack red blue)",
         "unstack the red block from the blue block",
         " UNSTACK red from on top of blue ",
     ):
-        assert WORLD.same(same) == "unstack the red block from on top of the blue block"
-    assert WORLD.same("pick-up red") == WORLD.same("pick up red from the table") == "pick up the red block"
-    assert WORLD.same("put-down red") == WORLD.same("(put down the red block on the table)") == "put down the red block"
-    assert WORLD.same("Fly  away") == "fly away"
+        assert WORLD.canonical(same) == "unstack the red block from on top of the blue block"
+    assert WORLD.canonical("pick-up red") == WORLD.canonical("pick up red from the table") == "pick up the red block"
+    for action in ("put-down red", "(put down the red block on the table)"):
+        assert WORLD.canonical(action) == "put down the red block"
+    assert WORLD.canonical("Fly  away") == "fly away"
     assert parse_move("pick up the block") is None
 
 
@@ -139,7 +140,7 @@ async def test_a_whole_plan_ends_the_task(plan: list[str], told: str, reward: fl
         assert end.observation.startswith(told)
         assert WORLD.answer(end.state) == "\n".join(plan)
         assert WORLD.score(TOWER, WORLD.answer(end.state))["solved"] == reward
-    assert WORLD.same(action) == WORLD.same("plan: " + "\n".join(f"- {line.upper()}" for line in plan))
+    assert WORLD.canonical(action) == WORLD.canonical("plan: " + "\n".join(f"- {line.upper()}" for line in plan))
     assert (await WORLD.step(later, "Plan:\nwalk away")).observation.startswith("This is no plan that can be read.")
 
 
@@ -206,7 +207,7 @@ async def test_legal_actions_are_all_and_lead_to_whole_worlds(choices: list[int]
     for choice in choices:
         legal = legal_actions(state)
         taken = [action for action in every if (await WORLD.step(state, action)).valid]
-        assert sorted(map(WORLD.same, taken)) == sorted(legal)
+        assert sorted(map(WORLD.canonical, taken)) == sorted(legal)
         if not legal:
             break
         state = (await WORLD.step(state, legal[choice % len(legal)])).state

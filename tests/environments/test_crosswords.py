@@ -106,7 +106,7 @@ def test_every_text_is_a_board(text: str) -> None:
 
 
 def test_equivalent_actions() -> None:
-    same = Crosswords().same
+    same = Crosswords().canonical
     assert same("H1.  Heart ") == same("h1 heart") == "h1. heart" != same("v1. heart")
     assert parse_entry("h1. not one") is None
 
