@@ -26,15 +26,15 @@ from reflective_agents.environments.program_text import complete, find_examples,
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.tools.sandbox import choose_enclosure
-from reflective_agents.tools.verdict import Case, Report, run_tests
+from reflective_agents.tools.verdict import Report, run_tests
 
 
 class Programming(Environment):
     """Functions to be written.
 
-    A task's `question` says what is wanted. Its `data` holds `entry_point`, the function's name; `prompt`, the source
-    that a body would be appended to, may be empty; `tests`, the visible tests; `hidden`, the others as one text. See
-    `read_task`. The state's "tests" are those that a program has to pass; `with_tests` replaces them by others.
+    A task's `question` describes the function. Its `data` holds `entry_point`, the function's name; `prompt`, the
+    source to which a body is appended, which may be empty; `tests`, the visible tests; `hidden`, the others as one
+    text. See `read_task`. The state's "tests" are those that a program has to pass; `with_tests` replaces them.
     """
 
     name = "programming"
@@ -103,7 +103,7 @@ class Programming(Environment):
         return {**state, "tests": list(dict.fromkeys(test.strip() for test in tests if test.strip()))}
 
     def public(self, state: State) -> str:
-        """Return what is wanted, and the visible tests."""
+        """Return the description of the function, and the visible tests."""
         tests = "\n".join(state["tests"])
         return f"{state['task']['question'].strip()}\n\nTests:\n{tests or 'none'}"
 
@@ -140,16 +140,16 @@ class Programming(Environment):
         """Return the program without blank lines and blanks at the ends of lines."""
         return "\n".join(line.rstrip() for line in find_program(action).split("\n") if line.strip())
 
-    def with_final_reward(self, done: Transition) -> Transition:
+    def with_final_reward(self, transition: Transition) -> Transition:
         """Return the transition unchanged: the value of a program without tests is unknown."""
-        return done
+        return transition
 
     def find_answer(self, text: str) -> str:
         """Return the whole text, from which the program is read."""
         return text.strip()
 
     def normal(self, answer: str) -> str:
-        """Return the text as it is: in a program every sign may count."""
+        """Return the text as it is: in a program every character may count."""
         return answer.strip()
 
     def measurable(self, task: Task) -> bool:
@@ -167,7 +167,7 @@ class Programming(Environment):
         return {**task, "data": {**data, "tests": tests[:most]}}
 
     def request(self, task: Task) -> str:
-        """Return what is wanted, and how a program is written."""
+        """Return the description of the function, and the form of a program."""
         question = task["question"]
         return f"Write this Python function. Give the whole program in one ```python block.\n\n{question}"
 
@@ -201,15 +201,11 @@ class Programming(Environment):
 
 
 def observe(report: Report) -> str:
-    """Return the observation: the tests that passed, and those that failed with what they saw."""
+    """Return the observation: the tests that passed, and those that failed, with their output."""
     passed = [case.test for case in report.cases if case.passed]
-    failed = [_failure(case) for case in report.cases if not case.passed]
+    failed = [f"{case.test} # output: {case.output}" for case in report.cases if not case.passed]
     texts = ["Tests passed:", *passed, "", "Tests failed:", *failed]
     return "\n".join(texts if report.sandboxed else [*texts, "", "This ran without a sandbox."])
-
-
-def _failure(case: Case) -> str:
-    return f"{case.test} # output: {case.output}"
 
 
 def read_task(row: JsonObject) -> Task:
@@ -236,7 +232,7 @@ def read_task(row: JsonObject) -> Task:
 
 
 def _read_mbpp(row: JsonObject) -> Task:
-    """Read a row of MBPP. What the tests need set up may need the program, and so belongs to each test."""
+    """Read a row of MBPP. The setup of its tests may use the program, so each test contains it."""
     tests = [str(test) for test in row["test_list"]]
     setup = "\n".join([*row.get("test_imports", []), row.get("test_setup_code", "")]).strip()
     defined = re.findall(r"^def\s+(\w+)", str(row["code"]), re.MULTILINE)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reflective_agents.environments.arithmetic import Arithmetic, read_number
+from reflective_agents.environments.arithmetic import Arithmetic, final_number
 from reflective_agents.environments.base import Example, State, Task, Transition
 from reflective_agents.state.errors import Misuse
 from reflective_agents.tools.arithmetic import exact
@@ -111,7 +111,7 @@ READ = {
 
 @pytest.mark.parametrize(("text", "number"), READ.items())
 def test_numbers_are_read_as_they_are_written(text: str, number: str | None) -> None:
-    read = read_number(text)
+    read = final_number(text)
     assert (None if read is None else exact(read)) == number
     if number is not None:
         assert WORLD.score({**TASK, "gold": number}, text) == {"correct": 1.0}
@@ -125,7 +125,7 @@ def test_every_text_is_an_answer(text: str) -> None:
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-(10**9), max_value=10**9))
 def test_every_number_is_read_back(number: Any) -> None:
-    assert read_number(f"It comes to {number:,} in all.") == read_number(f"{number}") == read_number(f"${number:,}")
+    assert final_number(f"It comes to {number:,} in all.") == final_number(f"{number}") == final_number(f"${number:,}")
 
 
 def test_equivalent_actions() -> None:

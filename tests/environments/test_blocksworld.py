@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reflective_agents.environments.base import Example, State, Task, Transition
 from reflective_agents.environments.blocks import check_facts, parse_move, read_plan
 from reflective_agents.environments.blocksworld import Blocksworld, legal_actions, progress, solve
-from reflective_agents.environments.blocksworld_rows import read_task, told_by
+from reflective_agents.environments.blocksworld_rows import facts_of_plan, read_task
 from reflective_agents.state.errors import Misuse
 
 WORLD = Blocksworld()
@@ -265,7 +265,7 @@ def test_recorded_plans_without_their_worlds(load: Load) -> None:
 def test_a_plan_tells_of_a_part_of_its_world(load: Load) -> None:
     for record in load("bench_rap_blocksworld"):
         given = read_task(record)
-        init, built = told_by(read_plan(given["gold"]) or [])
+        init, built = facts_of_plan(read_plan(given["gold"]) or [])
         assumed = {fact.split()[0] for fact in set(init) - set(given["data"]["init"])}
         assert assumed <= {"ontable"}
         known = check_facts(init)
