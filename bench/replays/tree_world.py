@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from reflective_agents.environments.base import State, Task, Transition, refuse_ended
+from reflective_agents.environments.base import State, Task, Transition
 
 Path = tuple[str, ...]
 """Actions from the beginning on, each in its canonical form."""
@@ -66,8 +66,6 @@ class TreeWorld:
         Raises:
             LookupError: if it says nothing of this action here.
         """
-        if state["done"]:
-            return refuse_ended(state)
         path = (*state["acts"], self.canonical(action))
         if path not in self._outcomes:
             self.misses.append(path)

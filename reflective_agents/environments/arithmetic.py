@@ -7,17 +7,7 @@ from typing import ClassVar
 from langchain_core.tools import ToolException
 
 from reflective_agents.environments.actions import answer_action
-from reflective_agents.environments.base import (
-    Act,
-    Environment,
-    Example,
-    Presets,
-    State,
-    Task,
-    Transition,
-    refuse,
-    refuse_ended,
-)
+from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
 from reflective_agents.state.errors import Misuse
 from reflective_agents.text.labels import any_of
 from reflective_agents.text.normal import numbers, tidy
@@ -95,10 +85,6 @@ class Arithmetic(Environment):
         """Return the question, and the steps with their results."""
         return "\n".join([f"Question: {state['task']['question']}", *state["steps"]])
 
-    def answer(self, state: State) -> str:
-        """Return the answer; empty before the end."""
-        return str(state["answer"])
-
     def key(self, state: State) -> str:
         """Return the number of the answer, or else the steps, in any order; empty before the first one."""
         if state["answer"]:
@@ -107,8 +93,6 @@ class Arithmetic(Environment):
 
     async def step(self, state: State, action: str) -> Transition:
         """Work out a calculation, note a smaller question with its answer, or take the answer and reward it."""
-        if state["done"]:
-            return refuse_ended(state)
         text = action.strip()[:_MAX_CHARACTERS]
         if (answer := answer_action(text)) is not None:
             return self._finish(state, " ".join(answer.split()))

@@ -3,7 +3,7 @@ It is not registered anywhere: every strategy takes the object as a setting, `co
 
 A whole example, a game in which a number is guessed:
 
-    from reflective_agents.environments.base import Environment, State, Task, Transition, refuse_ended, refuse
+    from reflective_agents.environments.base import Environment, State, Transition, refuse
 
     class Guess(Environment):
         """The number is the task's `gold`."""
@@ -21,8 +21,6 @@ A whole example, a game in which a number is guessed:
             return self.answer(state)
 
         async def step(self, state: State, action: str) -> Transition:
-            if state["done"]:
-                return refuse_ended(state)
             guess = self.canonical(action)
             if not guess.isdecimal():
                 return refuse(state, f"{action!r} is not a whole number.", self.actions)
@@ -178,7 +176,7 @@ class Environment(ABC):
 
     @abstractmethod
     async def step(self, state: State, action: str) -> Transition:
-        """Apply one action. The observation says what is wrong with an action, or what failed.
+        """Apply one action to a state whose task has not ended. The observation says why an action is refused or fails.
 
         Raises `Misuse` only for faults that no other action could avoid, such as a missing sandbox.
         """
@@ -263,11 +261,6 @@ class Environment(ABC):
 def refuse(state: State, why: str, actions: str) -> Transition:
     """Refuse an action with the reason and the allowed actions; the state stays the same."""
     return Transition(state, f"{why} Legal actions: {actions}.", done=bool(state["done"]), valid=False)
-
-
-def refuse_ended(state: State) -> Transition:
-    """Refuse an action because the task has ended."""
-    return Transition(state, "The task has ended; no action is left.", done=True, valid=False)
 
 
 class Cleaned(Environment):

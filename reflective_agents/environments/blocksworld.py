@@ -6,7 +6,7 @@ Tasks come from rows of a data set: see `environments.blocksworld_rows`.
 import re
 from collections import deque
 
-from reflective_agents.environments.base import Act, Environment, Example, State, Task, Transition, refuse, refuse_ended
+from reflective_agents.environments.base import Act, Environment, Example, State, Task, Transition, refuse
 from reflective_agents.environments.blocks import (
     Move,
     apply_move,
@@ -128,8 +128,6 @@ class Blocksworld(Environment):
 
     async def step(self, state: State, action: str) -> Transition:
         """Carry out one action, or a whole plan from the beginning; the reward is 1 where the goal then holds."""
-        if state["done"]:
-            return refuse_ended(state)
         if match := _PLAN.fullmatch(action.strip()):
             return self._finish(state, match[1])
         move = parse_move(action)

@@ -4,17 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
-from reflective_agents.environments.base import (
-    Act,
-    Environment,
-    Example,
-    Presets,
-    State,
-    Task,
-    Transition,
-    refuse,
-    refuse_ended,
-)
+from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
 from reflective_agents.state.errors import Misuse
 
 SIZE = 5
@@ -38,9 +28,8 @@ class Crosswords(Environment):
     """The puzzles as an environment.
 
     A task's `data["clues"]` are the ten clues in the order of `CLUES`, `gold` the 25 letters of the solution. The state
-    holds the board, and for each clue 0 (open), 1 (entered) or 2 (overwritten since). A task ends when the board is
-    full; the reward is the share of words that are right. A word that only confirms the letters of a full board is
-    taken all the same, as in the published search.
+    holds the board, and for each clue 0 (open) or 1 (entered). A task ends when the board is full; the reward is the
+    share of words that are right.
     """
 
     name = "crosswords"
@@ -90,10 +79,6 @@ class Crosswords(Environment):
         },
     }
 
-    def __init__(self, *, overwrite: bool = False) -> None:
-        """Choose the rules: whether a word may overwrite letters, and a clue be entered again."""
-        self._overwrite = overwrite
-
     def start(self, task: Task) -> State:
         """Return the state with an empty board.
 
@@ -117,7 +102,7 @@ class Crosswords(Environment):
         return "" if set(board) == {BLANK} else "\n".join(" ".join(row) for row in words(board)[:SIZE])
 
     def key(self, state: State) -> str:
-        """Return the board, and which of the clues are entered or overwritten."""
+        """Return the board, and which of the clues are entered."""
         return f"{state['board']}|{''.join(map(str, state['status']))}"
 
     async def step(self, state: State, action: str) -> Transition:
@@ -126,27 +111,20 @@ class Crosswords(Environment):
         if entry is None or len(entry.word) != SIZE:
             return refuse(state, f"The word must have {SIZE} letters." if entry else "Invalid action.", self.actions)
         number = CLUES.index(entry.clue)
-        if state["status"][number] == 1 and not self._overwrite:
-            return (
-                refuse_ended(state)
-                if state["done"]
-                else refuse(state, f"{entry.clue} is entered already.", self.actions)
-            )
-        before = words(state["board"])
-        if not self._overwrite and not _fits(before[number], entry.word):
-            return refuse(state, f"{entry.word} does not fit into {before[number]}.", self.actions)
+        if state["status"][number]:
+            return refuse(state, f"{entry.clue} is entered already.", self.actions)
+        squares = words(state["board"])[number]
+        if not _fits(squares, entry.word):
+            return refuse(state, f"{entry.word} does not fit into {squares}.", self.actions)
         return self._with_word(state, number, entry.word)
 
     def _with_word(self, state: State, number: int, word: str) -> Transition:
-        board = list(state["board"])
+        board, status = list(state["board"]), list(state["status"])
         board[_squares(number)] = word
-        after = words(board)
-        pairs = zip(state["status"], words(state["board"]), after, strict=True)
-        status = [old if _fits(before, now) else 2 for old, before, now in pairs]
         status[number] = 1
         new = {**state, "board": "".join(board), "status": status, "done": BLANK not in board}
         reward = self.score(state["task"], self.answer(new)).get("word") if new["done"] else None
-        return Transition(new, "\n".join(after[:SIZE]), reward, new["done"])
+        return Transition(new, "\n".join(words(board)[:SIZE]), reward, new["done"])
 
     def canonical(self, action: str) -> str:
         """Return clue and word in lower case."""

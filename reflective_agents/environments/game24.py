@@ -10,17 +10,7 @@ from typing import ClassVar, NamedTuple
 from langchain_core.tools import ToolException
 
 from reflective_agents.environments.actions import answer_action
-from reflective_agents.environments.base import (
-    Act,
-    Environment,
-    Example,
-    Presets,
-    State,
-    Task,
-    Transition,
-    refuse,
-    refuse_ended,
-)
+from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
 from reflective_agents.state.errors import Misuse
 from reflective_agents.text.normal import tidy
 from reflective_agents.tools.arithmetic import evaluate, exact
@@ -143,10 +133,6 @@ class Game24(Environment):
         steps = "".join(f"{step}\n" for step in state["steps"])
         return f"Numbers: {state['task']['question']}\n{steps}Left: {_listed(_left(state))}"
 
-    def answer(self, state: State) -> str:
-        """Return the expression of the answer; empty before the end."""
-        return str(state["answer"])
-
     def key(self, state: State) -> str:
         """Return the numbers that remain, such as "3/2 5", and the answer if there is one."""
         left = " ".join(state["numbers"])
@@ -154,8 +140,6 @@ class Game24(Environment):
 
     async def step(self, state: State, action: str) -> Transition:
         """Apply an arithmetic step, or take the answer and reward it with 1 if it is right, else 0."""
-        if state["done"]:
-            return refuse_ended(state)
         action = _without_backticks(action)
         if (answer := answer_action(action)) is not None:
             return self._finish(state, _expression(answer))

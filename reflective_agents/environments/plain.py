@@ -2,7 +2,7 @@
 
 import re
 
-from reflective_agents.environments.base import Environment, Example, State, Task, Transition, refuse_ended
+from reflective_agents.environments.base import Environment, Example, State, Task, Transition
 from reflective_agents.environments.metrics import overlap
 from reflective_agents.text.short import short_form
 
@@ -44,8 +44,6 @@ class Plain(Environment):
 
     async def step(self, state: State, action: str) -> Transition:
         """Take the answer."""
-        if state["done"]:
-            return refuse_ended(state)
         reward = self.score(state["task"], action).get("em")
         return Transition({**state, "answer": action.strip(), "done": True}, "Finished.", reward, True)
 

@@ -7,21 +7,10 @@ hidden tests run once, in `score`.
 import asyncio
 import hashlib
 import re
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, Self
 
-from reflective_agents.environments.base import (
-    Act,
-    Environment,
-    Example,
-    Presets,
-    State,
-    Task,
-    Transition,
-    refuse,
-    refuse_ended,
-)
+from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
 from reflective_agents.environments.program_text import complete, find_examples, find_program, is_test
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
@@ -34,7 +23,7 @@ class Programming(Environment):
 
     A task's `question` describes the function. Its `data` holds `entry_point`, the function's name; `prompt`, the
     source to which a body is appended, which may be empty; `tests`, the visible tests; `hidden`, the others as one
-    text. See `read_task`. The state's "tests" are those that a program has to pass; `with_tests` replaces them.
+    text. See `read_task`. The state's "tests" are those that a program has to pass.
     """
 
     name = "programming"
@@ -98,18 +87,10 @@ class Programming(Environment):
             raise Misuse(f"Task {task['id']} is no programming task: its data needs entry_point and hidden.")
         return {"task": task, "tests": list(data.get("tests", [])), "answer": "", "done": False}
 
-    def with_tests(self, state: State, tests: Iterable[str]) -> State:
-        """Return a state in which these tests, written by the agent, are the visible ones."""
-        return {**state, "tests": list(dict.fromkeys(test.strip() for test in tests if test.strip()))}
-
     def public(self, state: State) -> str:
         """Return the description of the function, and the visible tests."""
         tests = "\n".join(state["tests"])
         return f"{state['task']['question'].strip()}\n\nTests:\n{tests or 'none'}"
-
-    def answer(self, state: State) -> str:
-        """Return the last program."""
-        return str(state["answer"])
 
     def key(self, state: State) -> str:
         """Return a fingerprint of the last program and of the visible tests; empty before the first program."""
@@ -124,8 +105,6 @@ class Programming(Environment):
         Raises:
             SandboxMissing: if programs cannot be run here, which no other action would change.
         """
-        if state["done"]:
-            return refuse_ended(state)
         task = state["task"]
         program = self._program(task, action)
         if not program:

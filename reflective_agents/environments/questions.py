@@ -6,17 +6,7 @@ from functools import lru_cache
 from typing import Self
 
 from reflective_agents.environments.actions import Action, parse_action
-from reflective_agents.environments.base import (
-    BRIEF,
-    Act,
-    Environment,
-    Example,
-    State,
-    Task,
-    Transition,
-    refuse,
-    refuse_ended,
-)
+from reflective_agents.environments.base import BRIEF, Act, Environment, Example, State, Task, Transition, refuse
 from reflective_agents.environments.docstore import Docstore, folder_docstore, hotpot_docstore, jsonl_docstore
 from reflective_agents.environments.metrics import exact_match, f1, normalise_answer
 from reflective_agents.environments.wikipedia import Wikipedia
@@ -117,18 +107,12 @@ class Questions(Environment):
         page = f"\nOpen page: {state['page']}" if state["page"] else ""
         return f"Question: {state['task']['question']}{page}"
 
-    def answer(self, state: State) -> str:
-        """Return the argument of Finish; empty before the end."""
-        return str(state["answer"])
-
     def key(self, state: State) -> str:
         """Return an empty key: the articles read so far are not in the state, but count."""
         return ""
 
     async def step(self, state: State, action: str) -> Transition:
         """Apply Search, Lookup or Finish. Finish is rewarded with 1 for an exact match, else 0."""
-        if state["done"]:
-            return refuse_ended(state)
         parsed = parse_action(action)
         if parsed is None or parsed.name not in ("search", "lookup", "finish"):
             return refuse(state, "Invalid action.", self.actions)

@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
 
 from reflective_agents.environments import base
-from reflective_agents.environments.base import Act, Environment, Example, State, Task, Transition, refuse_ended
+from reflective_agents.environments.base import Act, Environment, Example, State, Task, Transition
 from reflective_agents.graphs import ab_mcts, best_of_n, chain_of_thought, lats, rap, react, tree_of_thoughts, trials
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, ToolUse
@@ -49,8 +49,6 @@ class Bare:
         return self.answer(state)
 
     async def step(self, state: State, action: str) -> Transition:
-        if state["done"]:
-            return refuse_ended(state)
         done = action.strip() == state["task"].get("gold")
         return Transition({**state, "answer": action.strip(), "done": done}, "Tested.", 1.0 if done else None, done)
 
@@ -133,8 +131,6 @@ class Slotted(Environment):
     secret: str = "7"
 
     async def step(self, state: State, action: str) -> Transition:
-        if state["done"]:
-            return refuse_ended(state)
         done = action.strip() == self.secret
         return Transition({**state, "answer": action.strip(), "done": done}, "Tested.", float(done), done)
 
