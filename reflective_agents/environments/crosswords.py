@@ -28,8 +28,8 @@ class Crosswords(Environment):
     """The puzzles as an environment.
 
     A task's `data["clues"]` are the ten clues in the order of `CLUES`, `gold` the 25 letters of the solution. The state
-    holds the board, and for each clue 0 (open) or 1 (entered). A task ends when the board is full; the reward is the
-    share of words that are right.
+    holds the board, and for each clue 0 (open), 1 (entered) or 2 (overwritten since). A task ends when the board is
+    full; the reward is the share of words that are right.
     """
 
     name = "crosswords"
@@ -79,6 +79,10 @@ class Crosswords(Environment):
         },
     }
 
+    def __init__(self, *, overwrite: bool = False) -> None:
+        """Choose the rules: whether a word may overwrite letters, and a clue be entered again."""
+        self._overwrite = overwrite
+
     def start(self, task: Task) -> State:
         """Return the state with an empty board.
 
@@ -102,7 +106,7 @@ class Crosswords(Environment):
         return "" if set(board) == {BLANK} else "\n".join(" ".join(row) for row in words(board)[:SIZE])
 
     def key(self, state: State) -> str:
-        """Return the board, and which of the clues are entered."""
+        """Return the board, and which of the clues are entered or overwritten."""
         return f"{state['board']}|{''.join(map(str, state['status']))}"
 
     async def step(self, state: State, action: str) -> Transition:
@@ -111,20 +115,23 @@ class Crosswords(Environment):
         if entry is None or len(entry.word) != SIZE:
             return refuse(state, f"The word must have {SIZE} letters." if entry else "Invalid action.", self.actions)
         number = CLUES.index(entry.clue)
-        if state["status"][number]:
+        if state["status"][number] == 1 and not self._overwrite:
             return refuse(state, f"{entry.clue} is entered already.", self.actions)
         squares = words(state["board"])[number]
-        if not _fits(squares, entry.word):
+        if not self._overwrite and not _fits(squares, entry.word):
             return refuse(state, f"{entry.word} does not fit into {squares}.", self.actions)
         return self._with_word(state, number, entry.word)
 
     def _with_word(self, state: State, number: int, word: str) -> Transition:
-        board, status = list(state["board"]), list(state["status"])
+        board = list(state["board"])
         board[_squares(number)] = word
+        after = words(board)
+        pairs = zip(state["status"], words(state["board"]), after, strict=True)
+        status = [old if _fits(before, now) else 2 for old, before, now in pairs]
         status[number] = 1
         new = {**state, "board": "".join(board), "status": status, "done": BLANK not in board}
         reward = self.score(state["task"], self.answer(new)).get("word") if new["done"] else None
-        return Transition(new, "\n".join(words(board)[:SIZE]), reward, new["done"])
+        return Transition(new, "\n".join(after[:SIZE]), reward, new["done"])
 
     def canonical(self, action: str) -> str:
         """Return clue and word in lower case."""

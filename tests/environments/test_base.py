@@ -18,7 +18,7 @@ from reflective_agents.environments.game24 import Game24
 from reflective_agents.environments.programming import Programming
 from reflective_agents.environments.questions import Questions
 from reflective_agents.environments.registry import ENVIRONMENTS, get_environment
-from reflective_agents.nodes.acting import take
+from reflective_agents.nodes.acting.actions import take
 
 SECRET = "zyxwv"
 CONTEXT = [["Paris", ["Paris is a city.", " It lies on the Seine."]], ["Seine", ["The Seine is a river."]]]

@@ -12,7 +12,7 @@ from reflective_agents.environments.base import Example, State, Task, Transition
 from reflective_agents.environments.blocks import check_facts, parse_move, read_plan
 from reflective_agents.environments.blocksworld import Blocksworld, legal_actions, progress, solve
 from reflective_agents.environments.blocksworld_rows import facts_of_plan, read_task
-from reflective_agents.nodes.acting import take
+from reflective_agents.nodes.acting.actions import take
 from reflective_agents.state.errors import Misuse
 
 WORLD = Blocksworld()

@@ -16,8 +16,8 @@ TASK: Task = {"id": "1", "question": "", "gold": GOLD, "data": {"clues": [f"Clue
 ROWS = ["h1. heart", "h2. ember", "h3. abuse", "h4. resin", "h5. trend"]
 
 
-async def run(*actions: str) -> Transition:
-    environment = Crosswords()
+async def run(*actions: str, environment: Crosswords | None = None) -> Transition:
+    environment = environment or Crosswords()
     transition = Transition(environment.start(TASK), "")
     for action in actions:
         transition = await environment.step(transition.state, action)
@@ -64,6 +64,15 @@ async def test_what_is_wrong_is_refused_with_the_reason(action: str, why: str) -
     refused = await Crosswords().step(before.state, action)
     assert refused.observation == f"{why} Legal actions: {Crosswords.actions}."
     assert (refused.state, refused.reward, refused.done, refused.valid) == (before.state, None, False, False)
+
+
+async def test_overwriting_can_be_allowed() -> None:
+    environment = Crosswords(overwrite=True)
+    changed = await run("h1. heart", "v1. tempo", environment=environment)
+    assert changed.state["board"][:5] == "TEART"
+    assert changed.state["status"] == [2, 0, 0, 0, 0, 1, 0, 0, 0, 0]
+    again = await environment.step(changed.state, "h1. heart")
+    assert again.state["status"] == [1, 0, 0, 0, 0, 2, 0, 0, 0, 0]
 
 
 def test_tasks_of_another_kind_are_refused() -> None:
