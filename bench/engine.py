@@ -22,7 +22,7 @@ from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
 from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.base import START, Child, ask, tell
-from reflective_agents.tree_search.places import ROOT, depth_of, exact, parent_of
+from reflective_agents.tree_search.tree_paths import ROOT, depth_of, parent_of, round_score
 
 SMALL = 100
 WIDTH = 5
@@ -93,7 +93,7 @@ def _node(node_id: str, score: float) -> TreeNode:
         kind="answer",
         messages=[AIMessage(f"answer {node_id}")],
         critique="It could be better.",
-        score=exact(score),
+        score=round_score(score),
         solved=False,
     )
 

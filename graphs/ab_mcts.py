@@ -15,7 +15,7 @@ from reflective_agents.state.tree import SearchState
 from reflective_agents.tree_search.algorithms.ab_mcts import AbMcts
 from reflective_agents.tree_search.graph import search_graph
 from reflective_agents.tree_search.job import TreeSearch
-from reflective_agents.tree_search.policies import Arms, one_by_one
+from reflective_agents.tree_search.policies import Arms, sampling_for
 from reflective_agents.tree_search.values import Judge
 from reflective_agents.tree_search.worlds import world_of
 
@@ -31,7 +31,7 @@ async def ab_mcts(state: SearchState, step: Step[AbMctsContext]) -> TreeSearch:
         state["run_id"],
         AbMcts(tuple(models), step.context.prior, f"{step.context.seed} {state['request']}"),
         world,
-        Arms({name: one_by_one(step, world, model) for name, model in models.items()}),
+        Arms({name: sampling_for(step, world, model) for name, model in models.items()}),
         Judge(step, world.task),
         revise_answers=True,
     )

@@ -13,7 +13,7 @@ from reflective_agents.tree_search.algorithms.best_of_n import BestOfN
 from reflective_agents.tree_search.graph import search_graph
 from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.own_agent import OwnAgent
-from reflective_agents.tree_search.policies import one_by_one
+from reflective_agents.tree_search.policies import sampling_for
 from reflective_agents.tree_search.values import Judge
 from reflective_agents.tree_search.worlds import world_of
 
@@ -22,7 +22,7 @@ async def best_of_n(state: SearchState, step: Step[BestOfNContext]) -> TreeSearc
     """Sample the steps of each trajectory, and judge its answer only."""
     world = await world_of(state, step)
     agent = step.context.agent
-    policy = one_by_one(step, world) if agent is None else OwnAgent(step, world, agent)
+    policy = sampling_for(step, world) if agent is None else OwnAgent(step, world, agent)
     judge = Judge(step, world.task, together=step.context.grading == "together", answers_only=True)
     return TreeSearch(step, state["run_id"], BestOfN(step.context.n), world, policy, judge)
 

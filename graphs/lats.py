@@ -30,9 +30,9 @@ from reflective_agents.tree_search.algorithms.gumbel import Gumbel
 from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, trajectory_text
 from reflective_agents.tree_search.graph import search_graph
-from reflective_agents.tree_search.job import ExpansionJob, FirstIn, JobResult, TreeSearch
+from reflective_agents.tree_search.job import ExpansionJob, JobResult, NodeByState, TreeSearch
 from reflective_agents.tree_search.loop import SearchStep
-from reflective_agents.tree_search.policies import ListedCalls, ListProposals, one_by_one
+from reflective_agents.tree_search.policies import ListedCalls, ListProposals, sampling_for
 from reflective_agents.tree_search.values import Judge, LabelJudge, Value
 from reflective_agents.tree_search.worlds import TaskWorld, world_of
 
@@ -54,9 +54,9 @@ class Rollout(ExpansionJob):
     `max_lessons`."""
 
     def __init__(
-        self, search: TreeSearch, branch: Branch, first_in: FirstIn, *, failed: set[str], max_lessons: int
+        self, search: TreeSearch, branch: Branch, node_by_state: NodeByState, *, failed: set[str], max_lessons: int
     ) -> None:
-        super().__init__(search, branch, first_in)
+        super().__init__(search, branch, node_by_state)
         self.failed, self.max_lessons = failed, max_lessons
 
     async def run(self) -> JobResult:
@@ -128,7 +128,7 @@ async def lats(state: SearchState, step: Step[LatsContext]) -> TreeSearch:
     """Set the tree search up as the settings say."""
     context, world = step.context, await world_of(state, step)
     judge = Judge(step, world.task, together=context.grading == "together")
-    policy = one_by_one(step, world)
+    policy = sampling_for(step, world)
     if isinstance(world, TaskWorld):
         judge = LabelJudge(step, world, context.grade_samples) if context.grades == "labels" else judge
         policy = ListProposals(step, world, context.lists) if context.proposals == "list" else policy

@@ -29,7 +29,7 @@ from reflective_agents.state.tree import SearchState, Tree, TreeNode
 from reflective_agents.tree_search.algorithms.rap import Rap
 from reflective_agents.tree_search.graph import answer, search_graph
 from reflective_agents.tree_search.job import TreeSearch
-from reflective_agents.tree_search.places import path, rank, standing
+from reflective_agents.tree_search.tree_paths import path, rank, unpruned
 
 
 async def rap(state: SearchState, step: Step[RapContext]) -> TreeSearch:
@@ -71,13 +71,13 @@ async def predicted_world(state: SearchState, step: Step[RapContext]) -> WorldMo
 async def finish(state: SearchState, step: Step[RapContext]) -> Update:
     """Answer with the answer that the environment rewards most; else with the one whose paths weigh most."""
     weights = weigh(state["tree"], await predicted_world(state, step))
-    left = {node["id"]: node for node in standing(state["tree"])}
+    left = {node["id"]: node for node in unpruned(state["tree"])}
     ends = [end for end in left.values() if end["kind"] == "answer"]
     rewarded = min((end for end in ends if "reward" in end), key=rank, default=None)
     best = rewarded["id"] if rewarded else weights[0]["node"] if weights else state["best"]
     best = best if best in left else None
     chosen: SearchState = {**state, "best": best}
-    told = await answer(chosen, step, await rap(state, step), said=await phrased(chosen, step))
+    told = await answer(chosen, step, await rap(state, step), answer_text=await phrased(chosen, step))
     return {"weights": weights, "best": best} | told
 
 
@@ -96,7 +96,7 @@ def weigh(tree: Tree, world: WorldModel) -> list[Weighed]:
     """Return the answers that paths have come to, the heaviest first. A path weighs the environment's reward, or else
     the mean of the rewards of its steps."""
     found: dict[str, list[tuple[float, TreeNode]]] = {}
-    for end in standing(tree):
+    for end in unpruned(tree):
         if end["kind"] == "answer":
             steps = [step["score"] or 0.0 for step in path(tree, end["id"])[1:]]
             weight = end.get("reward", sum(steps) / len(steps))

@@ -22,7 +22,7 @@ from reflective_agents.tree_search.algorithms.beam import Beam
 from reflective_agents.tree_search.algorithms.depth_first import DepthFirst
 from reflective_agents.tree_search.graph import search_graph
 from reflective_agents.tree_search.job import TreeSearch
-from reflective_agents.tree_search.policies import ListProposals, Policy, one_by_one
+from reflective_agents.tree_search.policies import ListProposals, Policy, sampling_for
 from reflective_agents.tree_search.values import Judge, LabelJudge, Value
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld, world_of
 
@@ -58,7 +58,7 @@ def policy(step: Step[TreeOfThoughtsContext], world: OpenWorld | TaskWorld) -> P
     if isinstance(world, OpenWorld):
         return Thinking(step, world.tools)
     if step.context.proposals == "samples":
-        return one_by_one(step, world)
+        return sampling_for(step, world)
     proposals = RankedProposals if step.context.method == "depth_first" else ListProposals
     return proposals(step, world, step.context.lists)
 

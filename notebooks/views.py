@@ -17,7 +17,7 @@ from matplotlib.text import Text
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.tree import Stats, Tree, TreeNode
-from reflective_agents.tree_search.report import does
+from reflective_agents.tree_search.report import summarize_node
 
 INK = "0.35"
 """A grey for lines that are not to stand out."""
@@ -181,7 +181,7 @@ def _node_text(node: TreeNode, visits: int) -> str:
     """What stands in a node's box: what it did, in two lines of a few words, below its figures."""
     figures = f"{node['id']}  {_score(node)}  N {visits}{'  solved' if node['solved'] else ''}"
     # A dollar sign would begin a formula.
-    did = wrap(does(node).replace("$", r"\$"), 30, max_lines=2, placeholder=" …")
+    did = wrap(summarize_node(node).replace("$", r"\$"), 30, max_lines=2, placeholder=" …")
     return "\n".join([figures, *did])
 
 

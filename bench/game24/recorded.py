@@ -15,7 +15,7 @@ from typing import Any
 from bench.replays.records import Record
 from reflective_agents.environments.game24 import Game24, Step, check_step, parse_step
 from reflective_agents.testing.script import Reply, Request, likely
-from reflective_agents.tree_search.values import labelled
+from reflective_agents.tree_search.values import grade_from_labels
 
 GAME = Game24()
 _LEFT = re.compile(r"Left: ((?:-?\d+(?:[./]\d+)?\b *)+)")
@@ -119,13 +119,13 @@ class Player(ABC):
         return self._judgement(numbers)
 
     def _judgement(self, numbers: str) -> dict[str, Any]:
-        return {"reasoning": f"{numbers} left", "score": labelled(self.labels(numbers)).score, "solved": False}
+        return {"reasoning": f"{numbers} left", "score": grade_from_labels(self.labels(numbers)).score, "solved": False}
 
     def _useful(self, numbers: str, action: str) -> float:
         if action.startswith("Answer:"):
             return float(numbers == "24")
         reached = after(numbers, action)
-        return 0.0 if reached is None else labelled(self.labels(reached)).score
+        return 0.0 if reached is None else grade_from_labels(self.labels(reached)).score
 
 
 def foreseen(numbers: str, text: str) -> str:
@@ -172,8 +172,8 @@ class Recorded(Player):
         shares: defaultdict[str, float] = defaultdict(float)
         for text in texts:
             for place, line in enumerate(text.splitlines(), 1):
-                shares[GAME.same(line)] = max(shares[GAME.same(line)], 0.0) + 1 / place / len(texts)
-        return min(max(shares[GAME.same(step)], 1e-6), 1.0)
+                shares[GAME.canonical(line)] = max(shares[GAME.canonical(line)], 0.0) + 1 / place / len(texts)
+        return min(max(shares[GAME.canonical(step)], 1e-6), 1.0)
 
 
 def reachable(task: str, lists: Mapping[str, list[str]]) -> bool:

@@ -15,7 +15,7 @@ from bench.replays.thoughts import LIMITS, Key, Model, Result, marked, run_of, u
 from reflective_agents.environments.base import State, Task, Transition, refuse
 from reflective_agents.environments.game24 import Game24
 from reflective_agents.state.settings.tree_of_thoughts import TreeOfThoughtsContext
-from reflective_agents.tree_search.values import labelled
+from reflective_agents.tree_search.values import grade_from_labels
 
 GAME = Game24()
 NOTHING = "(The log holds no proposals.)"
@@ -68,11 +68,11 @@ class Lines(Game24):
         new = {**state, "text": f"{state['text']}{line}\n", "steps": state["steps"] + 1}
         return Transition(new, "", 0.0 if again else self._worth.get(self.public(new)))
 
-    def settled(self, done: Transition) -> Transition:
+    def with_final_reward(self, done: Transition) -> Transition:
         """Leave it to the model what a text without a known worth is worth."""
         return done
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return the line with its marks: no two are the same."""
         return action
 
@@ -121,7 +121,7 @@ def task_of(record: Record) -> Task:
 def worth_of(records: Sequence[Record]) -> dict[str, float]:
     """Return what the log says that each text is worth."""
     return {
-        f"{record['task']['input']}\n{output['state']}": labelled(output["samples"]).score
+        f"{record['task']['input']}\n{output['state']}": grade_from_labels(output["samples"]).score
         for record in records
         for output in record["outputs"]
         if output["role"] == "value"

@@ -15,7 +15,7 @@ from reflective_agents.environments.base import State, Task, Transition, refuse
 from reflective_agents.environments.crosswords import CLUES, Crosswords, parse_entry, words
 from reflective_agents.graphs._tree_of_thoughts.ranked import CONFIDENCE
 from reflective_agents.state.settings.tree_of_thoughts import TreeOfThoughtsContext
-from reflective_agents.tree_search.places import path
+from reflective_agents.tree_search.tree_paths import path
 
 ROUNDED = "the log has rounded the confidences, whose sums were inexact: equal ones stand in the order of its visits"
 NOT_ASKED = "proposals from which no step could follow, for the depth or the limit, are not asked for (number)"

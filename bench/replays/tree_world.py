@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from reflective_agents.environments.base import State, Task, Transition, over
+from reflective_agents.environments.base import State, Task, Transition
 
 Path = tuple[str, ...]
 """Actions from the beginning on, each in its canonical form."""
@@ -66,9 +66,7 @@ class TreeWorld:
         Raises:
             LookupError: if it says nothing of this action here.
         """
-        if state["done"]:
-            return over(state)
-        path = (*state["acts"], self.same(action))
+        path = (*state["acts"], self.canonical(action))
         if path not in self._outcomes:
             self.misses.append(path)
             raise LookupError(f"nothing is recorded for {path}")
@@ -77,7 +75,7 @@ class TreeWorld:
         new = {**state, "acts": [*path], "observation": observation, "done": done}
         return Transition(new, observation, reward, done, valid)
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return the action with single blanks."""
         return canonical(action)
 

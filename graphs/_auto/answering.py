@@ -18,7 +18,7 @@ from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.state.tree import Lesson
 from reflective_agents.tree_search.candidates import trajectory_text
-from reflective_agents.tree_search.places import best_step, path
+from reflective_agents.tree_search.tree_paths import best_node, path
 
 
 async def draw(
@@ -83,7 +83,7 @@ async def reflect(state: AutoState, step: Step[AutoContext]) -> Lesson:
         LimitReached, ModelFailed: if it is not to be had.
     """
     environment = await environment_of(step.context)
-    best, sample = best_step(state["tree"]), elected(state["samples"])
+    best, sample = best_node(state["tree"]), elected(state["samples"])
     if best is not None and best["depth"]:
         answer, trajectory = best["id"], trajectory_text(path(state["tree"], best["id"]))
         verdict = f"It has a score of {best['score'] or 0:.2f}, where 1 is the best.\n{best['critique']}".strip()

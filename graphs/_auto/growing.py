@@ -17,8 +17,8 @@ from reflective_agents.tree_search.algorithms.widening import Widening
 from reflective_agents.tree_search.base import Job
 from reflective_agents.tree_search.candidates import Branch, Candidate
 from reflective_agents.tree_search.graph import bare_root
-from reflective_agents.tree_search.job import FirstIn, TreeSearch
-from reflective_agents.tree_search.places import ROOT
+from reflective_agents.tree_search.job import NodeByState, TreeSearch
+from reflective_agents.tree_search.tree_paths import ROOT
 
 
 class Rollout(lats.Rollout):
@@ -29,13 +29,13 @@ class Rollout(lats.Rollout):
         self,
         search: TreeSearch,
         branch: Branch,
-        first_in: FirstIn,
+        node_by_state: NodeByState,
         *,
         answers: Sequence[str],
         failed: set[str],
         max_lessons: int,
     ) -> None:
-        super().__init__(search, branch, first_in, failed=failed, max_lessons=max_lessons)
+        super().__init__(search, branch, node_by_state, failed=failed, max_lessons=max_lessons)
         self.answers = answers
 
     async def expand(self) -> list[Candidate]:
@@ -45,7 +45,7 @@ class Rollout(lats.Rollout):
             return candidates
         for text in self.answers:
             earlier = await self.world.reward(self.branch.path, text)
-            if earlier and not self.merged(self.world.same(earlier), earlier):
+            if earlier and not self.merge_twin(self.world.canonical(earlier), earlier):
                 earlier.index = len(candidates)
                 candidates.append(earlier)
                 await self.unless_stopped(self._grade_now, earlier)

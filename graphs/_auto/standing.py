@@ -11,8 +11,8 @@ from reflective_agents.nodes.step import Step
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.text.declining import declines
-from reflective_agents.tree_search.base import own
-from reflective_agents.tree_search.places import ROOT, best_step
+from reflective_agents.tree_search.base import get_extra
+from reflective_agents.tree_search.tree_paths import ROOT, best_node
 
 LONGER = 3
 """How many times as long as a sample's the calls of a tree search are taken to be, before the first was sent."""
@@ -83,13 +83,13 @@ def spent_limit(state: AutoState, step: Step[AutoContext]) -> Limit:
 def rollouts(state: AutoState) -> int:
     """Return how many rollouts have begun; where none is simulated, each expansion is one."""
     root = state["stats"].get(ROOT)
-    return own(root, "begun", 0) if root else 0
+    return get_extra(root, "begun", 0) if root else 0
 
 
 def under_way(state: AutoState) -> bool:
     """Return whether a rollout has begun and not come to its end."""
     root = state["stats"].get(ROOT)
-    waiting: list[str] = own(root, "rollouts", []) if root else []
+    waiting: list[str] = get_extra(root, "rollouts", []) if root else []
     return bool(waiting)
 
 
@@ -97,5 +97,5 @@ def promise(state: AutoState) -> float:
     """Return the score of the best step of a tree that is over, where no answer of it is better; 0 if there is none."""
     if not state["search_over"] or state["concluded"]:
         return 0.0
-    best = best_step(state["tree"])
+    best = best_node(state["tree"])
     return (best["score"] or 0.0) if best and best["kind"] == "action" else 0.0

@@ -81,9 +81,9 @@ class PlannedTask(WorldModel):
         shown = "\n".join(state).strip() or text.strip()
         return Foreseen(shown, f"{_facts(shown)} {ended}", ended)
 
-    def same(self, candidate: Candidate) -> str:
+    def canonical(self, candidate: Candidate) -> str:
         """Return the normal form of an action, as the environment defines it."""
-        return self.environment.same(candidate.action)
+        return self.environment.canonical(candidate.action)
 
     def form(self, answer: str) -> str:
         """Normalize an answer: blanks and case do not matter."""

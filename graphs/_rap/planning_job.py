@@ -8,7 +8,7 @@ from reflective_agents.graphs._rap.world_model import IMPOSSIBLE, WorldModel, di
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.tree_search.base import Child
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade
-from reflective_agents.tree_search.job import ExpansionJob, FirstIn, JobResult, TreeSearch
+from reflective_agents.tree_search.job import ExpansionJob, JobResult, NodeByState, TreeSearch
 
 
 class PlanningJob(ExpansionJob):
@@ -17,11 +17,11 @@ class PlanningJob(ExpansionJob):
 
     Args:
         world: Where the steps lead to.
-        search, branch, first_in: As `ExpansionJob`.
+        search, branch, node_by_state: As `ExpansionJob`.
     """
 
-    def __init__(self, world: WorldModel, search: TreeSearch, branch: Branch, first_in: FirstIn) -> None:
-        super().__init__(search, branch, first_in)
+    def __init__(self, world: WorldModel, search: TreeSearch, branch: Branch, node_by_state: NodeByState) -> None:
+        super().__init__(search, branch, node_by_state)
         self.world: WorldModel = world
 
     async def run(self) -> JobResult:
@@ -45,8 +45,8 @@ class PlanningJob(ExpansionJob):
         """Predict where a step leads to, and reward it: r = r0 ** alpha * r1 ** (1 - alpha)."""
         candidate = Candidate(0, action=node.get("action", ""), samples=node.get("samples", 1))
         candidate.terms |= node.get("terms", {})
-        same = digest(f"{self.world.place(before)} {self.world.same(candidate)}")
-        earlier = self.first_in(same)
+        same = digest(f"{self.world.place(before)} {self.world.canonical(candidate)}")
+        earlier = self.node_by_state(same)
         why = self._taken_over(candidate, earlier) if earlier else await self.world.act(candidate, before)
         ended = why is not None or candidate.final or node["depth"] >= self.step.context.max_depth
         if not ended:
@@ -65,9 +65,9 @@ class PlanningJob(ExpansionJob):
 
     def _first_with(self, answer: str, node: TreeNode) -> str:
         """Return the node that was the first to give an answer."""
-        if answer and not self.first_in(answer):
+        if answer and not self.node_by_state(answer):
             self.result.keys[answer] = node["id"]
-        return (self.first_in(answer) or node)["id"] if answer else ""
+        return (self.node_by_state(answer) or node)["id"] if answer else ""
 
     def _graded(self, candidate: Candidate, why: str | None) -> Grade:
         """Grade a step: 0 if it leads nowhere, and by the reward of the environment if there is one."""
@@ -86,7 +86,7 @@ class PlanningJob(ExpansionJob):
 
     def _below(self, path: Sequence[TreeNode]) -> list[TreeNode]:
         """Return the steps that were proposed where another path has come to the same state first."""
-        first = self.first_in(self.world.place(path))
+        first = self.node_by_state(self.world.place(path))
         if first is None or first["id"] == path[-1]["id"]:
             return []
         tree, count = self.branch.tree, 0
@@ -128,8 +128,8 @@ class PlanningJob(ExpansionJob):
                 self.step.emit("refused", action=candidate.action, why=why)
                 self.result.refused += [why] * candidate.samples
                 continue
-            key = self.world.same(candidate)
-            if self.merged(key, candidate) and "r0" in candidate.terms:
+            key = self.world.canonical(candidate)
+            if self.merge_twin(key, candidate) and "r0" in candidate.terms:
                 terms = self._candidates[key].terms
                 terms["r0"] = max(candidate.terms["r0"], terms.get("r0", 0.0))
 

@@ -158,14 +158,14 @@ class SubQuestions(WorldModel):
         asked = without_label(action.strip(), "question")
         return self.last if self._ends(action.strip()) or self._ends(asked) else asked
 
-    def same(self, candidate: Candidate) -> str:
+    def canonical(self, candidate: Candidate) -> str:
         """Return the stems of the words that matter in a sub-question: "Which year was it built in?" asks for the same
         as "In what year was it built?"."""
         return _words(candidate.action) if self._ends(candidate.action) else _gist(candidate.action)
 
     def repeats(self, candidate: Candidate, path: Sequence[TreeNode]) -> bool:
         """Tell whether a sub-question was asked before."""
-        return self.same(candidate) in {_gist(node.get("action", "")) for node in path}
+        return self.canonical(candidate) in {_gist(node.get("action", "")) for node in path}
 
     def form(self, answer: str) -> str:
         """Return the number of an answer, or its words; to an open question, without what the question says already."""

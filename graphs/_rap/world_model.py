@@ -100,7 +100,7 @@ class WorldModel(ABC):
         return action
 
     @abstractmethod
-    def same(self, candidate: Candidate) -> str:
+    def canonical(self, candidate: Candidate) -> str:
         """Return the canonical form of a step: equal ones are merged before they cost anything."""
 
     def repeats(self, candidate: Candidate, path: Sequence[TreeNode]) -> bool:

@@ -31,7 +31,7 @@ class RankedProposals(ListProposals):
         first: dict[str, str] = {}
         for line in lines:
             action, confidence = read_confidence(line.action)
-            key = self.environment.same(action)
+            key = self.environment.canonical(action)
             first.setdefault(key, action)
             confidences[key] = confidences.get(key, 0) + confidence
         order = sorted(confidences, key=lambda key: -confidences[key])

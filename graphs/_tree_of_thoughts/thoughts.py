@@ -32,9 +32,9 @@ class Thoughts(OpenWorld):
         super().__init__(step, tools, request)
         self.plans = plans(step.context)
 
-    def same(self, candidate: Candidate) -> str:
+    def canonical(self, candidate: Candidate) -> str:
         """Compare the text of a plan, else that of the message with its tool calls."""
-        return super().same(candidate) if candidate.messages else " ".join(candidate.thought.split())
+        return super().canonical(candidate) if candidate.messages else " ".join(candidate.thought.split())
 
     async def act(self, candidate: Candidate, path: Sequence[TreeNode]) -> str | None:
         """Run the tools that the message calls; plain text on the first level becomes the plan."""

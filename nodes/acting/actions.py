@@ -38,9 +38,12 @@ class Effect(NamedTuple):
 
 
 async def take(environment: Environment, world: State, action: str) -> Transition:
-    """Step an environment, which the log tells as a call of the tool `act`; a whole answer always has its reward."""
+    """Step an environment, which the log tells as a call of the tool `act`; a whole answer always has its reward. Once
+    the task has ended, every action is refused."""
+    if world.get("done") is True:  # an environment of the user's may hold anything else there
+        return Transition(world, "The task has ended; no action is left.", done=True, valid=False)
     with telemetry.tool_call("act"):
-        return environment.settled(await environment.step(world, action))
+        return environment.with_final_reward(await environment.step(world, action))
 
 
 async def in_environment(environment: Environment, move: Move, world: State, reward: float | None = None) -> Effect:

@@ -52,7 +52,7 @@ def wish(move: Move, environment: Environment | None, tools: Sequence[BaseTool],
     if not move["action"]:
         return Wish("")
     if environment and not move["messages"]:
-        return Wish(environment.same(move["action"]))
+        return Wish(environment.canonical(move["action"]))
     message = move["messages"][0] if move["messages"] else as_call(move["action"], tools)
     calls = message.tool_calls if isinstance(message, AIMessage) else []
     wanted = [[call["name"], _normal(call["args"], environment or PLAIN)] for call in calls]
@@ -64,7 +64,7 @@ def _normal(args: JsonMapping, world: Environment) -> JsonObject:
 
     def normal(value: JsonValue) -> JsonValue:
         if isinstance(value, str):
-            return world.same(value)
+            return world.canonical(value)
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
     return {name: normal(value) for name, value in args.items()}

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from reflective_agents.nodes.step import COST
 from reflective_agents.state.json_types import JsonMapping, JsonObject
-from reflective_agents.tree_search.report import does
+from reflective_agents.tree_search.report import summarize_node
 
 
 def replay(values: JsonMapping) -> Iterator[JsonObject]:
     """Replay the progress events that led to a state, as far as it still holds them, for a resumed run."""
     for node in (values.get("tree") or {}).values():
         entry = {key: node[key] for key in ("id", "parent_id", "depth", "kind", "score", "solved")}
-        yield {"event": "node", **entry, "expansions": values["expansions"], "does": does(node)}
+        yield {"event": "node", **entry, "expansions": values["expansions"], "does": summarize_node(node)}
     for node_id, stat in (values.get("stats") or {}).items():
         if stat["children"]:
             yield {"event": "visited", "node": node_id, "stats": {node_id: [stat["visits"], stat["total"]]}}

@@ -1,4 +1,4 @@
-"""The one place where actions of the form Name[argument] are read."""
+"""Reads actions of the form Name[argument], and answers at the end of a text."""
 
 import re
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class Action(NamedTuple):
     name: str
     """In lower case."""
     argument: str
-    """On one line, without blanks at its ends; may be empty."""
+    """On one line, stripped; may be empty."""
 
 
 def parse_action(text: str) -> Action | None:
@@ -27,7 +27,7 @@ def parse_action(text: str) -> Action | None:
     one; if none does, at the last bracket there is. What follows is ignored, as in the published runs.
 
     Args:
-        text: what the model wrote.
+        text: The text of a model.
 
     Returns:
         The action, whatever its name; None if the text does not begin with one.
@@ -69,13 +69,13 @@ def find_answer(text: str) -> str:
     return bare(lines[-1]) if lines else ""
 
 
-def given_answer(action: str) -> str | None:
-    """Return the answer that an action gives, without its label; None if the action begins with no such label."""
+def answer_action(action: str) -> str | None:
+    """Return the answer of an action such as `Answer: 4`, without the label; None if the action has no such label."""
     text = action.strip()
     label = label_of(text.partition("\n")[0], ("final", "answer"))
     return text[label[1] :].strip("*_` \t\r\n") if label else None
 
 
 def has_answer(text: str) -> bool:
-    """Return whether a text says where its answer stands."""
+    """Return whether a text marks its answer, by `Finish[` or a label such as `Answer:`."""
     return bool(_FINISH.search(text)) or answer_in(text) is not None

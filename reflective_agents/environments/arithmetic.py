@@ -6,18 +6,8 @@ from typing import ClassVar
 
 from langchain_core.tools import ToolException
 
-from reflective_agents.environments.actions import given_answer
-from reflective_agents.environments.base import (
-    Act,
-    Environment,
-    Example,
-    Presets,
-    State,
-    Task,
-    Transition,
-    over,
-    refuse,
-)
+from reflective_agents.environments.actions import answer_action
+from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
 from reflective_agents.state.errors import Misuse
 from reflective_agents.text.labels import any_of
 from reflective_agents.text.normal import numbers, tidy
@@ -87,7 +77,7 @@ class Arithmetic(Environment):
         Raises:
             Misuse: if the right answer is given, and is no number.
         """
-        if read_number(task.get("gold", "0")) is None:
+        if final_number(task.get("gold", "0")) is None:
             raise Misuse(f"Task {task['id']}: the right answer must be a number, such as 48 or 2.50.")
         return {"task": task, "steps": [], "answer": "", "done": False}
 
@@ -95,51 +85,45 @@ class Arithmetic(Environment):
         """Return the question, and the steps with their results."""
         return "\n".join([f"Question: {state['task']['question']}", *state["steps"]])
 
-    def answer(self, state: State) -> str:
-        """Return what was given as the answer."""
-        return str(state["answer"])
-
     def key(self, state: State) -> str:
-        """Return the number of the answer, or else the steps, in whatever order; empty before the first one."""
+        """Return the number of the answer, or else the steps, in any order; empty before the first one."""
         if state["answer"]:
-            return self.same(f"answer: {state['answer']}")
+            return self.canonical(f"answer: {state['answer']}")
         return "\n".join(sorted({step.casefold() for step in state["steps"]}))
 
     async def step(self, state: State, action: str) -> Transition:
         """Work out a calculation, note a smaller question with its answer, or take the answer and reward it."""
-        if state["done"]:
-            return over(state)
         text = action.strip()[:_MAX_CHARACTERS]
-        if (answer := given_answer(text)) is not None:
+        if (answer := answer_action(text)) is not None:
             return self._finish(state, " ".join(answer.split()))
-        if found := _CALCULATE.fullmatch(text):
-            return self._calculate(state, found[1])
-        if (found := _QUESTION.fullmatch(text)) and found[1].strip() and found[2].strip():
-            asked, said = (" ".join(part.split()) for part in found.groups())
-            return _noted(state, f"Question: {asked} Answer: {said}", "Noted.")
+        if match := _CALCULATE.fullmatch(text):
+            return self._calculate(state, match[1])
+        if (match := _QUESTION.fullmatch(text)) and match[1].strip() and match[2].strip():
+            question, answer = (" ".join(part.split()) for part in match.groups())
+            return _with_step(state, f"Question: {question} Answer: {answer}", "Noted.")
         return refuse(state, "This is no step that can be read.", self.actions)
 
     def _finish(self, state: State, answer: str) -> Transition:
-        if read_number(answer) is None:
+        if final_number(answer) is None:
             return refuse(state, "The answer must be a number.", self.actions)
         reward = self.score(state["task"], answer).get("correct")
         return Transition({**state, "answer": answer, "done": True}, "Finished.", reward, True)
 
     def _calculate(self, state: State, expression: str) -> Transition:
-        plain = " ".join(_plain(expression).split())
+        plain = " ".join(_without_signs(expression).split())
         try:
-            worked_out = f"{plain} = {show(evaluate(plain))}"
+            result = f"{plain} = {show(evaluate(plain))}"
         except ToolException as error:
             return refuse(state, str(error), self.actions)
-        return _noted(state, f"calculate: {worked_out}", worked_out)
+        return _with_step(state, f"calculate: {result}", result)
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return an answer as its exact number, a calculation without blanks and result, all else in lower case."""
         text = action.strip()
-        if (answer := given_answer(text)) is not None and (number := read_number(answer)) is not None:
+        if (answer := answer_action(text)) is not None and (number := final_number(answer)) is not None:
             return f"answer:{exact(number)}"
-        if found := _CALCULATE.fullmatch(text):
-            return f"calculate:{''.join(_plain(found[1]).split())}"
+        if match := _CALCULATE.fullmatch(text):
+            return f"calculate:{''.join(_without_signs(match[1]).split())}"
         return " ".join(text.casefold().split())
 
     def final_action(self, answer: str) -> str:
@@ -147,8 +131,8 @@ class Arithmetic(Environment):
         return f"Answer: {answer}"
 
     def normal(self, answer: str) -> str:
-        """Return the number that a text gives, however it is written; empty if it gives none."""
-        number = read_number(answer)
+        """Return the number that a text ends with, in one notation; empty if there is none."""
+        number = final_number(answer)
         return "" if number is None else str(number)
 
     def request(self, task: Task) -> str:
@@ -157,30 +141,29 @@ class Arithmetic(Environment):
 
     def score(self, task: Task, answer: str) -> dict[str, float]:
         """Return whether an answer is the right number ("correct"), however it is written."""
-        gold = read_number(task.get("gold", ""))
-        return {} if gold is None else {"correct": float(read_number(answer) == gold)}
+        gold = final_number(task.get("gold", ""))
+        return {} if gold is None else {"correct": float(final_number(answer) == gold)}
 
 
-def read_number(text: str) -> Fraction | None:
-    """Read the number that a text gives as its answer: "48", "48.0", "$1,000", "6 * 8 = 48", "It is 48 metres."
+def final_number(text: str) -> Fraction | None:
+    """Return the number that a text ends with: "48", "48.0", "$1,000", "6 * 8 = 48", "It is 48 metres."
 
     A text that is arithmetic, or is so after its last "=", is worked out; of any other, the last number counts.
 
     Returns:
         The exact number; None if there is none.
     """
-    plain = _plain(text[-_MAX_CHARACTERS:]).rstrip(" .%\n")
+    plain = _without_signs(text[-_MAX_CHARACTERS:]).rstrip(" .%\n")
     try:
         return evaluate(plain.rpartition("=")[2])
     except ToolException:  # not arithmetic
-        found = numbers(plain)
-        return found[-1] if found else None
+        return next(reversed(numbers(plain)), None)
 
 
-def _noted(state: State, step: str, observation: str) -> Transition:
+def _with_step(state: State, step: str, observation: str) -> Transition:
     return Transition({**state, "steps": [*state["steps"], step]}, observation)
 
 
-def _plain(text: str) -> str:
+def _without_signs(text: str) -> str:
     """Return a text without signs of currency, and without commas between thousands."""
     return _THOUSANDS.sub("", tidy(text).translate(_SIGNS))

@@ -1,9 +1,9 @@
-'''What an environment is. A new one is one file with one class derived from `Environment`; nothing registers it:
-every strategy takes the object as a setting, `context={"environment": Guess()}`.
+'''Environments: tasks, and the rules by which actions change them. A new one is one class derived from `Environment`.
+It is not registered anywhere: every strategy takes the object as a setting, `context={"environment": Guess()}`.
 
-An example, whole: a game in which a number is guessed.
+A whole example, a game in which a number is guessed:
 
-    from reflective_agents.environments.base import Environment, State, Task, Transition, over, refuse
+    from reflective_agents.environments.base import Environment, State, Transition, refuse
 
     class Guess(Environment):
         """The number is the task's `gold`."""
@@ -21,9 +21,7 @@ An example, whole: a game in which a number is guessed.
             return self.answer(state)
 
         async def step(self, state: State, action: str) -> Transition:
-            if state["done"]:
-                return over(state)
-            guess = self.same(action)
+            guess = self.canonical(action)
             if not guess.isdecimal():
                 return refuse(state, f"{action!r} is not a whole number.", self.actions)
             secret = int(state["task"]["gold"])
@@ -31,7 +29,7 @@ An example, whole: a game in which a number is guessed.
             hint = "That is it." if done else "Higher." if int(guess) < secret else "Lower."
             return Transition({**state, "answer": guess, "done": done}, hint, 1.0 if done else None, done)
 
-        def same(self, action: str) -> str:
+        def canonical(self, action: str) -> str:
             return action.strip().lstrip("0") or "0"
 '''
 
@@ -49,17 +47,17 @@ from reflective_agents.text.clean import clean, clean_data
 from reflective_agents.text.normal import normal_form
 
 State: TypeAlias = JsonObject
-"""Where a task stands: plain JSON data, complete, and never changed in place: a search may branch anywhere.
+"""The state of a task: complete, as plain JSON data, and never changed in place, for a search may branch anywhere.
 
-Each has at least "task" and "done". Whatever `step` may change lies beside "task", and "task" is the task as it was
-given: so many states may be kept without it, and each is whole again as `{**kept, "task": task}`.
+Each has at least "task" and "done". "task" is the task itself, which `step` never changes: so states may be stored
+without it, and each is whole again as `{**stored, "task": task}`.
 """
 
 Presets: TypeAlias = Mapping[str, Mapping[str, str | int | float | bool]]
 """Settings by name, by the name of a strategy."""
 
 BRIEF = "Give the answer alone, as short as it can be, without an explanation."
-"""What a strategy that knows no environments is told about its answer."""
+"""The form of an answer, for a strategy that knows no environments."""
 
 
 class Task(TypedDict):
@@ -68,20 +66,20 @@ class Task(TypedDict):
     id: str
     """Unique within the data set."""
     question: str
-    """What is asked; what the environment makes of it, its class says."""
+    """The question; its format depends on the environment."""
     gold: NotRequired[str]
-    """The right answer. `step` looks at it when a task ends, `score` outside a run, and nobody else."""
+    """The right answer, read only by `step` when a task ends, and by `score` outside a run."""
     data: NotRequired[JsonObject]
-    """Whatever else belongs to the task: paragraphs, clues."""
+    """Other data of the task, such as paragraphs or clues."""
 
 
 class Transition(NamedTuple):
-    """What comes of an action."""
+    """The result of an action."""
 
     state: State
     """The new state; the old one, unchanged, if the action was refused."""
     observation: str
-    """What the agent is told. It never holds the right answer, unless a document does."""
+    """The text for the agent. It never holds the right answer, unless a document does."""
     reward: float | None = None
     """From 0 to 1 once the task is decided; None before, and for a task whose right answer is not known."""
     done: bool = False
@@ -100,69 +98,69 @@ class Act(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A worked example for prompts: a task, and how it is solved, or how a try at it fails."""
+    """A worked example for prompts: a task, with a solution or a failed attempt."""
 
     task: str
     """The task as `Environment.public` shows it."""
     acts: tuple[Act, ...] = ()
     """The steps of an agent that acts; empty if the example shows none."""
     reasoning: str = ""
-    """The same thought out at once, ending in `Environment.answer_form`; empty if the example does not show it."""
+    """The solution as one text, ending in `Environment.answer_form`; empty if the example does not show it."""
     solved: bool = True
     why: str = ""
-    """Why the try has failed, in a sentence; empty if it has not."""
+    """Why the attempt has failed, in a sentence; empty if it has not."""
 
 
 class Environment(ABC):
     """A kind of tasks, and the rules by which actions change their state. Holds no state of a run itself.
 
-    What must be there is `name`, `actions` and `step`. Everything else has a default that fits an environment in which
-    an answer is one action, and which is worth what its score says.
+    Subclasses define `name`, `actions` and `step`. The other defaults suit an environment in which an answer is one
+    action, and is worth its score.
     """
 
     name: str
     """Short and unique, such as "questions"."""
     actions: str
-    """The actions that are allowed, on one line, for prompts and for the observation after a refused one."""
+    """The allowed actions, on one line, for prompts and for the observation after a refused action."""
     goal: str = ""
-    """What is wanted, in words for somebody who does not know the game."""
+    """The goal, in words for somebody who does not know the game."""
     rules: str = ""
-    """What an answer has to fulfil, whoever gives it; empty if `goal` says it all."""
+    """The requirements on an answer; empty if `goal` says it all."""
     effects: str = ""
-    """What the actions do, for whoever acts; empty if `actions` says it all."""
+    """The effects of the actions, for an agent that acts; empty if `actions` says it all."""
     examples: Sequence[Example] = ()
-    """Two to four worked examples, a failed try among them."""
+    """Two to four worked examples, one of them a failed attempt."""
     answer_form: str = "End with a line 'Answer: ...' that holds the answer alone, as short as possible."
-    """What a model is told about how to give the answer at the end of a text."""
+    """The instruction how to write the answer at the end of a text."""
     figure: str = "solved"
     """The figure of `score` that is 1 for a correct answer."""
     verifier: Verifier = "environment"
-    """What a reward of 1 says has verified the answer."""
+    """Who has verified an answer with a reward of 1."""
     scores_by_data: bool = False
     """Whether `score` needs the task's `data`, not just its question and its right answer."""
     presets: ClassVar[Presets] = {}
-    """Settings that suit these tasks, by the name of the strategy; whatever a user sets comes before them."""
+    """Settings that suit these tasks, by the name of the strategy; those of a user override them."""
     multiline: bool = False
     """Whether one action is a text of many lines, so that no list of actions can be asked for."""
     needs_gold: bool = False
-    """Whether `step` cannot do without the task's right answer, which a tree search else leaves out of the task so that
-    it is not steered by it."""
+    """Whether `step` needs the task's right answer. Otherwise a tree search leaves it out of the task, so as not to be
+    guided by it."""
     by_subquestions: bool = False
-    """Whether a task is a question that smaller questions lead to, rather than a plan of actions."""
+    """Whether a task is a question that is solved by sub-questions, rather than by a plan of actions."""
 
     @classmethod
     def from_settings(cls, docstore: str | None, unsafe_code: bool) -> Self:
-        """Make the environment for the settings `docstore` and `unsafe_code`, if they mean anything to it."""
+        """Make the environment from the settings `docstore` and `unsafe_code`, as far as it uses them."""
         return cls()
 
-    # A task as it goes on
+    # The course of a task
 
     def start(self, task: Task) -> State:
         """Return the state before the first action. Raises `Misuse` if the task is of another kind."""
         return {"task": task, "answer": "", "done": False}
 
     def public(self, state: State) -> str:
-        """Return what a prompt may show of a state: all that the agent may know, and never the right answer."""
+        """Return the state as prompts show it: all that the agent may know, and never the right answer."""
         return str(state["task"]["question"])
 
     def answer(self, state: State) -> str:
@@ -170,25 +168,25 @@ class Environment(ABC):
         return str(state["answer"])
 
     def key(self, state: State) -> str:
-        """Return what a state is worth depends on: states of one task with one key are worth the same.
+        """Return the key of a state: states of a task with the same key have the same value.
 
-        Empty where a state is worth what its whole history is worth.
+        Empty where the value depends on the whole history of the state.
         """
         return ""
 
     @abstractmethod
     async def step(self, state: State, action: str) -> Transition:
-        """Apply one action. The observation says what is wrong with an action, or what failed.
+        """Apply one action to a state whose task has not ended. The observation says why an action is refused or fails.
 
-        Raises `Misuse` only for what no other action could mend, such as a missing sandbox.
+        Raises `Misuse` only for faults that no other action could avoid, such as a missing sandbox.
         """
 
     def legal_actions(self, state: State) -> list[str] | None:
         """Return every action that leads on from a state; None where they cannot be listed."""
         return None
 
-    def same(self, action: str) -> str:
-        """Return the canonical form of an action: two that come to the same have the same one. Takes any text."""
+    def canonical(self, action: str) -> str:
+        """Return the canonical form of an action, the same for equal ones. Takes any text."""
         return " ".join(action.casefold().split())
 
     # Answers
@@ -201,27 +199,27 @@ class Environment(ABC):
         """Return whether a state holds an answer that could end a run, not a part of one."""
         return bool(self.answer(state)) and self.final_action("") is not None
 
-    def settled(self, done: Transition) -> Transition:
-        """Return a transition with the reward 0 if it gives a whole answer that leaves the task open: nothing is solved
-        by it, should the run end here."""
-        open_still = done.valid and not done.done and done.reward is None
-        return done._replace(reward=0.0) if open_still and self.is_whole(done.state) else done
+    def with_final_reward(self, transition: Transition) -> Transition:
+        """Return a transition with the reward 0 if it holds a whole answer that leaves the task open: should the run
+        end here, nothing is solved."""
+        is_open = transition.valid and not transition.done and transition.reward is None
+        return transition._replace(reward=0.0) if is_open and self.is_whole(transition.state) else transition
 
     def find_answer(self, text: str) -> str:
         """Return the answer that a model's text ends with; empty if there is none."""
         return find_answer(text)
 
     def normal(self, answer: str) -> str:
-        """Return what equal answers have in common; empty for an answer that cannot be read."""
+        """Return the normal form of an answer, the same for equal ones; empty for one that cannot be read."""
         return normal_form(answer)
 
     def vote(self, answer: str, question: str) -> str:
-        """Return what the votes for one answer have in common, given the question; empty if it cannot be read."""
+        """Return the form by which votes for an answer to a question are counted; empty if it cannot be read."""
         return self.normal(answer)
 
-    def equal(self, one: str, other: str) -> bool:
-        """Return whether two answers are the same, and can be read."""
-        return self.normal(one) == self.normal(other) != ""
+    def equal(self, first: str, second: str) -> bool:
+        """Return whether two answers are equal, and can be read."""
+        return self.normal(first) == self.normal(second) != ""
 
     # Measuring
 
@@ -231,7 +229,7 @@ class Environment(ABC):
         return {} if gold is None else {self.figure: float(self.equal(answer, gold))}
 
     async def measure(self, task: Task, answer: str) -> dict[str, float]:
-        """Return the same as `score`, for environments whose measuring takes a while."""
+        """Return the same as `score`, without blocking the event loop."""
         return self.score(task, answer)
 
     def measurable(self, task: Task) -> bool:
@@ -239,51 +237,46 @@ class Environment(ABC):
         return "gold" in task
 
     def request(self, task: Task) -> str:
-        """Return how a task is put to a strategy that knows no environments."""
+        """Return the task as a question to a strategy that knows no environments."""
         return "\n\n".join(filter(None, [self.goal, task["question"], BRIEF]))
 
-    # What tasks need before they are run
+    # Before tasks are run
 
     async def ready(self) -> None:  # noqa: B027 - most need nothing
-        """Raise `Misuse` if no task can be run here, such as for want of a sandbox."""
+        """Raise `Misuse` if no task can be run here, for example without a sandbox."""
 
     def advise(self, tasks: Sequence[Task]) -> str:
-        """Return what whoever runs these tasks should know; empty if there is nothing."""
+        """Return a note for the user who runs these tasks; empty if there is none."""
         return ""
 
     def wants_tests(self, task: Task) -> bool:
-        """Return whether an agent has to write tests of its own to know how well it does."""
+        """Return whether an agent has to write tests of its own to check its work."""
         return False
 
     def with_own_tests(self, task: Task, text: str, most: int) -> Task:
-        """Return a task with up to `most` tests from a text that the agent has written."""
+        """Return a task with up to `most` tests from a text of the agent."""
         return task
 
 
 def refuse(state: State, why: str, actions: str) -> Transition:
-    """Refuse an action: say why and what is allowed, and leave everything as it was."""
+    """Refuse an action with the reason and the allowed actions; the state stays the same."""
     return Transition(state, f"{why} Legal actions: {actions}.", done=bool(state["done"]), valid=False)
 
 
-def over(state: State) -> Transition:
-    """Refuse an action because the task has ended."""
-    return Transition(state, "The task has ended; no action is left.", done=True, valid=False)
-
-
 class Cleaned(Environment):
-    """An environment of the user's, whose texts are fit to be stored and sent. What it lacks is as in `Environment`.
+    """An environment of the user's, whose texts are cleaned. Attributes that it lacks are those of `Environment`.
 
     Args:
         inner: The environment. It need not be derived from `Environment`.
     """
 
-    needs_gold = True  # an environment that does not say may need it
+    needs_gold = True  # the default for one that is not derived from `Environment`: it may need it
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute of the inner environment, or a method whose text is cleaned."""
+        """Return an attribute of the inner environment, or a method that cleans its result."""
         if name in ("start", "step") or name.startswith("_") or not hasattr(self._inner, name):
             return super().__getattribute__(name)
         value = getattr(self._inner, name)
@@ -295,10 +288,10 @@ class Cleaned(Environment):
         return clean_data(start(task))
 
     async def step(self, state: State, action: str) -> Transition:
-        """Apply one action. The task is left as it is: it was cleaned at the start."""
-        done: Transition = await self._inner.step(state, action)
-        kept = {name: part if name == "task" else clean_data(part) for name, part in done.state.items()}
-        return done._replace(state=kept, observation=clean(done.observation))
+        """Apply one action. The task stays as it is: `start` has cleaned it."""
+        transition: Transition = await self._inner.step(state, action)
+        new = {name: part if name == "task" else clean_data(part) for name, part in transition.state.items()}
+        return transition._replace(state=new, observation=clean(transition.observation))
 
 
 def _call_cleanly(method: Callable[..., Any], *args: Any) -> Any:
@@ -307,5 +300,5 @@ def _call_cleanly(method: Callable[..., Any], *args: Any) -> Any:
 
 
 def cleaned(environment: Any) -> Environment:
-    """Return an environment of the user's with clean texts; one that has them already as it is."""
+    """Return an environment whose texts are cleaned; one that is `Cleaned` already as it is."""
     return environment if isinstance(environment, Cleaned) else Cleaned(environment)

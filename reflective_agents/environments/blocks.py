@@ -11,8 +11,10 @@ from reflective_agents.state.errors import Misuse
 
 _NAME = r"(?!the\b|block\b)([a-z0-9_]+)"
 _BLOCK = rf"(?:the\s+)?{_NAME}(?:\s+block)?"
-_ONE = re.compile(rf"(pick|put)(?:\s+|-)?(up|down)\s+{_BLOCK}(?:\s+(?:from|on)\s+the\s+table)?", re.IGNORECASE)
-_TWO = re.compile(rf"(unstack|stack)\s+{_BLOCK}\s+(?:(?:from\s+)?(?:on\s+)?(?:top\s+of\s+)?)?{_BLOCK}", re.IGNORECASE)
+_ONE_BLOCK = re.compile(rf"(pick|put)(?:\s+|-)?(up|down)\s+{_BLOCK}(?:\s+(?:from|on)\s+the\s+table)?", re.IGNORECASE)
+_TWO_BLOCKS = re.compile(
+    rf"(unstack|stack)\s+{_BLOCK}\s+(?:(?:from\s+)?(?:on\s+)?(?:top\s+of\s+)?)?{_BLOCK}", re.IGNORECASE
+)
 _LIST_MARK = re.compile(r"(?:[-*]|\(?\d+[.):])\s+")
 _ACTION_LINE = re.compile(r"\(?(?:pick|put|stack|unstack)\b", re.IGNORECASE)
 _WORDS = {
@@ -33,13 +35,13 @@ _MAX_CHARACTERS = 300
 
 
 class Move(NamedTuple):
-    """One of the four actions, with what it needs and brings in PlanBench's domain."""
+    """One of the four actions, with its preconditions and effects in PlanBench's domain."""
 
     verb: str
     """One of: pick up, put down, stack, unstack."""
     block: str
-    other: str = ""
-    """The block below, of the verbs that have one."""
+    below: str = ""
+    """The other block, of stack and unstack."""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -49,28 +51,28 @@ class Move(NamedTuple):
             case "pick up":
                 return (f"ontable {self.block}", *lifted)
             case "unstack":
-                return (f"on {self.block} {self.other}", *lifted)
+                return (f"on {self.block} {self.below}", *lifted)
             case "stack":
-                return (f"holding {self.block}", f"clear {self.other}")
+                return (f"holding {self.block}", f"clear {self.below}")
             case _:
                 return (f"holding {self.block}",)
 
     @property
     def brings(self) -> tuple[str, ...]:
-        """Facts that hold afterwards; of those it needs, none does."""
+        """Facts that hold afterwards; of those that it needs, none does."""
         match self.verb:
             case "pick up":
                 return (f"holding {self.block}",)
             case "unstack":
-                return (f"holding {self.block}", f"clear {self.other}")
+                return (f"holding {self.block}", f"clear {self.below}")
             case "stack":
-                return (f"on {self.block} {self.other}", f"clear {self.block}", "handempty")
+                return (f"on {self.block} {self.below}", f"clear {self.block}", "handempty")
             case _:
                 return (f"ontable {self.block}", f"clear {self.block}", "handempty")
 
     def __str__(self) -> str:
-        below = {"stack": f" on top of the {self.other} block", "unstack": f" from on top of the {self.other} block"}
-        return f"{self.verb} the {self.block} block{below.get(self.verb, '')}"
+        where = {"stack": f" on top of the {self.below} block", "unstack": f" from on top of the {self.below} block"}
+        return f"{self.verb} the {self.block} block{where.get(self.verb, '')}"
 
 
 def parse_move(text: str) -> Move | None:
@@ -80,18 +82,18 @@ def parse_move(text: str) -> Move | None:
         The action, possible or not; None if the text is none.
     """
     plain = text.strip().strip("().").strip() if len(text) <= _MAX_CHARACTERS else ""
-    if one := _ONE.fullmatch(plain):
-        verb = f"{one[1]} {one[2]}".lower()
-        return Move(verb, one[3].lower()) if verb in ("pick up", "put down") else None
-    two = _TWO.fullmatch(plain)
-    return Move(two[1].lower(), two[2].lower(), two[3].lower()) if two else None
+    if match := _ONE_BLOCK.fullmatch(plain):
+        verb = f"{match[1]} {match[2]}".lower()
+        return Move(verb, match[3].lower()) if verb in ("pick up", "put down") else None
+    match = _TWO_BLOCKS.fullmatch(plain)
+    return Move(match[1].lower(), match[2].lower(), match[3].lower()) if match else None
 
 
 def read_plan(text: str) -> list[Move] | None:
     """Read a plan, one action a line, numbered or not; other lines between them do not matter.
 
     Returns:
-        The actions; None if a line begins like one and cannot be read, or if there is none.
+        The actions; None if there are none, or a line that begins like an action cannot be read.
     """
     lines = [_LIST_MARK.sub("", line.strip(), count=1) for line in text.split("\n")]
     moves = [parse_move(line) for line in lines if _ACTION_LINE.match(line)]
@@ -100,7 +102,7 @@ def read_plan(text: str) -> list[Move] | None:
 
 
 def run_plan(facts: Iterable[str], plan: Iterable[Move]) -> tuple[list[str], str | None]:
-    """Carry out a plan as far as it goes.
+    """Carry out a plan as far as possible.
 
     Returns:
         The facts that hold then, and why the next action is not possible; None if all were.
@@ -115,32 +117,32 @@ def run_plan(facts: Iterable[str], plan: Iterable[Move]) -> tuple[list[str], str
 
 def check_move(facts: Collection[str], move: Move) -> str | None:
     """Say why an action is not possible where these facts hold; None if it is."""
-    known = {word for fact in facts for word in fact.split()[1:]}
-    if strange := [block for block in move[1:] if block and block not in known]:
-        return f"There is no {strange[0]} block."
-    if move.block == move.other:
+    blocks = {block for fact in facts for block in fact.split()[1:]}
+    if unknown := [block for block in move[1:] if block and block not in blocks]:
+        return f"There is no {unknown[0]} block."
+    if move.block == move.below:
         return "A block cannot lie on itself."
     missing = [fact for fact in move.needs if fact not in facts]
     return f"Not possible: {_joined(missing, _UNMET)}." if missing else None
 
 
 def check_facts(facts: Iterable[str]) -> set[str]:
-    """Return the blocks of a whole state.
+    """Return the blocks of a complete state.
 
     Raises:
-        Misuse: if it is none: each block lies somewhere or is held, and is clear if nothing lies on it.
+        Misuse: if it is inconsistent: each block lies somewhere or is held, and is clear if nothing lies on it.
     """
-    given = set(facts)
-    if not given:
+    facts = set(facts)
+    if not facts:
         raise Misuse("A task of the blocksworld needs data: init, all facts that hold at first, and goal.")
-    if wrong := sorted(fact for fact in given if not is_fact(fact)):
+    if wrong := sorted(fact for fact in facts if not is_fact(fact)):
         raise Misuse(f"{wrong[0]!r} is no fact of the blocksworld, such as on red blue, ontable red or handempty.")
-    words = [fact.split() for fact in given]
+    words = [fact.split() for fact in facts]
     held = [word[1] for word in words if word[0] == "holding"]
     placed = [word[1] for word in words if word[0] in ("on", "ontable")]
     blocks, below = {*held, *placed}, [word[2] for word in words if word[0] == "on"]
     clear = {f"clear {block}" for block in blocks - {*below, *held}} | (set() if held else {"handempty"})
-    free = {fact for fact in given if fact.startswith(("clear", "handempty"))}
+    free = {fact for fact in facts if fact.startswith(("clear", "handempty"))}
     if free != clear or len(held) > 1 or len([*held, *placed]) != len(blocks) or len(set(below)) != len(below):
         raise Misuse("The facts contradict each other: each block lies in one place, and is clear if none is on it.")
     if not set(below) <= blocks or _floating(words, len(blocks) - len(held)):
@@ -150,10 +152,10 @@ def check_facts(facts: Iterable[str]) -> set[str]:
 
 def _floating(words: list[list[str]], placed: int) -> bool:
     """Return whether some blocks lie on each other in a circle."""
-    standing = {word[1] for word in words if word[0] == "ontable"}
-    while more := {word[1] for word in words if word[0] == "on" and word[2] in standing} - standing:
-        standing |= more
-    return len(standing) != placed
+    supported = {word[1] for word in words if word[0] == "ontable"}
+    while above := {word[1] for word in words if word[0] == "on" and word[2] in supported} - supported:
+        supported |= above
+    return len(supported) != placed
 
 
 def possible_moves(facts: Iterable[str]) -> list[Move]:
@@ -173,18 +175,18 @@ def apply_move(facts: Iterable[str], move: Move) -> list[str]:
 
 
 def is_fact(text: str) -> bool:
-    """Return whether a text is a fact, of whatever blocks."""
+    """Return whether a text is a fact, about any blocks."""
     kind, *blocks = text.split(" ")
     fits = kind in _WORDS and len(blocks) == _WORDS[kind].count("{}") and len(set(blocks)) == len(blocks)
     return fits and all(re.fullmatch(_NAME, block) for block in blocks)
 
 
 def in_words(facts: Sequence[str]) -> str:
-    """Return facts as a sentence without its full stop: first what is clear, then the hand, then what lies where."""
+    """Return facts as a sentence without its full stop: first the clear blocks, then the hand, then the positions."""
     order = ("clear", "holding", "handempty", "on", "ontable")
     return _joined(sorted(facts, key=lambda fact: order.index(fact.split()[0])), _WORDS)
 
 
 def _joined(facts: Sequence[str], words: dict[str, str]) -> str:
-    said = [words[kind].format(*blocks) for kind, *blocks in (fact.split() for fact in facts)]
-    return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said) or "nothing"
+    clauses = [words[kind].format(*blocks) for kind, *blocks in (fact.split() for fact in facts)]
+    return " and ".join([", ".join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses) or "nothing"

@@ -6,7 +6,7 @@ Tasks come from rows of a data set: see `environments.blocksworld_rows`.
 import re
 from collections import deque
 
-from reflective_agents.environments.base import Act, Environment, Example, State, Task, Transition, over, refuse
+from reflective_agents.environments.base import Act, Environment, Example, State, Task, Transition, refuse
 from reflective_agents.environments.blocks import (
     Move,
     apply_move,
@@ -68,7 +68,7 @@ EXAMPLES = (
         why="The red block lies on the blue one: it has to be moved away first.",
     ),
 )
-"""A tower of two that is turned upside down, and a try that forgets what lies on top."""
+"""A tower of two that is turned upside down, and an attempt that overlooks the upper block."""
 
 _PLAN = re.compile(r"plan:(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -128,10 +128,8 @@ class Blocksworld(Environment):
 
     async def step(self, state: State, action: str) -> Transition:
         """Carry out one action, or a whole plan from the beginning; the reward is 1 where the goal then holds."""
-        if state["done"]:
-            return over(state)
-        if found := _PLAN.fullmatch(action.strip()):
-            return self._finish(state, found[1])
+        if match := _PLAN.fullmatch(action.strip()):
+            return self._finish(state, match[1])
         move = parse_move(action)
         if move is None:
             return refuse(state, "This is no action that can be read.", self.actions)
@@ -141,25 +139,25 @@ class Blocksworld(Environment):
         new = {**state, "facts": facts, "plan": [*state["plan"], str(move)]}
         if progress(new) == 1:
             return Transition({**new, "done": True}, "The goal is reached.", 1.0, True)
-        return Transition(new, _told(new))
+        return Transition(new, _observation(new))
 
     def _finish(self, state: State, text: str) -> Transition:
-        """End the task with a plan: carry it out from the beginning, up to what is not possible."""
+        """End the task with a plan: carry it out from the beginning, as far as possible."""
         plan = read_plan(text)
         if plan is None:
             return refuse(state, "This is no plan that can be read.", self.actions)
         facts, why = run_plan(state["task"]["data"]["init"], plan)
         new = {**state, "facts": facts, "plan": [*map(str, plan)], "done": True}
         if why or progress(new) < 1:
-            return Transition(new, why or f"The plan does not reach the goal. {_told(new)}", 0.0, True)
+            return Transition(new, why or f"The plan does not reach the goal. {_observation(new)}", 0.0, True)
         return Transition(new, "The goal is reached.", 1.0, True)
 
-    def same(self, action: str) -> str:
-        """Return the action as it is written here, whatever its spelling, and so the lines of a plan."""
-        if (found := _PLAN.fullmatch(action.strip())) and (plan := read_plan(found[1])):
+    def canonical(self, action: str) -> str:
+        """Return an action, or each line of a plan, in the notation of `actions`."""
+        if (match := _PLAN.fullmatch(action.strip())) and (plan := read_plan(match[1])):
             return "\n".join(["Plan:", *map(str, plan)])
         move = parse_move(action)
-        return str(move) if move else " ".join(action.casefold().split())
+        return str(move) if move else super().canonical(action)
 
     def legal_actions(self, state: State) -> list[str]:
         """Return every action that is possible; none once the task has ended."""
@@ -174,7 +172,7 @@ class Blocksworld(Environment):
         return text.strip()
 
     def normal(self, answer: str) -> str:
-        """Return the actions as they are written here; empty if there is no plan."""
+        """Return the actions in the notation of `actions`; empty if there is no plan."""
         return "\n".join(map(str, read_plan(answer) or []))
 
     def measurable(self, task: Task) -> bool:
@@ -203,7 +201,7 @@ class Blocksworld(Environment):
         return {"solved": solved} | ({} if shortest is None else {"optimal": solved * (len(plan) <= shortest)})
 
 
-def _told(state: State) -> str:
+def _observation(state: State) -> str:
     return f"Now: {in_words(state['facts'])}. Of the goal, {progress(state):.0%} holds."
 
 
@@ -221,26 +219,26 @@ def legal_actions(state: State) -> list[str]:
 def solve(state: State) -> list[str] | None:
     """Return a shortest plan from a state to the goal, or None if there is none.
 
-    Searches breadth first: with five blocks about 10 ms, with each block more about ten times as long.
+    Searches breadth first: about 10 ms with five blocks, and ten times as long with each further block.
     """
     start, goal = frozenset(state["facts"]), frozenset(state["task"]["data"]["goal"])
     pending: deque[frozenset[str]] = deque([start])
-    came: dict[frozenset[str], tuple[frozenset[str], Move] | None] = {start: None}
+    reached_by: dict[frozenset[str], tuple[frozenset[str], Move] | None] = {start: None}
     while pending:
         facts = pending.popleft()
         if goal <= facts:
-            return _way(facts, came)
+            return _plan_to(facts, reached_by)
         for move in possible_moves(facts):
             after = facts.difference(move.needs).union(move.brings)
-            if after not in came:
-                came[after] = (facts, move)
+            if after not in reached_by:
+                reached_by[after] = (facts, move)
                 pending.append(after)
     return None
 
 
-def _way(end: frozenset[str], came: dict[frozenset[str], tuple[frozenset[str], Move] | None]) -> list[str]:
-    plan, step = [], came[end]
+def _plan_to(end: frozenset[str], reached_by: dict[frozenset[str], tuple[frozenset[str], Move] | None]) -> list[str]:
+    plan, step = [], reached_by[end]
     while step:
         plan.append(str(step[1]))
-        step = came[step[0]]
+        step = reached_by[step[0]]
     return plan[::-1]

@@ -1,4 +1,4 @@
-"""Tasks of the blocksworld from rows of data sets: with facts (RAP), or with nothing but a plan (its list form)."""
+"""Tasks of the blocksworld from rows of data sets: with facts (RAP), or with a plan alone (its list form)."""
 
 from collections.abc import Sequence
 
@@ -22,27 +22,22 @@ def read_task(row: JsonObject) -> Task:
 
     Args:
         row: `id`, and either `init`, `goal` and if known `gold_plan` (a list of actions), or `raw`: the name of a PDDL
-            file, its plan, and the number of actions. The file itself is in no row. So the facts of such a task are
-            those that its plan needs, and the goal is what lies on what after the plan; see `told_by`.
+            file, its plan, and the number of actions. The file itself is in no row, so the facts of such a task are
+            those that its plan needs, and the goal is the towers after the plan; see `facts_of_plan`.
 
     Returns:
         The task. `gold` is the plan, one action a line; `data` holds `init`, `goal`, and the plan's length as
         `shortest`: the plans of both data sets are shortest ones.
 
     Raises:
-        Misuse: if the row is neither, or its facts or its plan make no sense.
+        Misuse: if the row is neither, or its facts or its plan are inconsistent.
     """
     if "raw" in row:
-        return _read_raw(row)
+        plan = [_coloured(move) for move in _plan(str(row["raw"][1]))]
+        return _task(str(row["id"]), *facts_of_plan(plan), plan)
     if not {"init", "goal"} <= row.keys():
         raise Misuse(f"No task of the blocksworld: a row with {', '.join(row) or 'nothing'}.")
     return _task(str(row["id"]), row["init"], row["goal"], _plan("\n".join(row.get("gold_plan") or [])))
-
-
-def _read_raw(row: JsonObject) -> Task:
-    plan = [_coloured(move) for move in _plan(str(row["raw"][1]))]
-    init, goal = told_by(plan)
-    return _task(str(row["id"]), init, goal, plan)
 
 
 def _plan(text: str) -> list[Move]:
@@ -53,23 +48,22 @@ def _plan(text: str) -> list[Move]:
 
 
 def _coloured(move: Move) -> Move:
-    return Move(move.verb, COLOURS.get(move.block, move.block), COLOURS.get(move.other, move.other))
+    return Move(move.verb, COLOURS.get(move.block, move.block), COLOURS.get(move.below, move.below))
 
 
-def told_by(plan: Sequence[Move]) -> tuple[list[str], list[str]]:
-    """Return the facts of the smallest world in which a plan can be carried out, and what it builds.
+def facts_of_plan(plan: Sequence[Move]) -> tuple[list[str], list[str]]:
+    """Return the facts of the smallest state in which a plan can be carried out, and the towers that it builds.
 
-    A block of which the plan does not say where it lies stands on the table; blocks that the plan does not name are not
-    there.
+    A block whose position the plan does not tell stands on the table; there are no blocks that the plan does not name.
 
     Args:
-        plan: the actions.
+        plan: The actions.
 
     Returns:
         All facts before the plan, and those of the kind "on" after it.
 
     Raises:
-        Misuse: if no world allows the plan.
+        Misuse: if no state allows the plan.
     """
     init: set[str] = set()
     now: set[str] = set()

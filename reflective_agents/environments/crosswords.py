@@ -4,23 +4,13 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
-from reflective_agents.environments.base import (
-    Act,
-    Environment,
-    Example,
-    Presets,
-    State,
-    Task,
-    Transition,
-    over,
-    refuse,
-)
+from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
 from reflective_agents.state.errors import Misuse
 
 SIZE = 5
 BLANK = "_"
 CLUES = (*(f"h{row}" for row in range(1, SIZE + 1)), *(f"v{column}" for column in range(1, SIZE + 1)))
-"""The names of the ten clues: rows from above, then columns from the left."""
+"""The names of the ten clues: rows from the top, then columns from the left."""
 
 _ACTION = re.compile(r"([hv][1-5])\s*[.:]?\s+([a-z]+)", re.IGNORECASE)
 
@@ -39,8 +29,7 @@ class Crosswords(Environment):
 
     A task's `data["clues"]` are the ten clues in the order of `CLUES`, `gold` the 25 letters of the solution. The state
     holds the board, and for each clue 0 (open), 1 (entered) or 2 (overwritten since). A task ends when the board is
-    full; the reward is the share of words that are right. A word that only confirms the letters of a full board is
-    taken all the same, as in the published search.
+    full; the reward is the share of words that are right.
     """
 
     name = "crosswords"
@@ -98,7 +87,7 @@ class Crosswords(Environment):
         """Return the state with an empty board.
 
         Raises:
-            Misuse: if the task has not ten clues, or a solution of other than 25 letters.
+            Misuse: if the task does not have ten clues, or its solution not 25 letters.
         """
         clues, gold = task.get("data", {}).get("clues", []), task.get("gold", BLANK * SIZE**2)
         if len(clues) != len(CLUES) or len(gold) != SIZE**2:
@@ -106,7 +95,7 @@ class Crosswords(Environment):
         return {"task": task, "board": BLANK * SIZE**2, "status": [0] * len(CLUES), "done": False}
 
     def public(self, state: State) -> str:
-        """Return the clues, and what stands in their squares."""
+        """Return the clues with their squares."""
         clues = state["task"]["data"]["clues"]
         lines = zip(CLUES, clues, words(state["board"]), strict=True)
         return "\n".join(f"{name}. {clue}: {word}" for name, clue, word in lines)
@@ -127,13 +116,13 @@ class Crosswords(Environment):
             return refuse(state, f"The word must have {SIZE} letters." if entry else "Invalid action.", self.actions)
         number = CLUES.index(entry.clue)
         if state["status"][number] == 1 and not self._overwrite:
-            return over(state) if state["done"] else refuse(state, f"{entry.clue} is entered already.", self.actions)
-        before = words(state["board"])
-        if not self._overwrite and not _fits(before[number], entry.word):
-            return refuse(state, f"{entry.word} does not fit into {before[number]}.", self.actions)
-        return self._entered(state, number, entry.word)
+            return refuse(state, f"{entry.clue} is entered already.", self.actions)
+        squares = words(state["board"])[number]
+        if not self._overwrite and not _fits(squares, entry.word):
+            return refuse(state, f"{entry.word} does not fit into {squares}.", self.actions)
+        return self._with_word(state, number, entry.word)
 
-    def _entered(self, state: State, number: int, word: str) -> Transition:
+    def _with_word(self, state: State, number: int, word: str) -> Transition:
         board = list(state["board"])
         board[_squares(number)] = word
         after = words(board)
@@ -144,10 +133,10 @@ class Crosswords(Environment):
         reward = self.score(state["task"], self.answer(new)).get("word") if new["done"] else None
         return Transition(new, "\n".join(after[:SIZE]), reward, new["done"])
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return clue and word in lower case."""
         entry = parse_entry(action)
-        return f"{entry.clue}. {entry.word.lower()}" if entry else " ".join(action.casefold().split())
+        return f"{entry.clue}. {entry.word.lower()}" if entry else super().canonical(action)
 
     def final_action(self, answer: str) -> None:
         """Return None: a board is filled word by word."""
@@ -159,7 +148,8 @@ class Crosswords(Environment):
 
     def normal(self, answer: str) -> str:
         """Return the board; empty if there is not a letter on it."""
-        return read_board(answer).replace(BLANK, " ").strip() and read_board(answer)
+        board = read_board(answer)
+        return "" if set(board) == {BLANK} else board
 
     def request(self, task: Task) -> str:
         """Return the clues, and how a board is written."""
@@ -182,19 +172,19 @@ class Crosswords(Environment):
 
 def parse_entry(text: str) -> Entry | None:
     """Read an action such as `h1. apple`; None if the text is none. Case does not matter."""
-    found = _ACTION.fullmatch(text.strip())
-    return Entry(found[1].lower(), found[2].upper()) if found else None
+    match = _ACTION.fullmatch(text.strip())
+    return Entry(match[1].lower(), match[2].upper()) if match else None
 
 
 def words(board: Sequence[str]) -> list[str]:
-    """Return what stands in the squares of the ten clues, from the 25 letters of a board."""
+    """Return the letters in the squares of each of the ten clues, from the 25 letters of a board."""
     return ["".join(board[_squares(number)]) for number in range(len(CLUES))]
 
 
 def read_board(text: str) -> str:
     """Read a board from an answer: 25 letters, or five lines of letters set apart, if need be after "Output:".
 
-    What is missing is blank, what is too much is left out; no text is refused.
+    Missing letters are blank, surplus ones are dropped; no text is refused.
     """
     if re.fullmatch(rf"[A-Za-z{BLANK}]{{{SIZE**2}}}", text):
         return text.upper()

@@ -1,4 +1,4 @@
-"""Where the articles come from that questions are answered with: a folder, a JSONL file, or the task itself."""
+"""Articles to answer questions with, from a folder, a JSONL file, or the task itself."""
 
 import logging
 import math
@@ -11,12 +11,13 @@ from typing import NamedTuple, Protocol
 from pydantic import BaseModel, ValidationError
 
 from reflective_agents.state.errors import BadCorpus
+from reflective_agents.text.words import words
 from reflective_agents.web_search.documents import SUFFIXES, Unreadable, read_passages
 
 log = logging.getLogger(__name__)
 
 MAX_SIMILAR = 5
-"""How many titles are offered where an article is not found."""
+"""Most titles that are offered where an article is not found."""
 
 _TITLE_WEIGHT = 3.0
 # After a full stop and perhaps a quotation mark, but not after initials and the most common abbreviations.
@@ -41,9 +42,9 @@ class Article(NamedTuple):
 
     def sentences_with(self, keyword: str) -> list[str]:
         """Return the sentences that contain a keyword, in the order of the text. Case does not matter."""
-        wanted = keyword.casefold()
+        keyword = keyword.casefold()
         sentences = (sentence for line in self.paragraphs() for sentence in _SENTENCE_END.split(line))
-        return [sentence for sentence in sentences if wanted in sentence.casefold()]
+        return [sentence for sentence in sentences if keyword in sentence.casefold()]
 
 
 class Docstore(Protocol):
@@ -53,7 +54,7 @@ class Docstore(Protocol):
         """Return the article of this title, or None. Raises `SearchFailed` if it cannot be asked for."""
         ...
 
-    async def similar(self, words: str) -> list[str]:
+    async def similar(self, query: str) -> list[str]:
         """Return up to `MAX_SIMILAR` titles, the best first. Raises `SearchFailed` if they cannot be asked for."""
         ...
 
@@ -66,22 +67,22 @@ class LocalDocstore:
         self._articles = {_key(article.title): article for article in reversed(list(articles))}
         self._weights: defaultdict[str, dict[str, float]] = defaultdict(dict)
         for key, article in self._articles.items():
-            for word in _words(article.text):
+            for word in words(article.text):
                 self._weights[word][key] = 1.0
-            for word in _words(article.title):
+            for word in words(article.title):
                 self._weights[word][key] = _TITLE_WEIGHT
 
     async def article(self, title: str) -> Article | None:
         """Return the article of this title; case, blanks and underscores do not matter."""
         return self._articles.get(_key(title))
 
-    async def similar(self, words: str) -> list[str]:
-        """Return the titles of articles that share words with `words`; rare words, and words of titles, count more."""
+    async def similar(self, query: str) -> list[str]:
+        """Return the titles of articles that share words with a query; rare words, and words of titles, count more."""
         scores: Counter[str] = Counter()
-        for word in _words(words):
-            found = self._weights.get(word, {})
-            for key, weight in found.items():
-                scores[key] += weight * math.log(1 + len(self._articles) / len(found))  # type: ignore[assignment]
+        for word in dict.fromkeys(words(query)):
+            weights = self._weights.get(word, {})
+            for key, weight in weights.items():
+                scores[key] += weight * math.log(1 + len(self._articles) / len(weights))  # type: ignore[assignment]
         best = sorted(scores, key=lambda key: (-scores[key], key))[:MAX_SIMILAR]
         return [self._articles[key].title for key in best]
 
@@ -95,8 +96,8 @@ def folder_docstore(folder: str | Path) -> LocalDocstore:
     """Read a folder: each file is an article, titled as the document itself or else as the file. Blocks.
 
     Args:
-        folder: a path, in which `~` may stand for the home directory. Text, Markdown, HTML and PDF are read, also in
-            folders below; what cannot be read is left out, with a warning.
+        folder: A path, in which `~` may stand for the home directory. Text, Markdown, HTML and PDF are read, also in
+            subfolders; files that cannot be read are skipped, with a warning.
 
     Raises:
         BadCorpus: if there is no such folder, or no article in it.
@@ -131,11 +132,11 @@ def hotpot_docstore(context: Iterable[tuple[str, list[str]]]) -> LocalDocstore:
 
 def _read_line(file: str | Path, number: int, line: str) -> Article:
     try:
-        found = _Line.model_validate_json(line)
+        article = _Line.model_validate_json(line)
     except ValidationError as error:
         what = error.errors(include_url=False)[0]["msg"]
         raise BadCorpus(f"Line {number} of {file} is no article with title and text: {what}.") from error
-    return Article(found.title, found.text if isinstance(found.text, str) else "\n".join(found.text))
+    return Article(article.title, article.text if isinstance(article.text, str) else "\n".join(article.text))
 
 
 def _read_file(file: Path) -> Article | None:
@@ -150,7 +151,3 @@ def _read_file(file: Path) -> Article | None:
 
 def _key(title: str) -> str:
     return " ".join(title.casefold().replace("_", " ").split())
-
-
-def _words(text: str) -> list[str]:
-    return list(dict.fromkeys(re.findall(r"[^\W_]+", text.casefold())))

@@ -9,25 +9,15 @@ from typing import ClassVar, NamedTuple
 
 from langchain_core.tools import ToolException
 
-from reflective_agents.environments.actions import given_answer
-from reflective_agents.environments.base import (
-    Act,
-    Environment,
-    Example,
-    Presets,
-    State,
-    Task,
-    Transition,
-    over,
-    refuse,
-)
+from reflective_agents.environments.actions import answer_action
+from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
 from reflective_agents.state.errors import Misuse
 from reflective_agents.text.normal import tidy
 from reflective_agents.tools.arithmetic import evaluate, exact
 
 TARGET = Fraction(24)
 MAX_NUMBERS = 6
-"""Numbers of one task at most: the games that can be played from them grow fast."""
+"""Most numbers of one task: the number of possible games grows fast with them."""
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:/0*[1-9]\d*)?"
 _OPERAND = rf"(\({_NUMBER}\)|{_NUMBER})"
@@ -38,7 +28,7 @@ _MAX_CHARACTERS = 300
 
 
 class Step(NamedTuple):
-    """One arithmetic step, as it was proposed: `a operation b = c (left: ...)`."""
+    """One arithmetic step, as it is proposed: `a operation b = c (left: ...)`."""
 
     a: Fraction
     operation: str
@@ -143,10 +133,6 @@ class Game24(Environment):
         steps = "".join(f"{step}\n" for step in state["steps"])
         return f"Numbers: {state['task']['question']}\n{steps}Left: {_listed(_left(state))}"
 
-    def answer(self, state: State) -> str:
-        """Return the expression that was given as the answer."""
-        return str(state["answer"])
-
     def key(self, state: State) -> str:
         """Return the numbers that remain, such as "3/2 5", and the answer if there is one."""
         left = " ".join(state["numbers"])
@@ -154,17 +140,15 @@ class Game24(Environment):
 
     async def step(self, state: State, action: str) -> Transition:
         """Apply an arithmetic step, or take the answer and reward it with 1 if it is right, else 0."""
-        if state["done"]:
-            return over(state)
-        action = _plain(action)
-        if (answer := given_answer(action)) is not None:
+        action = _without_backticks(action)
+        if (answer := answer_action(action)) is not None:
             return self._finish(state, _expression(answer))
         step = parse_step(action)
         if step is None:
             return refuse(state, "This is no arithmetic step that can be read.", self.actions)
         if why := check_step(_left(state), step):
             return refuse(state, why, self.actions)
-        return _applied(state, step)
+        return _apply_step(state, step)
 
     def _finish(self, state: State, expression: str) -> Transition:
         try:
@@ -175,14 +159,14 @@ class Game24(Environment):
         new = {**state, "answer": expression, "done": True}
         return Transition(new, why or "That is 24.", float(why is None), True)
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return a step without what is left, the operands of + and * in rising order; an answer without blanks."""
-        action = _plain(action)
-        if (answer := given_answer(action)) is not None:
+        action = _without_backticks(action)
+        if (answer := answer_action(action)) is not None:
             return f"answer:{''.join(_expression(answer).split())}"
         step = parse_step(action)
         if step is None:
-            return " ".join(action.casefold().split())
+            return super().canonical(action)
         a, b = sorted([step.a, step.b]) if step.operation in "+*" else (step.a, step.b)
         return f"{a} {step.operation} {b} = {step.c}"
 
@@ -216,14 +200,14 @@ class Game24(Environment):
 
     def score(self, task: Task, answer: str) -> dict[str, float]:
         """Return whether the last line of an answer is an expression that is right ("solved")."""
-        line = _plain(answer.strip().rpartition("\n")[2])
-        given = given_answer(line)
-        expression = _expression(line if given is None else given)
+        line = _without_backticks(answer.strip().rpartition("\n")[2])
+        labelled = answer_action(line)
+        expression = _expression(line if labelled is None else labelled)
         return {"solved": float(check_expression(task["question"].split(), expression) is None)}
 
 
 def _expression(answer: str) -> str:
-    """Return an answer without what it comes to: `(1 + 2 + 3) * 4 = 24` without `= 24`."""
+    """Return an answer without its result: `(1 + 2 + 3) * 4 = 24` without `= 24`."""
     return answer.partition("=")[0].strip()
 
 
@@ -233,16 +217,16 @@ def parse_step(text: str) -> Step | None:
     Returns:
         The step, legal or not; None if the text is none.
     """
-    found = _STEP.fullmatch(_plain(text)) if len(text) <= _MAX_CHARACTERS else None
-    if found is None:
+    match = _STEP.fullmatch(_without_backticks(text)) if len(text) <= _MAX_CHARACTERS else None
+    if match is None:
         return None
-    a, operation, b, c, left = found.groups()
+    a, operation, b, c, left = match.groups()
     rest = None if left is None else tuple(sorted(map(_read, re.findall(_NUMBER, left))))
     return Step(_read(a), operation, _read(b), _read(c), rest)
 
 
-def _plain(action: str) -> str:
-    """Return an action without the back-ticks that models put around the whole of it or a part."""
+def _without_backticks(action: str) -> str:
+    """Return an action without the backticks that models put around all or parts of it."""
     return action.replace("`", "").strip()
 
 
@@ -265,7 +249,7 @@ def check_step(numbers: Sequence[Fraction], step: Step) -> str | None:
 def check_expression(numbers: Iterable[str], expression: str) -> str | None:
     """Say why an expression is not a solution; None if it is.
 
-    It is one if it uses each of the numbers once, nothing else than + - * / and parentheses, and equals 24 exactly.
+    It is one if it uses each of the numbers once, only + - * / and parentheses, and equals 24 exactly.
     """
     if sorted(re.findall(r"\d+", expression)) != sorted(numbers):
         return "The answer must use each of the numbers once, and no other."
@@ -291,13 +275,13 @@ def legal_steps(state: State) -> list[str]:
         for operation in "+-*/"
         if (result := _result(a, operation, b)) is not None and (operation in "-/" or a <= b)
     ]
-    return [_written(numbers, step) for step in steps]
+    return [_step_text(numbers, step) for step in steps]
 
 
 def solve(numbers: Sequence[str]) -> str | None:
     """Return an expression that uses each number once and equals 24, or None if there is none.
 
-    Searches all games: those of four numbers take about 10 ms, each number more up to a hundred times as long.
+    Searches all games: about 10 ms with four numbers, and up to a hundred times as long with each further number.
     """
     return next(_solutions([Fraction(number) for number in numbers], list(numbers)), None)
 
@@ -316,8 +300,8 @@ def _solutions(values: list[Fraction], terms: list[str]) -> Iterator[str]:
                 yield from _solutions([*(values[k] for k in rest), result], [*(terms[k] for k in rest), term])
 
 
-def _applied(state: State, step: Step) -> Transition:
-    """Apply a legal step: the operands make room for the result, and their terms for the term of the step."""
+def _apply_step(state: State, step: Step) -> Transition:
+    """Apply a legal step: its result replaces the operands, and its term theirs."""
     left = list(zip(_left(state), state["terms"], strict=True))
     operands = []
     for number in (step.a, step.b):
@@ -331,7 +315,7 @@ def _applied(state: State, step: Step) -> Transition:
         **state,
         "numbers": [str(number) for number in numbers],
         "terms": [term for _, term in left],
-        "steps": [*state["steps"], _written(_left(state), step)],
+        "steps": [*state["steps"], _step_text(_left(state), step)],
         "done": stuck,
     }
     end = " That is not 24, and no step is left." if stuck else ""
@@ -369,6 +353,6 @@ def _listed(numbers: Iterable[Fraction]) -> str:
     return " ".join(map(exact, numbers))
 
 
-def _written(numbers: Sequence[Fraction], step: Step) -> str:
+def _step_text(numbers: Sequence[Fraction], step: Step) -> str:
     left = _listed(_after(numbers, step))
     return f"{exact(step.a)} {step.operation} {exact(step.b)} = {exact(step.c)} (left: {left})"

@@ -26,10 +26,10 @@ def f1(answer: str, gold: str) -> float:
     return overlap(normalise_answer(answer), normalise_answer(gold))
 
 
-def overlap(said: str, right: str) -> float:
+def overlap(answer: str, gold: str) -> float:
     """Return F1 over the words of two answers in their normal forms."""
-    if said != right and {said, right} & _CLOSED:
+    if answer != gold and {answer, gold} & _CLOSED:
         return 0.0
-    words, wanted = said.split(), right.split()
-    shared = (Counter(words) & Counter(wanted)).total()
-    return 2 * shared / (len(words) + len(wanted)) if shared else 0.0
+    words, gold_words = answer.split(), gold.split()
+    shared = (Counter(words) & Counter(gold_words)).total()
+    return 2 * shared / (len(words) + len(gold_words)) if shared else 0.0

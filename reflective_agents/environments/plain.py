@@ -1,8 +1,8 @@
-"""Open questions: what their answers are, where no other environment says so."""
+"""Open questions: how their answers are read and compared where no other environment is set."""
 
 import re
 
-from reflective_agents.environments.base import Environment, Example, State, Task, Transition, over
+from reflective_agents.environments.base import Environment, Example, State, Task, Transition
 from reflective_agents.environments.metrics import overlap
 from reflective_agents.text.short import short_form
 
@@ -35,28 +35,24 @@ class Plain(Environment):
 
     def find_answer(self, text: str) -> str:
         """Return the answer that a text ends with; of a calculation, its result."""
-        found = super().find_answer(text)
-        return found.rpartition("=")[2].strip() if _CALCULATION.fullmatch(found) else found
+        answer = super().find_answer(text)
+        return answer.rpartition("=")[2].strip() if _CALCULATION.fullmatch(answer) else answer
 
     def vote(self, answer: str, question: str) -> str:
-        """Return the normal form; beside a single number, without what the question says already."""
+        """Return the normal form; beside a single number, without the words of the question."""
         return short_form(answer, question)
 
     async def step(self, state: State, action: str) -> Transition:
         """Take the answer."""
-        if state["done"]:
-            return over(state)
         reward = self.score(state["task"], action).get("em")
         return Transition({**state, "answer": action.strip(), "done": True}, "Finished.", reward, True)
 
     def score(self, task: Task, answer: str) -> dict[str, float]:
         """Return whether the answer is the right one ("em"), and the overlap of their words ("f1")."""
         gold = task.get("gold")
-        return (
-            {}
-            if gold is None
-            else {"em": float(self.equal(answer, gold)), "f1": overlap(self.normal(answer), self.normal(gold))}
-        )
+        if gold is None:
+            return {}
+        return {"em": float(self.equal(answer, gold)), "f1": overlap(self.normal(answer), self.normal(gold))}
 
     def request(self, task: Task) -> str:
         """Return the question as it is."""
@@ -64,4 +60,4 @@ class Plain(Environment):
 
 
 PLAIN = Plain()
-"""What answers are where no environment is set."""
+"""The environment where none is set."""

@@ -1,4 +1,4 @@
-"""Programs and tests found in text: in what a model wrote, and in what a task says. Reads only; runs nothing."""
+"""Finds programs and tests in the texts of models and tasks. Reads only; runs nothing."""
 
 import ast
 import builtins
@@ -29,7 +29,7 @@ def defines(text: str, name: str) -> bool:
 def complete(prompt: str, entry_point: str, text: str) -> str:
     """Return the whole program: the text, if it defines the entry point; or else the prompt with the text as body.
 
-    A body that is not indented, or of which only the first line lost its indentation, is put right.
+    A body that is not indented, or of which only the first line lost its indentation, is corrected.
     """
     if defines(text, entry_point) or not defines(prompt, entry_point):
         return text
@@ -43,7 +43,7 @@ def complete(prompt: str, entry_point: str, text: str) -> str:
 def find_examples(prompt: str, entry_point: str) -> list[str]:
     """Return the examples in a function's docstring as assertions.
 
-    Read are doctests, and lines such as `f(1) == 2` or `f(1) -> 2`, as far as the result is a literal.
+    They are doctests, and lines such as `f(1) == 2` or `f(1) -> 2`, if the result is a literal.
 
     Args:
         prompt: Python source.
@@ -51,7 +51,7 @@ def find_examples(prompt: str, entry_point: str) -> list[str]:
     """
     lines = [line.strip() for line in prompt.split("\n")]  # the source: a docstring's value has other backslashes
     pairs = [(call[4:], want) for call, want in pairwise(lines) if call.startswith(">>> ")]
-    pairs += [(found[1], found[2]) for line in lines if (found := _EXAMPLE.fullmatch(line.removeprefix(">>> ")))]
+    pairs += [(match[1], match[2]) for line in lines if (match := _EXAMPLE.fullmatch(line.removeprefix(">>> ")))]
     cleaned = [(call.strip(), re.sub(r"""(?:\"{3}|'{3})$""", "", want).strip()) for call, want in pairs]
     asserts = [f"assert {call} == {want}" for call, want in cleaned if _is_example(call, want, entry_point)]
     return list(dict.fromkeys(asserts))

@@ -7,34 +7,23 @@ hidden tests run once, in `score`.
 import asyncio
 import hashlib
 import re
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, Self
 
-from reflective_agents.environments.base import (
-    Act,
-    Environment,
-    Example,
-    Presets,
-    State,
-    Task,
-    Transition,
-    over,
-    refuse,
-)
+from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
 from reflective_agents.environments.program_text import complete, find_examples, find_program, is_test
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.tools.sandbox import choose_enclosure
-from reflective_agents.tools.verdict import Case, Report, run_tests
+from reflective_agents.tools.verdict import Report, run_tests
 
 
 class Programming(Environment):
     """Functions to be written.
 
-    A task's `question` says what is wanted. Its `data` holds `entry_point`, the function's name; `prompt`, the source
-    that a body would be appended to, may be empty; `tests`, the visible tests; `hidden`, the others as one text. See
-    `read_task`. The state's "tests" are those that a program has to pass; `with_tests` replaces them by others.
+    A task's `question` describes the function. Its `data` holds `entry_point`, the function's name; `prompt`, the
+    source to which a body is appended, which may be empty; `tests`, the visible tests; `hidden`, the others as one
+    text. See `read_task`. The state's "tests" are those that a program has to pass.
     """
 
     name = "programming"
@@ -98,24 +87,16 @@ class Programming(Environment):
             raise Misuse(f"Task {task['id']} is no programming task: its data needs entry_point and hidden.")
         return {"task": task, "tests": list(data.get("tests", [])), "answer": "", "done": False}
 
-    def with_tests(self, state: State, tests: Iterable[str]) -> State:
-        """Return a state in which these tests, written by the agent, are the visible ones."""
-        return {**state, "tests": list(dict.fromkeys(test.strip() for test in tests if test.strip()))}
-
     def public(self, state: State) -> str:
-        """Return what is wanted, and the visible tests."""
+        """Return the description of the function, and the visible tests."""
         tests = "\n".join(state["tests"])
         return f"{state['task']['question'].strip()}\n\nTests:\n{tests or 'none'}"
-
-    def answer(self, state: State) -> str:
-        """Return the last program."""
-        return str(state["answer"])
 
     def key(self, state: State) -> str:
         """Return a fingerprint of the last program and of the visible tests; empty before the first program."""
         if not state["answer"]:
             return ""
-        text = "\0".join([self.same(state["answer"]), *state["tests"]])
+        text = "\0".join([self.canonical(state["answer"]), *state["tests"]])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     async def step(self, state: State, action: str) -> Transition:
@@ -124,8 +105,6 @@ class Programming(Environment):
         Raises:
             SandboxMissing: if programs cannot be run here, which no other action would change.
         """
-        if state["done"]:
-            return over(state)
         task = state["task"]
         program = self._program(task, action)
         if not program:
@@ -136,20 +115,20 @@ class Programming(Environment):
         done = all(case.passed for case in report.cases)
         return Transition({**state, "answer": program, "done": done}, observe(report), report.fraction, done)
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return the program without blank lines and blanks at the ends of lines."""
         return "\n".join(line.rstrip() for line in find_program(action).split("\n") if line.strip())
 
-    def settled(self, done: Transition) -> Transition:
+    def with_final_reward(self, transition: Transition) -> Transition:
         """Return the transition unchanged: the value of a program without tests is unknown."""
-        return done
+        return transition
 
     def find_answer(self, text: str) -> str:
         """Return the whole text, from which the program is read."""
         return text.strip()
 
     def normal(self, answer: str) -> str:
-        """Return the text as it is: in a program every sign may count."""
+        """Return the text as it is: in a program every character may count."""
         return answer.strip()
 
     def measurable(self, task: Task) -> bool:
@@ -167,7 +146,7 @@ class Programming(Environment):
         return {**task, "data": {**data, "tests": tests[:most]}}
 
     def request(self, task: Task) -> str:
-        """Return what is wanted, and how a program is written."""
+        """Return the description of the function, and the form of a program."""
         question = task["question"]
         return f"Write this Python function. Give the whole program in one ```python block.\n\n{question}"
 
@@ -201,15 +180,11 @@ class Programming(Environment):
 
 
 def observe(report: Report) -> str:
-    """Return the observation: the tests that passed, and those that failed with what they saw."""
+    """Return the observation: the tests that passed, and those that failed, with their output."""
     passed = [case.test for case in report.cases if case.passed]
-    failed = [_failure(case) for case in report.cases if not case.passed]
+    failed = [f"{case.test} # output: {case.output}" for case in report.cases if not case.passed]
     texts = ["Tests passed:", *passed, "", "Tests failed:", *failed]
     return "\n".join(texts if report.sandboxed else [*texts, "", "This ran without a sandbox."])
-
-
-def _failure(case: Case) -> str:
-    return f"{case.test} # output: {case.output}"
 
 
 def read_task(row: JsonObject) -> Task:
@@ -236,7 +211,7 @@ def read_task(row: JsonObject) -> Task:
 
 
 def _read_mbpp(row: JsonObject) -> Task:
-    """Read a row of MBPP. What the tests need set up may need the program, and so belongs to each test."""
+    """Read a row of MBPP. The setup of its tests may use the program, so each test contains it."""
     tests = [str(test) for test in row["test_list"]]
     setup = "\n".join([*row.get("test_imports", []), row.get("test_setup_code", "")]).strip()
     defined = re.findall(r"^def\s+(\w+)", str(row["code"]), re.MULTILINE)

@@ -3,11 +3,10 @@
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Self
 
 from reflective_agents.environments.actions import Action, parse_action
-from reflective_agents.environments.base import BRIEF, Act, Environment, Example, State, Task, Transition, over, refuse
+from reflective_agents.environments.base import BRIEF, Act, Environment, Example, State, Task, Transition, refuse
 from reflective_agents.environments.docstore import Docstore, folder_docstore, hotpot_docstore, jsonl_docstore
 from reflective_agents.environments.metrics import exact_match, f1, normalise_answer
 from reflective_agents.environments.wikipedia import Wikipedia
@@ -23,8 +22,8 @@ class Questions(Environment):
     A task's `question` is the question, `gold` the answer. A task may bring its own articles, as HotpotQA's distractor
     files do: `data["context"]` = [[title, [sentence, ...]], ...].
 
-    The state keeps which page is open, which keyword was looked up last, and how many of its sentences were shown; the
-    text itself stays in the docstore.
+    The state holds the title of the open page, the last keyword, and how many of its sentences were shown; the text
+    itself stays in the docstore.
     """
 
     name = "questions"
@@ -87,7 +86,7 @@ class Questions(Environment):
     )
 
     def __init__(self, docstore: Docstore | None = None) -> None:
-        """Choose where articles come from; None for those that each task brings."""
+        """Choose the articles; None for those of each task."""
         self._docstore = docstore
 
     @classmethod
@@ -108,18 +107,12 @@ class Questions(Environment):
         page = f"\nOpen page: {state['page']}" if state["page"] else ""
         return f"Question: {state['task']['question']}{page}"
 
-    def answer(self, state: State) -> str:
-        """Return what Finish was given."""
-        return str(state["answer"])
-
     def key(self, state: State) -> str:
-        """Return nothing: what was read on the way is not in the state, but counts."""
+        """Return an empty key: the articles read so far are not in the state, but count."""
         return ""
 
     async def step(self, state: State, action: str) -> Transition:
         """Apply Search, Lookup or Finish. Finish is rewarded with 1 for an exact match, else 0."""
-        if state["done"]:
-            return over(state)
         parsed = parse_action(action)
         if parsed is None or parsed.name not in ("search", "lookup", "finish"):
             return refuse(state, "Invalid action.", self.actions)
@@ -145,12 +138,12 @@ class Questions(Environment):
         if state["page"] is None:
             return refuse(state, "No page is open to look anything up in: Search for one first.", self.actions)
         article = await self._articles(state["task"]).article(state["page"])
-        found = article.sentences_with(keyword) if article else []
+        sentences = article.sentences_with(keyword) if article else []
         shown = state["position"] if keyword.casefold() == state["keyword"] else 0
-        if shown >= len(found):
-            return Transition(state, "No more results." if found else "No results.")
+        if shown >= len(sentences):
+            return Transition(state, "No more results." if sentences else "No results.")
         new = {**state, "keyword": keyword.casefold(), "position": shown + 1}
-        return Transition(new, f"(Result {shown + 1} / {len(found)}) {_cut(found[shown])}")
+        return Transition(new, f"(Result {shown + 1} / {len(sentences)}) {_cut(sentences[shown])}")
 
     def _finish(self, state: State, answer: str) -> Transition:
         gold = state["task"].get("gold")
@@ -158,13 +151,13 @@ class Questions(Environment):
         return Transition({**state, "answer": answer, "done": True}, "Finished.", reward, True)
 
     def _articles(self, task: Task) -> Docstore:
-        return self._docstore or _brought(json.dumps(task.get("data", {}).get("context", [])))
+        return self._docstore or _task_docstore(json.dumps(task.get("data", {}).get("context", [])))
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         """Return name and argument in lower case; answers are normalised as for the exact match."""
         match parse_action(action):
             case None:
-                return " ".join(action.casefold().split())
+                return super().canonical(action)
             case Action("finish", argument):
                 return f"finish[{normalise_answer(argument)}]"
             case Action(name, argument):
@@ -179,7 +172,7 @@ class Questions(Environment):
         return normalise_answer(answer)
 
     def advise(self, tasks: Sequence[Task]) -> str:
-        """Return a note where there are no articles to be found."""
+        """Return a note if there are no articles to search."""
         if self._docstore or any(task.get("data", {}).get("context") for task in tasks):
             return ""
         return "the tasks bring no articles, so no search finds any: --docstore wikipedia, a folder or a JSONL file"
@@ -195,17 +188,17 @@ class Questions(Environment):
 
 
 @lru_cache(maxsize=8)
-def _docstore(where: str | None) -> Docstore | None:
-    if where is None:
+def _docstore(source: str | None) -> Docstore | None:
+    if source is None:
         return None
-    if where == "wikipedia":
+    if source == "wikipedia":
         return Wikipedia()
-    return jsonl_docstore(Path(where)) if where.endswith(".jsonl") else folder_docstore(Path(where))
+    return jsonl_docstore(source) if source.endswith(".jsonl") else folder_docstore(source)
 
 
 @lru_cache(maxsize=16)
-def _brought(articles: str) -> Docstore:
-    """Index the articles that a task brings, given as JSON; cached, since indexing takes longer than any step."""
+def _task_docstore(articles: str) -> Docstore:
+    """Index the articles of a task, given as JSON; cached, since indexing takes longer than any step."""
     return hotpot_docstore(json.loads(articles))
 
 

@@ -16,11 +16,11 @@ from reflective_agents.web_search.certificates import certificates
 
 ADDRESS = "https://en.wikipedia.org/w/api.php"
 USER_AGENT = "reflective-agents/0.1 (agents that answer questions with articles)"
-"""How the requests name themselves. Wikipedia asks that it also says how to reach whoever runs them."""
+"""The user agent of the requests. Wikipedia asks that it also names a contact for the operator."""
 MAX_CACHED = 256
-"""Titles whose articles are remembered, so that a Lookup asks for nothing; the oldest are forgotten first."""
+"""Most titles whose articles are cached, so that a Lookup needs no request; the oldest are dropped first."""
 
-_MAX_WORDS = 250  # characters: neither titles nor searches may be longer
+_MAX_CHARACTERS = 250  # of a title or a search
 
 
 class _Page(BaseModel):
@@ -53,16 +53,16 @@ class Wikipedia:
     """The articles of Wikipedia. May be used from any event loop."""
 
     def __init__(self, url: str | None = None, *, user_agent: str = USER_AGENT, timeout: float = 20.0) -> None:
-        """Choose whom to ask, and how; nothing is sent yet.
+        """Choose the API and its settings; nothing is sent yet.
 
         Args:
             url: address of the API; None for WIKIPEDIA_URL, and where that is not set, the English Wikipedia.
-            user_agent: how the requests name themselves.
+            user_agent: user agent of the requests.
             timeout: seconds that one request may take, above 0.
         """
         self._url = url or os.environ.get("WIKIPEDIA_URL", "").strip() or ADDRESS
         self._user_agent, self._timeout = user_agent, timeout
-        self._known: dict[str, Article] = {}
+        self._cache: dict[str, Article] = {}
 
     async def article(self, title: str) -> Article | None:
         """Return the article of this title, or the one it redirects to; None also for a list of meanings.
@@ -70,39 +70,42 @@ class Wikipedia:
         Raises:
             SearchFailed: if Wikipedia cannot be reached, refuses, or sends nonsense.
         """
-        wanted = _sendable(title.replace("|", " "))  # a bar would separate several titles
-        known = self._known.get(wanted)
-        if known:
-            return known
+        title = _sendable(title.replace("|", " "))  # a bar would separate several titles
+        if cached := self._cache.get(title):
+            return cached
         query = await self._ask(
-            prop="extracts|pageprops", ppprop="disambiguation", explaintext="1", redirects="1", titles=wanted
+            prop="extracts|pageprops", ppprop="disambiguation", explaintext="1", redirects="1", titles=title
         )
         page = next(iter(query.pages), None)
         if page is None or page.missing or page.invalid or "disambiguation" in page.pageprops:
             return None
         article = Article(page.title, _text(page.extract))
-        for key in (wanted, page.title):
-            self._known.pop(key, None)
-            self._known[key] = article
-        for oldest in list(self._known)[:-MAX_CACHED]:
-            self._known.pop(oldest, None)
+        for key in (title, page.title):
+            self._cache.pop(key, None)
+            self._cache[key] = article
+        for oldest in list(self._cache)[:-MAX_CACHED]:
+            self._cache.pop(oldest, None)
         return article
 
-    async def similar(self, words: str) -> list[str]:
+    async def similar(self, query: str) -> list[str]:
         """Return the titles that Wikipedia's search finds.
 
         Raises:
             SearchFailed: as for `article`.
         """
-        query = await self._ask(list="search", srprop="", srlimit=str(MAX_SIMILAR), srsearch=_sendable(words))
-        return [hit.title for hit in query.search][:MAX_SIMILAR]
+        found = await self._ask(list="search", srprop="", srlimit=str(MAX_SIMILAR), srsearch=_sendable(query))
+        return [hit.title for hit in found.search][:MAX_SIMILAR]
 
     async def _ask(self, **parameters: str) -> _Query:
         trusted = await certificates()
         common = {"action": "query", "format": "json", "formatversion": "2"}
         headers = {"User-Agent": self._user_agent}
         client = httpx.AsyncClient(
-            headers=headers, verify=trusted, timeout=None, follow_redirects=True, event_hooks={"request": [self._stay]}
+            headers=headers,
+            verify=trusted,
+            timeout=None,
+            follow_redirects=True,
+            event_hooks={"request": [self._check_host]},
         )
         try:
             async with asyncio.timeout(self._timeout), client as http:
@@ -114,10 +117,10 @@ class Wikipedia:
             raise SearchFailed(f"Wikipedia refuses: {' '.join(reply.error.info.split())[:200]}")
         return reply.query or _Query()
 
-    async def _stay(self, request: httpx.Request) -> None:
+    async def _check_host(self, request: httpx.Request) -> None:
         """Follow no redirect to another host: it could name one that only this machine reaches."""
-        asked = httpx.URL(self._url)
-        if (request.url.host, request.url.port) != (asked.host, asked.port):
+        address = httpx.URL(self._url)
+        if (request.url.host, request.url.port) != (address.host, address.port):
             raise SearchFailed(f"Wikipedia redirects to {request.url.host}: if that is right, set WIKIPEDIA_URL to it.")
 
     def _explain(self, error: Exception) -> str:
@@ -136,7 +139,7 @@ class Wikipedia:
 
 def _sendable(text: str) -> str:
     """Return a text of bounded length, without the halves of surrogate pairs that models write at times."""
-    return text.encode("utf-8", "ignore").decode()[:_MAX_WORDS]
+    return text.encode("utf-8", "ignore").decode()[:_MAX_CHARACTERS]
 
 
 def _text(extract: str) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from reflective_agents.environments import arithmetic, crosswords, game24
-from reflective_agents.environments.arithmetic import read_number
+from reflective_agents.environments.arithmetic import final_number
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.blocksworld import Blocksworld as Blocks
 from reflective_agents.environments.blocksworld_rows import read_task as read_blocks
@@ -226,7 +226,7 @@ class Arithmetic(Format):
     def task(self, number: int) -> Task:
         """Return the question, and the number without the way to it."""
         gold = self.answer and self.answer.rpartition("####")[2].strip()
-        if gold is not None and read_number(gold) is None:
+        if gold is not None and final_number(gold) is None:
             raise Misuse(f"answer: {gold!r} is not a number: expected is {self.expects}")
         return _task(self.id or str(number), self.question, gold)
 

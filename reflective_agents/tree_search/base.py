@@ -1,10 +1,10 @@
-"""What a search algorithm is: a stateless value that is asked what to expand next, and told what came of it.
+"""What a search algorithm is: it says what to expand next, and learns from the results. It holds no state.
 
-    jobs, changes = ask(algorithm, stats, slots=4)      # up to 4 jobs, to be carried out at once
-    changes = tell(algorithm, stats, job, children)    # in any order, and twice without harm
+    jobs, changes = ask(algorithm, stats, max_jobs=4)  # up to 4 jobs, to be carried out at once
+    changes = tell(algorithm, stats, job, children)     # in any order, and twice without harm
 
-The statistics go in and the changes of them come out; whoever asks merges them (`state.tree.merge_stats`). While a job
-is in flight, each node from the root to its place carries a virtual loss, so that the next job goes elsewhere; `tell`
+Statistics go in and their changes come out; the caller merges them (`state.tree.merge_stats`). While a job is in
+flight, each node from the root to the job's node carries a virtual loss, so that the next job goes elsewhere; `tell`
 takes it back, and so does `withdraw` for a job that was given up.
 """
 
@@ -19,7 +19,7 @@ from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.outcome import Status
 from reflective_agents.state.tree import NodeStats, Stats, StatsView, TreeNode, TreeView
-from reflective_agents.tree_search.places import ROOT, Rank, is_below, rank, upwards
+from reflective_agents.tree_search.tree_paths import ROOT, Rank, is_below, rank, upwards
 
 T = TypeVar("T")
 
@@ -36,26 +36,26 @@ class Job(TypedDict):
     first: int
     width: int
     arm: NotRequired[str]
-    """The way to make the child, where the algorithm makes children one by one and chooses among several ways."""
+    """One of `Algorithm.arms`: who makes the child, where the algorithm has children made one by one."""
     nodes: NotRequired[list[str]]
-    """What is to be judged, `width` in number: `node` itself, or nodes below it that are compared."""
+    """The nodes to judge, `width` in number: `node` itself, or nodes below it that are compared."""
     narrowed: NotRequired[bool]
-    """Whether `width` is less than the algorithm has asked for."""
+    """Whether `width` is less than the algorithm wanted."""
 
 
 class Child(NamedTuple):
-    """A node that is new or was judged, whether it may be expanded, and the key of the world's state that it is in,
-    where states with the same key have the same value."""
+    """A node that is new or was judged."""
 
     node: TreeNode
     expandable: bool
     key: str = ""
+    """The key of the state that the node is in: states with the same key have the same value. Empty if it has none."""
 
 
 class Algorithm(Protocol):
-    """How a tree search chooses and what it learns. All methods are pure: they change nothing that they are given.
+    """How a tree search chooses and what it learns. All methods are pure: they leave their arguments unchanged.
 
-    Subclasses implement `choose` and `learn`; the other methods have defaults.
+    Subclasses implement `choose` and `learn`; the rest has defaults.
     """
 
     @abstractmethod
@@ -78,17 +78,17 @@ class Algorithm(Protocol):
         """Return the statistics that change as a person gives a node up: nothing is expanded there or below."""
         below = [key for key in stats if is_below(key, node)]
         closed: Stats = {key: {**stats[key], "closed": True} for key in below}
-        return {**closed, node: noting(closed[node], pruned=True)}
+        return {**closed, node: with_extra(closed[node], pruned=True)}
 
     def rescore(self, stats: StatsView, child: Child, before: float | None) -> Stats:
         """Return the statistics that change as a person sets the score of a node, which was `before`: all above see the
         difference, and a leaf that may be expanded now is open again."""
         node, gained = child.node["id"], (child.node["score"] or 0.0) - (before or 0.0)
         changed: Stats = {}
-        for place in upwards(node):
-            stat = stats[place]
+        for key in upwards(node):
+            stat = stats[key]
             visits = stat["visits"] + int(before is None)
-            changed[place] = {**stat, "visits": visits, "total": stat["total"] + gained}
+            changed[key] = {**stat, "visits": visits, "total": stat["total"] + gained}
         return reopened(changed, node) if child.expandable else changed
 
     def ended(self, stats: StatsView) -> tuple[Status, str] | None:
@@ -96,7 +96,7 @@ class Algorithm(Protocol):
         return None
 
     def limit(self, stats: StatsView) -> Limit | None:
-        """Return the limit of its own that the algorithm has reached."""
+        """Return the limit that ends the search, if it is one of the algorithm's settings, such as `max_rollouts`."""
         return None
 
     @property
@@ -104,12 +104,13 @@ class Algorithm(Protocol):
         """Why a search ends in which there is nothing left to choose."""
         return "no leaf is left that could be expanded"
 
-    def ways(self) -> tuple[str, ...]:
-        """Return the names of the models, or other ways to make a child, among which the algorithm chooses."""
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The names of the models, or of other ways to make a child, among which the algorithm chooses."""
         return ("",)
 
     def promise(self, node: NodeStats) -> float:
-        """Return what a node without a score promises, 0..1."""
+        """Return the expected score of a node that has none yet, 0..1."""
         return 0.0
 
     def rank(self, tree: TreeView, node: TreeNode) -> Rank:
@@ -120,47 +121,47 @@ class Algorithm(Protocol):
 START = Job(node="", kind="start", first=0, width=1)
 
 
-def ask(algorithm: Algorithm, stats: StatsView, slots: int = 1) -> tuple[list[Job], Stats]:
+def ask(algorithm: Algorithm, stats: StatsView, max_jobs: int = 1) -> tuple[list[Job], Stats]:
     """Choose what to do next.
 
     Args:
         algorithm: The search algorithm.
         stats: Statistics of the tree; empty before the first job.
-        room: How many jobs may be begun now.
+        max_jobs: Most jobs to begin now.
 
     Returns:
-        Up to `room` jobs, and the statistics that have changed: the virtual losses of these jobs.
+        The jobs, and the statistics that have changed: the virtual losses of these jobs.
     """
     if ROOT not in stats:
-        return [START][:slots], {}
+        return [START][:max_jobs], {}
     changed: Stats = {}
-    seen = over(changed, stats)
+    current = overlay(changed, stats)
     jobs: list[Job] = []
-    while len(jobs) < slots and (job := algorithm.choose(seen)):
+    while len(jobs) < max_jobs and (job := algorithm.choose(current)):
         jobs.append(job)
-        seen.update(_send(seen, job))
-        seen.update(algorithm.begin(seen, job))
+        current.update(_with_virtual_losses(current, job))
+        current.update(algorithm.begin(current, job))
     return jobs, changed
 
 
 def tell(algorithm: Algorithm, stats: StatsView, job: Job, children: Sequence[Child]) -> Stats:
-    """Add what came of a job.
+    """Add the results of a job.
 
     Args:
         algorithm: The search algorithm.
         stats: Statistics of the tree.
-        job: A job that `ask` has given, with the width that it was carried out with.
+        job: A job from `ask`, with the width that it was carried out with.
         children: All nodes that it has made or judged.
 
     Returns:
-        The statistics that have changed; empty if this job is not in flight: it was told before, or withdrawn.
+        The statistics that have changed; empty if the job is not in flight: it is finished, or was withdrawn.
     """
     if not job["node"]:
         return {} if ROOT in stats else {child.node["id"]: algorithm.root(child) for child in children}
     if not _in_flight(stats, job):
         return {}
     changed = withdraw(stats, job)
-    changed.update(algorithm.learn(over(changed, stats), job, children))
+    changed.update(algorithm.learn(overlay(changed, stats), job, children))
     return changed
 
 
@@ -169,54 +170,61 @@ def withdraw(stats: StatsView, job: Job) -> Stats:
     if not _in_flight(stats, job):
         return {}
     node = job["node"]
-    changed = {place: _without(stats[place], virtual=stats[place].get("virtual", 0) - 1) for place in upwards(node)}
-    changed[node] = _without(
-        changed[node], flight=[first for first in stats[node].get("flight", ()) if first != job["first"]]
-    )
-    return changed
+    changed = {key: _replaced(stats[key], virtual=stats[key].get("virtual", 0) - 1) for key in upwards(node)}
+    flight = [first for first in stats[node].get("flight", ()) if first != job["first"]]
+    return {**changed, node: _replaced(changed[node], flight=flight)}
 
 
 def _in_flight(stats: StatsView, job: Job) -> bool:
     return job["node"] in stats and job["first"] in stats[job["node"]].get("flight", ())
 
 
-def _send(stats: StatsView, job: Job) -> Stats:
+def _with_virtual_losses(stats: StatsView, job: Job) -> Stats:
     node = job["node"]
-    changed: Stats = {place: {**stats[place], "virtual": stats[place].get("virtual", 0) + 1} for place in upwards(node)}
+    changed: Stats = {key: {**stats[key], "virtual": stats[key].get("virtual", 0) + 1} for key in upwards(node)}
     changed[node]["flight"] = [*stats[node].get("flight", ()), job["first"]]
     return changed
 
 
-def over(changes: Stats, stats: StatsView) -> MutableMapping[str, NodeStats]:
-    """Lay changes over statistics: what is written goes to the changes."""
+def overlay(changes: Stats, stats: StatsView) -> MutableMapping[str, NodeStats]:
+    """Return a view of statistics with changes laid over them; what is written to it goes to `changes`."""
     return ChainMap(changes, cast(Stats, stats))
 
 
-def own(node: NodeStats, name: str, default: T) -> T:
-    """Return what the algorithm has noted at a node."""
-    noted: T = node.get("own", {}).get(name, default)
-    return noted
+def get_extra(node: NodeStats, name: str, default: T) -> T:
+    """Return an entry that the algorithm has added to a node's statistics."""
+    extra: T = node.get("own", {}).get(name, default)
+    return extra
 
 
-def noting(node: NodeStats, **entries: object) -> NodeStats:
-    """Return a node's statistics with notes of the algorithm; None takes a note away."""
-    notes = {**node.get("own", {}), **entries}
-    return _without(node, own={key: note for key, note in notes.items() if note is not None})
+def is_pruned(node: NodeStats) -> bool:
+    """Return whether a node was given up, by the algorithm or by a person."""
+    return get_extra(node, "pruned", False)
 
 
-def _without(stats: NodeStats, **amounts: int | list[int] | JsonObject) -> NodeStats:
-    """Replace entries; those that have come to nothing are left out."""
-    return cast(
-        NodeStats, {key: amount for key, amount in {**stats, **amounts}.items() if amount or key not in amounts}
-    )
+def newly_pruned(stats: StatsView, changed: Stats) -> list[str]:
+    """Return the nodes that changes of the statistics prune."""
+    return [key for key in changed if is_pruned(changed[key]) and not (key in stats and is_pruned(stats[key]))]
+
+
+def with_extra(node: NodeStats, **entries: object) -> NodeStats:
+    """Return a node's statistics with entries that the algorithm alone needs; None removes one."""
+    extra = {**node.get("own", {}), **entries}
+    return _replaced(node, own={key: entry for key, entry in extra.items() if entry is not None})
+
+
+def _replaced(node: NodeStats, **entries: int | list[int] | JsonObject) -> NodeStats:
+    """Replace entries; those that are 0 or empty are left out."""
+    new = {**node, **entries}
+    return cast(NodeStats, {key: entry for key, entry in new.items() if entry or key not in entries})
 
 
 def reopened(stats: Stats, node: str) -> Stats:
     """Return the statistics of a path with its end open again, where nothing was expanded there."""
     if stats[node]["children"] or not stats[node]["closed"]:
         return stats
-    opened: Stats = {place: {**stat, "closed": False} for place, stat in stats.items()}
-    return {**opened, node: noting(opened[node], pruned=None)}
+    opened: Stats = {key: {**stat, "closed": False} for key, stat in stats.items()}
+    return {**opened, node: with_extra(opened[node], pruned=None)}
 
 
 def leaf(child: Child) -> NodeStats:

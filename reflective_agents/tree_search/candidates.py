@@ -1,4 +1,4 @@
-"""A candidate on its way through a tree search: sampled by a policy, acted on by a world, graded by a value."""
+"""Candidates of a tree search: a policy samples them, a world carries them out, a value grades them."""
 
 import json
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from reflective_agents.prompts import lats as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.state.tree import TreeNode, TreeView
 from reflective_agents.tree_search.base import Job
-from reflective_agents.tree_search.places import depth_of, exact
+from reflective_agents.tree_search.tree_paths import depth_of, round_score
 
 
 @dataclass
 class Grade:
-    """What a value says of a candidate: a score (0..1), the figures it is made of, and why."""
+    """The grade of a candidate: a score from 0 to 1, the `terms` that it was computed from, and why."""
 
     score: float
     critique: str = ""
@@ -29,14 +29,20 @@ class Grade:
 
 @dataclass
 class Candidate:
-    """One sampled step. `index` is its place among the samples, `samples` how many of them have come to it.
+    """One sampled step.
 
-    `otherwise` are other words for the same action, for a world that refuses the first; `before` are the steps that lie
-    between the place of the job and this one.
-
-    What the world fills in: `observation`, `state`, `reward`, `done`, `answers`: whether there is an answer now, and
-    `final`: whether this is the end of a trajectory, since the task has ended or a whole answer was given; `checked`:
-    what code has found out about the answer, and `unfounded`: whether it refers to what was never found.
+    Attributes:
+        index: Its number among the samples.
+        samples: How many samples proposed it.
+        alternatives: Other wordings of the same action, for an environment that refuses the first.
+        before: The steps between the node of the job and this one.
+        answers: Whether there is an answer now. This and all below is filled in as the candidate acts.
+        final: Whether the trajectory ends here, because the task has ended or a whole answer was given.
+        checked: What code has found out about the answer.
+        unfounded: Whether the answer refers to sources that were never found.
+        state: The environment's state after the step, without the task.
+        reward: The environment's reward, 0..1.
+        done: Whether the task has ended.
     """
 
     index: int
@@ -45,7 +51,7 @@ class Candidate:
     action: str = ""
     terms: dict[str, float] = field(default_factory=dict)
     samples: int = 1
-    otherwise: list[str] = field(default_factory=list)
+    alternatives: list[str] = field(default_factory=list)
     before: Sequence[TreeNode] = ()
     answers: bool = False
     final: bool = False
@@ -63,8 +69,8 @@ class Candidate:
         return self.done and self.reward is not None and self.reward >= 1
 
     @classmethod
-    def again(cls, index: int, steps: Sequence[TreeNode]) -> "Candidate":
-        """Make a node that is there already, the last of the steps, a candidate again, to be judged."""
+    def from_node(cls, index: int, steps: Sequence[TreeNode]) -> "Candidate":
+        """Make a candidate of a node, the last of `steps`, so that it can be judged."""
         node = steps[-1]
         answers, done = node["kind"] == "answer", node.get("done", False)
         return cls(
@@ -85,7 +91,7 @@ class Candidate:
         )
 
     def as_node(self, node_id: str, parent_id: str | None, model: str = "") -> TreeNode:
-        """Return the node of the tree that this candidate becomes; it holds only what there is."""
+        """Return the node of the tree that this candidate becomes; what is empty is left out."""
         node = TreeNode(
             id=node_id,
             parent_id=parent_id,
@@ -117,7 +123,7 @@ def graded(node: TreeNode, grade: Grade | None) -> TreeNode:
     """Return a node with a grade."""
     if grade is None:
         return node
-    node = {**node, "critique": grade.critique, "score": exact(grade.score), "solved": grade.solved}
+    node = {**node, "critique": grade.critique, "score": round_score(grade.score), "solved": grade.solved}
     if terms := {**node.get("terms", {}), **grade.terms}:
         node["terms"] = terms
     return node
@@ -125,12 +131,19 @@ def graded(node: TreeNode, grade: Grade | None) -> TreeNode:
 
 @dataclass(frozen=True)
 class Branch:
-    """Where a job works: the conversation, what is asked (as quoted text), and the nodes from the root to its place.
+    """Where in the tree a job works.
 
-    `may_act` is False where a step has to be an answer; `lessons` are reflections on failed trajectories; `keep` is how
-    many calls grading must leave for others. A job that judges has what is `judged`: for each node the steps from the
-    place on, itself the last; `tree` is the whole tree so far. `refused` says why nothing could be done of all that was
-    proposed before.
+    Attributes:
+        job: The job.
+        conversation: The messages of the conversation.
+        request: The user's request, as quoted text.
+        path: The nodes from the root to the node of the job.
+        lessons: Reflections on failed trajectories.
+        may_act: False where a step has to be an answer.
+        reserved_calls: How many model calls grading must leave for others.
+        judged: Of a job that judges, for each node the steps from `path` on, itself the last.
+        tree: The whole tree so far.
+        refused: Why nothing of what was proposed before could be carried out.
     """
 
     job: Job
@@ -139,31 +152,30 @@ class Branch:
     path: Sequence[TreeNode]
     lessons: Sequence[str] = ()
     may_act: bool = True
-    keep: int = 0
+    reserved_calls: int = 0
     judged: Sequence[Sequence[TreeNode]] = ()
     tree: TreeView = field(default_factory=dict)
     refused: Sequence[str] = ()
 
 
 def lessons_text(branch: Branch) -> str:
-    """Return what was learned from failed trajectories, and what a person has hinted at on the way, as text that ends
-    its line; empty if there is nothing."""
+    """Return the lessons from failed trajectories and the hints of people, as text that ends its line, or empty."""
     lessons = "\n".join(quoted("lesson", lesson) for lesson in branch.lessons)
     return (prompts.LESSONS.format(lessons=lessons) if lessons else "") + hints_text(branch.path)
 
 
 def hints_text(path: Sequence[TreeNode]) -> str:
-    """Return what a person has hinted at on a path, as text that ends its line; empty if there is nothing."""
+    """Return the hints of people on a path, as text that ends its line; empty if there are none."""
     hints = _hints(path)
     return search_prompts.HINTS.format(hints=hints) if hints else ""
 
 
 def lessons_to_judge(branch: Branch) -> str:
-    """Return lessons and hints as a judge is told of them, as text that ends its line: as material, for only the agent
-    has to follow them."""
+    """Return lessons and hints for a judge, as text that ends its line: as material, for only the agent has to follow
+    them."""
     lessons, hints = "\n".join(quoted("lesson", lesson) for lesson in branch.lessons), _hints(branch.path)
-    told = prompts.LESSONS_TO_JUDGE.format(lessons=lessons) if lessons else ""
-    return told + (search_prompts.HINTS_TO_JUDGE.format(hints=hints) if hints else "")
+    lessons_part = prompts.LESSONS_TO_JUDGE.format(lessons=lessons) if lessons else ""
+    return lessons_part + (search_prompts.HINTS_TO_JUDGE.format(hints=hints) if hints else "")
 
 
 def _hints(path: Sequence[TreeNode]) -> str:
@@ -171,36 +183,35 @@ def _hints(path: Sequence[TreeNode]) -> str:
 
 
 def trajectory_text(steps: Sequence[TreeNode | Candidate], *, goes_on: bool = False) -> str:
-    """Return the steps of a trajectory as quoted text, for whoever has to judge them.
+    """Return the steps of a trajectory as quoted text, for a judge. All answers but the last are marked as superseded.
 
     Args:
         steps: The steps.
-        goes_on: Whether others follow. All answers but the last one are marked as superseded.
+        goes_on: Whether other steps follow, which supersede the last answer too.
     """
     last = None if goes_on or not steps else steps[-1]
     return "\n".join(filter(None, (_step_text(step, superseded=step is not last) for step in steps)))
 
 
 def _step_text(step: TreeNode | Candidate, superseded: bool) -> str:
-    said = step.as_node("", None) if isinstance(step, Candidate) else step
-    if said["messages"]:
-        shown = steps_text(said["messages"], superseded=superseded)
-        before = quoted("thought", thought) + "\n" if (thought := said.get("thought")) else ""
-        return before + (shown if superseded or not is_answer(said["messages"][0]) else f"{shown}\n{_checked(said)}")
-    parts = {"thought": said.get("thought"), "action": said.get("action"), "observation": said.get("observation")}
+    node = step.as_node("", None) if isinstance(step, Candidate) else step
+    if node["messages"]:
+        text = steps_text(node["messages"], superseded=superseded)
+        thought = quoted("thought", node["thought"]) + "\n" if node.get("thought") else ""
+        return thought + (text if superseded or not is_answer(node["messages"][0]) else f"{text}\n{_checked(node)}")
+    parts = {"thought": node.get("thought"), "action": node.get("action"), "observation": node.get("observation")}
     return "\n".join(quoted(tag, text) for tag, text in parts.items() if text)
 
 
 def _checked(answer: TreeNode) -> str:
-    """Return what code knows of an answer, as a fact for those who judge it."""
+    """Return what code has found out about an answer, as a fact for its judge."""
     body, _ = split_list(answer["messages"][0].text)
     facts = [search_prompts.LENGTH.format(words=len(body.split())), answer.get("checked", "")]
     return quoted("checked", " ".join(filter(None, facts)))
 
 
-def identity(message: BaseMessage) -> str:
-    """Return what makes two messages the same: their text but for white space and references, and their tool calls but
-    for ids and order of keys."""
+def canonical_message(message: BaseMessage) -> str:
+    """Return the same text for equal messages: without ids, white space, references and the order of arguments."""
     calls = [(call["name"], call["args"]) for call in getattr(message, "tool_calls", [])]
     broken = [(call["name"], call["args"]) for call in getattr(message, "invalid_tool_calls", [])]
     return json.dumps([" ".join(split_list(message.text)[0].split()), calls, broken], sort_keys=True, default=str)

@@ -1,4 +1,4 @@
-"""What a model is told of a branch when it is asked for the next step: its path, its siblings, and what was refused."""
+"""The messages that ask for the next step of a branch: its path, its siblings, and what was refused."""
 
 from collections.abc import Sequence
 
@@ -11,43 +11,40 @@ from reflective_agents.state.tree import TreeNode
 from reflective_agents.tree_search.candidates import Branch
 
 
-def history(trajectory: Sequence[TreeNode], then: str) -> list[AnyMessage]:
-    """Return a trajectory as the agent sees it: its own messages and observations, each step followed by the judge's
-    critique, and by what to do `then`."""
+def history(trajectory: Sequence[TreeNode], next_step: str) -> list[AnyMessage]:
+    """Return a trajectory as the agent sees it: its own messages and observations. Each step is followed by the judge's
+    critique, with the instruction for the `next_step`."""
     messages: list[AnyMessage] = []
     for node in trajectory:
         messages += node["messages"]
         if node["critique"]:
-            said = [node["critique"], *([node.get("checked", "")] if node.get("unfounded") else [])]
-            critique = quoted("critique", "\n".join(said))
-            messages.append(HumanMessage(prompts.CRITIQUE.format(critique=critique, next=then)))
+            parts = [node["critique"], *([node.get("checked", "")] if node.get("unfounded") else [])]
+            critique = quoted("critique", "\n".join(parts))
+            messages.append(HumanMessage(prompts.CRITIQUE.format(critique=critique, next=next_step)))
     return messages
 
 
-def standing(branch: Branch) -> str:
-    """Return as quoted text the calls of tools by which steps have gone on from here."""
-    job = branch.job
-    named = [f"{job['node']}.{place}" for place in range(job["first"])]
-    children = [branch.tree[name] for name in named if name in branch.tree]
-    called = [steps_text(node["messages"][:1]) for node in children if node["messages"] and node["kind"] == "action"]
-    return "\n".join(dict.fromkeys(called))
+def sibling_calls(branch: Branch) -> str:
+    """Return, as quoted text, the tool calls of the children that the job's node has already."""
+    ids = (f"{branch.job['node']}.{i}" for i in range(branch.job["first"]))
+    children = [branch.tree[child] for child in ids if child in branch.tree]
+    calls = [steps_text(node["messages"][:1]) for node in children if node["messages"] and node["kind"] == "action"]
+    return "\n".join(dict.fromkeys(calls))
 
 
 def refusals(branch: Branch) -> list[BaseMessage]:
-    """Return what the model is told where nothing can be done of all that it has proposed."""
+    """Return the message for a model whose proposals were all refused; none if none were."""
     reasons = "\n".join(quoted("observation", why) for why in branch.refused)
     return [HumanMessage(prompts.REFUSED.format(reasons=reasons))] if reasons else []
 
 
 def with_closing(messages: Sequence[AnyMessage], closing: str) -> list[AnyMessage]:
-    """Return messages that end with a closing word, which joins the user's message before it if there is one."""
-    *earlier, last = messages or [HumanMessage("")]
-    if not closing or not messages:
-        return [*messages, *([HumanMessage(closing)] if closing else [])]
-    joined = [HumanMessage(f"{last.text}\n{closing}")] if last.type == "human" else [last, HumanMessage(closing)]
-    return [*earlier, *joined]
+    """Return messages that end with a closing instruction, which is joined to a user's message before it."""
+    if closing and messages and messages[-1].type == "human":
+        return [*messages[:-1], HumanMessage(f"{messages[-1].text}\n{closing}")]
+    return [*messages, HumanMessage(closing)] if closing else [*messages]
 
 
 def purpose_of(branch: Branch) -> Purpose:
-    """Return what a request is for: the next step of the user's request, or the answer to it."""
+    """Return the purpose of a model call: the user's request."""
     return {"request": branch.conversation[-1].text}

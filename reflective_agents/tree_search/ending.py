@@ -10,8 +10,8 @@ from reflective_agents.state.outcome import Outcome, limited, stopped
 from reflective_agents.state.tree import LogEntry, TreeNode
 from reflective_agents.tree_search.base import Algorithm
 from reflective_agents.tree_search.job import JobResult
-from reflective_agents.tree_search.places import rank
 from reflective_agents.tree_search.progress import Progress
+from reflective_agents.tree_search.tree_paths import rank
 
 
 def without_job(progress: Progress, algorithm: Algorithm, step: Step[TreeContext]) -> Outcome:
@@ -27,25 +27,25 @@ def without_job(progress: Progress, algorithm: Algorithm, step: Step[TreeContext
 
 
 def _dead_ends(progress: Progress, max_depth: int) -> list[str]:
-    """Explain in words why a tree search without an answer could not go on."""
+    """Return the reasons why a tree search without an answer could not go on."""
     refused = sum(entry.get("refused", 0) for entry in progress.history)
     deep = sum(node["depth"] >= max_depth for node in progress.tree.values())
     why = next((entry["why"] for entry in reversed(progress.history) if "why" in entry), "")
-    said = [f"nodes without an answer at max_depth={max_depth}: {deep}"] if deep else []
-    return [*said, f"steps refused: {refused}, the last one because {why}"] if why else said
+    reasons = [f"nodes without an answer at max_depth={max_depth}: {deep}"] if deep else []
+    return [*reasons, f"steps refused: {refused}, the last one because {why}"] if why else reasons
 
 
 def after_job(
     result: JobResult, progress: Progress, algorithm: Algorithm, context: TreeContext, before: Outcome | None
 ) -> Outcome | None:
-    """Return the outcome once a job was taken in; None if the search goes on.
+    """Return the outcome once the results of a job are in the tree; None if the search goes on.
 
     Args:
-        result: What came of the job.
-        progress: The tree with it.
-        algorithm: What has chosen it.
+        result: The results.
+        progress: The tree with them.
+        algorithm: The search algorithm.
         context: The settings.
-        before: The outcome that was met before: a limit or a fault, for which only a solution is better news.
+        before: The outcome so far, a limit or a fault; only a solution replaces it.
     """
     solved = sorted((child.node for child in result.children if child.node["solved"]), key=rank)
     limits = [reason for reason in result.stops if isinstance(reason, LimitReached)]
@@ -55,7 +55,7 @@ def after_job(
         return before
     if limits:
         return stopped(limits[0])
-    if result.stops and result.fruitless and _keeps_failing(progress.history, algorithm.ways()):
+    if result.stops and result.fruitless and _keeps_failing(progress.history, algorithm.arms):
         return stopped(result.stops[0])
     if isinstance(context, BranchingContext) and context.min_gain is not None and progress.best:
         reached = (progress.tree[progress.best]["score"] or 0.0) + context.min_gain
@@ -66,12 +66,12 @@ def after_job(
 
 
 def _keeps_failing(history: Sequence[LogEntry], arms: Sequence[str]) -> bool:
-    """Return whether one job more has failed in a row than there are models to choose from, or all so far; and no model
-    has been spared. One alone costs only itself."""
-    paid = [entry for entry in history if entry["calls"] or "failed" in entry]
-    row = list(takewhile(lambda entry: "failed" in entry, reversed(paid)))
-    spared = set(arms) - {entry.get("arm", "") for entry in row}
-    return not spared and (len(row) > len(set(arms)) or len(row) == len(paid))
+    """Return whether each model has failed since the last success, and either all jobs so far have failed, or more in a
+    row than there are models: a single failure does not end a search."""
+    tried = [entry for entry in history if entry["calls"] or "failed" in entry]
+    failures = list(takewhile(lambda entry: "failed" in entry, reversed(tried)))
+    untried = set(arms) - {entry.get("arm", "") for entry in failures}
+    return not untried and (len(failures) > len(set(arms)) or len(failures) == len(tried))
 
 
 def _may_exceed(score: float, progress: Progress, algorithm: Algorithm) -> bool:
@@ -81,7 +81,7 @@ def _may_exceed(score: float, progress: Progress, algorithm: Algorithm) -> bool:
 
 
 def why_solved(node: TreeNode) -> str:
-    """Return who says that a node solves the task; the node itself stands last, for who looks it up in the tree."""
+    """Return why a node solves the task. Its id stands last, to look the node up by."""
     if "reward" in node:
         return f"the answer has a reward of {node['reward']:g} (node {node['id']})"
     return f"the judge accepts the answer with a score of {node['score']:.2f} (node {node['id']})"

@@ -27,13 +27,13 @@ from reflective_agents.tree_search.base import Child, Job, tell
 from reflective_agents.tree_search.candidates import Branch, trajectory_text
 from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.loop import SearchStep
-from reflective_agents.tree_search.ordered import Steering
-from reflective_agents.tree_search.places import ROOT, best_step, path
+from reflective_agents.tree_search.steering_step import SteeringStep
+from reflective_agents.tree_search.tree_paths import ROOT, best_node, path
 
 C = TypeVar("C", bound=TreeContext)
 Node = Runnable[SearchState, Update]
 Setup = Callable[[SearchState, Step[C]], Awaitable[TreeSearch]]
-"""Says for a state and a node what is searched with."""
+"""Puts a tree search together for a state and the settings of a step."""
 FRESH: Update = {
     "tree": Overwrite({}),
     "stats": Overwrite({}),
@@ -43,7 +43,7 @@ FRESH: Update = {
     "expansions": 0,
     "best": None,
 }
-"""The channels of a tree search at the beginning of a turn."""
+"""The channels of a tree search as a turn begins."""
 
 
 def search_graph(
@@ -62,20 +62,19 @@ def search_graph(
     Args:
         name: The strategy's name.
         schema: Its settings.
-        setup: What is searched with.
-        expand: The node that grows the tree, again and again until something ends the run, if it is not the usual one.
-        finish: The node that answers, if it is not the usual one.
-        state: The state, if it is more than what all tree searches have.
-        output: What of it is returned.
-        fresh: Further channels with their first values.
+        setup: Puts the tree search together.
+        expand: The node that grows the tree until something ends the run, instead of the usual one.
+        finish: The node that answers, instead of the usual one.
+        state: The state, if the strategy adds channels to that of all tree searches.
+        output: The part of the state that is returned.
+        fresh: The first values of further channels.
     """
-
     builder = strategy_graph(state, context_schema=schema, input_schema=ActingInput, output_schema=output)
     start, grow, steer, reply = usual_nodes(schema, setup)
-    again = Bridged(_again)
+    route = Bridged(_expand_or_finish)
     builder.add_node("begin", begin(name, schema, enter, **FRESH, **fresh))
     builder.add_node("start", start)
-    builder.add_node("expand", unless_ordered(expand or grow, steer) | again, destinations=("expand", "finish"))
+    builder.add_node("expand", unless_ordered(expand or grow, steer) | route, destinations=("expand", "finish"))
     builder.add_node("finish", unless_ordered(finish or reply))
     builder.add_edge(START, "begin")
     builder.add_edge("begin", "start")
@@ -85,7 +84,7 @@ def search_graph(
 
 
 def usual_nodes(schema: type[C], setup: Setup[C]) -> tuple[Node, Node, Node, Node]:
-    """Make the nodes that a tree search has unless it brings its own: start, expand, steer and finish."""
+    """Make the usual nodes of a tree search: start, expand, steer and finish."""
 
     @node(schema)
     async def start(state: SearchState, step: Step[C]) -> Update:
@@ -100,8 +99,8 @@ def usual_nodes(schema: type[C], setup: Setup[C]) -> tuple[Node, Node, Node, Nod
 
     @node(schema)
     async def steer(state: SearchState, step: Step[C]) -> Update:
-        """Do what people have ordered, instead of an expansion."""
-        return Steering(state, step, await setup(state, step)).run()
+        """Carry out the orders of people, instead of an expansion."""
+        return SteeringStep(state, step, await setup(state, step)).run()
 
     @node(schema)
     async def finish(state: SearchState, step: Step[C]) -> Update:
@@ -112,7 +111,7 @@ def usual_nodes(schema: type[C], setup: Setup[C]) -> tuple[Node, Node, Node, Nod
 
 
 def unless_ordered(usual: Node, steer: Node | None = None) -> Node:
-    """Make a node that steers where somebody has ordered something, or by default leaves that to another one."""
+    """Make a node that steers where there are orders; without `steer` it leaves them to another node."""
 
     def choose(state: SearchState) -> Any:
         return usual if not state.get("orders") else steer or {}
@@ -123,7 +122,7 @@ def unless_ordered(usual: Node, steer: Node | None = None) -> Node:
     return RunnableLambda(choose, afunc=choose_at_once)
 
 
-async def _again(update: Update) -> Command[str]:
+async def _expand_or_finish(update: Update) -> Command[str]:
     """Expand until something has ended the run. A conditional edge would copy the whole tree to look at the outcome."""
     if "then" in update:
         return Command(update={name: value for name, value in update.items() if name != "then"}, goto=update["then"])
@@ -131,29 +130,29 @@ async def _again(update: Update) -> Command[str]:
 
 
 async def enter(state: SearchState, step: Step[TreeContext]) -> Update:
-    """Begin a tree search: where its task starts, and what is asked, as quoted text.
+    """Begin a tree search: the state in which its task starts, and the request, as quoted text.
 
-    The task's right answer is left out unless the settings ask for it, or the environment cannot do without it:
-    otherwise it would reward by it.
+    The task's right answer is left out unless the settings ask for it, or the environment needs it: with it, the
+    environment would reward right answers, and so guide the search.
     """
-    given = cast(Task | None, state.get("task")) or Task(id="", question=state["messages"][-1].text)
+    full_task = cast(Task | None, state.get("task")) or Task(id="", question=state["messages"][-1].text)
     environment = await environment_of(step.context)
     keeps_gold = step.context.gold_reward or (environment is not None and environment.needs_gold)
-    task = {key: value for key, value in given.items() if key != "gold" or keeps_gold}
-    world = environment.start(cast(Task, task)) if environment else {}
-    request = quoted("request", environment.public(world)) if environment else request_text(state["messages"])
+    task = {key: value for key, value in full_task.items() if key != "gold" or keeps_gold}
+    start = environment.start(cast(Task, task)) if environment else {}
+    request = quoted("request", environment.public(start)) if environment else request_text(state["messages"])
     learned = [*state.get("recalled", []), state.get("advice")]
     lessons = [Lesson(node="", answer="", text=text) for text in learned if text]
-    used: Update = {name: None for name in ("task", "advice", "reward") if name in state}
-    used |= {name: empty for name, empty in (("orders", []), ("raised", {})) if state.get(name)}
-    return {"world": world, "request": request, "recalled": [], "lessons": Overwrite(lessons), **used}
+    cleared: Update = {name: None for name in ("task", "advice", "reward") if name in state}
+    cleared |= {name: empty for name, empty in (("orders", []), ("raised", {})) if state.get(name)}
+    return {"world": start, "request": request, "recalled": [], "lessons": Overwrite(lessons), **cleared}
 
 
 def bare_root(state: SearchState, step: Step[TreeContext], search: TreeSearch) -> Update:
-    """Make the root where nothing has been done yet."""
+    """Make a root that holds no step, only the state in which the task starts."""
     root = TreeNode(id=ROOT, parent_id=None, depth=0, kind="root", messages=[], critique="", score=None, solved=False)
-    if world := {key: value for key, value in state["world"].items() if key != "task"}:
-        root["state"] = world
+    if start := {key: value for key, value in state["world"].items() if key != "task"}:
+        root["state"] = start
     stats = tell(search.algorithm, {}, START_JOB, [Child(root, True)])
     shown = {"id": ROOT, "parent_id": None, "depth": 0, "kind": "root", "score": None, "solved": False}
     step.emit("node", **shown, expansions=0)
@@ -162,50 +161,49 @@ def bare_root(state: SearchState, step: Step[TreeContext], search: TreeSearch) -
     return {"tree": {ROOT: root}, "stats": stats, "log": [log]}
 
 
-async def answer(state: SearchState, step: Step[TreeContext], search: TreeSearch, said: str = "") -> Update:
-    """Answer with the best answer of the tree, in other words if they are `said`; if there is none, let the best
-    trajectory answer now."""
+async def answer(state: SearchState, step: Step[TreeContext], search: TreeSearch, answer_text: str = "") -> Update:
+    """Answer with the best answer of the tree, in the words of `answer_text` if there are any. If the tree holds no
+    answer, ask for one from the best trajectory."""
     best = state["tree"].get(state["best"] or "")
     outcome: Outcome | None = state["outcome"]
-    text, reward, name, appraisal = "", None, None, UNCHECKED
+    text, reward, message_id, appraisal = "", None, None, UNCHECKED
     if best is not None:
-        text, reward = said or search.world.answer(best), best.get("reward")
-        name = best["messages"][0].id if best["messages"] else None
-        appraisal = standing(best, await environment_of(step.context))
+        text, reward = answer_text or search.world.answer(best), best.get("reward")
+        message_id = best["messages"][0].id if best["messages"] else None
+        appraisal = appraise_best(best, await environment_of(step.context))
     else:
         listener = AnswerStream(step, final_answer)
         try:
             text, reward = await conclude(state, step, search, None if step.context.environment else listener)
-            name = await listener.end(text)
+            message_id = await listener.end(text)
             appraisal = appraised(await environment_of(step.context), reward)
         except (LimitReached, ModelFailed) as stop:
-            outcome = because(outcome, stop)
+            outcome = outcome_without_answer(outcome, stop)
     if outcome and step.context.gold_reward and "gold" in state["world"].get("task", {}):
         reason = f"{outcome['reason']}; the search was rewarded by the right answer (gold_reward)"
         outcome = {**outcome, "reason": reason}
-    message = AIMessage(text, id=name) if text else None
-    trees = {lesson["text"]: path(state["tree"], lesson["node"]) for lesson in state["lessons"] if lesson["node"]}
-    learned = [Learned(text, trajectory_text(steps)) for text, steps in trees.items()]
-    made = best or best_step(state["tree"])
-    model = search.policy.author(made) if made else None
+    message = AIMessage(text, id=message_id) if text else None
+    paths = {lesson["text"]: path(state["tree"], lesson["node"]) for lesson in state["lessons"] if lesson["node"]}
+    learned = [Learned(text, trajectory_text(steps)) for text, steps in paths.items()]
+    answered_from = best or best_node(state["tree"])
+    model = search.policy.author(answered_from) if answered_from else None
     final: SearchState = {**state, "outcome": outcome}
     return {"reward": reward} | await end(final, step, message, learned, model, appraisal)
 
 
-def standing(best: TreeNode, environment: Environment | None) -> Appraisal:
-    """Return what is known of the best answer: whether the environment has rewarded it or a judge accepts it, and what
-    score it is left with."""
+def appraise_best(best: TreeNode, environment: Environment | None) -> Appraisal:
+    """Return who has verified the best answer, the environment or a judge, and its reward or score in words."""
     if environment and "reward" in best:
-        said = f"the best answer has a reward of {best['reward']:g} (node {best['id']})"
-        return Appraisal(environment.verifier, best["solved"], said)
+        text = f"the best answer has a reward of {best['reward']:g} (node {best['id']})"
+        return Appraisal(environment.verifier, best["solved"], text)
     score = "no score" if best["score"] is None else f"a score of {best['score']:.2f}"
-    said = f"the best answer has {score} (node {best['id']})"
-    return Appraisal("judge", True, said) if best["solved"] else Appraisal(said=said)
+    text = f"the best answer has {score} (node {best['id']})"
+    return Appraisal("judge", True, text) if best["solved"] else Appraisal(said=text)
 
 
-def because(reached: Outcome | None, stop: LimitReached | ModelFailed) -> Outcome:
-    """Return why there is no answer, where even the last attempt has failed: what has ended the search, and what has
-    stopped the attempt, unless that is a limit as well."""
+def outcome_without_answer(reached: Outcome | None, stop: LimitReached | ModelFailed) -> Outcome:
+    """Return the outcome where even the last request for an answer has failed: what ended the search, and what stopped
+    the request, unless both are limits."""
     if reached is None or reached["status"] == "failed":
         return reached or Outcome(status="failed", reason=str(stop))
     if reached["status"] == "limit_reached" and isinstance(stop, LimitReached):
@@ -222,7 +220,7 @@ async def conclude(
         LimitReached: if a limit forbids it.
         ModelFailed: if the model does not answer.
     """
-    best = best_step(state["tree"])
+    best = best_node(state["tree"])
     usage = step.meter.usage
     if best is None or usage["failed_calls"] == usage["model_calls"] > 0:
         return "", None

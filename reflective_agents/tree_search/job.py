@@ -1,4 +1,4 @@
-"""Carrying out one job of a tree search: candidates are sampled, act and are evaluated, each flowing on its own."""
+"""One job of a tree search: candidates are sampled, carried out and graded, each as soon as it can be."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,24 +12,32 @@ from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tree import Lesson, TreeNode
 from reflective_agents.tree_search.base import Algorithm, Child, Job
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, graded
-from reflective_agents.tree_search.places import ROOT
 from reflective_agents.tree_search.policies import Policy
+from reflective_agents.tree_search.tree_paths import ROOT
 from reflective_agents.tree_search.values import Value
 from reflective_agents.tree_search.worlds import World
 
 P = ParamSpec("P")
 REASONS = 3
-"""Reasons of refusals that a model is told at once."""
+"""Most reasons of refusals that a prompt lists."""
 Stop = LimitReached | ModelFailed
-FirstIn = Callable[[str], TreeNode | None]
+NodeByState = Callable[[str], TreeNode | None]
+"""Finds the first node in a state, by the state's key: equal states share a grade."""
 
 
 @dataclass
 class JobResult:
-    """What came of a job: the children, what was learned from those that failed, and what has stopped some of them.
+    """What came of a job.
 
-    `keys` says which node was the first in a state of the world, `refused` why steps could not be carried out, and
-    `fruitless` whether nothing has come that the tree search could go on with. `calls` and `tokens` are its cost.
+    Attributes:
+        children: The nodes that were made or judged.
+        lessons: What was learned from those that failed.
+        keys: The first node in each new state, by the state's key.
+        stops: The limits and faults that stopped some of the work.
+        merged: How many candidates were equal to others.
+        refused: Why steps could not be carried out.
+        fruitless: Whether there is nothing that the tree search could go on with.
+        calls, tokens: The cost.
     """
 
     children: list[Child] = field(default_factory=list)
@@ -45,21 +53,21 @@ class JobResult:
 
 @dataclass
 class TreeSearch:
-    """What a strategy consists of: an algorithm, a world, a policy and a value, which know nothing of each other.
+    """The parts of a strategy: an algorithm, a world, a policy and a value, which know nothing of each other.
 
     Attributes:
-        step: The node that searches.
+        step: The step of the graph that searches.
         run_id: The run, in which equal states share their grades.
-        algorithm: What to expand next, and what is learned from it.
-        world: What a step does.
-        policy: How next steps are proposed.
-        value: How a state is graded that no environment has rewarded.
+        algorithm: Chooses what to expand next, and learns from the results.
+        world: Carries out steps.
+        policy: Proposes next steps.
+        value: Grades states that no environment has rewarded.
         revise_answers: Whether an answer may be expanded into better ones.
         sample_root: Whether the root is a first step, sampled and graded, instead of the bare task.
         grade_in_own_job: Whether children are graded by jobs of their own.
-        skip_known_states: Whether to leave out states of the world that were graded before, wherever in the tree.
+        skip_known_states: Whether to drop states that were graded before, anywhere in the tree.
         job: Carries out one job.
-        further_calls: Calls that a job takes beside those of policy and value.
+        further_calls: Model calls of a job, beside those of policy and value.
     """
 
     step: Step[TreeContext]
@@ -72,18 +80,18 @@ class TreeSearch:
     sample_root: bool = False
     grade_in_own_job: bool = False
     skip_known_states: bool = False
-    job: "Callable[[TreeSearch, Branch, FirstIn], ExpansionJob]" = lambda *place: ExpansionJob(*place)
+    job: "Callable[[TreeSearch, Branch, NodeByState], ExpansionJob]" = lambda *args: ExpansionJob(*args)
     further_calls: int = 0
 
     def calls(self, job: Job, width: int) -> int:
-        """Return the most calls that a job takes at this width, not counting faults."""
+        """Return the most model calls that a job makes at this width, without retries after faults."""
         if job["kind"] == "judge":
             return self.value.calls(width)
         grading = 0 if self.grade_in_own_job else self.value.calls(width)
         return self.further_calls + self.policy.calls(width) + grading
 
     def may_be_expanded(self, node: TreeNode) -> bool:
-        """Return whether a node may be expanded: not if it is solved or too deep, the task has ended, or it is an
+        """Return whether a node may be expanded: unless it is solved or too deep, its task has ended, or it is an
         answer that is not to be revised."""
         if node["solved"] or node.get("done") or node["depth"] >= self.step.context.max_depth:
             return False
@@ -91,16 +99,16 @@ class TreeSearch:
 
 
 class ExpansionJob:
-    """One job: the children of a node are made, or nodes that are there already are judged.
+    """One job, which makes the children of a node, or judges nodes that are there already.
 
     Args:
-        search: What is searched with.
-        branch: Where.
-        first_in: Gives the first node in a state of the world, by its key: states that are the same share its grade.
+        search: The tree search.
+        branch: Where in the tree to work.
+        node_by_state: Finds the first node in a state.
     """
 
-    def __init__(self, search: TreeSearch, branch: Branch, first_in: FirstIn) -> None:
-        self.search, self.branch, self.first_in = search, branch, first_in
+    def __init__(self, search: TreeSearch, branch: Branch, node_by_state: NodeByState) -> None:
+        self.search, self.branch, self.node_by_state = search, branch, node_by_state
         self.step, self.world, self.value = search.step, search.world, search.value
         self.result = JobResult()
         self._candidates: dict[str, Candidate] = {}
@@ -115,26 +123,26 @@ class ExpansionJob:
         return self.add_children(candidates)
 
     async def expand(self) -> list[Candidate]:
-        """Sample candidates and let each act; it is graded as soon as it has acted. If all are refused at the
-        beginning, the model is told why, and asked once more.
+        """Sample candidates, carry each out and grade it. If all first steps are refused, sample once more with the
+        reasons in the prompt.
 
         Returns:
-            The distinct candidates, in the order of their samples; one that solves the task stands first.
+            The distinct candidates, in the order of their samples; one that solves the task comes first.
         """
         width = self.branch.job["width"]
         await self.unless_stopped(self.search.policy.sample, self.branch, width, self._follow)
-        if not self._candidates and not self.result.stops and self._may_ask_again():
-            told = replace(self.branch, refused=[*dict.fromkeys(self.result.refused)][:REASONS])
-            await self.unless_stopped(self.search.policy.sample, told, width, self._follow)
+        if not self._candidates and not self.result.stops and self._may_sample_again():
+            branch = replace(self.branch, refused=[*dict.fromkeys(self.result.refused)][:REASONS])
+            await self.unless_stopped(self.search.policy.sample, branch, width, self._follow)
         return sorted(self._candidates.values(), key=lambda candidate: (not candidate.solves, candidate.index))
 
-    def _may_ask_again(self) -> bool:
-        """Return whether no step was ever possible, and there are calls left beside those that are kept. Where some
-        were, this is a dead end, to which the search has an answer of its own."""
+    def _may_sample_again(self) -> bool:
+        """Return whether no step was ever possible, and calls are left beside the reserved ones. Deeper in the tree a
+        refusal is a dead end, and the search goes on elsewhere."""
         calls = self.search.calls(self.branch.job, self.branch.job["width"])
-        room = self.step.meter.calls_left >= calls + self.branch.keep
-        first = all(node["kind"] == "root" for node in self.branch.tree.values())
-        return room and first and bool(self.result.refused)
+        affordable = self.step.meter.calls_left >= calls + self.branch.reserved_calls
+        at_root = all(node["kind"] == "root" for node in self.branch.tree.values())
+        return affordable and at_root and bool(self.result.refused)
 
     async def evaluate(self, candidates: Sequence[Candidate]) -> None:
         """Complete the grades, now that all siblings are there, unless one has solved the task."""
@@ -143,13 +151,17 @@ class ExpansionJob:
 
     def add_children(self, candidates: Sequence[Candidate]) -> JobResult:
         """Make candidates children. One without a score could not be graded: `stops` says why."""
+        job = self.branch.job
         self.result.fruitless = not any(candidate.grade or self.search.grade_in_own_job for candidate in candidates)
-        self.result.children = [self._child(candidate, i) for i, candidate in enumerate(candidates)]
+        for number, candidate in enumerate(candidates, job["first"]):
+            node_id = f"{job['node']}.{number}" if job["node"] else ROOT
+            node = candidate.as_node(node_id, job["node"] or None, job.get("arm", ""))
+            self.result.children.append(self._as_child(node, candidate))
         return self.result
 
     async def judge(self) -> JobResult:
         """Judge nodes that are there already; those that could not be graded are left out."""
-        candidates = [Candidate.again(i, steps) for i, steps in enumerate(self.branch.judged)]
+        candidates = [Candidate.from_node(i, steps) for i, steps in enumerate(self.branch.judged)]
         await at_once([self.unless_stopped(self._grade, candidate) for candidate in candidates])
         await self.unless_stopped(self.value.compare, self.branch, candidates)
         for steps, candidate in zip(self.branch.judged, candidates, strict=True):
@@ -159,20 +171,20 @@ class ExpansionJob:
         return self.result
 
     async def unless_stopped(self, work: Callable[P, Awaitable[None]], *args: P.args, **named: P.kwargs) -> None:
-        """Await some work; a limit or a model that fails stops it, and nothing else."""
+        """Await work. If a limit or a failing model stops it, note that, and go on with the rest."""
         try:
             await work(*args, **named)
         except (LimitReached, ModelFailed) as stop:
             self.result.stops.append(stop)
 
     async def _follow(self, candidates: Sequence[Candidate]) -> None:
-        """Let candidates act and be graded; equal ones are merged first. Where steps are rewarded, none is graded
-        before all have acted, for one may solve the task.
+        """Carry candidates out and grade them; equal ones are merged first. Where steps are rewarded, all act before
+        any is graded, for one may solve the task.
 
-        Of a list that is longer than what was asked for, those are taken that can be carried out: one that solves the
-        task, those that stand in it most often, and then the first.
+        Of more than `width` candidates, those are kept that can be carried out: one that solves the task, then those
+        proposed most often, then the first.
         """
-        fresh = [candidate for candidate in candidates if not self.merged(self.world.same(candidate), candidate)]
+        fresh = [item for item in candidates if not self.merge_twin(self.world.canonical(item), item)]
         width = self.branch.job["width"]
         if len(fresh) <= width and not self.world.rewards:
             await at_once([self.unless_stopped(self._act_and_grade, candidate) for candidate in fresh])
@@ -184,8 +196,8 @@ class ExpansionJob:
             self._drop(candidate)
         await at_once([self.unless_stopped(self._grade_now, candidate) for candidate in able[:width]])
 
-    def merged(self, key: str, candidate: Candidate) -> bool:
-        """Merge a candidate into the one with the same key, if there is one."""
+    def merge_twin(self, key: str, candidate: Candidate) -> bool:
+        """Merge a candidate into the one with the same key; False if it is the first with this key."""
         twin = self._candidates.setdefault(key, candidate)
         if twin is not candidate:
             self._merge(twin, candidate)
@@ -194,8 +206,8 @@ class ExpansionJob:
     def _merge(self, twin: Candidate, candidate: Candidate) -> None:
         twin.samples += candidate.samples
         twin.index = min(twin.index, candidate.index)
-        if candidate.action not in (twin.action, *twin.otherwise):
-            twin.otherwise.append(candidate.action)
+        if candidate.action not in (twin.action, *twin.alternatives):
+            twin.alternatives.append(candidate.action)
         self.result.merged += 1
         self.step.emit("merged", index=candidate.index)
 
@@ -204,16 +216,16 @@ class ExpansionJob:
             await self._grade_now(candidate)
 
     async def _act(self, candidate: Candidate) -> bool:
-        """Let a candidate act; False if it is refused, or has come where a sibling is already."""
+        """Carry a candidate out; False if it is refused, or ends in the state of another candidate."""
         while why := await self.world.act(candidate, self.branch.path):
             self.step.emit("refused", action=candidate.action, why=why)
-            if not candidate.otherwise:
+            if not candidate.alternatives:
                 self.result.refused += [why] * candidate.samples
                 self._drop(candidate)
                 return False
-            candidate.action = candidate.otherwise.pop(0)
-        key = self.state_of(candidate)
-        if self.search.skip_known_states and self.first_in(key):
+            candidate.action = candidate.alternatives.pop(0)
+        key = self.world.key(candidate)
+        if self.search.skip_known_states and self.node_by_state(key):
             self._drop(candidate)
             self.result.merged += 1
             return False
@@ -223,28 +235,24 @@ class ExpansionJob:
             self._merge(twin, candidate)
         return twin is candidate
 
-    def state_of(self, candidate: Candidate) -> str:
-        """Return what siblings have in common that have come to the same state; empty if none does."""
-        return self.world.key(candidate)
-
     def _drop(self, candidate: Candidate) -> None:
-        self._candidates = {key: kept for key, kept in self._candidates.items() if kept is not candidate}
+        self._candidates = {key: item for key, item in self._candidates.items() if item is not candidate}
 
     async def _grade_now(self, candidate: Candidate) -> None:
         if candidate.reward is not None or not self.search.grade_in_own_job:
             await self._grade(candidate)
 
     async def _grade(self, candidate: Candidate) -> None:
-        """Grade by the environment's reward, else as an equal state was graded, else by the value; only by the reward
-        once a sibling has solved the task."""
-        key = self.world.key(candidate) or self._among_siblings(candidate)
+        """Grade by the environment's reward; else take the grade of an equal state; else ask the value. Once a sibling
+        has solved the task, only the reward counts."""
+        key = self.world.key(candidate) or self._sibling_key(candidate)
         if candidate.reward is not None:
             candidate.grade = Grade(candidate.reward, solved=candidate.solves, terms={"reward": candidate.reward})
         elif self._solved:
             return
         elif not key:
             candidate.grade = await self.value.grade(self.branch, candidate)
-        elif (node := self.first_in(key)) and node["score"] is not None:
+        elif (node := self.node_by_state(key)) and node["score"] is not None:
             self.step.emit("shared", with_node=node["id"])
             terms = dict(node.get("terms", {}))
             candidate.grade = Grade(terms.get("judge", node["score"]), node["critique"], node["solved"], terms)
@@ -257,23 +265,18 @@ class ExpansionJob:
     def _solved(self) -> bool:
         return any(candidate.solves for candidate in self._candidates.values())
 
-    def _among_siblings(self, candidate: Candidate) -> str:
-        """Return what names a step among the children of its node, where these are made one by one; else empty."""
+    def _sibling_key(self, candidate: Candidate) -> str:
+        """Return a key for a step among its siblings, if children are made one by one; else an empty text."""
         job = self.branch.job
         if "arm" not in job:
             return ""
-        said = self.world.key(candidate) or self.world.same(candidate)
-        return f"{job['node']} {sha256(said.encode()).hexdigest()[:16]}"
-
-    def _child(self, candidate: Candidate, place: int) -> Child:
-        job = self.branch.job
-        node_id = f"{job['node']}.{job['first'] + place}" if job["node"] else ROOT
-        return self._as_child(candidate.as_node(node_id, job["node"] or None, job.get("arm", "")), candidate)
+        key = self.world.key(candidate) or self.world.canonical(candidate)
+        return f"{job['node']} {sha256(key.encode()).hexdigest()[:16]}"
 
     def _as_child(self, node: TreeNode, candidate: Candidate) -> Child:
-        key, sibling_key = self.world.key(candidate), self._among_siblings(candidate)
+        key, sibling_key = self.world.key(candidate), self._sibling_key(candidate)
         if candidate.grade:
             self.result.keys |= {name: node["id"] for name in (key, sibling_key) if name}
-        first = self.first_in(key) if self.search.skip_known_states else None
-        seen = first is not None and first["id"] != node["id"]
-        return Child(node, self.search.may_be_expanded(node) and not seen, sibling_key or key)
+        first = self.node_by_state(key) if self.search.skip_known_states else None
+        is_known = first is not None and first["id"] != node["id"]
+        return Child(node, self.search.may_be_expanded(node) and not is_known, sibling_key or key)

@@ -1,4 +1,4 @@
-"""The loop of every tree search: select a job, carry it out, backpropagate what came of it."""
+"""The loop of every tree search: select a job, carry it out, backpropagate its results."""
 
 import asyncio
 from typing import NamedTuple, Self
@@ -10,22 +10,22 @@ from reflective_agents.state.families import TreeContext
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.outcome import Outcome, limited
 from reflective_agents.state.tree import SearchState, TreeNode
-from reflective_agents.tree_search.base import Child, Job, ask, own, tell, withdraw
+from reflective_agents.tree_search.base import Child, Job, ask, newly_pruned, tell, withdraw
 from reflective_agents.tree_search.candidates import Branch
 from reflective_agents.tree_search.ending import after_job, without_job
 from reflective_agents.tree_search.job import JobResult, TreeSearch
-from reflective_agents.tree_search.places import ROOT, parent_of, path
 from reflective_agents.tree_search.progress import Progress
 from reflective_agents.tree_search.report import emit_events, log_entry
+from reflective_agents.tree_search.tree_paths import ROOT, parent_of, path
 
 EXPANSIONS = ("expand", "simulate")
 """Kinds of jobs that count as expansions."""
 JOBS_IN_A_STEP = 4
-"""Jobs of one super-step for each that may be in flight, where several may: at its end none is, and all is stored."""
+"""Jobs of one super-step for each that may be in flight. At its end none is in flight, and the state is stored."""
 
 
 class InFlight(NamedTuple):
-    """A job in flight: what it has spent, and how many calls it is planned to take."""
+    """A job in flight: what it has spent, and how many calls were planned for it."""
 
     job: Job
     bill: Bill
@@ -35,13 +35,12 @@ class InFlight(NamedTuple):
 class SearchStep:
     """One super-step of a tree search, in which `parallel` jobs are in flight at once; `run` is its loop.
 
-    Jobs in flight are given up when the search has come to its end; at a limit or a fault, what was paid for is taken
-    in.
+    Jobs in flight are cancelled when the search is over; at a limit or a fault they are finished, for they are paid.
 
     Args:
         state: The state of the run.
-        step: The node that searches.
-        search: What is searched with.
+        step: The step of the graph that searches.
+        search: The tree search.
     """
 
     def __init__(self, state: SearchState, step: Step[TreeContext], search: TreeSearch) -> None:
@@ -70,13 +69,13 @@ class SearchStep:
     async def __aexit__(self, *_: object) -> None:
         """Cancel what is in flight, wait until it has ended, and take its virtual losses back."""
         flight, self._flight = self._flight, {}
-        for task, flying in flight.items():
+        for task, in_flight in flight.items():
             task.cancel()
-            self.progress.stats.update(withdraw(self.progress.stats, flying.job))
+            self.progress.stats.update(withdraw(self.progress.stats, in_flight.job))
         await asyncio.gather(*flight, return_exceptions=True)
 
     def select(self) -> Job | None:
-        """Select the next job, as wide as the limits allow; None if there is none now, or no room for it."""
+        """Select the next job, as wide as the limits allow; None if there is none now, or the calls do not suffice."""
         if not self._jobs_left or self._outcome or len(self._flight) >= self._width:
             return None
         jobs, changed = ask(self.algorithm, self.progress.stats)
@@ -87,7 +86,7 @@ class SearchStep:
         if job["kind"] in EXPANSIONS and self.progress.expansions + len(self._flight) >= most:
             self._end(limited(self.context.limit("max_expansions", self.progress.expansions)))
             return None
-        width = self._affordable(job) if job["node"] else 1
+        width = self._affordable_width(job) if job["node"] else 1
         if width < 1 or (width < job["width"] and self._flight):
             self._end(limited(self._call_limit(job), "no room for another expansion"))
             return None
@@ -98,7 +97,8 @@ class SearchStep:
     def start(self, job: Job) -> None:
         """Run a job as a task, with a bill of its own."""
         with billed() as bill:
-            task = asyncio.create_task(self.search.job(self.search, self._branch(job), self.progress.first_in).run())
+            work = self.search.job(self.search, self._branch(job), self.progress.node_by_state)
+            task = asyncio.create_task(work.run())
         self._flight[task] = InFlight(job, bill, self.search.calls(job, job["width"]))
 
     async def finished(self) -> list[tuple[Job, JobResult]]:
@@ -108,20 +108,20 @@ class SearchStep:
             self.goes_on = False
             return []
         done, _ = await asyncio.wait(self._flight, return_when=asyncio.FIRST_COMPLETED)
-        return [self._landed(task) for task in list(self._flight) if task in done]
+        return [self._result(task) for task in list(self._flight) if task in done]
 
     def backpropagate(self, job: Job, result: JobResult) -> None:
-        """Tell the algorithm what came of a job, and everybody else."""
+        """Pass the results of a job to the algorithm, the tree, the log and the events."""
         progress = self.progress
-        unmet = job["kind"] == "judge" or any(isinstance(reason, LimitReached) for reason in result.stops)
-        if result.stops and unmet and not result.children:
+        unfinished = job["kind"] == "judge" or any(isinstance(reason, LimitReached) for reason in result.stops)
+        if result.stops and unfinished and not result.children:
             progress.stats.update(withdraw(progress.stats, job))
         children = [self._existing_twin(job, child) for child in result.children]
         new = [child for child in result.children if child in children]
         result.merged += len(result.children) - len(new)
         result.children = new
         changed = tell(self.algorithm, progress.stats, job, children)
-        pruned = [key for key in changed if own(changed[key], "pruned", False) and not self._is_pruned(key)]
+        pruned = newly_pruned(progress.stats, changed)
         progress.stats.update(changed)
         progress.expansions += job["kind"] in EXPANSIONS
         progress.tree.update({child.node["id"]: child.node for child in result.children})
@@ -138,32 +138,32 @@ class SearchStep:
         return self.progress.update() | ({"outcome": self._outcome} if self._outcome else {})
 
     def _end(self, outcome: Outcome) -> None:
-        """End the run, unless something is in flight that may change the matter."""
+        """End the run, unless a job in flight may change the outcome."""
         if not self._flight:
             self._outcome = outcome
 
     @property
-    def _kept_calls(self) -> int:
-        """How many calls are kept back: one for an answer, as long as there is none."""
+    def _reserved_calls(self) -> int:
+        """How many calls are kept for an answer: one, as long as there is none."""
         return int(self.progress.best is None)
 
-    def _affordable(self, job: Job) -> int:
-        """Return how many candidates the calls that are left allow, those promised to other jobs apart. Nodes are
-        judged all or not at all."""
-        promised = sum(max(flying.planned - flying.bill.calls, 0) for flying in self._flight.values())
-        left = self.step.meter.calls_left - self._kept_calls - promised
+    def _affordable_width(self, job: Job) -> int:
+        """Return how many candidates the remaining calls allow, without those planned for other jobs. Nodes are judged
+        all or not at all."""
+        planned = sum(max(other.planned - other.bill.calls, 0) for other in self._flight.values())
+        left = self.step.meter.calls_left - self._reserved_calls - planned
         widths = [job["width"]] if job["kind"] == "judge" else range(job["width"], 0, -1)
         return next((width for width in widths if self.search.calls(job, width) <= left), 0)
 
     def _call_limit(self, job: Job) -> Limit:
-        """Return the limit of calls, which a job does not fit into any more, however narrow it is."""
+        """Return the limit of calls, which even the narrowest form of a job would exceed."""
         least = job["width"] if job["kind"] == "judge" else 1
-        return self.step.meter.limit("max_model_calls", self.search.calls(job, least) + self._kept_calls)
+        return self.step.meter.limit("max_model_calls", self.search.calls(job, least) + self._reserved_calls)
 
     def _branch(self, job: Job) -> Branch:
         nodes = path(self.progress.tree, job["node"])
         judged: list[list[TreeNode]] = []
-        may_act = len(nodes) < self.context.max_depth and self.step.meter.calls_left > self._kept_calls
+        may_act = len(nodes) < self.context.max_depth and self.step.meter.calls_left > self._reserved_calls
         if "nodes" in job:
             nodes, judged = self.progress.paths(job["nodes"])
         return Branch(
@@ -173,27 +173,24 @@ class SearchStep:
             path=nodes,
             lessons=[lesson["text"] for lesson in self.progress.lessons],
             may_act=may_act,
-            keep=self._kept_calls,
+            reserved_calls=self._reserved_calls,
             judged=judged,
             tree=self.progress.tree,
         )
 
-    def _landed(self, task: asyncio.Task[JobResult]) -> tuple[Job, JobResult]:
+    def _result(self, task: asyncio.Task[JobResult]) -> tuple[Job, JobResult]:
         job, bill, _ = self._flight.pop(task)
         result = task.result()
         result.calls, result.tokens = bill.calls, bill.tokens
         return job, result
 
     def _existing_twin(self, job: Job, child: Child) -> Child:
-        """Return the child that came to the same before, where children are made one by one, else the child itself."""
-        twin = self.progress.first_in(child.key) if "arm" in job else None
+        """Return the earlier child with the same state, where children are made one by one; else the child itself."""
+        twin = self.progress.node_by_state(child.key) if "arm" in job else None
         if twin is None or parent_of(twin["id"]) != job["node"]:
             return child
         self.step.emit("merged", with_node=twin["id"])
         return child._replace(node=twin)
-
-    def _is_pruned(self, key: str) -> bool:
-        return key in self.progress.stats and own(self.progress.stats[key], "pruned", False)
 
     def _choose_best(self, result: JobResult) -> None:
         tree, best = self.progress.tree, self.progress.best

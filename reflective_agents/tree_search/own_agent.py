@@ -16,10 +16,10 @@ from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
 
 
 class OwnAgent:
-    """Lets an agent answer as often as trajectories are wanted.
+    """Has an agent answer once for each trajectory.
 
     Args:
-        step: The node that asks.
+        step: The step of the graph, with the settings and the meter.
         world: The task.
         agent: The agent.
     """
@@ -28,37 +28,37 @@ class OwnAgent:
         self.step, self.world, self.agent = step, world, agent
 
     def calls(self, width: int) -> int:
-        """Count one call for each; what an agent takes beyond that, only its run shows."""
+        """Count one call for each trajectory; how many more the agent makes shows only in its run."""
         return width
 
     async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
         """Let the agent answer `width` times at once."""
 
-        async def one(place: int) -> None:
-            await follow([self._candidate(await self._ask(branch), place)])
+        async def answer(index: int) -> None:
+            await follow([self._candidate(await self._ask(branch), index)])
 
-        await each_to_its_end([one(place) for place in range(width)])
+        await each_to_its_end([answer(index) for index in range(width)])
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer once more."""
         return (await self._ask(branch)).answer
 
     def author(self, node: TreeNode) -> None:
-        """Return none: the agent has made all nodes."""
+        """Return None: the agent has made all nodes."""
         return None
 
     async def _ask(self, branch: Branch) -> Said:
         *earlier, last = branch.conversation
-        asked: list[BaseMessage] = [last]
+        task: list[BaseMessage] = [last]
         if isinstance(self.world, TaskWorld):
             briefed = short_briefing(self.world.environment, examples=self.step.context.few_shot)
-            asked = [HumanMessage(briefed + self.world.environment.public(dict(self.world.start)))]
+            task = [HumanMessage(briefed + self.world.environment.public(dict(self.world.start)))]
         lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
-        return await ask_agent(self.agent, [*earlier, *lessons, *asked], self.step.meter)
+        return await ask_agent(self.agent, [*earlier, *lessons, *task], self.step.meter)
 
-    def _candidate(self, said: Said, place: int) -> Candidate:
+    def _candidate(self, reply: Said, index: int) -> Candidate:
         if isinstance(self.world, OpenWorld):
-            return Candidate(place, messages=[AIMessage(said.answer)], thought=said.steps)
-        answer = read_answer(said.answer, self.world.environment) or said.answer
+            return Candidate(index, messages=[AIMessage(reply.answer)], thought=reply.steps)
+        answer = read_answer(reply.answer, self.world.environment) or reply.answer
         action = self.world.environment.final_action(answer) or answer
-        return Candidate(place, thought=said.steps or said.answer, action=action)
+        return Candidate(index, thought=reply.steps or reply.answer, action=action)

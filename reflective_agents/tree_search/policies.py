@@ -1,4 +1,4 @@
-"""Policies: how the candidates of a tree search are sampled."""
+"""Policies: they sample the candidates of a tree search."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
@@ -26,25 +26,25 @@ from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import without_marker
 from reflective_agents.tools.run import with_call_ids
 from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
-from reflective_agents.tree_search.conversation import history, purpose_of, refusals, standing, with_closing
+from reflective_agents.tree_search.conversation import history, purpose_of, refusals, sibling_calls, with_closing
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
 
 Follow = Callable[[list[Candidate]], Awaitable[None]]
-"""Takes candidates as they come, and sees them through."""
+"""Takes candidates as they come, and has them carried out and graded."""
 
 
 class Policy(Protocol):
-    """How next steps are proposed."""
+    """Proposes next steps."""
 
     def calls(self, width: int) -> int:
-        """Return how many calls so many candidates take."""
+        """Return how many model calls `width` candidates take."""
         ...
 
     async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
-        """Sample up to `width` steps, and hand each on as soon as it is there.
+        """Sample up to `width` steps, and pass each to `follow` as soon as it is there.
 
         Raises:
-            LimitReached, ModelFailed: if some or all of them are not to be had.
+            LimitReached, ModelFailed: if some or all of them cannot be sampled.
         """
         ...
 
@@ -53,14 +53,14 @@ class Policy(Protocol):
         ...
 
     def author(self, node: TreeNode) -> BaseChatModel | None:
-        """Return the model that has made a node; None if that was an agent of the user's own."""
+        """Return the model that has made a node; None if it was made by an agent of the user's own."""
         ...
 
 
 class Sampling(ABC):
-    """Samples each step on its own: all in one request where the provider can, else in requests at once.
+    """Samples each step on its own: all in one request where the provider can, else in concurrent requests.
 
-    Subclasses say what is asked (`prompt`) and how a reply is read (`read`).
+    Subclasses implement the prompt and the reading of a reply.
     """
 
     def __init__(self, step: Step[TreeContext], model: Model = None) -> None:
@@ -69,14 +69,14 @@ class Sampling(ABC):
 
     @abstractmethod
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
-        """Return what the model is asked for the next step, or with `closing` for an answer."""
+        """Return the prompt for the next step, or with `closing` for an answer."""
 
     @abstractmethod
     def read(self, reply: AIMessage, index: int) -> Candidate:
         """Read a reply as a candidate."""
 
     def bound(self, branch: Branch) -> ChatModel:
-        """Return the model with what it may call."""
+        """Return the model with the tools that it may call."""
         return self.model
 
     def options(self) -> JsonObject:
@@ -90,8 +90,7 @@ class Sampling(ABC):
     async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
         """Sample `width` steps.
 
-        With a seed all of them are awaited before the first is followed, so that of two that come to the same it is
-        always the same one that stays.
+        With a seed, all are awaited before the first is passed on, so that of two equal ones always the same is kept.
         """
         if self.step.context.seed is None:
             await self._sample(branch, width, follow)
@@ -112,19 +111,19 @@ class Sampling(ABC):
 
     async def _sample(self, branch: Branch, width: int, follow: Follow) -> None:
         async def read(replies: Replies) -> None:
-            await follow([self.read(reply, place) for place, reply in replies.items()])
+            await follow([self.read(reply, index) for index, reply in replies.items()])
 
         options = {"first": branch.job["first"], "purpose": purpose_of(branch), **self.options()}
         prompt = [*self.prompt(branch), *refusals(branch)]
         await sample_each(self.step, self.bound(branch), prompt, range(width), read, **options)
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
-        """Ask for an answer from where the branch stands."""
+        """Ask for an answer from the steps of the branch."""
         chat, prompt = self.bound(branch), self.prompt(branch, prompts.CONCLUDE)
         return (await request(chat, prompt, self.step.meter, listener=listener, purpose=purpose_of(branch)))[0].text
 
     def author(self, node: TreeNode) -> BaseChatModel:
-        """Return the one model that there is."""
+        """Return the model, which makes all nodes."""
         return self.model
 
 
@@ -142,41 +141,41 @@ class ChatSampling(Sampling):
         return self.model.bind_tools(self.tools, tool_choice=None if branch.may_act else "none")
 
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
-        """Return the conversation and the steps so far; what changes from request to request stands last."""
+        """Return the conversation and the steps so far; what changes from request to request comes last."""
         lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
-        said = history(branch.path, prompts.NEXT_STEP if self.tools else prompts.NEXT_ANSWER)
-        if self.tools and said and not closing:
-            closing = self.beside(branch) if branch.may_act else prompts.LAST_STEP
+        steps = history(branch.path, prompts.NEXT_STEP if self.tools else prompts.NEXT_ANSWER)
+        if self.tools and steps and not closing:
+            closing = self.sibling_note(branch) if branch.may_act else prompts.LAST_STEP
         return prompts.ACT.format_messages(
             situation=(prompts.SEARCHING if self.tools else prompts.ANSWERING).format(today=today()),
             conversation=list(branch.conversation),
-            trajectory=with_closing([*lessons, *said], closing),
+            trajectory=with_closing([*lessons, *steps], closing),
         )
 
-    def beside(self, branch: Branch) -> str:
-        """Return what a step is told of those beside it: which stand already, and that others are taken at once."""
-        said = [prompts.STANDS.format(steps=steps)] if (steps := standing(branch)) else []
+    def sibling_note(self, branch: Branch) -> str:
+        """Return the note on a step's siblings: those that are there already, and those that are sampled with it."""
+        earlier = [prompts.STANDS.format(steps=calls)] if (calls := sibling_calls(branch)) else []
         width = branch.job["width"]
-        return "\n".join([*said, *([prompts.APART.format(width=width)] if width > 1 else [])])
+        return "\n".join([*earlier, *([prompts.APART.format(width=width)] if width > 1 else [])])
 
     def read(self, reply: AIMessage, index: int) -> Candidate:
-        """Keep the message without what the provider says of it, which is longer than the rest of a short one."""
+        """Keep the message without the provider's metadata, which may be longer than the message."""
         bare = reply.model_copy(update={"response_metadata": {}, "usage_metadata": None})
         return Candidate(index, messages=[with_call_ids(bare)])
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer; no tool may be called."""
-        idle = Branch(branch.job, branch.conversation, branch.request, branch.path, (), False)
-        return await super().conclude(idle, listener)
+        without_tools = Branch(branch.job, branch.conversation, branch.request, branch.path, (), False)
+        return await super().conclude(without_tools, listener)
 
 
 class ListedCalls(ChatSampling):
-    """Asks for the different next steps in one reply, each as a call of its own; one without a call is an answer.
+    """Asks for different next steps in one reply, each as a tool call of its own; a reply without a call is an answer.
 
     Args:
-        step: The node that asks.
-        tools: What may be called.
-        lists: How many such replies are asked for at once.
+        step: The step of the graph, with the settings and the meter.
+        tools: The tools that may be called.
+        lists: How many such replies are sampled at once.
     """
 
     def __init__(self, step: Step[TreeContext], tools: list[BaseTool], lists: int) -> None:
@@ -187,21 +186,21 @@ class ListedCalls(ChatSampling):
         """Count the calls: one where the provider takes n, else one per list."""
         return calls_for(self.model, self.lists)
 
-    def beside(self, branch: Branch) -> str:
+    def sibling_note(self, branch: Branch) -> str:
         """Say that each call is a step of its own."""
-        said = [prompts.STANDS.format(steps=steps)] if (steps := standing(branch)) else []
-        return "\n".join([*said, prompts.LIST_CALLS.format(width=branch.job["width"])])
+        earlier = [prompts.STANDS.format(steps=calls)] if (calls := sibling_calls(branch)) else []
+        return "\n".join([*earlier, prompts.LIST_CALLS.format(width=branch.job["width"])])
 
     async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
-        """Ask for the lists at once, and hand on the steps in them."""
+        """Ask for the lists at once, and pass their steps on."""
         prompt = [*self.prompt(branch), *refusals(branch)]
         replies = await sample(self.step, self.bound(branch), prompt, self.lists, purpose=purpose_of(branch))
-        messages = [one for reply in replies for one in _one_each(reply)]
+        messages = [message for reply in replies for message in _one_per_call(reply)]
         await follow([self.read(message, i) for i, message in enumerate(messages[: width * self.lists])])
 
 
-def _one_each(reply: AIMessage) -> list[AIMessage]:
-    """Return a reply once for each of its calls."""
+def _one_per_call(reply: AIMessage) -> list[AIMessage]:
+    """Split a reply into one message for each of its calls."""
     calls = reply.tool_calls
     return [reply.model_copy(update={"tool_calls": [call]}) for call in calls] if len(calls) > 1 else [reply]
 
@@ -216,18 +215,16 @@ class ActSampling(Sampling):
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
         """Return the task and the steps so far, and then what changes from request to request."""
         steps = [node for node in branch.path if node.get("action")]
-        said = "".join(f"{line}\n" for number, node in enumerate(steps, 1) for line in _lines(number, node))
+        earlier = "".join(f"{line}\n" for number, node in enumerate(steps, 1) for line in _lines(number, node))
+        ends = not branch.may_act and self.environment.final_action("") is not None
+        next_step = f"{prompts.LAST_ACTION if ends else ''}Thought {len(steps) + 1}:"
         return prompts.ACT_TEXT.format_messages(
             task=self.world.task,
             conversation=list(branch.conversation[:-1]),
             request=branch.request,
             lessons=lessons_text(branch),
-            steps=f"{said}{closing or f'{self._last(branch)}Thought {len(steps) + 1}:'}",
+            steps=f"{earlier}{closing or next_step}",
         )
-
-    def _last(self, branch: Branch) -> str:
-        ends = not branch.may_act and self.environment.final_action("") is not None
-        return prompts.LAST_ACTION if ends else ""
 
     def read(self, reply: AIMessage, index: int) -> Candidate:
         """Read thought and action; an answer without an action becomes the action that gives it."""
@@ -249,9 +246,9 @@ class ListProposals(ActSampling):
     """Asks for lists of next steps, one step a line (the propose prompt of Tree of Thoughts).
 
     Args:
-        step: The node that asks.
+        step: The step of the graph, with the settings and the meter.
         world: The task.
-        lists: How many lists are asked for at once.
+        lists: How many lists are sampled at once.
     """
 
     template = prompts.LIST
@@ -265,14 +262,14 @@ class ListProposals(ActSampling):
         return calls_for(self.model, self.lists)
 
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
-        """Return the state that the branch has come to, which for such tasks is all that matters."""
+        """Return the prompt with the state at the end of the branch: for such tasks nothing else matters."""
         if closing:
             return super().prompt(branch, closing)
         state = quoted("task", self.environment.public(self.world.state(branch.path[-1])))
         return self.template.format_messages(task=self.world.task, state=state, lessons=lessons_text(branch))
 
     async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
-        """Ask for the lists at once; each line of a reply is a step, and the more lists it stands in, the better."""
+        """Ask for the lists at once; each line is a step. The more lists propose it, the more samples it has."""
         seed = self.step.context.seed
         seeded = {"seed": seed} if seed is not None and takes_seed(self.model) else {}
         prompt = [*self.prompt(branch), *refusals(branch)]
@@ -282,13 +279,13 @@ class ListProposals(ActSampling):
 
 
 class Arms:
-    """Several policies, of which each job names one."""
+    """Several policies; each job names one."""
 
     def __init__(self, policies: Mapping[str, Sampling]) -> None:
         self.policies = policies
 
     def calls(self, width: int) -> int:
-        """Count the calls of the policy that makes the most."""
+        """Count the calls of the policy that takes the most."""
         return max(policy.calls(width) for policy in self.policies.values())
 
     async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
@@ -307,7 +304,7 @@ class Arms:
         return self.policies.get(node.get("model", "")) or next(iter(self.policies.values()))
 
 
-def one_by_one(step: Step[TreeContext], world: OpenWorld | TaskWorld, model: Model = None) -> Sampling:
+def sampling_for(step: Step[TreeContext], world: OpenWorld | TaskWorld, model: Model = None) -> Sampling:
     """Return the policy that samples each step of a world on its own."""
     if isinstance(world, OpenWorld):
         return ChatSampling(step, world.tools, model)

@@ -1,4 +1,4 @@
-"""What a tree search tells of a job: an entry of the log for the state, and events for who watches."""
+"""The report of a job of a tree search: an entry of the log in the state, and events."""
 
 from collections.abc import Sequence
 from textwrap import shorten
@@ -11,24 +11,25 @@ from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.tree import LogEntry, Stats, TreeNode, first_figures
 from reflective_agents.tree_search.base import Job
 from reflective_agents.tree_search.job import JobResult
-from reflective_agents.tree_search.places import upwards
+from reflective_agents.tree_search.tree_paths import upwards
 
-WHY = 200
-"""Characters of a refusal that the log keeps."""
-DOES = 80
-"""Characters of an event that say what a node does."""
+MAX_REASON = 200
+"""Most characters of a refusal in the log."""
+MAX_SUMMARY = 80
+"""Most characters of a node's summary in an event."""
 
 
 def log_entry(job: Job, result: JobResult, changed: Stats, pruned: Sequence[str]) -> LogEntry:
-    """Return the entry of the log for a job that was taken in.
+    """Return the entry of the log for a job whose results are in the tree.
 
     Args:
         job: The job.
-        result: What came of it.
+        result: Its results.
         changed: The statistics that it has changed.
-        pruned: The nodes that the algorithm has given up.
+        pruned: The nodes that the algorithm has pruned.
     """
-    added = {child.node["id"]: child.node for child in result.children if _is_new(child.node, job)}
+    children = [] if job["kind"] == "judge" else [child.node for child in result.children]
+    added = {node["id"]: node for node in children if node["id"] != job["node"]}
     figures = {key: [stat["visits"], stat["total"]] for key, stat in changed.items()}
     entry = LogEntry(
         kind=job["kind"],
@@ -49,17 +50,17 @@ def log_entry(job: Job, result: JobResult, changed: Stats, pruned: Sequence[str]
     if result.refused:
         entry["refused"] = len(result.refused)
     if result.refused and not result.children:
-        entry["why"] = shorten(result.refused[-1], WHY)
+        entry["why"] = shorten(result.refused[-1], MAX_REASON)
     if pruned:
         entry["pruned"] = list(pruned)
     return entry
 
 
 def emit_events(step: Step[TreeContext], job: Job, result: JobResult, entry: LogEntry, expansions: int) -> None:
-    """Tell the events of a job: the nodes first, then what has changed above them."""
+    """Emit the events of a job: the nodes first, then the statistics above them, pruned nodes and lessons."""
     for child in result.children:
         event = "node" if child.node["id"] in entry["added"] else "judged"
-        step.emit(event, **shown(child.node), expansions=expansions, does=does(child.node))
+        step.emit(event, **event_fields(child.node), expansions=expansions, does=summarize_node(child.node))
     if job["node"]:
         above = {key: entry["stats"][key] for key in upwards(job["node"]) if key in entry["stats"]}
         spent = {"calls": result.calls, "tokens": result.tokens}
@@ -70,19 +71,16 @@ def emit_events(step: Step[TreeContext], job: Job, result: JobResult, entry: Log
         step.emit("reflected", node=lesson["node"], lesson=lesson["text"])
 
 
-def _is_new(node: TreeNode, job: Job) -> bool:
-    return job["kind"] != "judge" and node["id"] != job["node"]
-
-
-def shown(node: TreeNode) -> JsonObject:
+def event_fields(node: TreeNode) -> JsonObject:
     """Return the fields of a node that events carry."""
     fields = ("id", "parent_id", "depth", "kind", "score", "solved", "reward", "samples", "terms")
     return {key: entry for key, entry in node.items() if key in fields}
 
 
-def does(node: TreeNode) -> str:
-    """Say in a few words what a node does: its action, the tools that it calls, or else its text."""
-    said = [message for message in node["messages"] if isinstance(message, AIMessage)]
-    calls = [f"{call['name']}({', '.join(map(str, call['args'].values()))})" for one in said for call in one.tool_calls]
-    words = " ".join((node.get("action") or ", ".join(calls) or " ".join(message.text for message in said)).split())
-    return words if len(words) <= DOES else f"{words[: DOES - 1]}…"
+def summarize_node(node: TreeNode) -> str:
+    """Return a node's action, its tool calls, or else its text, on one line of up to `MAX_SUMMARY` characters."""
+    messages = [message for message in node["messages"] if isinstance(message, AIMessage)]
+    calls = [call for message in messages for call in message.tool_calls]
+    called = ", ".join(f"{call['name']}({', '.join(map(str, call['args'].values()))})" for call in calls)
+    text = " ".join((node.get("action") or called or " ".join(message.text for message in messages)).split())
+    return text if len(text) <= MAX_SUMMARY else f"{text[: MAX_SUMMARY - 1]}…"

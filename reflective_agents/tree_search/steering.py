@@ -1,11 +1,11 @@
-"""Steering a tree search by hand: give a node up, set its score, hint at something, or ask for more.
+"""Steering a tree search by hand: prune a node, set its score, give a hint, or raise a limit.
 
     values = graph.get_state(config).values
     graph.invoke(prune(values, "0.1", "0.2.0"), config)
 
-`prune`, `rescore`, `hint` and `more` return what a thread is given: an order, which the search carries out before
-anything else, and then goes on. It works on a run that was paused and on one that has ended, and is written to the log
-like everything that a search does. Who has not seen what another person has ordered meanwhile is refused: look again.
+Each function returns an order, as input for the thread. The search carries it out first, and then goes on, whether the
+run was paused or has ended; the log has it like everything else. An order is refused if somebody else has steered the
+thread since its `values` were read: read them again.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from langgraph.types import Command
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.tree import Change, Order
-from reflective_agents.tree_search.places import ROOT
+from reflective_agents.tree_search.tree_paths import ROOT
 
 Values = JsonMapping
 """The values of a thread, as `get_state` returns them."""
@@ -26,10 +26,10 @@ LONGEST_HINT = 4000
 
 
 def prune(values: Values, *nodes: str) -> Command[str]:
-    """Return the order to give nodes up: they and all below are not expanded, and not answered with.
+    """Return the order to prune nodes: they and all below are not expanded, and their answers do not count.
 
     Args:
-        values: The values of the thread, as whoever orders it has seen them.
+        values: The values of the thread, as the person who orders has seen them.
         nodes: Their ids.
 
     Raises:
@@ -48,7 +48,7 @@ def rescore(values: Values, node: str, score: float) -> Command[str]:
 
 
 def hint(values: Values, node: str, text: str) -> Command[str]:
-    """Return the order to hint at something: all prompts at and below a node show it from now on.
+    """Return the order to add a hint: all prompts at and below the node show it from now on.
 
     Raises:
         Misuse: if there is no such node, or the text is empty or too long.
@@ -63,7 +63,7 @@ def more(values: Values, max_expansions: int = 0, **limits: float) -> Command[st
         Misuse: if a limit is not raised.
     """
     raised = {"max_expansions": max_expansions, **limits}
-    return order(values, Change(kind="more", limits={name: by for name, by in raised.items() if by}))
+    return order(values, Change(kind="more", limits={name: increase for name, increase in raised.items() if increase}))
 
 
 def stop(values: Values) -> Command[str]:
@@ -79,17 +79,17 @@ def order(values: Values, *changes: Change) -> Command[str]:
     """Return the order to carry out changes, one after the other.
 
     Raises:
-        Misuse: if one of them cannot be.
+        Misuse: if one of them is impossible.
     """
     if not changes:
         raise Misuse("nothing is ordered")
     for change in changes:
         if why := impossible(values, change):
             raise Misuse(why)
-    made = Order(seen=changes_in(values), changes=[*changes])
+    new = Order(seen=changes_in(values), changes=[*changes])
     if waiting := len(values.get("orders") or []):
-        made["instead"] = waiting
-    return Command(update={"orders": [made]}, goto="expand")
+        new["instead"] = waiting
+    return Command(update={"orders": [new]}, goto="expand")
 
 
 def go_on() -> Command[str]:
@@ -126,9 +126,11 @@ def impossible(values: Values, change: Change) -> str:
         return ""
     if kind == "more":
         limits = change.get("limits") or {}
-        if others := [name for name in limits if not name.startswith("max_")]:
-            return f"{others[0]} is not a limit"
-        return "" if limits and all(by > 0 for by in limits.values()) else "say by how much a limit is raised"
+        if unknown := [name for name in limits if not name.startswith("max_")]:
+            return f"{unknown[0]} is not a limit"
+        return (
+            "" if limits and all(increase > 0 for increase in limits.values()) else "say by how much a limit is raised"
+        )
     if node not in tree:
         return f"there is no node {node}"
     if kind == "prune" and node == ROOT:

@@ -1,4 +1,4 @@
-"""Values: how the states of a tree search are graded where no environment has rewarded them."""
+"""Values: they grade the states of a tree search that no environment has rewarded."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -29,18 +29,18 @@ Entry = TypeVar("Entry")
 
 
 class Value(ABC):
-    """How candidates are graded: each on its own by `grade`, or all siblings by `compare`."""
+    """Grades candidates: each on its own in `grade`, or all siblings in `compare`."""
 
     @abstractmethod
     def calls(self, width: int) -> int:
-        """Return the most calls that it takes to grade so many candidates."""
+        """Return the most model calls that it takes to grade `width` candidates."""
 
     async def grade(self, branch: Branch, candidate: Candidate) -> Grade | None:
         """Grade a candidate on its own, as soon as it has acted; None to leave it to `compare`."""
         return None
 
     async def compare(self, branch: Branch, candidates: Sequence[Candidate]) -> None:
-        """Complete the grades when all siblings are there."""
+        """Complete the grades once all siblings are there."""
         return None
 
 
@@ -48,11 +48,11 @@ class Judge(Value):
     """A model that reads whole trajectories and gives each a score with a critique.
 
     Args:
-        step: The node that asks.
-        task: What the judge is told of the task; empty for an open question.
-        together: Whether siblings are judged in one call, or in as few as their judgements have room in.
+        step: The step of the graph, with the settings and the meter.
+        task: The description of the task for the judge; empty for an open question.
+        together: Whether siblings are judged in one call, or in as few as fit into the judge's answer.
         answers_only: Whether a step on the way to an answer gets no grade.
-        rubric: The criteria and the scale, if they are not the usual ones.
+        rubric: The criteria and the scale, instead of the usual ones.
     """
 
     def __init__(
@@ -73,17 +73,14 @@ class Judge(Value):
         return self.step.context.judge_model or self.step.context.model
 
     def calls(self, width: int) -> int:
-        """Count the calls: one each, or one for as many judgements as an answer has room for."""
+        """Count the calls: one each, or one for as many judgements as fit into an answer."""
         return -(-width // max(self.step.context.max_answer_tokens // JUDGEMENT_TOKENS, 1)) if self.together else width
 
     async def grade(self, branch: Branch, candidate: Candidate) -> Grade | None:
         """Judge a candidate, unless siblings are judged together."""
         if self.together or (self.answers_only and not candidate.answers):
             return None
-        self.spare(branch, candidate)
-        return await self._alone(branch, candidate)
-
-    async def _alone(self, branch: Branch, candidate: Candidate) -> Grade:
+        self.reserve_call(branch, candidate)
         prompt = prompts.JUDGE.format_messages(
             task=self.task,
             rubric=self.rubric,
@@ -95,16 +92,17 @@ class Judge(Value):
 
     async def compare(self, branch: Branch, candidates: Sequence[Candidate]) -> None:
         """Judge siblings together that have no grade yet."""
-        waiting = [one for one in candidates if one.grade is None and (one.answers or not self.answers_only)]
+        judged = [candidate for candidate in candidates if candidate.answers or not self.answers_only]
+        waiting = [candidate for candidate in judged if candidate.grade is None]
         if not waiting or not self.together:
             return
         if not any(candidate.answers for candidate in waiting):
-            self.spare(branch, waiting[0])
+            self.reserve_call(branch, waiting[0])
         size = -(-len(waiting) // self.calls(len(waiting)))
         parts = [waiting[first : first + size] for first in range(0, len(waiting), size)]
-        await each_to_its_end([self._judge(branch, part) for part in parts])
+        await each_to_its_end([self._judge_together(branch, part) for part in parts])
 
-    async def _judge(self, branch: Branch, waiting: Sequence[Candidate]) -> None:
+    async def _judge_together(self, branch: Branch, waiting: Sequence[Candidate]) -> None:
         alone = {"what": prompts.ONLY_CANDIDATE} if len(waiting) == 1 else {}
         prompt = prompts.JUDGE_TOGETHER.partial(**alone).format_messages(
             task=self.task,
@@ -114,39 +112,39 @@ class Judge(Value):
             lessons=lessons_to_judge(branch),
             candidates=candidates_text(waiting),
         )
-        judged = await self.ask_each(prompt, Judgements, lambda said: said.judgements, len(waiting), "judgements")
-        for candidate, judgement in zip(waiting, judged, strict=True):
+        judgements = await self.ask_each(prompt, Judgements, lambda out: out.judgements, len(waiting), "judgements")
+        for candidate, judgement in zip(waiting, judgements, strict=True):
             candidate.grade = self._as_grade(judgement, candidate)
 
     async def ask_each(
-        self, prompt: list[BaseMessage], schema: type[T], of: Callable[[T], Sequence[Entry]], wanted: int, noun: str
+        self, prompt: list[BaseMessage], schema: type[T], entries: Callable[[T], Sequence[Entry]], count: int, noun: str
     ) -> Sequence[Entry]:
-        """Ask for structured output that has one entry for each of the `wanted` candidates: `of` takes the entries out
-        of it, and `noun` is what they are called."""
+        """Ask for structured output with one entry for each of `count` candidates. `entries` returns those of an
+        output; `noun` is their name for the model."""
 
-        def one_each(said: T) -> str | None:
-            given = len(of(said))
-            return None if given == wanted else f"there are {wanted} candidates, but {given} {noun}"
+        def check_count(output: T) -> str | None:
+            listed = len(entries(output))
+            return None if listed == count else f"there are {count} candidates, but {listed} {noun}"
 
-        return of(await ask(self.step, self.model, prompt, schema, one_each, judging=True))
+        return entries(await ask(self.step, self.model, prompt, schema, check_count, judging=True))
 
     async def sample(self, prompt: list[BaseMessage], count: int, purpose: Purpose | None = None) -> list[str]:
-        """Ask the same several times, and return the texts."""
+        """Ask the same `count` times, and return the texts."""
         replies = await sample(self.step, model_of(self.step, self.model), prompt, count, purpose=purpose, judging=True)
         return [reply.text for reply in replies]
 
     def calls_for(self, samples: int) -> int:
-        """Return how many calls so many samples take."""
+        """Return how many model calls so many samples take."""
         return calls_for(model_of(self.step, self.model), samples)
 
-    def spare(self, branch: Branch, candidate: Candidate) -> None:
-        """Refuse to spend the call that is kept for an answer on a candidate that is none.
+    def reserve_call(self, branch: Branch, candidate: Candidate) -> None:
+        """Keep the calls that are reserved for an answer from being spent on a candidate that is none.
 
         Raises:
-            LimitReached: if there is no other.
+            LimitReached: if no other call is left.
         """
-        if not candidate.answers and self.step.meter.calls_left <= branch.keep:
-            raise LimitReached(self.step.meter.limit("max_model_calls", needed=1 + branch.keep))
+        if not candidate.answers and self.step.meter.calls_left <= branch.reserved_calls:
+            raise LimitReached(self.step.meter.limit("max_model_calls", needed=1 + branch.reserved_calls))
 
     def _as_grade(self, judgement: Judgement, candidate: Candidate) -> Grade:
         """Grade a candidate; an answer is solved if the judge says so and its score reaches the minimum."""
@@ -157,7 +155,7 @@ class Judge(Value):
 
 
 JUDGEMENT_TOKENS = 150
-"""What one judgement takes of an answer."""
+"""Tokens of one judgement in an answer."""
 
 
 def candidates_text(candidates: Sequence[Candidate]) -> str:
@@ -175,8 +173,8 @@ class LabelJudge(Judge):
     Thoughts), as a share of the most that there could be. A reply without a label adds nothing, and is counted.
 
     Args:
-        step: The node that asks.
-        world: What shows a candidate's state.
+        step: The step of the graph, with the settings and the meter.
+        world: The world, which shows a candidate's state.
         samples: How often a label is sampled.
     """
 
@@ -190,21 +188,21 @@ class LabelJudge(Judge):
 
     async def grade(self, branch: Branch, candidate: Candidate) -> Grade | None:
         """Ask for the labels at once."""
-        self.spare(branch, candidate)
+        self.reserve_call(branch, candidate)
         state = quoted("task", self.world.show(branch, candidate))
         prompt = prompts.LABEL.format_messages(task=self.task, state=state, lessons=lessons_to_judge(branch))
         labels = [read_label(text) for text in await self.sample(prompt, self.samples)]
         self.step.meter.count(parse_failures=labels.count(""))
-        return labelled(labels)
+        return grade_from_labels(labels)
 
 
-def labelled(labels: Sequence[str]) -> Grade:
-    """Return the grade that labels come to. They are summed in one order, or equal states would differ in the last
-    digit."""
+def grade_from_labels(labels: Sequence[str]) -> Grade:
+    """Return the grade that labels come to; "" stands for a reply without a label."""
     counts = Counter(labels)
+    # Summed in one order: else equal states would differ in the last digit.
     total = sum(label_value * counts[label] for label, label_value in sorted(LABELS.items()) if counts[label])
-    said = {label: float(count) for label, count in sorted(counts.items()) if label}
-    return Grade(total / (LABELS["sure"] * max(len(labels), 1)), terms=said)
+    terms = {label: float(count) for label, count in sorted(counts.items()) if label}
+    return Grade(total / (LABELS["sure"] * max(len(labels), 1)), terms=terms)
 
 
 def read_label(text: str) -> str:

@@ -22,30 +22,30 @@ from reflective_agents.prompts import search as prompts
 from reflective_agents.state.families import AgentContext, ToolsContext, TreeContext
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.actions import read_step
-from reflective_agents.tree_search.candidates import Branch, Candidate, identity, is_answer, trajectory_text
+from reflective_agents.tree_search.candidates import Branch, Candidate, canonical_message, is_answer, trajectory_text
 
 
 class World(Protocol):
-    """What a candidate does, and when two of them come to the same.
+    """Carries candidates out, and tells which of them are equal.
 
     Attributes:
-        task: What all prompts say first of the task; empty for open questions.
-        rewards: Whether what a candidate does may be rewarded, without a model.
+        task: The description of the task with which all prompts begin; empty for open questions.
+        rewards: Whether steps may be rewarded without a model.
     """
 
     task: str
     rewards: bool
 
-    def same(self, candidate: Candidate) -> str:
-        """Return the canonical form of what a candidate does: equal ones are merged before they cost anything."""
+    def canonical(self, candidate: Candidate) -> str:
+        """Return the canonical form of a candidate's action: equal ones are merged before they cost anything."""
         ...
 
     async def act(self, candidate: Candidate, path: Sequence[TreeNode]) -> str | None:
-        """Carry out a candidate and fill in the result, or say why it is refused."""
+        """Carry out a candidate and fill in the result; return why, if it is refused."""
         ...
 
     def key(self, candidate: Candidate) -> str:
-        """Return what two states of the world with the same value have in common; empty if it is the whole history."""
+        """Return the key of a candidate's state: equal keys have equal values. Empty if its whole history counts."""
         ...
 
     def answer(self, node: TreeNode) -> str:
@@ -53,8 +53,8 @@ class World(Protocol):
         ...
 
     async def reward(self, path: Sequence[TreeNode], text: str) -> Candidate | None:
-        """Return an answer given as text at the end of a path, as a candidate that was acted on; None if there is none
-        in it."""
+        """Return the answer in a text at the end of a path, as a candidate that was carried out; None if there is
+        none."""
         ...
 
 
@@ -64,8 +64,8 @@ async def world_of(state: SearchState, step: Step[TreeContext]) -> "OpenWorld | 
     if environment is None and isinstance(step.context, AgentContext) and step.context.agent is not None:
         return AgentsWorld(step, [], state["request"])
     if environment is None:
-        own: list[BaseTool] = own_tools(step.context.tools) if isinstance(step.context, ToolsContext) else []
-        tools = {tool.name: tool for tool in [*search_tools(step, state["run_id"]), *own]}
+        user_tools: list[BaseTool] = own_tools(step.context.tools) if isinstance(step.context, ToolsContext) else []
+        tools = {tool.name: tool for tool in [*search_tools(step, state["run_id"]), *user_tools]}
         return OpenWorld(step, [*tools.values()], state["request"])
     return TaskWorld(step, environment, state["world"], state["run_id"])
 
@@ -80,44 +80,44 @@ class OpenWorld:
         self.task = ""
 
     def show(self, branch: Branch, candidate: Candidate) -> str:
-        """Return what is asked, and all that was done for it up to a candidate."""
+        """Return the request, and the steps up to a candidate."""
         steps: list[TreeNode | Candidate] = [*branch.path, *candidate.before, candidate]
         return f"{branch.request}\n{around('trajectory', trajectory_text(steps))}"
 
-    def same(self, candidate: Candidate) -> str:
+    def canonical(self, candidate: Candidate) -> str:
         """Compare text and tool calls of the message."""
-        return identity(candidate.messages[0])
+        return canonical_message(candidate.messages[0])
 
     async def act(self, candidate: Candidate, path: Sequence[TreeNode]) -> str | None:
-        """Run the tools that the message calls. A step that was taken on the way is refused; one whose tools have
-        failed may be tried again, three times in all."""
+        """Run the tools that the message calls. A step that is on the path already is refused; one whose tools have
+        failed may be tried `ATTEMPTS` times in all."""
         message = candidate.messages[0]
-        said = self.same(candidate)
-        taken = [node for node in path if node["messages"] and identity(node["messages"][0]) == said]
+        form = self.canonical(candidate)
+        taken = [node for node in path if node["messages"] and canonical_message(node["messages"][0]) == form]
         errors = [_error(node) for node in taken]
         if taken and not (all(errors) and len(taken) < ATTEMPTS):
             return "this step was taken on the way here" + (f", and failed: {errors[-1]}" if errors[-1] else "")
         candidate.answers = candidate.final = is_answer(message)
         if candidate.answers:
-            self.settle(candidate, path)
+            self.check_answer(candidate, path)
         else:
             assert isinstance(message, AIMessage)
-            candidate.messages += with_numbers(await act(self.step, message, self.tools), found_on(path))
+            candidate.messages += with_numbers(await act(self.step, message, self.tools), observations_on(path))
         return None
 
-    def settle(self, candidate: Candidate, path: Sequence[TreeNode]) -> None:
-        """Check what an answer refers to, and build its list of references. Where nothing can be looked up, an answer
-        that lists references cannot be accepted."""
+    def check_answer(self, candidate: Candidate, path: Sequence[TreeNode]) -> None:
+        """Check the citations of an answer, and build its list of references. Without tools, an answer that lists
+        references cannot be accepted."""
         message = candidate.messages[0]
         if self.tools:
-            settled = settle(message.text, found_on(path), self.request)
-            candidate.messages[0] = message.model_copy(update={"content": settled.text})
-            candidate.checked, candidate.unfounded = settled.facts, bool(settled.wrong)
+            citations = settle(message.text, observations_on(path), self.request)
+            candidate.messages[0] = message.model_copy(update={"content": citations.text})
+            candidate.checked, candidate.unfounded = citations.facts, bool(citations.wrong)
         elif split_list(message.text)[1]:
             candidate.checked, candidate.unfounded = prompts.UNCHECKED, True
 
     def key(self, candidate: Candidate) -> str:
-        """Return none: the value of a step depends on all that was found before it."""
+        """Return an empty key: the value of a step depends on all observations before it."""
         return ""
 
     def answer(self, node: TreeNode) -> str:
@@ -125,31 +125,31 @@ class OpenWorld:
         return node["messages"][0].text
 
     async def reward(self, path: Sequence[TreeNode], text: str) -> Candidate | None:
-        """Take the text as an answer, without the label that it may have."""
+        """Take the text as an answer, without its label."""
         candidate = Candidate(0, messages=[AIMessage(read_step(text).answer or text)], answers=True)
-        self.settle(candidate, path)
+        self.check_answer(candidate, path)
         return candidate if candidate.messages[0].text.strip() else None
 
 
 class AgentsWorld(OpenWorld):
-    """Open questions that an agent of the user's own answers: what it has found, and how it cites, is its affair."""
+    """Open questions that an agent of the user's own answers: its sources and citations are not known here."""
 
-    def settle(self, candidate: Candidate, path: Sequence[TreeNode]) -> None:
+    def check_answer(self, candidate: Candidate, path: Sequence[TreeNode]) -> None:
         """Leave the answer as it is."""
 
 
-def found_on(path: Sequence[TreeNode]) -> list[str]:
-    """Return what tools have answered on a path."""
-    return observations(said for node in path for said in node["messages"])
+def observations_on(path: Sequence[TreeNode]) -> list[str]:
+    """Return the results of the tools on a path."""
+    return observations(message for node in path for message in node["messages"])
 
 
 def _error(node: TreeNode) -> str:
-    """Return what the tools of a step have reported if one of them has failed."""
+    """Return the error of the first tool of a step that has failed; empty if none has."""
     return next((reply.text for reply in node["messages"][1:] if getattr(reply, "status", "") == "error"), "")
 
 
 class TaskWorld:
-    """The task of an environment. Its states lie in the nodes without the task, which is put back before a step."""
+    """The task of an environment. Nodes hold its states without the task, which is added again before a step."""
 
     rewards = True
 
@@ -158,39 +158,39 @@ class TaskWorld:
         self.task = briefing(environment, examples=step.context.few_shot, asked=environment.public({**start}))
 
     def state(self, node: TreeNode | None) -> State:
-        """Return the state of the world at a node, with its task."""
+        """Return the environment's state at a node, with its task."""
         return {**(node.get("state", self.start) if node else self.start), "task": self.start["task"]}
 
     def show(self, branch: Branch, candidate: Candidate) -> str:
-        """Return what may be shown of the state that a candidate has come to."""
+        """Return the public part of a candidate's state."""
         return self.environment.public({**(candidate.state or {}), "task": self.start["task"]})
 
-    def same(self, candidate: Candidate) -> str:
+    def canonical(self, candidate: Candidate) -> str:
         """Ask the environment."""
-        return self.environment.same(candidate.action)
+        return self.environment.canonical(candidate.action)
 
     async def act(self, candidate: Candidate, path: Sequence[TreeNode]) -> str | None:
         """Step the environment; the same action in the same state is carried out once in a run."""
         before = self.state(path[-1])
         key = ("step", self.environment.key(before) or str(path[-1]["id"]), candidate.action)
-        (earlier, done), known = await self.memo.once(key, lambda: self._step(before, candidate.action))
-        if known and earlier != before:  # another way to the same state: its history is its own
-            _, done = await self._step(before, candidate.action)
-        if not done.valid:
-            return done.observation
-        self._fill(candidate, done)
+        (earlier, transition), cached = await self.memo.once(key, lambda: self._step(before, candidate.action))
+        if cached and earlier != before:  # another path to a state with the same key has a history of its own
+            _, transition = await self._step(before, candidate.action)
+        if not transition.valid:
+            return transition.observation
+        self._fill(candidate, transition)
         return None
 
     async def _step(self, before: State, action: str) -> tuple[State, Transition]:
-        done = await take(self.environment, before, action)
-        self.step.meter.count(tool_calls=1, tool_errors=int(not done.valid))
-        return before, done
+        transition = await take(self.environment, before, action)
+        self.step.meter.count(tool_calls=1, tool_errors=int(not transition.valid))
+        return before, transition
 
-    def _fill(self, candidate: Candidate, done: Transition) -> None:
-        candidate.observation, candidate.reward, candidate.done = done.observation, done.reward, done.done
-        candidate.answers = bool(self.environment.answer(done.state))
-        candidate.final = done.done or self.environment.is_whole(done.state)
-        candidate.state = {key: value for key, value in done.state.items() if key != "task"}
+    def _fill(self, candidate: Candidate, transition: Transition) -> None:
+        candidate.observation, candidate.reward = transition.observation, transition.reward
+        candidate.done, candidate.answers = transition.done, bool(self.environment.answer(transition.state))
+        candidate.final = transition.done or self.environment.is_whole(transition.state)
+        candidate.state = {key: value for key, value in transition.state.items() if key != "task"}
 
     def key(self, candidate: Candidate) -> str:
         """Ask the environment."""
@@ -201,12 +201,13 @@ class TaskWorld:
         return self.environment.answer(self.state(node))
 
     async def reward(self, path: Sequence[TreeNode], text: str) -> Candidate | None:
-        """Give the answer in a text to the environment at the end of a path; at the beginning, if the path is empty."""
+        """Give the answer in a text to the environment, in the state at the end of a path; an empty one is at the
+        start."""
         answer = read_answer(text, self.environment)
         action = self.environment.final_action(answer) if answer else None
         if action is None:
             return None
-        done = await take(self.environment, self.state(path[-1] if path else None), action)
+        transition = await take(self.environment, self.state(path[-1] if path else None), action)
         candidate = Candidate(0, action=action)
-        self._fill(candidate, done)
+        self._fill(candidate, transition)
         return candidate if candidate.answers else None

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from reflective_agents.environments.base import Example, State, Task, Transition
 from reflective_agents.environments.blocks import check_facts, parse_move, read_plan
 from reflective_agents.environments.blocksworld import Blocksworld, legal_actions, progress, solve
-from reflective_agents.environments.blocksworld_rows import read_task, told_by
+from reflective_agents.environments.blocksworld_rows import facts_of_plan, read_task
+from reflective_agents.nodes.acting.actions import take
 from reflective_agents.state.errors import Misuse
 
 WORLD = Blocksworld()
@@ -63,7 +64,6 @@ async def test_a_whole_task() -> None:
     assert (progress(end.state), legal_actions(end.state)) == (1.0, [])
     assert WORLD.answer(end.state) == "\n".join(PLAN)
     assert WORLD.score(TOWER, WORLD.answer(end.state)) == {"solved": 1.0, "optimal": 1.0}
-    assert (await WORLD.step(end.state, PLAN[0])).observation.startswith("The task has ended")
 
 
 HOLDING = [PLAN[0]]
@@ -105,16 +105,17 @@ async def test_what_is_not_possible_is_refused_with_the_reason(before: list[str]
 
 def test_equivalent_actions() -> None:
     for same in ("(stack red blue)", "Stack the red block on the blue block.", "stack red blue"):
-        assert WORLD.same(same) == "stack the red block on top of the blue block"
+        assert WORLD.canonical(same) == "stack the red block on top of the blue block"
     for same in (
         "(unstack red blue)",
         "unstack the red block from the blue block",
         " UNSTACK red from on top of blue ",
     ):
-        assert WORLD.same(same) == "unstack the red block from on top of the blue block"
-    assert WORLD.same("pick-up red") == WORLD.same("pick up red from the table") == "pick up the red block"
-    assert WORLD.same("put-down red") == WORLD.same("(put down the red block on the table)") == "put down the red block"
-    assert WORLD.same("Fly  away") == "fly away"
+        assert WORLD.canonical(same) == "unstack the red block from on top of the blue block"
+    assert WORLD.canonical("pick-up red") == WORLD.canonical("pick up red from the table") == "pick up the red block"
+    for action in ("put-down red", "(put down the red block on the table)"):
+        assert WORLD.canonical(action) == "put down the red block"
+    assert WORLD.canonical("Fly  away") == "fly away"
     assert parse_move("pick up the block") is None
 
 
@@ -139,7 +140,7 @@ async def test_a_whole_plan_ends_the_task(plan: list[str], told: str, reward: fl
         assert end.observation.startswith(told)
         assert WORLD.answer(end.state) == "\n".join(plan)
         assert WORLD.score(TOWER, WORLD.answer(end.state))["solved"] == reward
-    assert WORLD.same(action) == WORLD.same("plan: " + "\n".join(f"- {line.upper()}" for line in plan))
+    assert WORLD.canonical(action) == WORLD.canonical("plan: " + "\n".join(f"- {line.upper()}" for line in plan))
     assert (await WORLD.step(later, "Plan:\nwalk away")).observation.startswith("This is no plan that can be read.")
 
 
@@ -205,8 +206,8 @@ async def test_legal_actions_are_all_and_lead_to_whole_worlds(choices: list[int]
     every += [f"{verb} {a} {b}" for verb in ("stack", "unstack") for a in blocks for b in blocks]
     for choice in choices:
         legal = legal_actions(state)
-        taken = [action for action in every if (await WORLD.step(state, action)).valid]
-        assert sorted(map(WORLD.same, taken)) == sorted(legal)
+        taken = [action for action in every if (await take(WORLD, state, action)).valid]
+        assert sorted(map(WORLD.canonical, taken)) == sorted(legal)
         if not legal:
             break
         state = (await WORLD.step(state, legal[choice % len(legal)])).state
@@ -264,7 +265,7 @@ def test_recorded_plans_without_their_worlds(load: Load) -> None:
 def test_a_plan_tells_of_a_part_of_its_world(load: Load) -> None:
     for record in load("bench_rap_blocksworld"):
         given = read_task(record)
-        init, built = told_by(read_plan(given["gold"]) or [])
+        init, built = facts_of_plan(read_plan(given["gold"]) or [])
         assumed = {fact.split()[0] for fact in set(init) - set(given["data"]["init"])}
         assert assumed <= {"ontable"}
         known = check_facts(init)

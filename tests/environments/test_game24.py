@@ -116,17 +116,17 @@ def test_tasks_of_another_kind_are_refused(numbers: str) -> None:
 
 
 def test_equivalent_actions() -> None:
-    assert GAME.same("5 + 4 = 9") == GAME.same("4+5 = 9 (left: 6 9 10)") != GAME.same("4 * 5 = 20")
-    assert GAME.same("10 - 4 = 6") != GAME.same("4 - 10 = -6")
-    assert GAME.same("4 + 0.5 = 4.5") == GAME.same("4 + 1/2 = 9/2")
-    assert GAME.same("Answer: (4 + 5)*2 = 24") == GAME.same("answer: ( 4 + 5 ) * 2")
+    assert GAME.canonical("5 + 4 = 9") == GAME.canonical("4+5 = 9 (left: 6 9 10)") != GAME.canonical("4 * 5 = 20")
+    assert GAME.canonical("10 - 4 = 6") != GAME.canonical("4 - 10 = -6")
+    assert GAME.canonical("4 + 0.5 = 4.5") == GAME.canonical("4 + 1/2 = 9/2")
+    assert GAME.canonical("Answer: (4 + 5)*2 = 24") == GAME.canonical("answer: ( 4 + 5 ) * 2")
 
 
 async def test_back_ticks_may_stand_anywhere() -> None:
     start = GAME.start(task("4 9 10 13"))
     done = await GAME.step(start, "`13 + 9 = 22` (left: 4 10 22)")
     assert (done.valid, done.observation) == (True, "Left: 4 10 22.")
-    assert GAME.same("`13 + 9 = 22` (left: 4 10 22)") == GAME.same("13 + 9 = 22")
+    assert GAME.canonical("`13 + 9 = 22` (left: 4 10 22)") == GAME.canonical("13 + 9 = 22")
     ended = await GAME.step(start, "Answer: `(13 - 9) * (10 - 4) = 24`")
     assert (ended.reward, GAME.answer(ended.state)) == (1.0, "(13 - 9) * (10 - 4)")
 
@@ -238,5 +238,5 @@ def test_recorded_searches(load: Callable[[str], Any], expected: Callable[[str],
 async def test_an_answer_has_the_labels_of_all_answers(label: str) -> None:
     action = f"{label} (4 * 5) + (10 - 6) = 24"
     assert (await GAME.step(GAME.start(task("4 5 6 10")), action)).reward == 1.0
-    assert GAME.same(action) == "answer:(4*5)+(10-6)"
+    assert GAME.canonical(action) == "answer:(4*5)+(10-6)"
     assert GAME.score(task("4 5 6 10"), action) == {"solved": 1.0}

@@ -63,7 +63,6 @@ async def test_a_right_program_ends_the_task() -> None:
     assert (reward, done, valid) == (1.0, True, True)
     assert env.answer(state) == f"{PROMPT}    return sum(numbers)"
     assert await env.measure(humaneval(), env.answer(state)) == {"passed": 1.0}
-    assert not (await env.step(state, "pass")).valid
 
 
 async def test_a_wrong_program_is_told_what_it_did() -> None:
@@ -76,16 +75,9 @@ async def test_a_wrong_program_is_told_what_it_did() -> None:
     assert await env.measure(humaneval(), env.answer(state)) == {"passed": 0.0}
 
 
-async def test_tests_of_the_agent_replace_the_visible_ones() -> None:
-    env = Programming()
-    state = env.with_tests(env.start(humaneval()), ["assert add([7]) == 8", " assert add([7]) == 8", "", "assert True"])
-    assert state["tests"] == ["assert add([7]) == 8", "assert True"]
-    assert (await env.step(state, "    return sum(numbers)")).reward == 0.5
-
-
 async def test_without_tests_there_is_no_reward() -> None:
     env = Programming()
-    state = env.with_tests(env.start(humaneval()), [])
+    state = {**env.start(humaneval()), "tests": []}
     transition = await env.step(state, "    return 1")
     assert (transition.reward, transition.done, transition.valid) == (None, False, True)
     assert "nothing was run" in transition.observation
@@ -148,8 +140,9 @@ async def test_where_nothing_can_run_it_is_said_at_once(monkeypatch: pytest.Monk
 
 def test_same_ignores_the_fence_and_blanks() -> None:
     env = Programming()
-    assert env.same("Here:\n```py\nx = 1  \n\ny = 2\n```\nDone.") == env.same("x = 1\ny = 2\n") == "x = 1\ny = 2"
-    assert env.same("x = 1") != env.same("x = 2")
+    for text in ("Here:\n```py\nx = 1  \n\ny = 2\n```\nDone.", "x = 1\ny = 2\n"):
+        assert env.canonical(text) == "x = 1\ny = 2"
+    assert env.canonical("x = 1") != env.canonical("x = 2")
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ async def test_a_docstore_that_fails_is_told_and_changes_nothing() -> None:
 
 
 def test_equivalent_actions() -> None:
-    same = questions().same
+    same = questions().canonical
     assert same("Search[ Paris ]") == same("search[PARIS]") != same("Search[Rome]")
     assert same("Finish[The Seine.]") == same("finish[seine]")
     assert same("Lookup[a]") != same("Search[a]")

@@ -10,7 +10,7 @@ import pytest
 
 from reflective_agents import environments
 from reflective_agents.cli.main import main
-from reflective_agents.environments.arithmetic import read_number
+from reflective_agents.environments.arithmetic import final_number
 from reflective_agents.environments.base import Task
 from reflective_agents.evals.datasets import Dataset, load_dataset
 from reflective_agents.evals.formats import WRITTEN
@@ -192,7 +192,7 @@ def test_shipped_questions_are_answered_as_they_are_worked_out() -> None:
         worked_out = re.findall(r"([-+*/.\d ]*[-+*/][-+*/.\d ]*) = ([\d.]+)", row["answer"])
         assert worked_out
         assert all(evaluate(left) == evaluate(right.rstrip(".")) for left, right in worked_out), row
-        assert read_number(worked_out[-1][1]) == read_number(task["gold"]) is not None, row
+        assert final_number(worked_out[-1][1]) == final_number(task["gold"]) is not None, row
 
 
 def test_programs_have_visible_and_hidden_tests(file: Path) -> None:

@@ -9,7 +9,7 @@ from reflective_agents.graphs.lats import graph
 from reflective_agents.state.settings.lats import LatsContext
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
 from reflective_agents.testing.script import Reply, Request
-from reflective_agents.tree_search.places import ROOT, children, upwards
+from reflective_agents.tree_search.tree_paths import ROOT, children, upwards
 
 QUESTION: dict[str, Any] = {"messages": [("user", "What do tides do?")]}
 _KINDS = {

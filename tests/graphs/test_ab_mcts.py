@@ -20,7 +20,7 @@ from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
 from reflective_agents.testing.openai_server import OpenAIServer
 from reflective_agents.testing.script import Reply, Request, Script, ToolUse
 from reflective_agents.tree_search.algorithms.ab_mcts import DEEPER, WIDER
-from reflective_agents.tree_search.places import ROOT, depth_of, upwards
+from reflective_agents.tree_search.tree_paths import ROOT, depth_of, upwards
 from tests.graphs.lats_scripts import QUESTION, judged, kind
 from tests.strategies import thread
 

@@ -14,7 +14,7 @@ from reflective_agents.state.settings.best_of_n import BestOfNContext
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
 from reflective_agents.testing.script import Reply, Request, ToolUse
-from reflective_agents.tree_search.places import ROOT, depth_of
+from reflective_agents.tree_search.tree_paths import ROOT, depth_of
 from tests.graphs.lats_scripts import QUESTION, judged, kind
 
 GAME: dict[str, Any] = {"messages": [("user", "1 2 3 4")]}

@@ -253,7 +253,7 @@ class Careful:
             return Transition({**state, "answer": allowed}, f"{allowed}.", 1.0, True)
         return Transition({**state, "done": [*state["done"], action]}, "Said.")
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         return action
 
     def score(self, task: Task, answer: str) -> dict[str, float]:

@@ -358,7 +358,7 @@ class Slow(Game24):
         self.steps: list[tuple[str, str]] = []
 
     async def step(self, state: State, action: str) -> Transition:
-        self.steps.append((" ".join(state["numbers"]), self.same(action)))
+        self.steps.append((" ".join(state["numbers"]), self.canonical(action)))
         return await super().step(state, action)
 
 

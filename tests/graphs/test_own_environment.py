@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
 
 from reflective_agents.environments import base
-from reflective_agents.environments.base import Act, Environment, Example, State, Task, Transition, over
+from reflective_agents.environments.base import Act, Environment, Example, State, Task, Transition
 from reflective_agents.graphs import ab_mcts, best_of_n, chain_of_thought, lats, rap, react, tree_of_thoughts, trials
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, ToolUse
@@ -49,12 +49,10 @@ class Bare:
         return self.answer(state)
 
     async def step(self, state: State, action: str) -> Transition:
-        if state["done"]:
-            return over(state)
         done = action.strip() == state["task"].get("gold")
         return Transition({**state, "answer": action.strip(), "done": done}, "Tested.", 1.0 if done else None, done)
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         return action.strip()
 
     def score(self, task: Task, answer: str) -> dict[str, float]:
@@ -133,8 +131,6 @@ class Slotted(Environment):
     secret: str = "7"
 
     async def step(self, state: State, action: str) -> Transition:
-        if state["done"]:
-            return over(state)
         done = action.strip() == self.secret
         return Transition({**state, "answer": action.strip(), "done": done}, "Tested.", float(done), done)
 
@@ -172,7 +168,7 @@ class Unfit(Bare):
     def key(self, state: State) -> str:
         return f"{state['answer']}{NO_TEXT}"
 
-    def same(self, action: str) -> str:
+    def canonical(self, action: str) -> str:
         return f"{action.strip()}{NO_TEXT}"
 
     def legal_actions(self, state: State) -> list[str]:

@@ -12,7 +12,7 @@ from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, ToolUse
 from reflective_agents.tree_search.base import Job
 from reflective_agents.tree_search.candidates import Branch
-from reflective_agents.tree_search.conversation import standing
+from reflective_agents.tree_search.conversation import sibling_calls
 from tests.graphs.lats_scripts import QUESTION, depth, judged, judging
 
 
@@ -67,9 +67,9 @@ async def test_what_is_said_of_siblings_stands_last_and_the_prefix_stays(seas: s
 async def test_a_later_step_is_shown_those_that_stand(seas: str) -> None:
     out, _ = await run(searching("ebb", "flood"), seas, n=2)
     branch = Branch(Job(node="0", kind="expand", first=2, width=2), [], "", [], tree=out["tree"])
-    assert '<action>\nsearch({"query": "ebb"})\n</action>' in standing(branch)
-    assert "flood" in standing(branch)
-    assert "tides" not in standing(branch), "its own way is in its history"
+    assert '<action>\nsearch({"query": "ebb"})\n</action>' in sibling_calls(branch)
+    assert "flood" in sibling_calls(branch)
+    assert "tides" not in sibling_calls(branch), "its own way is in its history"
 
 
 async def test_steps_may_come_as_one_list_in_one_call(seas: str) -> None:

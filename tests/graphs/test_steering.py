@@ -12,8 +12,8 @@ from langgraph.types import Command
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.settings import settings_of
 from reflective_agents.testing.fake import FakeChatModel
-from reflective_agents.tree_search.places import is_below
 from reflective_agents.tree_search.steering import changes_in, earlier, go_on, hint, more, prune, rescore, stop
+from reflective_agents.tree_search.tree_paths import is_below
 from reflective_agents.viewer.figures import figures, pruned
 from reflective_agents.viewer.picture import picture
 from tests.strategies import STRATEGIES, TREES

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from reflective_agents.state.tree import NodeStats, Stats, changes_of, gain_stats, merge_nodes, merge_stats
 from reflective_agents.tree_search.algorithms.mcts import Mcts
-from reflective_agents.tree_search.base import START, Child, Job, ask, leaf, noting, tell, value, withdraw
-from reflective_agents.tree_search.places import ROOT, best_answer, best_step, children, parent_of, path, upwards
+from reflective_agents.tree_search.base import START, Child, Job, ask, leaf, tell, value, with_extra, withdraw
+from reflective_agents.tree_search.tree_paths import ROOT, best_answer, best_node, children, parent_of, path, upwards
 from tests.tree_search.algorithms.growing import Search, node
 from tests.tree_search.laws import any_order_gives_the_same, nothing_given_is_changed, telling_twice_changes_nothing
 
@@ -27,12 +27,12 @@ def in_flight(stats: Stats) -> dict[str, tuple[int, list[int]]]:
 
 def settled(stats: Stats) -> Stats:
     """Statistics without the count of rollouts, which those that were given up had begun as well."""
-    return {key: noting(stat, begun=None) for key, stat in stats.items()}
+    return {key: with_extra(stat, begun=None) for key, stat in stats.items()}
 
 
 def test_the_first_job_makes_the_root_and_needs_no_statistics() -> None:
-    assert ask(Mcts(), {}, slots=4) == ([START], {})
-    assert ask(Mcts(), {}, slots=0) == ([], {})
+    assert ask(Mcts(), {}, max_jobs=4) == ([START], {})
+    assert ask(Mcts(), {}, max_jobs=0) == ([], {})
     root = Child(node(ROOT, 0.25), True)
     stats = tell(Mcts(), {}, START, [root])
     assert stats == {ROOT: {"visits": 1, "total": 0.25, "children": 0, "closed": False}}
@@ -164,7 +164,7 @@ def test_places_in_the_tree() -> None:
 @given(st.permutations([("0", 0.2), ("0.0", 0.9), ("0.1", 0.9), ("0.0.1", 0.9), ("0.0.0", None), ("0.10", 0.9)]))
 def test_the_best_answer_is_the_shallowest_first_of_the_best(entries: list[tuple[str, float | None]]) -> None:
     tree = {node_id: node(node_id, score) for node_id, score in entries}
-    assert best_answer(tree) == best_step(tree) == tree["0.0"]
+    assert best_answer(tree) == best_node(tree) == tree["0.0"]
 
 
 def test_a_solved_answer_wins_even_at_score_0_and_a_search_never() -> None:
@@ -173,7 +173,7 @@ def test_a_solved_answer_wins_even_at_score_0_and_a_search_never() -> None:
     assert best is not None
     assert best["id"] == "0.1"
     assert best_answer({"0": tree["0"]}) is None
-    assert best_step({}) is None
+    assert best_node({}) is None
 
 
 def test_an_unjudged_answer_is_better_than_none() -> None:
@@ -199,6 +199,6 @@ def test_statistics_of_the_first_version_keep_what_their_algorithm_has_noted() -
     assert stats == {
         "0": {**NodeStats(visits=1, total=0.5, children=2, closed=False), "own": {"begun": 2, "best": 0.5}}
     }
-    after = {"0": noting(stats["0"], begun=3)}
+    after = {"0": with_extra(stats["0"], begun=3)}
     assert changes_of(after, stats) == {"0": {"own": {"begun": 3}}}
     assert gain_stats(stats, [changes_of(after, stats)]) == after

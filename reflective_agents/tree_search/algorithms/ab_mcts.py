@@ -4,10 +4,10 @@ At every node Thompson sampling decides whether to go wider (a new child) or dee
 into which child; with several models, which of them makes the new one. What a choice has brought so far is a Beta
 distribution: the scores lie in 0..1, and each counts as so much of a success.
 
-- wider: the scores of the children that were made here;
-- deeper: the scores of all that was made below the children. Their own do not count: they came of going wider;
+- wider: the scores of the children made here;
+- deeper: the scores of all nodes below the children. Those of the children do not count: they came of going wider;
 - a child, among its siblings: its own score, and those of all below it;
-- a model: the scores of all that it has made, wherever in the tree, and 0 for each time that nothing came of it.
+- a model: the scores of all nodes that it has made, anywhere in the tree, and 0 for each failure.
 
 The draws spread jobs that are in flight at once, so their virtual losses are not needed here.
 """
@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 from reflective_agents.state.tree import NodeStats, Stats, StatsView
 from reflective_agents.tree_search.algorithms.mcts import count_begun
-from reflective_agents.tree_search.base import Algorithm, Child, Job, leaf, noting, own
-from reflective_agents.tree_search.places import ROOT, children, parent_of, upwards
+from reflective_agents.tree_search.base import Algorithm, Child, Job, get_extra, leaf, with_extra
+from reflective_agents.tree_search.tree_paths import ROOT, children, parent_of, upwards
 
 WIDER, DEEPER = "+", ">"
-"""The two ways to go on from a node: a new child, or into the children that there are."""
+"""The two choices at a node: make a new child, or go down into one of its children."""
 UNTRIED = (0.0, 0.0)
 
 
@@ -40,31 +40,32 @@ class AbMcts(Algorithm):
     prior: float = 0.5
     seed: str = ""
 
-    def ways(self) -> tuple[str, ...]:
-        """Return the arms."""
-        return self.arms
-
     def choose(self, stats: StatsView) -> Job | None:
-        """Draw a way down from the root until a node is reached where going wider wins, and who makes its child."""
+        """Draw a path down from the root to a node where going wider wins, and the arm that makes its child."""
         if stats[ROOT]["closed"]:
             return None
-        luck = random.Random(f"{self.seed} {own(stats[ROOT], 'begun', 0)}")
+        rng = random.Random(f"{self.seed} {get_extra(stats[ROOT], 'begun', 0)}")
         node = ROOT
-        while inside := [child for child in children(stats, node) if not stats[child]["closed"]]:
-            tried = _scores(stats[node], "arms")
-            if self._draw(luck, {way: tried.get(way, UNTRIED) for way in (WIDER, DEEPER)}) == WIDER:
+        while open_children := [child for child in children(stats, node) if not stats[child]["closed"]]:
+            scores = _scores(stats[node], "arms")
+            if self._draw(rng, {choice: scores.get(choice, UNTRIED) for choice in (WIDER, DEEPER)}) == WIDER:
                 break
-            node = self._draw(luck, {child: (stats[child]["visits"], stats[child]["total"]) for child in inside})
-        made = _scores(stats[ROOT], "models")
-        arm = self._draw(luck, {arm: made.get(arm, UNTRIED) for arm in self.arms})
-        return Job(node=node, kind="expand", first=_next_child(stats[node]), width=1, arm=arm)
+            node = self._draw(rng, {child: (stats[child]["visits"], stats[child]["total"]) for child in open_children})
+        by_model = _scores(stats[ROOT], "models")
+        arm = self._draw(rng, {arm: by_model.get(arm, UNTRIED) for arm in self.arms})
+        first = max([stats[node]["children"], *(number + 1 for number in stats[node].get("flight", ()))])
+        return Job(node=node, kind="expand", first=first, width=1, arm=arm)
 
-    def _draw(self, luck: random.Random, ways: Mapping[str, Sequence[float]]) -> str:
-        """Select a way by Thompson sampling: the highest draw from its posterior; `ways` hold the count and sum of
-        scores."""
+    def _draw(self, rng: random.Random, choices: Mapping[str, Sequence[float]]) -> str:
+        """Return the choice with the highest draw from its posterior (Thompson sampling).
+
+        Args:
+            rng: The source of the draws.
+            choices: For each choice, the count and the sum of its scores.
+        """
         draws = {
-            way: luck.betavariate(self.prior + total, self.prior + count - total)
-            for way, (count, total) in ways.items()
+            choice: rng.betavariate(self.prior + total, self.prior + count - total)
+            for choice, (count, total) in choices.items()
         }
         return max(draws, key=draws.__getitem__)
 
@@ -78,24 +79,25 @@ class AbMcts(Algorithm):
         changed: Stats = {child.node["id"]: leaf(child) for child in added}
         changed[node] = {**stats[node], "children": max(stats[node]["children"], job["first"] + 1)}
         scores = [child.node["score"] for child in new if child.node["score"] is not None]
-        for place in upwards(node) if scores else ():
-            changed[place] = _rewarded(changed.get(place) or stats[place], WIDER if place == node else DEEPER, scores)
+        for key in upwards(node) if scores else ():
+            changed[key] = _rewarded(changed.get(key) or stats[key], WIDER if key == node else DEEPER, scores)
         if len(self.arms) > 1 and (scores or not new):
-            root = changed.get(ROOT) or stats[ROOT]
-            changed[ROOT] = noting(root, models=_counted(_scores(root, "models"), job.get("arm", ""), scores or [0.0]))
+            root, by_arm = changed.get(ROOT) or stats[ROOT], scores or [0.0]
+            models = _with_scores(_scores(root, "models"), job.get("arm", ""), len(by_arm), sum(by_arm))
+            changed[ROOT] = with_extra(root, models=models)
         return changed
 
     def rescore(self, stats: StatsView, child: Child, before: float | None) -> Stats:
-        """Set the score of a node: whoever chose the ways to it, and the model that made it, see the difference."""
+        """Set the score of a node, and add the difference to the choices that led to it and the model that made it."""
         changed, node = super().rescore(stats, child, before), child.node["id"]
         count, gained = int(before is None), (child.node["score"] or 0.0) - (before or 0.0)
-        for place in changed.keys() - {node}:
-            way = WIDER if place == parent_of(node) else DEEPER
-            tried = _gained(_scores(changed[place], "arms"), way, count, gained)
-            changed[place] = noting(changed[place], arms=tried)
+        for key in changed.keys() - {node}:
+            choice = WIDER if key == parent_of(node) else DEEPER
+            scores = _with_scores(_scores(changed[key], "arms"), choice, count, gained)
+            changed[key] = with_extra(changed[key], arms=scores)
         if len(self.arms) > 1:
-            made = _gained(_scores(changed[ROOT], "models"), child.node.get("model", ""), count, gained)
-            changed[ROOT] = noting(changed[ROOT], models=made)
+            scores = _with_scores(_scores(changed[ROOT], "models"), child.node.get("model", ""), count, gained)
+            changed[ROOT] = with_extra(changed[ROOT], models=scores)
         return changed
 
     def begin(self, stats: StatsView, job: Job) -> Stats:
@@ -103,27 +105,19 @@ class AbMcts(Algorithm):
         return count_begun(stats, job)
 
 
-def _next_child(node: NodeStats) -> int:
-    return max([node["children"], *(first + 1 for first in node.get("flight", ()))])
-
-
 def _scores(node: NodeStats, name: str) -> dict[str, list[float]]:
-    """Count and sum of the scores of each `arms` (a way to go on from here), or at the root of each of the `models`."""
-    return own(node, name, {})
+    """Return count and sum of the scores of each choice: at any node of `arms`, at the root of `models`, too."""
+    return get_extra(node, name, {})
 
 
-def _rewarded(node: NodeStats, way: str, scores: Sequence[float]) -> NodeStats:
+def _rewarded(node: NodeStats, choice: str, scores: Sequence[float]) -> NodeStats:
     stat: NodeStats = {**node, "visits": node["visits"] + len(scores), "total": node["total"] + sum(scores)}
-    return noting(stat, arms=_counted(_scores(node, "arms"), way, scores))
+    return with_extra(stat, arms=_with_scores(_scores(node, "arms"), choice, len(scores), sum(scores)))
 
 
-def _counted(tried: Mapping[str, Sequence[float]], way: str, scores: Sequence[float]) -> dict[str, list[float]]:
-    """Count and sum of the scores of each way, with those of one way added."""
-    return _gained(tried, way, len(scores), sum(scores))
-
-
-def _gained(tried: Mapping[str, Sequence[float]], way: str, scores: int, gained: float) -> dict[str, list[float]]:
-    """Count and sum of the scores of each way, with so many more and so much more for one way."""
-    count, total = tried.get(way, UNTRIED)
-    kept = {other: list(amounts) for other, amounts in tried.items()}
-    return kept | {way: [count + scores, total + gained]}
+def _with_scores(
+    before: Mapping[str, Sequence[float]], choice: str, count: int, total: float
+) -> dict[str, list[float]]:
+    """Return count and sum of the scores of each choice, with `count` more scores of `total` for one choice."""
+    old_count, old_total = before.get(choice, UNTRIED)
+    return {name: list(scores) for name, scores in before.items()} | {choice: [old_count + count, old_total + total]}

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from reflective_agents.state.tree import NodeStats, Stats, StatsView, TreeNode, TreeView
 from reflective_agents.tree_search.algorithms.mcts import backpropagate
-from reflective_agents.tree_search.base import Algorithm, Child, Job, leaf, noting, over, own
-from reflective_agents.tree_search.places import ROOT, Rank, children, order_of, parent_of, upwards
+from reflective_agents.tree_search.base import Algorithm, Child, Job, get_extra, is_pruned, leaf, overlay, with_extra
+from reflective_agents.tree_search.tree_paths import ROOT, Rank, child_indices, children, parent_of, upwards
 
 
 @dataclass(frozen=True)
@@ -33,39 +33,39 @@ class Beam(Algorithm):
         return Job(node=ROOT, kind="judge", first=0, width=len(waiting), nodes=waiting) if waiting else None
 
     def _unjudged(self, stats: StatsView) -> list[str]:
-        """Return the nodes that have to be judged together, if all of them are there."""
+        """Return the nodes of the next level, which are judged together, if it is complete and not judged yet."""
         if not self.compares or not all(_expanded(stats[node]) for node in _level(stats)):
             return []
-        return [node for node in _next_level(stats) if not (stats[node]["visits"] or own(stats[node], "pruned", False))]
+        return [node for node in _next_level(stats) if not (stats[node]["visits"] or is_pruned(stats[node]))]
 
     def prune(self, stats: StatsView, node: str) -> Stats:
         """Close a node and all below, and choose the next beam if the level is complete with that."""
         changed = super().prune(stats, node)
-        seen = over(changed, stats)
-        complete = all(_expanded(seen[place]) for place in _level(seen))
-        chosen = complete and _next_level(seen) and not self._unjudged(seen)
-        return self._select(stats, changed) if chosen else changed
+        current = overlay(changed, stats)
+        complete = all(_expanded(current[key]) for key in _level(current))
+        may_select = complete and _next_level(current) and not self._unjudged(current)
+        return self._select(stats, changed) if may_select else changed
 
     def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
         """Take in children or their grades, and choose the next beam if the level is complete."""
         judges = job["kind"] == "judge"
         if not judges and _expanded(stats[job["node"]]):
             return {}
-        changed = self._graded(stats, new) if judges else self._added(stats, job["node"], new)
-        seen = over(changed, stats)
-        complete = all(_expanded(seen[node]) for node in _level(seen))
-        return self._select(stats, changed) if complete and (judges or not self._unjudged(seen)) else changed
+        changed = self._with_grades(stats, new) if judges else self._with_children(stats, job["node"], new)
+        current = overlay(changed, stats)
+        complete = all(_expanded(current[node]) for node in _level(current))
+        return self._select(stats, changed) if complete and (judges or not self._unjudged(current)) else changed
 
-    def _added(self, stats: StatsView, node: str, new: Sequence[Child]) -> Stats:
+    def _with_children(self, stats: StatsView, node: str, new: Sequence[Child]) -> Stats:
         changed: Stats = {node: {**stats[node], "children": len(new)}}
         for child in new:
             stat = leaf(child)
             stat["closed"] = not child.expandable if self.compares else stat["closed"]
-            changed[child.node["id"]] = noting(stat, key=child.key or None)
+            changed[child.node["id"]] = with_extra(stat, key=child.key or None)
         rewards = [changed[child.node["id"]] for child in new if child.node["score"] is not None]
         return backpropagate(stats, node, changed, len(rewards), sum(stat["total"] for stat in rewards))
 
-    def _graded(self, stats: StatsView, judged: Sequence[Child]) -> Stats:
+    def _with_grades(self, stats: StatsView, judged: Sequence[Child]) -> Stats:
         changed: Stats = {}
         for child in judged:
             node, score = child.node["id"], child.node["score"]
@@ -75,34 +75,34 @@ class Beam(Algorithm):
         return changed
 
     def _select(self, stats: StatsView, changed: Stats) -> Stats:
-        """Choose the beam of the next level: the best by score, the first of equals, each state of the world once."""
-        seen = over(changed, stats)
-        level, candidates = _level(seen), _next_level(seen)
+        """Choose the beam of the next level: the best by score, the first of equals, each state once."""
+        current = overlay(changed, stats)
+        level, candidates = _level(current), _next_level(current)
         beam: list[str] = []
         states: set[str] = set()
-        for node in sorted(candidates, key=lambda node: -seen[node]["total"]):
-            state = own(seen[node], "key", "") or node
-            given_up = own(seen[node], "pruned", False)
-            if len(beam) < self.beam and seen[node]["visits"] and state not in states and not given_up:
+        for node in sorted(candidates, key=lambda node: -current[node]["total"]):
+            stat = current[node]
+            state = get_extra(stat, "key", "") or node
+            if len(beam) < self.beam and stat["visits"] and state not in states and not is_pruned(stat):
                 beam.append(node)
                 states.add(state)
         for node in candidates:
-            stat = noting(seen[node], key=None)
-            seen[node] = stat if node in beam else noting({**stat, "closed": True}, pruned=True)
+            stat = with_extra(current[node], key=None)
+            current[node] = stat if node in beam else with_extra({**stat, "closed": True}, pruned=True)
         for node in level:
             changed = backpropagate(stats, node, changed, 0, 0.0)
-        return {**changed, ROOT: noting(changed[ROOT], frontier=beam)}
+        return {**changed, ROOT: with_extra(changed[ROOT], frontier=beam)}
 
     def rank(self, tree: TreeView, node: TreeNode) -> Rank:
         """Sort answers: solved, then by score, the shallowest, and those whose parents stood first in the beam."""
-        scores = [tree[place]["score"] for place in upwards(node["id"])]
+        scores = [tree[key]["score"] for key in upwards(node["id"])]
         score, *above = [-1.0 if score is None else score for score in scores]
-        return (not node["solved"], -score, node["depth"], *(-score for score in above), *order_of(node["id"]))
+        return (not node["solved"], -score, node["depth"], *(-score for score in above), *child_indices(node["id"]))
 
 
 def _level(stats: StatsView) -> list[str]:
     """Return the nodes that are being expanded, best first."""
-    return own(stats[ROOT], "frontier", [ROOT])
+    return get_extra(stats[ROOT], "frontier", [ROOT])
 
 
 def _next_level(stats: StatsView) -> list[str]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from reflective_agents.state.tree import Stats, StatsView
 from reflective_agents.tree_search.algorithms.mcts import backpropagate
-from reflective_agents.tree_search.base import Algorithm, Child, Job, leaf, noting, own
-from reflective_agents.tree_search.places import ROOT, children
+from reflective_agents.tree_search.base import Algorithm, Child, Job, get_extra, leaf, with_extra
+from reflective_agents.tree_search.tree_paths import ROOT, children
 
 
 @dataclass(frozen=True)
 class BestOfN(Algorithm):
-    """The trajectories as a tree: those that begin alike share their first nodes, and go on as many as they are.
+    """The trajectories as a tree: those that begin alike share their first nodes.
 
     Attributes:
         width: How many trajectories, N.
@@ -30,24 +30,24 @@ class BestOfN(Algorithm):
             if stats[node]["closed"] or stats[node].get("flight"):
                 continue
             if not stats[node]["children"]:
-                width = self.width if node == ROOT else own(stats[node], "chains", 1)
+                width = self.width if node == ROOT else get_extra(stats[node], "chains", 1)
                 return Job(node=node, kind="expand", first=0, width=width)
             waiting += reversed(children(stats, node))
         return None
 
     def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
-        """Add the steps. A node stands for as many trajectories as samples have come to it."""
+        """Add the steps. A node stands for as many trajectories as samples have proposed it."""
         node = job["node"]
         if stats[node]["children"] or stats[node]["closed"]:
             return {}
         changed: Stats = {node: {**stats[node], "children": len(new)}}
         for child in new:
-            stat = noting(leaf(child), chains=child.node.get("samples", 1))
+            stat = with_extra(leaf(child), chains=child.node.get("samples", 1))
             changed[child.node["id"]] = {**stat, "closed": not child.expandable}
         scores = [child.node["score"] for child in new if child.node["score"] is not None]
         return backpropagate(stats, node, changed, len(scores), sum(scores))
 
     @property
     def exhausted(self) -> str:
-        """Every trajectory has come to its end."""
+        """Why a search ends in which there is nothing left to choose."""
         return "all trajectories have ended"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.tree import NodeStats, Stats, StatsView, TreeNode, TreeView
 from reflective_agents.tree_search.algorithms.mcts import backpropagate
-from reflective_agents.tree_search.base import Algorithm, Child, Job, noting
-from reflective_agents.tree_search.places import ROOT, Rank, children, order_of, parent_of
+from reflective_agents.tree_search.base import Algorithm, Child, Job, with_extra
+from reflective_agents.tree_search.tree_paths import ROOT, Rank, child_indices, children, parent_of
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class DepthFirst(Algorithm):
     max_states: int | None = 100
 
     def choose(self, stats: StatsView) -> Job | None:
-        """Choose the next job in depth-first order. Nodes in flight are skipped, as if they led nowhere."""
+        """Choose the next job in depth-first order. Nodes in flight are skipped."""
         root = stats[ROOT]
         if self.max_states is not None and root["visits"] + root.get("virtual", 0) >= self.max_states:
             return None
@@ -43,10 +43,10 @@ class DepthFirst(Algorithm):
         return Job(node=node_id, kind="judge", first=0, width=1, nodes=[node_id])
 
     def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
-        """Take in children, which wait to be visited; or a visit, and close what scores too low."""
+        """Add children, which wait for their visit; or the result of a visit, and close what scores too low."""
         node = job["node"]
         if job["kind"] == "judge":
-            return self._visited(stats, node, new)
+            return self._with_visit(stats, node, new)
         if stats[node]["children"] or stats[node]["closed"]:
             return {}
         fresh = NodeStats(visits=0, total=0.0, children=0, closed=False)
@@ -54,15 +54,15 @@ class DepthFirst(Algorithm):
         changed |= {child.node["id"]: fresh for child in new}
         return backpropagate(stats, node, changed, 0, 0.0)
 
-    def _visited(self, stats: StatsView, node: str, judged: Sequence[Child]) -> Stats:
-        """Return the changes made by a visit; a state that could not be judged is closed."""
+    def _with_visit(self, stats: StatsView, node: str, judged: Sequence[Child]) -> Stats:
+        """Add the score of a state; one that could not be judged is closed."""
         score = judged[0].node["score"] if judged else None
         if score is None:
             return backpropagate(stats, str(parent_of(node)), {node: {**stats[node], "closed": True}}, 0, 0.0)
         pruned = score < self.prune_below
         closed = pruned or not judged[0].expandable
         stat: NodeStats = {**stats[node], "visits": 1, "total": score, "closed": closed}
-        changed: Stats = {node: noting(stat, pruned=pruned or None)}
+        changed: Stats = {node: with_extra(stat, pruned=pruned or None)}
         return backpropagate(stats, str(parent_of(node)), changed, 1, score)
 
     def rescore(self, stats: StatsView, child: Child, before: float | None) -> Stats:
@@ -72,7 +72,7 @@ class DepthFirst(Algorithm):
         return {**changed, **self.prune({**stats, **changed}, node)} if low else changed
 
     def limit(self, stats: StatsView) -> Limit | None:
-        """Return the number of visited states, where it has ended the search."""
+        """Return the limit of visited states, where it has ended the search."""
         most, visited = self.max_states, stats[ROOT]["visits"]
         reached = most is not None and visited >= most and not stats[ROOT]["closed"]
         return Limit(name="max_states", most=most or 0, spent=visited) if reached else None
@@ -81,4 +81,4 @@ class DepthFirst(Algorithm):
         """Sort answers: solved, then those that were visited, the deepest, by score, and the first of equals (section
         4.3: the deepest explored state is the output)."""
         score = node["score"]
-        return (not node["solved"], score is None, -node["depth"], -(score or 0.0), *order_of(node["id"]))
+        return (not node["solved"], score is None, -node["depth"], -(score or 0.0), *child_indices(node["id"]))

@@ -5,7 +5,7 @@ UCT spends a larger budget by the values that it has, and so digs deeper where a
 compete in rounds: all survivors get the same number of rollouts, and after each round the better half goes on. What
 they are ranked by is g + logit + sigma(q): a Gumbel draw, which makes the choice of the first ones a sample without
 replacement from the policy; the logarithm of the policy, here of how many samples came to the same step; and the value.
-Below the root no luck is drawn: the child is taken that has the fewest visits for its improved policy.
+Below the root nothing is drawn: the child is taken that has the fewest visits for its improved policy.
 """
 
 import random
@@ -15,8 +15,8 @@ from math import ceil, exp, log, log2
 
 from reflective_agents.state.tree import NodeStats, Stats, StatsView
 from reflective_agents.tree_search.algorithms.mcts import Mcts
-from reflective_agents.tree_search.base import Child, Job, noting, own, value
-from reflective_agents.tree_search.places import ROOT, children, upwards
+from reflective_agents.tree_search.base import Child, Job, get_extra, value, with_extra
+from reflective_agents.tree_search.tree_paths import ROOT, children, upwards
 
 VISITS, SCALE = 50, 1.0
 """c_visit and c_scale of sigma(q) = (c_visit + max N) * c_scale * q: the more visits, the more values count."""
@@ -47,43 +47,41 @@ class Gumbel(Mcts):
         return sorted(open_children, key=lambda child: (child not in alive, _tried(stats[child]), -strength[child]))
 
     def begin(self, stats: StatsView, job: Job) -> Stats:
-        """Count the rollout at the child of the root that it goes through, and keep who has survived."""
+        """Count the rollout at the child of the root that it goes through, and store the survivors."""
         changed = dict(super().begin(stats, job))
         if job["kind"] == "expand" and job["node"] != ROOT:
             child = [*upwards(job["node"])][-2]
             alive, number = self._round(stats)
-            changed[child] = noting(stats[child], tried=_tried(stats[child]) + 1)
-            changed[ROOT] = noting(changed.get(ROOT) or stats[ROOT], alive=alive, round=number)
+            changed[child] = with_extra(stats[child], tried=_tried(stats[child]) + 1)
+            changed[ROOT] = with_extra(changed.get(ROOT) or stats[ROOT], alive=alive, round=number)
         return changed
 
     def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
-        """Learn as MCTS does, and note how many samples came to each step."""
+        """Learn as MCTS does, and store how many samples proposed each step."""
         changed = dict(super().learn(stats, job, new))
         for child in new:
             if (samples := child.node.get("samples", 1)) > 1 and child.node["id"] in changed:
-                changed[child.node["id"]] = noting(changed[child.node["id"]], samples=samples)
+                changed[child.node["id"]] = with_extra(changed[child.node["id"]], samples=samples)
         return changed
 
     def _round(self, stats: StatsView) -> tuple[list[str], int]:
-        """Return who is still in, and in which round: as it was kept, or after the halving that is due now."""
+        """Return the surviving children, and the number of the round, after the halvings that are due by now."""
         strength = self._strength(stats)
         ranked = sorted(strength, key=lambda child: -strength[child])
-        alive: list[str] = own(stats[ROOT], "alive", []) or ranked[: self.considered]
-        number: int = own(stats[ROOT], "round", 1)
+        alive: list[str] = get_extra(stats[ROOT], "alive", []) or ranked[: self.considered]
+        number: int = get_extra(stats[ROOT], "round", 1)
         rounds = max(ceil(log2(max(min(self.considered, len(ranked)), 2))), 1)
-        open_ones = [child for child in alive if not stats[child]["closed"]]
-        while len(open_ones) > 1 and min(_tried(stats[child]) for child in open_ones) >= self._due(number, rounds):
-            kept = [child for child in ranked if child in alive][: ceil(len(alive) / 2)]
-            if kept == alive or len(alive) < 2:
+        while len(alive) > 1:
+            tried = [_tried(stats[child]) for child in alive if not stats[child]["closed"]]
+            if len(tried) < 2 or min(tried) < self._due(number, rounds):
                 break
-            alive, number = kept, number + 1
-            open_ones = [child for child in alive if not stats[child]["closed"]]
+            alive, number = [child for child in ranked if child in alive][: ceil(len(alive) / 2)], number + 1
         return alive, number
 
     def _due(self, number: int, rounds: int) -> int:
         """Return how many rollouts a child has had by the end of a round: N / rounds are shared in each."""
-        left = [max(ceil(self.considered / 2**passed), 1) for passed in range(number)]
-        return sum(max(int(self.rollouts / (rounds * width)), 1) for width in left)
+        survivors = [max(ceil(self.considered / 2**halvings), 1) for halvings in range(number)]
+        return sum(max(int(self.rollouts / (rounds * count)), 1) for count in survivors)
 
     def _strength(self, stats: StatsView) -> dict[str, float]:
         """Return g + logit + sigma(q) of each child of the root."""
@@ -93,8 +91,8 @@ class Gumbel(Mcts):
 
     def _draw(self, child: str) -> float:
         """Draw from the Gumbel distribution, always the same for a child."""
-        luck = random.Random(f"{self.seed} {child}").random()
-        return -log(-log(min(max(luck, 1e-12), 1 - 1e-12)))
+        draw = random.Random(f"{self.seed} {child}").random()
+        return -log(-log(min(max(draw, 1e-12), 1 - 1e-12)))
 
     def _improved(self, stats: StatsView, nodes: Sequence[str]) -> dict[str, float]:
         """Return the improved policy: the softmax of logit + sigma(q)."""
@@ -111,11 +109,11 @@ def _visits(node: NodeStats) -> int:
 
 
 def _tried(node: NodeStats) -> int:
-    return own(node, "tried", 0)
+    return get_extra(node, "tried", 0)
 
 
 def _logit(node: NodeStats) -> float:
-    return log(own(node, "samples", 1))
+    return log(get_extra(node, "samples", 1))
 
 
 def _sigma(q: float, most: int) -> float:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.tree import NodeStats, Stats, StatsView
-from reflective_agents.tree_search.base import Algorithm, Child, Job, leaf, noting, own, value
-from reflective_agents.tree_search.places import ROOT, children, upwards
+from reflective_agents.tree_search.base import Algorithm, Child, Job, get_extra, leaf, value, with_extra
+from reflective_agents.tree_search.tree_paths import ROOT, children, upwards
 
 
 def uct(node: NodeStats, parent_visits: int, weight: float) -> float:
@@ -67,7 +67,7 @@ class Mcts(Algorithm):
             return None if node.get("flight") or node_id in _simulated(stats) else node_id
         open_children = [child for child in children(stats, node_id) if not stats[child]["closed"]]
         ranked = self.order(stats, node_id, open_children)
-        return next((found for child in ranked if (found := self._descend(stats, child))), None)
+        return next((leaf_id for child in ranked if (leaf_id := self._descend(stats, child))), None)
 
     def order(self, stats: StatsView, node_id: str, open_children: Sequence[str]) -> list[str]:
         """Sort the open children of a node, the one to go on with first."""
@@ -75,12 +75,12 @@ class Mcts(Algorithm):
         return sorted(open_children, key=lambda child: -self.bound(stats[child], visits))
 
     def bound(self, node: NodeStats, parent_visits: int) -> float:
-        """Calculate what a child is selected by."""
+        """Return the bound on a child's value by which it is selected: UCT."""
         return uct(node, parent_visits, self.exploration_weight)
 
     def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
-        """Add the children of an expansion, and backpropagate what they, or the simulation that has ended, have
-        brought."""
+        """Add the children of an expansion, and backpropagate their rewards, or the reward of a simulation that has
+        ended."""
         node = job["node"]
         if stats[node]["children"] > job["first"] or stats[node]["closed"]:
             return {}
@@ -96,9 +96,9 @@ class Mcts(Algorithm):
         return self.simulated(backpropagate(stats, node, changed, 1, reward), node)
 
     def simulated(self, changed: Stats, node: str, then: str = "") -> Stats:
-        """Note at the root that a simulation continues from `then`, and no more from `node`."""
+        """Store at the root that a simulation continues from `then`, and no longer from `node`."""
         waiting = sorted({*_simulated(changed), *([then] if then else [])} - {node})
-        return {**changed, ROOT: noting(changed[ROOT], rollouts=waiting or None)}
+        return {**changed, ROOT: with_extra(changed[ROOT], rollouts=waiting or None)}
 
     def root(self, child: Child) -> NodeStats:
         """Return the statistics that the root begins with.
@@ -114,12 +114,12 @@ class Mcts(Algorithm):
         return count_begun(stats, job)
 
     def limit(self, stats: StatsView) -> Limit | None:
-        """Return the number of rollouts, where it has ended the search."""
+        """Return the limit of rollouts, where it has ended the search."""
         return self._reached(stats) if not stats[ROOT]["closed"] else None
 
     def _reached(self, stats: StatsView) -> Limit | None:
-        begun, most = own(stats[ROOT], "begun", 0), self.max_rollouts
-        return None if most is None or begun < most else Limit(name="max_rollouts", most=most, spent=begun)
+        spent, most = get_extra(stats[ROOT], "begun", 0), self.max_rollouts
+        return None if most is None or spent < most else Limit(name="max_rollouts", most=most, spent=spent)
 
 
 def backpropagate(stats: StatsView, node_id: str, changed: Stats, visits: int, total: float) -> Stats:
@@ -127,30 +127,30 @@ def backpropagate(stats: StatsView, node_id: str, changed: Stats, visits: int, t
 
     Args:
         stats: Statistics before.
-        node_id: Where the rewards were met.
+        node_id: The node where the rewards were received.
         changed: Statistics that have changed already.
-        visits: How many rewards.
+        visits: The number of rewards.
         total: Their sum.
     """
     changed = dict(changed)
-    for place in upwards(node_id):
-        node = changed.get(place) or stats[place]
-        kids = [f"{place}.{i}" for i in range(node["children"])]
+    for key in upwards(node_id):
+        node = changed.get(key) or stats[key]
+        kids = [f"{key}.{i}" for i in range(node["children"])]
         closed = all((changed.get(kid) or stats[kid])["closed"] for kid in kids if kid in changed or kid in stats)
-        changed[place] = {**node, "visits": node["visits"] + visits, "total": node["total"] + total, "closed": closed}
+        changed[key] = {**node, "visits": node["visits"] + visits, "total": node["total"] + total, "closed": closed}
     return changed
 
 
 def count_begun(stats: StatsView, job: Job) -> Stats:
-    """Count at the root the expansions that have begun, those that were withdrawn included."""
+    """Count at the root the expansions that have begun, including those that were withdrawn."""
     if job["kind"] != "expand":
         return {}
-    return {ROOT: noting(stats[ROOT], begun=own(stats[ROOT], "begun", 0) + 1)}
+    return {ROOT: with_extra(stats[ROOT], begun=get_extra(stats[ROOT], "begun", 0) + 1)}
 
 
 def _simulated(stats: StatsView) -> list[str]:
     """Return the nodes from which a simulation has to continue."""
-    return own(stats[ROOT], "rollouts", [])
+    return get_extra(stats[ROOT], "rollouts", [])
 
 
 def _score(child: Child) -> float:

@@ -2,9 +2,8 @@
 
 A node is a step that was thought of. Before its first visit it has a prior only, the likelihood of its action; the
 visit predicts the state that it leads to, and so its reward, and finds the steps that may follow. A rollout visits one
-node after another, always the child with the highest prior, down to the end of its path. What is backpropagated to a
-step is the mean of the rewards from there to the end, unless the environment has rewarded the end: then it is that
-reward.
+node after another, always the child with the highest prior, down to the end of its path. A step
+receives the mean of the rewards from there to the end, or the reward of the environment if it has rewarded the end.
 """
 
 from collections.abc import Sequence
@@ -15,8 +14,8 @@ from typing import Literal
 from reflective_agents.state.outcome import Status
 from reflective_agents.state.tree import NodeStats, Stats, StatsView
 from reflective_agents.tree_search.algorithms.mcts import Mcts, backpropagate
-from reflective_agents.tree_search.base import Child, Job, leaf, noting, own, value
-from reflective_agents.tree_search.places import ROOT, exact, upwards
+from reflective_agents.tree_search.base import Child, Job, get_extra, leaf, value, with_extra
+from reflective_agents.tree_search.tree_paths import ROOT, round_score, upwards
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Rap(Mcts):
         paths, weight = _votes(stats[ROOT])
         if paths < self.min_paths:
             return None
-        count, most = _votes(stats[own(stats[ROOT], "lead", "")])
+        count, most = _votes(stats[get_extra(stats[ROOT], "lead", "")])
         if most < self.min_share * weight:
             return None
         share = most / weight if weight else 1.0
@@ -65,68 +64,68 @@ class Rap(Mcts):
         return self.q_value(node) * visits / tried + self.exploration_weight * sqrt(log(max(parent_visits, 1)) / tried)
 
     def prune(self, stats: StatsView, node: str) -> Stats:
-        """Close a node and all below. What the paths have agreed on until now does not count any more."""
+        """Close a node and all below. The votes of all paths so far do not count any longer."""
         changed = super().prune(stats, node)
-        voted = {key: changed.get(key) or stat for key, stat in stats.items() if own(stat, "votes", None)}
-        return {**changed, **{key: noting(stat, votes=[0, 0.0]) for key, stat in voted.items()}}
+        voted = {key: changed.get(key) or stat for key, stat in stats.items() if get_extra(stat, "votes", None)}
+        return {**changed, **{key: with_extra(stat, votes=[0, 0.0]) for key, stat in voted.items()}}
 
     def rescore(self, stats: StatsView, child: Child, before: float | None) -> Stats:
-        """Set Q of a step, and what it is rewarded with; what paths have brought to the steps above stays."""
+        """Set Q and the reward of a step; what paths have passed to the steps above stays."""
         changed, node, score = super().rescore(stats, child, before), child.node["id"], child.node["score"] or 0.0
         visits = stats[node]["visits"]
-        known = {"best": score, "reward": score} if visits else {}
+        visited = {"best": score, "reward": score} if visits else {}
         stat: NodeStats = {**changed[node], "visits": visits, "total": score * visits}
-        return {**changed, node: noting(stat, prior=score, **known)}
+        return {**changed, node: with_extra(stat, prior=score, **visited)}
 
     def q_value(self, node: NodeStats) -> float:
         """Calculate Q: the mean or the maximum of what was backpropagated; before that, the prior."""
         if not node["visits"]:
             return self.promise(node)
-        return value(node) if self.aggregate == "mean" else own(node, "best", 0.0)
+        return value(node) if self.aggregate == "mean" else get_extra(node, "best", 0.0)
 
     def promise(self, node: NodeStats) -> float:
         """Return the likelihood of the action."""
-        return own(node, "prior", 0.0)
+        return get_extra(node, "prior", 0.0)
 
     def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
-        """Add what a visit has brought: the reward of the step, and the steps that may follow. Where none may, the path
-        has ended, and its rewards are backpropagated."""
-        place = job["node"]
-        if stats[place]["children"] or stats[place]["closed"]:
+        """Add the results of a visit: the reward of the step, and the steps that may follow. If there are none, the
+        path has ended, and its rewards are backpropagated."""
+        node = job["node"]
+        if stats[node]["children"] or stats[node]["closed"]:
             return {}
-        visited = next((child for child in new if child.node["id"] == place), None)
+        visited = next((child for child in new if child.node["id"] == node), None)
         added = {child.node["id"]: _unvisited(child) for child in new if child is not visited}
-        known: NodeStats = {**stats[place], "children": len(added)}
+        stat: NodeStats = {**stats[node], "children": len(added)}
         if visited is not None and visited.node["score"] is not None:
-            known = noting(known, reward=visited.node["score"])
-        changed = backpropagate(stats, place, {place: known, **added}, 0, 0.0)
+            stat = with_extra(stat, reward=visited.node["score"])
+        changed = backpropagate(stats, node, {node: stat, **added}, 0, 0.0)
         open_steps = (key for key in added if not added[key]["closed"])
         if next_step := max(open_steps, key=lambda key: self.promise(added[key]), default=""):
-            return self.simulated(changed, place, next_step)
-        return self.simulated(self._path_ended(stats, place, changed, visited), place)
+            return self.simulated(changed, node, next_step)
+        return self.simulated(self._with_path(stats, node, changed, visited), node)
 
-    def _path_ended(self, stats: StatsView, place: str, changed: Stats, end: Child | None) -> Stats:
-        """Backpropagate the rewards of a path, and count its answer: its key is the first node that has given it."""
-        given = None if end is None else end.node.get("reward")
+    def _with_path(self, stats: StatsView, node_id: str, changed: Stats, end: Child | None) -> Stats:
+        """Backpropagate the rewards of a path, and count its answer: its key is the first node with this answer."""
+        final_reward = None if end is None else end.node.get("reward")
         changed, steps, total = dict(changed), 0, 0.0
-        passed = None
-        for above in upwards(place):
-            node = changed.get(above) or stats[above]
-            reward: float | None = own(node, "reward", None)
+        passed_up = None
+        for key in upwards(node_id):
+            node = changed.get(key) or stats[key]
+            reward: float | None = get_extra(node, "reward", None)
             if reward is not None:
                 steps, total = steps + 1, total + reward
             if not steps:
                 continue
-            passed = exact(total / steps if given is None else given)
-            best = max(passed, own(node, "best", passed))
-            stat: NodeStats = {**node, "visits": node["visits"] + 1, "total": node["total"] + passed}
-            changed[above] = noting(stat, best=best)
-        if end is not None and end.key and passed is not None:
+            passed_up = round_score(total / steps if final_reward is None else final_reward)
+            best = max(passed_up, get_extra(node, "best", passed_up))
+            stat: NodeStats = {**node, "visits": node["visits"] + 1, "total": node["total"] + passed_up}
+            changed[key] = with_extra(stat, best=best)
+        if end is not None and end.key and passed_up is not None:
             for voted in (end.key, ROOT):
-                changed[voted] = _voted(changed.get(voted) or stats[voted], passed)
-            lead = own(changed[ROOT], "lead", "") or end.key
+                changed[voted] = _with_vote(changed.get(voted) or stats[voted], passed_up)
+            lead = get_extra(changed[ROOT], "lead", "") or end.key
             rivals = {key: _votes(changed.get(key) or stats[key])[1] for key in (lead, end.key)}
-            changed[ROOT] = noting(changed[ROOT], lead=min(rivals, key=lambda key: (-rivals[key], key)))
+            changed[ROOT] = with_extra(changed[ROOT], lead=min(rivals, key=lambda key: (-rivals[key], key)))
         return changed
 
 
@@ -137,13 +136,11 @@ def _unvisited(child: Child) -> NodeStats:
 
 
 def _votes(node: NodeStats) -> Sequence[float]:
-    """Return how many paths ended in the answer that a node was the first to give, and the sum of their rewards.
-
-    At the root they are those of all answers.
-    """
-    return own(node, "votes", (0, 0.0))
+    """Return how many paths ended in the answer of a node, the first with this answer, and the sum of their rewards; at
+    the root, those of all answers."""
+    return get_extra(node, "votes", (0, 0.0))
 
 
-def _voted(node: NodeStats, weight: float) -> NodeStats:
+def _with_vote(node: NodeStats, weight: float) -> NodeStats:
     count, total = _votes(node)
-    return noting(node, votes=[count + 1, total + weight])
+    return with_extra(node, votes=[count + 1, total + weight])

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from reflective_agents.state.tree import NodeStats, Stats, StatsView
 from reflective_agents.tree_search.algorithms.mcts import Mcts
-from reflective_agents.tree_search.base import Child, Job, noting, over, own, value
-from reflective_agents.tree_search.places import order_of
+from reflective_agents.tree_search.base import Child, Job, get_extra, overlay, value, with_extra
+from reflective_agents.tree_search.tree_paths import child_indices
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,21 @@ class Widening(Mcts):
         """Choose as MCTS does; where it finds nothing, a node to be expanded again."""
         if (job := super().choose(stats)) or self._reached(stats) or any(stat.get("flight") for stat in stats.values()):
             return job
-        able = {key: stat for key, stat in stats.items() if stat["children"] and _times(stat) < self.widest}
-        if not able:
+        widenable = {key: stat for key, stat in stats.items() if stat["children"] and _times(stat) < self.widest}
+        if not widenable:
             return None
-        node = min(able, key=lambda key: (_times(able[key]), -value(able[key]), order_of(key)))
-        return Job(node=node, kind="expand", first=able[node]["children"], width=self.width)
+        node = min(widenable, key=lambda key: (_times(widenable[key]), -value(widenable[key]), child_indices(key)))
+        return Job(node=node, kind="expand", first=widenable[node]["children"], width=self.width)
 
     def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
-        """Add the children; those that were there already stay, with all that was seen below them."""
+        """Add the children to those that are there already."""
         node = job["node"]
         if not job["first"]:
             return super().learn(stats, job, new)
-        again = noting({**stats[node], "closed": False}, times=_times(stats[node]) + 1)
-        return {node: again, **super().learn(over({node: again}, stats), job, new)}
+        reopened = with_extra({**stats[node], "closed": False}, times=_times(stats[node]) + 1)
+        return {node: reopened, **super().learn(overlay({node: reopened}, stats), job, new)}
 
 
 def _times(stat: NodeStats) -> int:
     """Return how often a node was expanded."""
-    return own(stat, "times", 1)
+    return get_extra(stat, "times", 1)

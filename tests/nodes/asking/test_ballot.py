@@ -75,6 +75,6 @@ def test_calls_written_as_text_are_read_first(written: str) -> None:
 
 def test_an_environment_says_which_actions_come_to_the_same() -> None:
     steps = ["4 + 5 = 9 (left: 6 9 10)", "10 - 4 = 6 (left: 5 6 6)", "5 + 4 = 9"]
-    assert Game24().same(steps[0]) == Game24().same(steps[2])
+    assert Game24().canonical(steps[0]) == Game24().canonical(steps[2])
     assert winner(*(read_move(f"Action: {text}") for text in steps), environment=Game24()) == (0, 2)
     assert winner(*(call("act", action=text) for text in steps), environment=Game24()) == (0, 2)

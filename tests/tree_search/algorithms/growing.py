@@ -6,7 +6,7 @@ from typing import Any
 
 from reflective_agents.state.tree import Stats, Tree, TreeNode, merge_nodes, merge_stats
 from reflective_agents.tree_search.base import START, Algorithm, Child, Job, ask, tell, withdraw
-from reflective_agents.tree_search.places import ROOT, depth_of, exact, parent_of
+from reflective_agents.tree_search.tree_paths import ROOT, depth_of, parent_of, round_score
 
 
 def node(node_id: str, score: float | None = 0.5, **changes: Any) -> TreeNode:
@@ -17,7 +17,7 @@ def node(node_id: str, score: float | None = 0.5, **changes: Any) -> TreeNode:
         kind="answer",
         messages=[],
         critique="",
-        score=score if score is None else exact(score),
+        score=score if score is None else round_score(score),
         solved=False,
     )
     return {**made, **changes}  # type: ignore[typeddict-item]

@@ -9,7 +9,7 @@ from bench.chance import Measured
 from reflective_agents.state.tree import Stats, TreeNode
 from reflective_agents.tree_search.algorithms.ab_mcts import AbMcts
 from reflective_agents.tree_search.base import START, Algorithm, Child, Job, ask, tell
-from reflective_agents.tree_search.places import ROOT, depth_of
+from reflective_agents.tree_search.tree_paths import ROOT, depth_of
 from tests.tree_search.algorithms.broken import Misled
 from tests.tree_search.algorithms.growing import node
 

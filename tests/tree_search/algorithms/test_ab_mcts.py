@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reflective_agents.state.tree import NodeStats, Stats, merge_stats
 from reflective_agents.tree_search.algorithms.ab_mcts import DEEPER, WIDER, AbMcts
-from reflective_agents.tree_search.base import START, Child, Job, ask, noting, own, tell, withdraw
-from reflective_agents.tree_search.places import ROOT, depth_of, exact, upwards
+from reflective_agents.tree_search.base import START, Child, Job, ask, get_extra, tell, with_extra, withdraw
+from reflective_agents.tree_search.tree_paths import ROOT, depth_of, round_score, upwards
 from tests.tree_search.algorithms.growing import Search, node
 from tests.tree_search.laws import any_order_gives_the_same, nothing_given_is_changed, telling_twice_changes_nothing
 
@@ -25,7 +25,7 @@ sometimes = settings(deadline=None)
 
 def settled(stats: Stats) -> Stats:
     """Statistics without how many jobs had begun: those that were given up had begun as well."""
-    return {key: noting(stat, begun=None) for key, stat in stats.items()}
+    return {key: with_extra(stat, begun=None) for key, stat in stats.items()}
 
 
 def run(search: Search, jobs: int) -> Search:
@@ -59,7 +59,7 @@ def recomputed(search: Search) -> Stats:
         of_job = [child.node["score"] for child in children if child.node["score"] is not None]
         if of_job or not children:
             brought[job["arm"]] = [*brought.get(job["arm"], []), *(of_job or [0.0])]
-    if brought and len(search.algorithm.ways()) > 1:
+    if brought and len(search.algorithm.arms) > 1:
         stats[ROOT].setdefault("own", {})["models"] = {arm: amounts(all_of) for arm, all_of in brought.items()}
     return stats
 
@@ -75,7 +75,7 @@ def test_all_figures_are_those_of_the_tree(algorithm: AbMcts, seed: int) -> None
 
 
 def figures(stat: NodeStats) -> tuple[int, float, dict[str, object]]:
-    return stat["visits"], stat["total"], {name: own(stat, name, {}) for name in ("arms", "models")}
+    return stat["visits"], stat["total"], {name: get_extra(stat, name, {}) for name in ("arms", "models")}
 
 
 @sometimes
@@ -195,7 +195,7 @@ def test_a_root_that_is_closed_is_not_expanded() -> None:
 
 def drawn(stats: Stats, algorithm: AbMcts, times: int = 4000) -> list[Job]:
     """So many independent next jobs."""
-    jobs = (algorithm.choose({**stats, ROOT: noting(stats[ROOT], begun=i)}) for i in range(times))
+    jobs = (algorithm.choose({**stats, ROOT: with_extra(stats[ROOT], begun=i)}) for i in range(times))
     return [job for job in jobs if job]
 
 
@@ -238,7 +238,7 @@ def world(wide: float, deep: float, models: dict[str, float] | None = None) -> S
             return [Child(node(ROOT, None, kind="root"), True)]
         made = f"{job['node']}.{job['first']}"
         chance = models[job["arm"]] if models else wide if depth_of(made) == 1 else deep
-        score = exact(float(random.Random(f"{seed} {made} {job['arm']}").random() < chance))
+        score = round_score(float(random.Random(f"{seed} {made} {job['arm']}").random() < chance))
         return [Child(node(made, score), depth_of(made) < depth)]
 
     return Search(AbMcts(tuple(models) if models else ("",)), comes=comes)
@@ -292,7 +292,7 @@ def test_what_is_known_of_a_model_holds_in_the_whole_tree() -> None:
     """At a node where nothing was tried yet the model is asked that was better elsewhere."""
     algorithm = AbMcts(("good", "bad"))
     stats = told_by_hand([("0", "0.0", 0.5)], algorithm)
-    stats[ROOT] = noting(stats[ROOT], models={"good": [20, 18.0], "bad": [20, 2.0]})
+    stats[ROOT] = with_extra(stats[ROOT], models={"good": [20, 18.0], "bad": [20, 2.0]})
     deeper = [job for job in drawn(stats, algorithm) if job["node"] == "0.0"]
     assert len(deeper) > 1000
     assert all(job["arm"] == "good" for job in deeper)

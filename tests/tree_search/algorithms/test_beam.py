@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from reflective_agents.state.tree import Stats, TreeNode, merge_stats
 from reflective_agents.tree_search.algorithms.beam import Beam
-from reflective_agents.tree_search.base import START, Child, Job, ask, leaf, noting, own, tell
-from reflective_agents.tree_search.places import ROOT
+from reflective_agents.tree_search.base import START, Child, Job, ask, is_pruned, leaf, tell, with_extra
+from reflective_agents.tree_search.tree_paths import ROOT
 from tests.tree_search.algorithms.growing import Comes, Search, judged_later, node, told
 
 SEEDS = st.integers(0, 10**6)
@@ -82,7 +82,7 @@ def test_no_order_of_telling_changes_the_tree(beam: Beam, seed: int) -> None:
 
 def _counted(stats: Stats) -> Stats:
     """Statistics without how many jobs had begun: those that were given up had begun as well."""
-    return {key: noting(stat, begun=None) for key, stat in stats.items()}
+    return {key: with_extra(stat, begun=None) for key, stat in stats.items()}
 
 
 @given(BEAMS, SEEDS)
@@ -98,7 +98,7 @@ def test_pruned_nodes_are_closed_and_never_expanded(beam: Beam, seed: int) -> No
     search = Search(beam, seed, depth=DEPTH, comes=world(beam))
     search.run(1000)
     for node_id, stat in search.stats.items():
-        assert not own(stat, "pruned", False) or (stat["closed"] and node_id not in expanded(search))
+        assert not is_pruned(stat) or (stat["closed"] and node_id not in expanded(search))
         assert "key" not in stat
     widths = [sum(place.count(".") == level for place in map(str, expanded(search))) for level in range(5)]
     assert max(widths) <= beam.beam
@@ -147,7 +147,7 @@ def test_equal_scores_leave_the_order_as_it_is() -> None:
         stats, [tell(beam, stats, job, [Child(node(key, score), True) for key, score in scores.items()])]
     )
     assert stats[ROOT]["own"]["frontier"] == ["0.1", "0.2"]
-    assert stats["0.0"] == noting(leaf(Child(node("0.0", 0.1), False)), pruned=True)
+    assert stats["0.0"] == with_extra(leaf(Child(node("0.0", 0.1), False)), pruned=True)
 
 
 @pytest.mark.parametrize("graded", [True, False])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from reflective_agents.state.tree import Stats, merge_stats
 from reflective_agents.tree_search.algorithms.best_of_n import BestOfN
-from reflective_agents.tree_search.base import START, Child, Job, ask, own, tell, withdraw
-from reflective_agents.tree_search.places import ROOT, depth_of, exact, upwards
+from reflective_agents.tree_search.base import START, Child, Job, ask, get_extra, tell, withdraw
+from reflective_agents.tree_search.tree_paths import ROOT, depth_of, round_score, upwards
 from tests.tree_search.algorithms.growing import Search, node
 from tests.tree_search.laws import any_order_gives_the_same
 
@@ -31,7 +31,7 @@ def few_steps(seed: int, job: Job, depth: int) -> list[Child]:
     steps = list(dict.fromkeys(drawn))
     ends = depth_of(job["node"]) + 1 == depth
     made = [
-        node(f"{job['node']}.{i}", exact(chance.random()) if ends else None, action=step)
+        node(f"{job['node']}.{i}", round_score(chance.random()) if ends else None, action=step)
         for i, step in enumerate(steps)
     ]
     counted = [{**one, "samples": drawn.count(step)} for one, step in zip(made, steps, strict=True)]
@@ -44,7 +44,9 @@ def searching(size: int, seed: int, depth: int = 4) -> Search:
 
 def finished(search: Search) -> int:
     """How many trajectories have come to their end."""
-    return sum(own(stat, "chains", 1) for stat in search.stats.values() if stat["closed"] and not stat["children"])
+    return sum(
+        get_extra(stat, "chains", 1) for stat in search.stats.values() if stat["closed"] and not stat["children"]
+    )
 
 
 @sometimes

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from reflective_agents.state.tree import Stats
 from reflective_agents.tree_search.algorithms.depth_first import DepthFirst
-from reflective_agents.tree_search.base import Job, noting, own, tell
-from reflective_agents.tree_search.places import ROOT
+from reflective_agents.tree_search.base import Job, is_pruned, tell, with_extra
+from reflective_agents.tree_search.tree_paths import ROOT
 from tests.tree_search.algorithms.growing import Search, judged_later, node
 
 SEEDS = st.integers(0, 10**6)
@@ -57,7 +57,7 @@ def test_no_order_of_telling_changes_what_is_seen_in_the_end(dfs: DepthFirst, se
 
 
 def _counted(stats: Stats) -> Stats:
-    return {key: noting(stat, begun=None) for key, stat in stats.items()}
+    return {key: with_extra(stat, begun=None) for key, stat in stats.items()}
 
 
 @given(WHOLE | BOUNDED, SEEDS)
@@ -92,8 +92,8 @@ def test_what_is_pruned_is_not_gone_on_with(dfs: DepthFirst, seed: int) -> None:
     search.run(2000)
     for key, stat in search.stats.items():
         score = search.tree[key]["score"]
-        assert own(stat, "pruned", False) == (score is not None and score < dfs.prune_below)
-        assert not own(stat, "pruned", False) or not stat["children"]
+        assert is_pruned(stat) == (score is not None and score < dfs.prune_below)
+        assert not is_pruned(stat) or not stat["children"]
 
 
 def test_the_deepest_visited_answer_is_the_best_unless_one_is_solved() -> None:

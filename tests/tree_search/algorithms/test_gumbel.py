@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reflective_agents.tree_search.algorithms.gumbel import Gumbel
 from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.base import Child, Job
-from reflective_agents.tree_search.places import ROOT, depth_of
+from reflective_agents.tree_search.tree_paths import ROOT, depth_of
 from tests.tree_search.algorithms.growing import Search, node
 
 GOOD = {"0.0": 0.1, "0.1": 0.9, "0.2": 0.2, "0.3": 0.8}

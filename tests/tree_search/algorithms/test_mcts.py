@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from reflective_agents.state.tree import NodeStats, Stats, StatsView, merge_stats
 from reflective_agents.tree_search.algorithms.mcts import Mcts, uct
-from reflective_agents.tree_search.base import START, Child, ask, noting, own, tell, value
-from reflective_agents.tree_search.places import ROOT, children, upwards
+from reflective_agents.tree_search.base import START, Child, ask, get_extra, tell, value, with_extra
+from reflective_agents.tree_search.tree_paths import ROOT, children, upwards
 from tests.tree_search.algorithms.growing import Search, node
 
 SEEDS = st.integers(0, 10**6)
@@ -71,7 +71,7 @@ def test_several_leaves_are_chosen_as_if_those_in_flight_had_lost() -> None:
         "0.1.1": seen(1, 0.7),
         "0.2": seen(1, 0.3),
     }
-    jobs, _ = ask(Mcts(exploration_weight=0.0), stats, slots=5)
+    jobs, _ = ask(Mcts(exploration_weight=0.0), stats, max_jobs=5)
     assert [job["node"] for job in jobs] == ["0.0", "0.1.0", "0.1.1", "0.2"]
 
 
@@ -85,7 +85,7 @@ def test_an_expansion_without_children_closes_the_leaf() -> None:
     stats = tell(Mcts(), {}, START, [Child(node(ROOT), True)])
     (job,), changes = ask(Mcts(), stats)
     stats = merge_stats(stats, [changes])
-    assert tell(Mcts(), stats, job, [])[ROOT] == noting(seen(1, 0.5, closed=True), begun=1)
+    assert tell(Mcts(), stats, job, [])[ROOT] == with_extra(seen(1, 0.5, closed=True), begun=1)
 
 
 def test_all_scores_of_an_expansion_are_passed_up_at_once() -> None:
@@ -94,7 +94,7 @@ def test_all_scores_of_an_expansion_are_passed_up_at_once() -> None:
     kids = [Child(node("0.0", 0.25), True), Child(node("0.1", None), True), Child(node("0.2", 1.0), False)]
     stats = merge_stats(stats, [changes, tell(Mcts(3), merge_stats(stats, [changes]), job, kids)])
     assert stats == {
-        "0": noting(seen(3, 1.75, 3), begun=1),
+        "0": with_extra(seen(3, 1.75, 3), begun=1),
         "0.0": seen(1, 0.25),
         "0.1": seen(0, 0.0, closed=True),
         "0.2": seen(1, 1.0, closed=True),
@@ -190,7 +190,7 @@ def test_each_simulated_rollout_passes_up_exactly_one_reward(seed: int, weight: 
     assert {place: stat["visits"] for place, stat in search.stats.items()} == {p: visits[p] for p in search.tree}
     for place, stat in search.stats.items():
         assert stat["total"] == pytest.approx(float(totals[place]), abs=1e-12)
-    assert ends + len(own(search.stats[ROOT], "rollouts", [])) <= own(search.stats[ROOT], "begun", 0)
+    assert ends + len(get_extra(search.stats[ROOT], "rollouts", [])) <= get_extra(search.stats[ROOT], "begun", 0)
 
 
 @sometimes
@@ -202,7 +202,7 @@ def test_one_rollout_at_a_time_ends_before_the_next_one_begins(seed: int) -> Non
     for (job, kids), before in zip(search.done[1:], search.before[1:], strict=True):
         assert job["kind"] == ("simulate" if under_way else "expand")
         assert [job["node"]] == under_way or job["kind"] == "expand"
-        assert own(before[ROOT], "rollouts", []) == under_way
+        assert get_extra(before[ROOT], "rollouts", []) == under_way
         scored = [child for child in kids if child.node["score"] is not None]
         best = max(scored, key=lambda child: child.node["score"] or 0, default=None)
         under_way = [best.node["id"]] if best and best.expandable else []

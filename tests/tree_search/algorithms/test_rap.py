@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from reflective_agents.state.tree import NodeStats, Stats, merge_nodes, merge_stats
 from reflective_agents.tree_search.algorithms.rap import Rap
-from reflective_agents.tree_search.base import START, Child, Job, ask, noting, own, tell, withdraw
-from reflective_agents.tree_search.places import ROOT, children, depth_of, parent_of, upwards
+from reflective_agents.tree_search.base import START, Child, Job, ask, get_extra, tell, with_extra, withdraw
+from reflective_agents.tree_search.tree_paths import ROOT, children, depth_of, parent_of, upwards
 from tests.tree_search.algorithms.growing import Search, node
 from tests.tree_search.algorithms.test_mcts import Counted
 from tests.tree_search.laws import any_order_gives_the_same, nothing_given_is_changed, telling_twice_changes_nothing
@@ -177,7 +177,11 @@ def test_what_is_passed_up_is_that_of_the_tree(algorithm: Rap, seed: int) -> Non
             assert stat["total"] == pytest.approx(float(sum(passed[place])), abs=1e-7)
             worth = max(passed[place]) if algorithm.aggregate == "max" else sum(passed[place]) / len(passed[place])
             assert algorithm.q_value(stat) == pytest.approx(float(worth), abs=1e-7)
-    told = {key: voted for key, stat in search.stats.items() if (voted := own(stat, "votes", NO_VOTES)) and key != ROOT}
+    told = {
+        key: voted
+        for key, stat in search.stats.items()
+        if (voted := get_extra(stat, "votes", NO_VOTES)) and key != ROOT
+    }
     assert told == {key: [len(each), pytest.approx(float(sum(each)), abs=1e-7)] for key, each in votes.items()}
     if told:
         assert search.stats[ROOT]["own"]["votes"] == [sum(each[i] for each in told.values()) for i in (0, 1)]
@@ -198,7 +202,7 @@ def test_rollouts_go_down_the_highest_priors_to_the_end_of_the_path(algorithm: R
         best = max(kids, key=lambda child: child.node["terms"]["r0"], default=None)
         following = best.node["id"] if best else None
     begun = [job for job, _ in search.done[1:] if job["kind"] == "expand"]
-    assert own(search.stats[ROOT], "begun", 0) == len(begun) <= (algorithm.max_rollouts or 10**9)
+    assert get_extra(search.stats[ROOT], "begun", 0) == len(begun) <= (algorithm.max_rollouts or 10**9)
 
 
 @both
@@ -209,7 +213,7 @@ def test_each_step_down_is_to_the_open_child_with_the_highest_bound(
 ) -> None:
     search = planned(Rap(3, weight, aggregate=aggregate, **ENDLESS), seed, depth=4)
     search.run(20)
-    while own(search.stats[ROOT], "rollouts", []):
+    while get_extra(search.stats[ROOT], "rollouts", []):
         search.run(len(search.done))
     passed, _ = expected(search)
     stats = search.stats
@@ -217,7 +221,7 @@ def test_each_step_down_is_to_the_open_child_with_the_highest_bound(
     for taken, parent in itertools.pairwise(way):
         bounds: dict[str, float] = {}
         for kid in children(stats, parent):
-            seen = passed[kid] or [Fraction(own(stats[kid], "prior", 0.0))]
+            seen = passed[kid] or [Fraction(get_extra(stats[kid], "prior", 0.0))]
             worth = float(max(seen) if aggregate == "max" else sum(seen) / len(seen))
             bonus = weight * math.sqrt(math.log(max(len(passed[parent]), 1)) / len(seen))
             bounds |= {} if stats[kid]["closed"] else {kid: worth + bonus}
@@ -254,11 +258,11 @@ def test_telling_twice_does_no_harm_and_nothing_stays_in_flight(algorithm: Rap, 
 def test_what_is_withdrawn_leaves_nothing_behind(algorithm: Rap, seed: int, jobs: int, slots: int) -> None:
     search = planned(algorithm, seed)
     search.run(jobs)
-    before = {key: noting(stat, begun=None) for key, stat in search.stats.items()}
+    before = {key: with_extra(stat, begun=None) for key, stat in search.stats.items()}
     for job in search.ask(slots):
         search.withdraw(job)
         assert withdraw(search.stats, job) == {}
-    assert {key: noting(stat, begun=None) for key, stat in search.stats.items()} == before
+    assert {key: with_extra(stat, begun=None) for key, stat in search.stats.items()} == before
 
 
 @every_algorithm

@@ -3,7 +3,7 @@
 from reflective_agents.state.tree import Stats, TreeNode, merge_stats
 from reflective_agents.tree_search.algorithms.widening import Widening
 from reflective_agents.tree_search.base import START, Child, Job, ask, tell
-from reflective_agents.tree_search.places import ROOT, depth_of
+from reflective_agents.tree_search.tree_paths import ROOT, depth_of
 
 ALGORITHM = Widening(width=2, widest=2)
 
