@@ -77,8 +77,8 @@ async def finish(state: SearchState, step: Step[RapContext]) -> Update:
     best = rewarded["id"] if rewarded else weights[0]["node"] if weights else state["best"]
     best = best if best in left else None
     chosen: SearchState = {**state, "best": best}
-    told = await answer(chosen, step, await rap(state, step), said=await phrased(chosen, step))
-    return {"weights": weights, "best": best} | told
+    update = await answer(chosen, step, await rap(state, step), said=await phrased(chosen, step))
+    return {"weights": weights, "best": best} | update
 
 
 async def phrased(state: SearchState, step: Step[RapContext]) -> str:
@@ -95,20 +95,20 @@ async def phrased(state: SearchState, step: Step[RapContext]) -> str:
 def weigh(tree: Tree, world: WorldModel) -> list[Weighed]:
     """Return the answers that paths have come to, the heaviest first. A path weighs the environment's reward, or else
     the mean of the rewards of its steps."""
-    found: dict[str, list[tuple[float, TreeNode]]] = {}
+    paths_by_answer: dict[str, list[tuple[float, TreeNode]]] = {}
     for end in standing(tree):
         if end["kind"] == "answer":
             steps = [step["score"] or 0.0 for step in path(tree, end["id"])[1:]]
             weight = end.get("reward", sum(steps) / len(steps))
-            found.setdefault(world.form(world.answer(end)), []).append((weight, end))
-    total = sum(weight for paths in found.values() for weight, _ in paths)
-    weights = [_weighed(paths, world, total) for paths in found.values()]
-    return sorted(weights, key=lambda one: -one["weight"])
+            paths_by_answer.setdefault(world.form(world.answer(end)), []).append((weight, end))
+    total = sum(weight for paths in paths_by_answer.values() for weight, _ in paths)
+    weights = [_weighed(paths, world, total) for paths in paths_by_answer.values()]
+    return sorted(weights, key=lambda weighed: -weighed["weight"])
 
 
 def _weighed(paths: list[tuple[float, TreeNode]], world: WorldModel, total: float) -> Weighed:
     weight = sum(weight for weight, _ in paths)
-    _, best = max(paths, key=lambda one: one[0])
+    _, best = max(paths, key=lambda path: path[0])
     share = weight / total if total else 0.0
     return Weighed(answer=world.answer(best), node=best["id"], paths=len(paths), weight=weight, share=share)
 

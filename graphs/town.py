@@ -51,7 +51,7 @@ async def wake(state: TownState, step: Step[TownContext]) -> Update:
         raise InvalidOutput(f"nobody has a plan for the day: {agents[0].at_a_loss}")
     for agent in agents:
         step.emit("plan", agent=agent.name, plan=[stroke["what"] for stroke in agent.mind["strokes"]])
-    return kept(agents)
+    return agents_update(agents)
 
 
 @node(TownContext)
@@ -72,7 +72,7 @@ async def tick(state: TownState, step: Step[TownContext]) -> Update:
     for talk in talks:
         for line in talk["lines"]:
             step.emit("say", time=talk["time"], talk=talk["talk"], agent=line["agent"], text=line["text"])
-    update = {**kept(agents), "ticks": agents[0].number, "day": day, "conversations": talks}
+    update = {**agents_update(agents), "ticks": agents[0].number, "day": day, "conversations": talks}
     return update | verdict(agents[0].town, agents[0].minute, agents[0].number, step)
 
 
@@ -96,7 +96,7 @@ async def finish(state: TownState, step: Step[TownContext]) -> Update:
     return {"agents": portraits, "spread": knows, **ended}
 
 
-def kept(agents: Sequence[Agent]) -> Update:
+def agents_update(agents: Sequence[Agent]) -> Update:
     """Return the update with what the agents leave in the state after a step."""
     memories = [entry for agent in agents for entry in agent.memories]
     retrievals = [entry for agent in agents for entry in agent.retrievals]

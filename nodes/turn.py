@@ -15,7 +15,7 @@ from reflective_agents.models.providers import describe_model
 from reflective_agents.nodes.acting.own_agent import name_of
 from reflective_agents.nodes.asking.answer_form import in_form
 from reflective_agents.nodes.asking.chat import model_of
-from reflective_agents.nodes.bridge import Bridged
+from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.checks import check_settings
 from reflective_agents.nodes.remembering.experience import keep, recall
 from reflective_agents.nodes.remembering.lessons import Learned
@@ -50,7 +50,7 @@ def begin(
     schema: type[C],
     prepare: Callable[[S, Step[C]], Awaitable[Update]] = nothing_more,
     **reset: Any,
-) -> Bridged[S, Update]:
+) -> SyncAdapter[S, Update]:
     """Make the node that begins a turn: it refuses misuse, and clears what an earlier question has left on the thread.
 
     Args:
@@ -65,7 +65,7 @@ def begin(
     @node(schema, begins=True)
     async def begin(state: S, step: Step[C]) -> Update:
         before: RunState = state  # what `get` returns, mypy knows of this only
-        asked = question(before.get("messages") or [])
+        asks = question(before.get("messages") or [])
         check_content(before["messages"])
         owner = before.get("strategy") or strategy
         if owner != strategy:
@@ -74,7 +74,7 @@ def begin(
             )
         chosen = await check_settings(step, step.context)
         step.emit("begin", strategy=strategy, **chosen)
-        recalled = await recall(step, asked)
+        recalled = await recall(step, asks)
         fresh = {"answer": None, "outcome": None, "recalled": recalled, **reset}
         fresh |= {"structured_response": None} if before.get("structured_response") else {}
         update = {"version": VERSION, "strategy": strategy, "settings": step.context.given(), **fresh}
@@ -83,12 +83,12 @@ def begin(
         update |= await prepare(shown, step)
         if not update["recalled"] and "recalled" not in state:
             del update["recalled"]
-        return {name: value for name, value in update.items() if not _stands(name, value, state)}
+        return {name: value for name, value in update.items() if not _is_unchanged(name, value, state)}
 
     return begin
 
 
-def _stands(name: str, value: Any, state: JsonMapping) -> bool:
+def _is_unchanged(name: str, value: Any, state: JsonMapping) -> bool:
     """Tell whether a channel holds a value already. One that was never written costs nothing in a checkpoint."""
     return name in state and state[name] == (value.value if isinstance(value, Overwrite) else value)
 
@@ -149,10 +149,10 @@ class Ended(TypedDict):
     outcome: Outcome | None
 
 
-def unless_ended(then: str) -> Bridged[Ended, str]:
+def unless_ended(then: str) -> SyncAdapter[Ended, str]:
     """Make a router to the next node, which goes to `finish` instead once something has ended the run."""
 
     async def route(state: Ended) -> str:  # a plain function would be sent to another thread and back
         return "finish" if state["outcome"] else then
 
-    return Bridged(route)
+    return SyncAdapter(route)

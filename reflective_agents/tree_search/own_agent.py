@@ -3,9 +3,9 @@
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from reflective_agents.models.sending import Listener
-from reflective_agents.nodes.acting.own_agent import Agent, Said, ask_agent
-from reflective_agents.nodes.acting.react_text import read_answer
-from reflective_agents.nodes.asking.task_prompt import short_briefing
+from reflective_agents.nodes.acting.own_agent import Agent, AgentReply, ask_agent
+from reflective_agents.nodes.acting.react_text import parse_answer
+from reflective_agents.nodes.asking.task_prompt import short_task_prompt
 from reflective_agents.nodes.memo import each_to_its_end
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.families import TreeContext
@@ -47,18 +47,18 @@ class OwnAgent:
         """Return none: the agent has made all nodes."""
         return None
 
-    async def _ask(self, branch: Branch) -> Said:
+    async def _ask(self, branch: Branch) -> AgentReply:
         *earlier, last = branch.conversation
         asked: list[BaseMessage] = [last]
         if isinstance(self.world, TaskWorld):
-            briefed = short_briefing(self.world.environment, examples=self.step.context.few_shot)
+            briefed = short_task_prompt(self.world.environment, examples=self.step.context.few_shot)
             asked = [HumanMessage(briefed + self.world.environment.public(dict(self.world.start)))]
         lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
         return await ask_agent(self.agent, [*earlier, *lessons, *asked], self.step.meter)
 
-    def _candidate(self, said: Said, place: int) -> Candidate:
+    def _candidate(self, said: AgentReply, place: int) -> Candidate:
         if isinstance(self.world, OpenWorld):
             return Candidate(place, messages=[AIMessage(said.answer)], thought=said.steps)
-        answer = read_answer(said.answer, self.world.environment) or said.answer
+        answer = parse_answer(said.answer, self.world.environment) or said.answer
         action = self.world.environment.final_action(answer) or answer
         return Candidate(place, thought=said.steps or said.answer, action=action)

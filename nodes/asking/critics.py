@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import quoted, request_text
-from reflective_agents.nodes.evidence.citations import split_list
+from reflective_agents.nodes.evidence.citations import split_references
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import reflection as prompts
@@ -41,7 +41,7 @@ class Judged(NamedTuple):
     score: float
 
 
-def said_of(draft: Draft | None) -> Judged | None:
+def judgement_of(draft: Draft | None) -> Judged | None:
     """Return what was said of a draft; None if there is none, or nobody has judged it."""
     return None if draft is None or draft["score"] is None else Judged(draft["critique"], draft["score"])
 
@@ -78,7 +78,7 @@ async def criticise(
 
 def _measured(draft: str) -> str:
     """Return what is known of a draft without an opinion."""
-    text, _ = split_list(draft)
+    text, _ = split_references(draft)
     return prompts.LENGTH.format(words=len(text.split()), characters=len(text))
 
 
@@ -134,11 +134,11 @@ def _word_checks(context: ReflectionContext) -> list[Check]:
     low, high = context.min_words, context.max_words
 
     def too_short(_: str, draft: str) -> str | None:
-        words = len(split_list(draft)[0].split())
+        words = len(split_references(draft)[0].split())
         return f"The draft has {words} words; at least {low} are needed." if low is not None and words < low else None
 
     def too_long(_: str, draft: str) -> str | None:
-        words = len(split_list(draft)[0].split())
+        words = len(split_references(draft)[0].split())
         return (
             f"The draft has {words} words; at most {high} are allowed." if high is not None and words > high else None
         )
