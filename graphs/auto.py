@@ -15,7 +15,6 @@ It stops when something verifies the answer, when another call is expected to ga
 """
 
 from langchain_core.messages import AIMessage
-from langgraph.graph import END, START
 
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs import reflexion
@@ -188,11 +187,9 @@ builder.add_node("search", search)
 builder.add_node("conclude", conclude)
 builder.add_node("trial", trial)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "choose")
 builder.add_conditional_edges("choose", to_stage, [*STAGES, "finish"])
 for stage in STAGES:
     builder.add_conditional_edges(stage, unless_ended("choose"), ["choose", "finish"])
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="auto")

@@ -14,7 +14,6 @@ from functools import partial
 from typing import NotRequired
 
 from langchain_core.messages import AIMessage
-from langgraph.graph import END, START
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.actions import has_answer
@@ -200,10 +199,8 @@ builder.add_node(
 builder.add_node("sample", sample)
 builder.add_node("vote", vote)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "sample")
 builder.add_conditional_edges("sample", unless_ended("vote"), ["vote", "finish"])
 builder.add_edge("vote", "finish")
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="chain_of_thought")

@@ -15,7 +15,6 @@ from functools import partial
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage
-from langgraph.graph import END, START
 
 from reflective_agents.graphs._memory import citing, keeping, recall
 from reflective_agents.nodes.asking.chat import write
@@ -137,14 +136,12 @@ builder.add_node("respond", respond)
 builder.add_node("remember", remember)
 builder.add_node("reflect", reflect)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "perceive")
 builder.add_edge("perceive", "retrieve")
 builder.add_conditional_edges("retrieve", unless_ended("respond"), ["respond", "finish"])
 builder.add_conditional_edges("respond", unless_ended("remember"), ["remember", "finish"])
 builder.add_conditional_edges("remember", unless_ended("reflect"), ["reflect", "finish"])
 builder.add_edge("reflect", "finish")
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="memory")
 """Without a store its memory lasts as long as the process; `builder.compile(store=...)` gives it one."""

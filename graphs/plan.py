@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import cache, partial
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langgraph.graph import END, START
 from pydantic import Field, create_model
 
 from reflective_agents.graphs import graph_of
@@ -219,11 +218,9 @@ builder.add_node("assign", assign, destinations=("work", "finish"))
 builder.add_node("work", work)
 builder.add_node("collect", collect)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "plan")
 builder.add_conditional_edges("plan", unless_ended("assign"), ["assign", "finish"])
 builder.add_edge("work", "collect")
 builder.add_conditional_edges("collect", next_node, ["assign", "plan", "finish"])
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="plan")

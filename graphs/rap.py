@@ -14,22 +14,47 @@ environment's reward counts.
 """
 
 from functools import partial
+from typing import Annotated
+
+from langgraph.channels import DeltaChannel
+from typing_extensions import TypedDict
 
 from reflective_agents.graphs._rap.likelihood import Proposals, UsefulnessJudge
 from reflective_agents.graphs._rap.planned import PlannedTask
 from reflective_agents.graphs._rap.planning_job import PlanningJob
-from reflective_agents.graphs._rap.state import RapOutput, RapState, Weighed
 from reflective_agents.graphs._rap.subquestions import SubQuestions
 from reflective_agents.graphs._rap.world_model import WorldModel
 from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.step import Step, Update, node
 from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.run import latest
 from reflective_agents.state.settings.rap import RapContext
-from reflective_agents.state.tree import SearchState, Tree, TreeNode
+from reflective_agents.state.tree import SearchOutput, SearchState, Tree, TreeNode
 from reflective_agents.tree_search.algorithms.rap import Rap
 from reflective_agents.tree_search.graph import answer, search_graph
 from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.places import path, rank, standing
+
+
+class Weighed(TypedDict):
+    """An answer that paths of a search have come to: the node where the best of them ends, how many there are, and the
+    sum of their rewards, also as a share of that of all answers."""
+
+    answer: str
+    node: str
+    paths: int
+    weight: float
+    share: float
+
+
+class RapOutput(SearchOutput):
+    """What `graphs.rap` returns: beside the tree the answers, the heaviest first."""
+
+    weights: Annotated[list[Weighed], DeltaChannel(latest, snapshot_frequency=1000)]
+
+
+class RapState(SearchState, RapOutput):
+    """State of `graphs.rap`."""
 
 
 async def rap(state: SearchState, step: Step[RapContext]) -> TreeSearch:

@@ -13,7 +13,6 @@ from typing import NotRequired
 
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 from langchain_core.tools import BaseTool
-from langgraph.graph import END, START
 
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.abilities import takes_stop
@@ -256,10 +255,8 @@ builder.add_node("begin", begin("react", ReactContext, enter, steps=[], move=Non
 builder.add_node("think", think)
 builder.add_node("act", act)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "think")
 builder.add_conditional_edges("think", unless_ended("act"), ["act", "finish"])
 builder.add_conditional_edges("act", unless_ended("think"), ["think", "finish"])
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="react")

@@ -9,7 +9,6 @@ draft, `reflect` criticises and scores it, and the best-scored draft is the answ
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from langgraph.graph import END, START
 
 from reflective_agents.nodes.acting.own_agent import ask_agent
 from reflective_agents.nodes.asking.chat import write
@@ -137,10 +136,8 @@ builder.add_node("begin", begin("reflection", ReflectionContext, drafts=[]))
 builder.add_node("generate", generate)
 builder.add_node("reflect", reflect)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "generate")
 builder.add_conditional_edges("generate", unless_ended("reflect"), ["reflect", "finish"])
 builder.add_conditional_edges("reflect", unless_ended("generate"), ["generate", "finish"])
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="reflection")

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import NotRequired
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
-from langgraph.graph import END, START
 from typing_extensions import TypedDict
 
 from reflective_agents.nodes.asking.chat import ask, call_tools
@@ -264,11 +263,9 @@ builder.add_node("draft", draft)
 builder.add_node("execute_tools", execute_tools)
 builder.add_node("revise", revise)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "draft")
 builder.add_conditional_edges("draft", unless_ended("execute_tools"), ["execute_tools", "finish"])
 builder.add_conditional_edges("execute_tools", unless_ended("revise"), ["revise", "finish"])
 builder.add_conditional_edges("revise", unless_ended("execute_tools"), ["execute_tools", "finish"])
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="reflexion")

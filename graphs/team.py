@@ -12,7 +12,6 @@ agree; where they do not, or nobody changes their mind any more, a judge decides
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
-from langgraph.graph import END, START
 
 from reflective_agents.graphs import graph_of
 from reflective_agents.graphs._team.reports import (
@@ -256,11 +255,9 @@ builder.add_node("member", member)
 builder.add_node("listen", listen)
 builder.add_node("judge", judge)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_conditional_edges("begin", by_shape, ["supervise", "debate"])
 builder.add_edge("member", "listen")
 builder.add_conditional_edges("listen", by_shape, ["supervise", "debate"])
 builder.add_edge("judge", "finish")
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="team")

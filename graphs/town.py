@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage
-from langgraph.graph import END, START
 from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite
 
@@ -127,10 +126,8 @@ builder.add_node("begin", begin("town", TownContext, prepare, **FRESH))
 builder.add_node("wake", wake)
 builder.add_node("tick", tick)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "wake")
 builder.add_conditional_edges("wake", unless_ended("tick"), ["tick", "finish"])
 builder.add_conditional_edges("tick", unless_ended("tick"), ["tick", "finish"])
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="town")

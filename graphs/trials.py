@@ -9,7 +9,6 @@ a judge that does not know the right answer; `reflect` draws a lesson from a fai
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.graph import END, START
 
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.plain import PLAIN
@@ -212,11 +211,9 @@ builder.add_node("attempt", attempt)
 builder.add_node("evaluate", evaluate)
 builder.add_node("reflect", reflect)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "attempt")
 builder.add_conditional_edges("attempt", unless_ended("evaluate"), ["evaluate", "finish"])
 builder.add_conditional_edges("evaluate", unless_ended("reflect"), ["reflect", "finish"])
 builder.add_conditional_edges("reflect", unless_ended("attempt"), ["attempt", "finish"])
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="trials")

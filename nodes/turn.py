@@ -5,7 +5,7 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langgraph.graph import StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.types import Overwrite
 from langgraph.typing import InputT, OutputT, StateT
 from typing_extensions import TypedDict
@@ -38,11 +38,15 @@ async def nothing_more(_: RunState, __: Step[Context]) -> Update:
 def strategy_graph(
     state: type[StateT], *, context_schema: type[C], input_schema: type[InputT], output_schema: type[OutputT]
 ) -> StateGraph[StateT, C | Mapping[str, Any], Any, OutputT]:  # type: ignore[type-var]
-    """Begin a `StateGraph` whose runs take, for type checkers too, the strategy's own settings or a plain dict.
+    """Begin a `StateGraph` that runs from its node `begin` to its node `finish`.
 
-    LangGraph itself takes both, but its types know of the first alone.
+    Its runs take the strategy's own settings or a plain dict, for type checkers too: LangGraph itself takes both, but
+    its types know of the first alone.
     """
-    return StateGraph(state, context_schema=context_schema, input_schema=input_schema, output_schema=output_schema)  # type: ignore[return-value]
+    builder = StateGraph(state, context_schema=context_schema, input_schema=input_schema, output_schema=output_schema)
+    builder.add_edge(START, "begin")
+    builder.add_edge("finish", END)
+    return builder  # type: ignore[return-value]
 
 
 def begin(

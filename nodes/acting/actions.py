@@ -55,14 +55,8 @@ async def act_in_environment(
     answer = move["answer"]
     action = move["action"] if answer is None else environment.final_action(answer) or answer
     done = await take(environment, world, action)
-    messages: list[AnyMessage] = [*move["messages"], HumanMessage(done.observation)] if move["messages"] else []
-    step = ActionStep(
-        thought=move["thought"],
-        action=action,
-        observation=done.observation,
-        valid=done.valid,
-        messages=messages,
-    )
+    replies: list[AnyMessage] = [HumanMessage(done.observation)] if move["messages"] else []
+    step = _taken({**move, "action": action}, done.observation, done.valid, replies)
     reward = done.reward if done.valid else reward
     return Effect(step, done.state, reward, done.done, environment.answer(done.state) or None)
 
@@ -87,14 +81,18 @@ async def _act_calls(
         valid = valid and accepted
         status = "success" if accepted else "error"
         replies.append(ToolMessage(text, tool_call_id=call["id"], name=call["name"], status=status))
-    step = ActionStep(
+    step = _taken(move, "\n".join(reply.text for reply in replies), valid, replies)
+    return Effect(step, world, reward, done, environment.answer(world) or None)
+
+
+def _taken(move: ParsedStep, observation: str, valid: bool, replies: Sequence[AnyMessage]) -> ActionStep:
+    return ActionStep(
         thought=move["thought"],
         action=move["action"],
-        observation="\n".join(reply.text for reply in replies),
+        observation=observation,
         valid=valid,
         messages=[*move["messages"], *replies],
     )
-    return Effect(step, world, reward, done, environment.answer(world) or None)
 
 
 class Action(BaseModel):
@@ -131,13 +129,8 @@ async def act_with_tools(
     message = move["messages"][0] if move["messages"] else as_call(move["action"], tools)
     assert isinstance(message, AIMessage)
     replies = with_numbers(await act(step, message, tools), observations_of(steps))
-    return ActionStep(
-        thought=move["thought"],
-        action=move["action"],
-        observation="\n".join(reply.text for reply in replies),
-        valid=all(getattr(reply, "status", "") != "error" for reply in replies),
-        messages=[message, *replies] if move["messages"] else [],
-    )
+    valid = all(getattr(reply, "status", "") != "error" for reply in replies)
+    return _taken(move, "\n".join(reply.text for reply in replies), valid, replies if move["messages"] else [])
 
 
 def _calls(move: ParsedStep) -> list[ToolCall | InvalidToolCall]:

@@ -131,16 +131,17 @@ async def _run(check: Check, request: str, draft: str) -> str:
 
 
 def _word_checks(context: ReflectionContext) -> list[Check]:
-    low, high = context.min_words, context.max_words
+    checks: list[Check] = []
+    if (low := context.min_words) is not None:
+        checks.append(lambda _, draft: _unless(_words(draft) >= low, draft, f"at least {low} are needed"))
+    if (high := context.max_words) is not None:
+        checks.append(lambda _, draft: _unless(_words(draft) <= high, draft, f"at most {high} are allowed"))
+    return checks
 
-    def too_short(_: str, draft: str) -> str | None:
-        words = len(split_references(draft)[0].split())
-        return f"The draft has {words} words; at least {low} are needed." if low is not None and words < low else None
 
-    def too_long(_: str, draft: str) -> str | None:
-        words = len(split_references(draft)[0].split())
-        return (
-            f"The draft has {words} words; at most {high} are allowed." if high is not None and words > high else None
-        )
+def _words(draft: str) -> int:
+    return len(split_references(draft)[0].split())
 
-    return [check for check, bound in ((too_short, low), (too_long, high)) if bound is not None]
+
+def _unless(fits: bool, draft: str, demand: str) -> str | None:
+    return None if fits else f"The draft has {_words(draft)} words; {demand}."

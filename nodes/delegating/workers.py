@@ -40,7 +40,7 @@ from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.limits import NANO
 from reflective_agents.state.outcome import Outcome, decide, stopped
 from reflective_agents.state.policy import check_caller
-from reflective_agents.state.run import NOTHING_SPENT, RunState, S
+from reflective_agents.state.run import NOTHING_SPENT, RunState, S, Usage
 from reflective_agents.state.settings import settings_of
 
 W = TypeVar("W", bound=Context)
@@ -197,23 +197,17 @@ async def run_strategy(
     result = await graph.ainvoke({"messages": sent["messages"]}, context=settings)
     outcome, answer = result["outcome"], result["answer"]
     searched = result["usage"]["tool_calls"] > 0
-    checked = None if answer is None else _with_sources(answer, sent, searched)
-    report = Report(
-        number=sent["number"],
-        name=sent["name"],
-        strategy=strategy,
-        task=sent["task"],
-        answer=checked.text if checked else None,
-        said=result["messages"][-1].id if checked and checked.text == answer else None,
-        status=outcome["status"],
-        reason=outcome["reason"],
-        usage=result["usage"],
-    )
-    if checked and checked.wrong:
+    if answer is None:
+        return _report(sent, strategy, None, outcome, result["usage"])
+    checked = _with_sources(answer, sent, searched)
+    report = _report(sent, strategy, checked.text, outcome, result["usage"])
+    if checked.text == answer:
+        report["said"] = result["messages"][-1].id
+    if checked.wrong:
         report["unfounded"] = checked.wrong
-    if checked and (cited := passages(observations_of_result(result), checked.references)):
+    if cited := passages(observations_of_result(result), checked.references):
         report["passages"] = cited
-    return {**report, "limit": outcome["limit"]} if "limit" in outcome else report
+    return report
 
 
 def _with_sources(answer: str, sent: Assignment, searched: bool) -> CheckedAnswer:
@@ -237,19 +231,24 @@ async def run_agent(agent: Agent, sent: Assignment, context: Context) -> Report:
         answer = _with_sources(reply.answer, sent, searched=True).text
     except (LimitReached, ModelFailed) as error:
         ended = stopped(error)
-    outcome = decide(ended, answer)
+    return _report(sent, name_of(agent), answer, decide(ended, answer), meter.usage)
+
+
+def _report(sent: Assignment, strategy: str, answer: str | None, outcome: Outcome, usage: Usage) -> Report:
     report = Report(
         number=sent["number"],
         name=sent["name"],
-        strategy=name_of(agent),
+        strategy=strategy,
         task=sent["task"],
         answer=answer,
         said=None,
         status=outcome["status"],
         reason=outcome["reason"],
-        usage=meter.usage,
+        usage=usage,
     )
-    return {**report, "limit": outcome["limit"]} if "limit" in outcome else report
+    if "limit" in outcome:
+        report["limit"] = outcome["limit"]
+    return report
 
 
 def settings_for(

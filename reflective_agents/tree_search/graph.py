@@ -5,7 +5,7 @@ from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableLambda
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import StateGraph
 from langgraph.types import Command, Overwrite
 
 from reflective_agents.environments.base import Environment, Task
@@ -77,10 +77,8 @@ def search_graph(
     builder.add_node("start", start)
     builder.add_node("expand", unless_ordered(expand or grow, steer) | again, destinations=("expand", "finish"))
     builder.add_node("finish", unless_ordered(finish or reply))
-    builder.add_edge(START, "begin")
     builder.add_edge("begin", "start")
     builder.add_conditional_edges("start", unless_ended("expand"), ["expand", "finish"])
-    builder.add_edge("finish", END)
     return builder
 
 
