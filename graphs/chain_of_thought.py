@@ -11,7 +11,7 @@ self-consistency, table 1).
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import partial
-from typing import NotRequired
+from typing import Any, NotRequired
 
 from langchain_core.messages import AIMessage
 from typing_extensions import TypedDict
@@ -32,7 +32,6 @@ from reflective_agents.nodes.voice import Labelled, Voice
 from reflective_agents.prompts import chain_of_thought as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.errors import LimitReached
-from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.run import Output
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
@@ -98,17 +97,10 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
         return certainty([read(reply, world, state["request"]) for reply in replies]) >= (context.confidence or 2)
 
     model, by_likelihood = model_of(step, context.model), context.votes == "likelihood" and context.samples > 1
-    options: JsonObject = {"logprobs": True} if by_likelihood and takes_logprobs(model) else {}
-    replies, stopped = await sampling.sample_texts(
-        step,
-        model,
-        prompt,
-        context.samples,
-        batch=context.batch if context.confidence else None,
-        enough=is_safe if context.confidence else None,
-        voice=voice,
-        **options,
-    )
+    options: dict[str, Any] = {"logprobs": True} if by_likelihood and takes_logprobs(model) else {}
+    if context.confidence:
+        options |= {"batch": context.batch, "enough": is_safe}
+    replies, stopped = await sampling.sample_texts(step, model, prompt, context.samples, voice=voice, **options)
     samples = [read(reply, world, state["request"]) for reply in replies]
     message_id = await voice.end(samples[0]["answer"]) if voice else None
     for each in samples:

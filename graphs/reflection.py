@@ -113,10 +113,8 @@ def earlier_rounds(drafts: Sequence[Draft]) -> list[AnyMessage]:
     """Return the drafts as the writer's own messages, each followed by its critique."""
     rounds: list[AnyMessage] = []
     for draft in drafts:
-        rounds += [
-            AIMessage(draft["text"]),
-            HumanMessage(prompts.REVISE.format(critique=quoted("critique", draft["critique"]))),
-        ]
+        critique = quoted("critique", draft["critique"])
+        rounds += [AIMessage(draft["text"]), HumanMessage(prompts.REVISE.format(critique=critique))]
     return rounds
 
 

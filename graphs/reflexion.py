@@ -87,12 +87,8 @@ async def execute_tools(state: ReflexionState, step: Step[ReflexionContext]) -> 
         find(step, state["run_id"], queries), use_tools(step, state["messages"], last, queries)
     )
     new = [result for result in results + called if result not in state["sources"]]
-    searched: Answer = {
-        **last,
-        "searched": queries,
-        "found": new,
-        "problems": [*last["problems"], *problems, *refused],
-    }
+    problems = [*last["problems"], *problems, *refused]
+    searched: Answer = {**last, "searched": queries, "found": new, "problems": problems}
     return {"answers": [*earlier, searched], "sources": state["sources"] + new}
 
 
@@ -142,14 +138,8 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
         wrong = checked[-1].wrong if len(checked) == 1 else []
         return prompts.WRONG_SOURCES.format(names=", ".join(wrong)) if wrong else None
 
-    value = await ask(
-        step,
-        step.context.model,
-        prompt,
-        ReviseAnswer,
-        cites_what_was_found,
-        purpose={"request": state["messages"][-1].text},
-    )
+    purpose: Purpose = {"request": state["messages"][-1].text}
+    value = await ask(step, step.context.model, prompt, ReviseAnswer, cites_what_was_found, purpose=purpose)
     last = checked[-1]
     update = respond(state, value, last.body, last)
     done, missing, wrong = len(state["answers"]), value.reflection.missing, last.wrong

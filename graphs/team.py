@@ -92,13 +92,8 @@ async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
     )
     if rounds:
         rounds = judged(rounds, decided.critique, decided.best, decided.score)
-        shown = {
-            "critique": decided.critique,
-            "best": decided.best,
-            "score": decided.score,
-            "done": decided.done,
-        }
-        step.emit("critique", round=len(rounds), **shown)
+        scored = {"best": decided.best, "score": decided.score, "done": decided.done}
+        step.emit("critique", round=len(rounds), critique=decided.critique, **scored)
     update: Update = {"rounds": rounds}
     if decided.done:
         if unfounded := unfounded_in(rounds, decided.best):
@@ -158,15 +153,9 @@ async def judge(state: TeamState, step: Step[TeamContext]) -> Update:
     context, rounds, answers, ended = step.context, state["rounds"], latest_answers(state["rounds"]), state["outcome"]
     if not answers:
         return {} if ended else stop("failed", failure(reports_of(rounds)[-1]))
-    numbers, prompt = [report["number"] for report in answers], judge_messages(state["messages"], rounds)
+    form, prompt = verdict_of(tuple(report["number"] for report in answers)), judge_messages(state["messages"], rounds)
     try:
-        verdict = await ask(
-            step,
-            context.judge_model or context.model,
-            prompt,
-            verdict_of(tuple(numbers)),
-            judging=True,
-        )
+        verdict = await ask(step, context.judge_model or context.model, prompt, form, judging=True)
     except (LimitReached, ModelFailed) as error:
         update: Update = {"rounds": judged(rounds, "", majority(answers, state["messages"][-1].text)["number"], None)}
         return update if ended else update | stop_because(error)

@@ -69,7 +69,7 @@ def begin(
     @node(schema, begins=True)
     async def begin(state: S, step: Step[C]) -> Update:
         before: RunState = state  # what `get` returns, mypy knows of this only
-        asks = question(before.get("messages") or [])
+        request = question(before.get("messages") or [])
         check_content(before["messages"])
         owner = before.get("strategy") or strategy
         if owner != strategy:
@@ -78,7 +78,7 @@ def begin(
             )
         chosen = await check_settings(step, step.context)
         step.emit("begin", strategy=strategy, **chosen)
-        recalled = await recall(step, asks)
+        recalled = await recall(step, request)
         fresh = {"answer": None, "outcome": None, "recalled": recalled, **reset}
         fresh |= {"structured_response": None} if before.get("structured_response") else {}
         update = {"version": VERSION, "strategy": strategy, "settings": step.context.given(), **fresh}

@@ -33,7 +33,7 @@ async def measure_progress(state: AutoState, step: Step[AutoContext]) -> Progres
         search_cost=search_cost,
         samples=len(samples),
         certainty=vote_safety(state, context),
-        checked=any(drawn["reward"] is not None for drawn in samples),
+        checked=any(sample["reward"] is not None for sample in samples),
         may_look_up=context.environment is None and has_tools and context.max_rounds > 0 and state["evidence"] is None,
         searched=bool(state["tree"]),
         search_over=search_over,

@@ -22,7 +22,6 @@ from reflective_agents.nodes.evidence.research import as_tools, search_tools, to
 from reflective_agents.nodes.step import Step, Update
 from reflective_agents.prompts import react as prompts
 from reflective_agents.prompts import task as task_prompts
-from reflective_agents.state.context import Context
 from reflective_agents.state.errors import TooLong
 from reflective_agents.state.families import TaskContext
 from reflective_agents.state.limits import NANO, Limit
@@ -153,18 +152,13 @@ def agent_prompt(
     with_steps = as_text if step.context.mode == "text" else as_calls
     window = ways_of(model_of(step, step.context.model)).context_tokens
     limits = [step.context.max_context_tokens, most, window and ESTIMATED_PER_TOKEN * window]
-    return _fitting(step, with_steps, len(state["steps"]), int(min(limit for limit in limits if limit is not None)))
-
-
-def _fitting(
-    step: Step[Context], with_steps: Callable[[int], list[BaseMessage]], count: int, most: int
-) -> list[BaseMessage]:
+    longest = int(min(limit for limit in limits if limit is not None))
     first, prompt = 0, with_steps(0)
-    while first < count and estimate_tokens(prompt, {}) > most:
+    while first < len(state["steps"]) and estimate_tokens(prompt, {}) > longest:
         first += 1
         prompt = with_steps(first)
     if first:
-        step.emit("trimmed", steps=first, max_context_tokens=most)
+        step.emit("trimmed", steps=first, max_context_tokens=longest)
     return prompt
 
 

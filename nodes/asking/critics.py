@@ -35,14 +35,14 @@ class Draft(TypedDict):
 
 
 class Judged(NamedTuple):
-    """What was said of an earlier draft."""
+    """What the critic said of an earlier draft, with its score (0..1)."""
 
     critique: str
     score: float
 
 
 def judgement_of(draft: Draft | None) -> Judged | None:
-    """Return what was said of a draft; None if there is none, or nobody has judged it."""
+    """Return what the critic said of a draft; None if there is none, or nobody has judged it."""
     return None if draft is None or draft["score"] is None else Judged(draft["critique"], draft["score"])
 
 
@@ -64,11 +64,10 @@ async def criticise(
     passed = 1 - len(problems) / len(checks) if checks else 1.0
     if context.critic == "checks":
         return Critique(critique="\n".join(problems) or "All checks pass.", score=passed, accept=not problems)
-    opinion = (
-        _ask_person(conversation, draft, problems)
-        if context.critic == "human"
-        else await _ask_model(step, conversation, draft, [_measured(draft), *problems], before)
-    )
+    if context.critic == "human":
+        opinion = _ask_person(conversation, draft, problems)
+    else:
+        opinion = await _ask_model(step, conversation, draft, problems, before)
     return Critique(
         critique="\n".join([opinion.critique, *problems]).strip(),
         score=min(opinion.score, passed),
@@ -76,19 +75,15 @@ async def criticise(
     )
 
 
-def _measured(draft: str) -> str:
-    """Return what is known of a draft without an opinion."""
-    text, _ = split_references(draft)
-    return prompts.LENGTH.format(words=len(text.split()), characters=len(text))
-
-
 async def _ask_model(
     step: Step[ReflectionContext],
     conversation: Sequence[BaseMessage],
     draft: str,
-    facts: Sequence[str],
+    problems: Sequence[str],
     before: Judged | None,
 ) -> Critique:
+    text, _ = split_references(draft)
+    facts = [prompts.LENGTH.format(words=len(text.split()), characters=len(text)), *problems]
     earlier = quoted("critique", before.critique, of="the draft before", score=f"{before.score:.2f}") if before else ""
     prompt = prompts.CRITICISE.format_messages(
         instructions=step.context.reflect_prompt or f"{TODAY.format(today=today())} {prompts.REFLECT}",

@@ -75,8 +75,9 @@ async def keep(step: Step[Context], state: RunState, learned: Sequence[Learned],
             await stream.delete(key)
         new = [item for key, item in lessons.items() if key not in stored or key in proven]
         change = await stream.add([*_memories(state, new, outcome)])
-        if change.forgotten or proven:
-            await _forget_what_nothing_rests_on(stream)
+        if change.forgotten or proven:  # what no lesson rests on any more is archived no longer
+            for observation in await stream.latest(MOST, ["observation"]):
+                await stream.delete(observation["id"])
     except (LimitReached, ModelFailed) as reason:
         step.emit("not_kept", lessons=len(lessons), reason=str(reason))
         return
@@ -121,8 +122,3 @@ def _memories(state: RunState, new: Sequence[Learned], outcome: Outcome) -> Iter
         text = f"{lesson[:LONGEST_LESSON]} ({mark}from the task: {task})"
         memory = new_memory(text, created=now, kind="reflection", importance=WEIGHT, evidence=[rests_on["id"]])
         yield {**memory, "id": lesson_id(lesson)}
-
-
-async def _forget_what_nothing_rests_on(stream: MemoryStream) -> None:
-    for observation in await stream.latest(MOST, ["observation"]):
-        await stream.delete(observation["id"])
