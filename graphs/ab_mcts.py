@@ -39,9 +39,9 @@ async def ab_mcts(state: SearchState, step: Step[AbMctsContext]) -> TreeSearch:
 
 def arms(context: AbMctsContext) -> dict[str, Model]:
     """Return the models by name: that of a string, else the place in the list. The setting `model` alone has none."""
-    given = context.arms or []
-    names = [model if isinstance(model, str) and given.count(model) == 1 else str(i) for i, model in enumerate(given)]
-    return dict(zip(names, given, strict=True)) or {"": context.model}
+    models = context.arms or []
+    names = [model if isinstance(model, str) and models.count(model) == 1 else str(i) for i, model in enumerate(models)]
+    return dict(zip(names, models, strict=True)) or {"": context.model}
 
 
 builder = search_graph("ab_mcts", AbMctsContext, ab_mcts)

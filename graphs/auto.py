@@ -15,18 +15,17 @@ It stops when something verifies the answer, when another call is expected to ga
 """
 
 from langchain_core.messages import AIMessage
-from langgraph.graph import END, START
 
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs import reflexion
+from reflective_agents.graphs._auto.answer_budget import stage_node
 from reflective_agents.graphs._auto.answering import distinct, draw, elected, reflect
-from reflective_agents.graphs._auto.growing import growing, planted
+from reflective_agents.graphs._auto.growing import plant_tree, widening_search
 from reflective_agents.graphs._auto.policy import choose as next_stage
-from reflective_agents.graphs._auto.room import stage_node
-from reflective_agents.graphs._auto.standing import rollouts, spent_limit, standing, under_way
+from reflective_agents.graphs._auto.progress import measure_progress, rollouts, spent_limit, under_way
 from reflective_agents.graphs._auto.state import STAGES, Attempt, AutoOutput, AutoState, LookedUp, Turn
-from reflective_agents.nodes.acting.agent import appraised, environment_of
-from reflective_agents.nodes.delegating.inner import inner_settings, of_this_run
+from reflective_agents.nodes.acting.agent import appraise, environment_of
+from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import Ended, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -43,15 +42,15 @@ async def choose(state: AutoState, step: Step[AutoContext]) -> Update:
     """Say what comes next and why, or that the run is over."""
     if under_way(state) and not state["search_over"]:
         return {}
-    at = await standing(state, step)
-    stage, why = next_stage(at, step.context)
-    step.emit("stage", stage=stage or "none", why=why, calls_left=at.calls)
+    progress = await measure_progress(state, step)
+    stage, why = next_stage(progress, step.context)
+    step.emit("stage", stage=stage or "none", why=why, calls_left=progress.calls)
     update: Update = {
         "turns": [*state["turns"], Turn(stage=stage or "", why=why, model_calls=step.meter.usage["model_calls"])],
     }
     if stage:
         return update
-    if at.calls < 1:
+    if progress.calls < 1:
         return update | stop_at(state["limit"] or spent_limit(state, step), why)
     return update | (stop_at(state["limit"], why) if state["limit"] else stop("answered", why))
 
@@ -59,20 +58,19 @@ async def choose(state: AutoState, step: Step[AutoContext]) -> Update:
 @stage_node("sample")
 async def sample(state: AutoState, step: Step[AutoContext]) -> Update:
     """Sample whole answers: one, where it can be checked, else as many as a vote begins with."""
-    few = 1 if step.context.environment is not None else max(step.context.samples - len(state["samples"]), 1)
-    drawn, stopped = await draw(state, step, min(few, step.meter.calls_left), state["lessons"])
-    return await taken(state, step, drawn, stopped)
+    count = 1 if step.context.environment is not None else max(step.context.samples - len(state["samples"]), 1)
+    attempts, stopped = await draw(state, step, min(count, step.meter.calls_left), state["lessons"])
+    return await take_samples(state, step, attempts, stopped)
 
 
 @node(AutoContext)
 async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
     """Let Reflexion look for evidence, and end the run if every citation of a complete answer is sound."""
-    found = await reflexion.graph.ainvoke(
-        {"messages": state["messages"]}, context=inner_settings(ReflexionContext, step)
-    )
-    step.meter.add(found["usage"])
-    outcome = of_this_run(found["outcome"], step)
-    evidence = LookedUp(answer=found["answer"] or "", sources=found["sources"], said=found["messages"][-1].id)
+    settings = inner_settings(ReflexionContext, step)
+    result = await reflexion.graph.ainvoke({"messages": state["messages"]}, context=settings)
+    step.meter.add(result["usage"])
+    outcome = outcome_in_run(result["outcome"], step)
+    evidence = LookedUp(answer=result["answer"] or "", sources=result["sources"], said=result["messages"][-1].id)
     step.emit("evidence", answer=evidence["answer"], sources=len(evidence["sources"]), reason=outcome["reason"])
     update: Update = {
         "evidence": evidence,
@@ -86,9 +84,9 @@ async def search(state: AutoState, step: Step[AutoContext]) -> Update:
     """Grow the tree by one job; the first makes its root."""
     evidence = state["evidence"] or LookedUp(answer="", sources=[], said=None)
     answers = [text for text in [*distinct(state["samples"]), evidence["answer"]] if text]
-    tree = await growing(state, step, answers)
+    tree = await widening_search(state, step, answers)
     if not state["tree"]:
-        return planted(state, step, tree, evidence["sources"])
+        return plant_tree(state, step, tree, evidence["sources"])
     update = await SearchStep(state, step, tree).run()
     if update.get("best", state["best"]) != state["best"]:
         update["better"] = rollouts(state)
@@ -104,19 +102,19 @@ async def search(state: AutoState, step: Step[AutoContext]) -> Update:
 @stage_node("conclude")
 async def conclude(state: AutoState, step: Step[AutoContext]) -> Update:
     """Ask for the answer that the best trajectory leads to, where the tree has come to none."""
-    text, reward = await answer_from(state, step, await growing(state, step), None)
+    text, reward = await answer_from(state, step, await widening_search(state, step), None)
     world = await environment_of(step.context) or PLAIN
-    drawn = Attempt(text=text, answer=text, normal=world.normal(text), reward=reward, observation="")
+    attempt = Attempt(text=text, answer=text, normal=world.normal(text), reward=reward, observation="")
     step.emit("sample", answer=text, reward=reward)
-    return {"concluded": True} | await taken(state, step, [drawn] if text else [], None)
+    return {"concluded": True} | await take_samples(state, step, [attempt] if text else [], None)
 
 
 @stage_node("trial")
 async def trial(state: AutoState, step: Step[AutoContext]) -> Update:
     """Reflect on what has failed, and answer once more with the lesson."""
     lesson = await reflect(state, step)
-    drawn, stopped = await draw(state, step, 1, [*state["lessons"], lesson])
-    return {"lessons": [lesson], "trials": state["trials"] + 1} | await taken(state, step, drawn, stopped)
+    attempts, stopped = await draw(state, step, 1, [*state["lessons"], lesson])
+    return {"lessons": [lesson], "trials": state["trials"] + 1} | await take_samples(state, step, attempts, stopped)
 
 
 @node(AutoContext)
@@ -130,23 +128,23 @@ async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
         return await end(state, step, cited)
     if best and not state["best"]:
         return await answer_with(state, step, best)
-    return await answer(state, step, await growing(state, step))
+    return await answer(state, step, await widening_search(state, step))
 
 
 async def answer_with(state: AutoState, step: Step[AutoContext], best: Attempt) -> Update:
     """Answer with a sample."""
     environment, reward = await environment_of(step.context), best["reward"]
-    update = await end(state, step, AIMessage(best["answer"]), appraisal=appraised(environment, reward))
+    update = await end(state, step, AIMessage(best["answer"]), appraisal=appraise(environment, reward))
     return {"reward": reward} | update
 
 
-async def taken(
-    state: AutoState, step: Step[AutoContext], drawn: list[Attempt], stopped: LimitReached | ModelFailed | None
+async def take_samples(
+    state: AutoState, step: Step[AutoContext], attempts: list[Attempt], stopped: LimitReached | ModelFailed | None
 ) -> Update:
     """Take samples in, and end the run if one of them is right."""
-    update: Update = {"samples": [*state["samples"], *drawn]}
+    update: Update = {"samples": [*state["samples"], *attempts]}
     environment = await environment_of(step.context)
-    if environment and any(one["reward"] is not None and one["reward"] >= 1 for one in drawn):
+    if environment and any(attempt["reward"] is not None and attempt["reward"] >= 1 for attempt in attempts):
         return update | stop_solved(environment.verifier, f"sample {len(update['samples'])} has a reward of 1")
     return update | ({"limit": stopped.limit} if isinstance(stopped, LimitReached) else {})
 
@@ -189,11 +187,9 @@ builder.add_node("search", search)
 builder.add_node("conclude", conclude)
 builder.add_node("trial", trial)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "choose")
 builder.add_conditional_edges("choose", to_stage, [*STAGES, "finish"])
 for stage in STAGES:
     builder.add_conditional_edges(stage, unless_ended("choose"), ["choose", "finish"])
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="auto")

@@ -11,29 +11,27 @@ self-consistency, table 1).
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import partial
-from typing import NotRequired
+from typing import Any, NotRequired
 
 from langchain_core.messages import AIMessage
-from langgraph.graph import END, START
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.actions import has_answer
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.models.capabilities import takes_logprobs
-from reflective_agents.nodes.acting.agent import answered, appraised, enter, environment_of
+from reflective_agents.nodes.acting.agent import appraise, enter, environment_of, give_answer
 from reflective_agents.nodes.answer_stream import AnswerStream, Labelled
 from reflective_agents.nodes.asking import sampling
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.likelihood import likelihood, tokens_of
-from reflective_agents.nodes.asking.task_prompt import material, short_briefing
+from reflective_agents.nodes.asking.task_prompt import articles_text, short_task_prompt
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import chain_of_thought as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.errors import LimitReached
-from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.run import Output
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
@@ -86,11 +84,11 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
     world = environment or PLAIN
     date = "" if environment else f"{TODAY.format(today=today())} "
     prompt = prompts.SOLVE.format_messages(
-        task=f"{short_briefing(world, examples=context.few_shot, asked=state['request'])}{date}",
+        task=f"{short_task_prompt(world, examples=context.few_shot, request=state['request'])}{date}",
         form=world.answer_form,
         lessons=state["hints"],
         conversation=state["messages"][:-1],
-        material=material(state["world"]),
+        material=articles_text(state["world"]),
         request=state["request"],
     )
     listener = (
@@ -101,23 +99,16 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
         return certainty([read(reply, world, state["request"]) for reply in replies]) >= (context.confidence or 2)
 
     model, by_likelihood = model_of(step, context.model), context.votes == "likelihood" and context.samples > 1
-    options: JsonObject = {"logprobs": True} if by_likelihood and takes_logprobs(model) else {}
-    replies, stopped = await sampling.sample_texts(
-        step,
-        model,
-        prompt,
-        context.samples,
-        batch=context.batch if context.confidence else None,
-        enough=is_safe if context.confidence else None,
-        listener=listener,
-        **options,
-    )
+    options: dict[str, Any] = {"logprobs": True} if by_likelihood and takes_logprobs(model) else {}
+    if context.confidence:
+        options |= {"batch": context.batch, "enough": is_safe}
+    replies, stopped = await sampling.sample_texts(step, model, prompt, context.samples, listener=listener, **options)
     samples = [read(reply, world, state["request"]) for reply in replies]
-    said = await listener.end(samples[0]["answer"]) if listener else None
-    for drawn in samples:
-        step.emit("sample", answer=drawn["answer"])
+    message_id = await listener.end(samples[0]["answer"]) if listener else None
+    for each in samples:
+        step.emit("sample", answer=each["answer"])
     limit = stopped.limit if isinstance(stopped, LimitReached) else None
-    return {"samples": samples, "said": said, "limit": limit}
+    return {"samples": samples, "said": message_id, "limit": limit}
 
 
 @node(ChainOfThoughtContext)
@@ -128,19 +119,20 @@ async def vote(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) ->
         return stop("failed", "no sample ends with an answer")
     votes = weighed(voters, step)
     winner = max(votes, key=lambda normal: votes[normal])
-    count = sum(drawn["normal"] == winner for drawn in voters)
-    answer = next(drawn["answer"] for drawn in voters if drawn["normal"] == winner)
+    count = sum(voter["normal"] == winner for voter in voters)
+    answer = next(voter["answer"] for voter in voters if voter["normal"] == winner)
     weight = round(votes[winner] / (sum(votes.values()) or 1), 3)
     step.emit("vote", answer=answer, votes=count if winner else 0, samples=len(state["samples"]), weight=weight)
-    said = await answered(await environment_of(step.context), state["world"], answer)
+    done = await give_answer(await environment_of(step.context), state["world"], answer)
     agreed = f"{count} of {len(state['samples'])} samples agree" if winner else UNREADABLE
-    reward, observation = (said.reward, said.observation) if said else (None, "")
+    reward, observation = (done.reward, done.observation) if done else (None, "")
     update: Update = {"answer": answer, "reward": reward, "observation": observation}
-    if said and not said.valid:
+    if done and not done.valid:
         return update | stop("exhausted", f"{agreed}, but the environment refuses the answer")
     if not winner and reward is None:
         return update | stop("exhausted", agreed)
-    return update | finished(agreed, reward, state.get("limit"))
+    limit = state.get("limit")
+    return update | (stop_at(limit, agreed) if limit and reward != 1 else stop("answered", agreed))
 
 
 @node(ChainOfThoughtContext)
@@ -148,15 +140,15 @@ async def finish(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
     """Return the answer that won."""
     environment = await environment_of(step.context)
     answer = AIMessage(state["answer"], id=state.get("said")) if state["answer"] else None
-    return await end(state, step, answer, appraisal=appraised(environment, state["reward"]))
+    return await end(state, step, answer, appraisal=appraise(environment, state["reward"]))
 
 
 def read(reply: AIMessage, world: Environment, question: str) -> Sample:
     """Read a reply as a sample. A reply that was cut off, or whose answer cannot be read, has no normal form."""
     answer = world.find_answer(reply.text)
     normal = "" if sampling.was_cut_off(reply) else world.vote(answer, question)
-    drawn, likely = Sample(text=reply.text, answer=answer, normal=normal), likelihood(tokens_of(reply))
-    return drawn if likely is None else {**drawn, "likelihood": likely}
+    sample, likely = Sample(text=reply.text, answer=answer, normal=normal), likelihood(tokens_of(reply))
+    return sample if likely is None else {**sample, "likelihood": likely}
 
 
 def voting(samples: Sequence[Sample]) -> list[Sample]:
@@ -164,35 +156,28 @@ def voting(samples: Sequence[Sample]) -> list[Sample]:
 
     Where some label their answer, only those vote. If none can be read, the answers vote as they stand.
     """
-    readable = [drawn for drawn in samples if drawn["normal"]]
-    labelled = [drawn for drawn in readable if has_answer(drawn["text"])]
-    return labelled or readable or [drawn for drawn in samples if drawn["answer"]]
+    readable = [sample for sample in samples if sample["normal"]]
+    labelled = [sample for sample in readable if has_answer(sample["text"])]
+    return labelled or readable or [sample for sample in samples if sample["answer"]]
 
 
 def weighed(voters: Sequence[Sample], step: Step[ChainOfThoughtContext]) -> dict[str, float]:
     """Add up the votes for each answer, in the order of the samples. Where the likelihood of a sample is not known, all
     weigh the same, which an event tells."""
     by_likelihood = step.context.votes == "likelihood" and len(voters) > 1
-    unknown = sum("likelihood" not in drawn for drawn in voters)
+    unknown = sum("likelihood" not in voter for voter in voters)
     if by_likelihood and unknown:
         step.emit("equal_votes", why=f"the provider tells no log-probabilities of {unknown} of {len(voters)} samples")
     votes: defaultdict[str, float] = defaultdict(float)
-    for drawn in voters:
-        votes[drawn["normal"]] += drawn.get("likelihood", 1) if by_likelihood and not unknown else 1
+    for voter in voters:
+        votes[voter["normal"]] += voter.get("likelihood", 1) if by_likelihood and not unknown else 1
     return votes
 
 
 def certainty(samples: Sequence[Sample]) -> float:
     """Calculate the chance that the answer that leads would stay ahead; 0 before any vote can be read."""
-    votes = Counter(drawn["normal"] for drawn in voting(samples) if drawn["normal"]).most_common(2)
+    votes = Counter(sample["normal"] for sample in voting(samples) if sample["normal"]).most_common(2)
     return sampling.majority(votes[0][1], votes[1][1] if votes[1:] else 0) if votes else 0.0
-
-
-def finished(said: str, reward: float | None, limit: Limit | None) -> Update:
-    """Return the outcome of a vote."""
-    if limit and reward != 1:
-        return stop_at(limit, said)
-    return stop("answered", said)
 
 
 builder = strategy_graph(
@@ -208,10 +193,8 @@ builder.add_node(
 builder.add_node("sample", sample)
 builder.add_node("vote", vote)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "sample")
 builder.add_conditional_edges("sample", unless_ended("vote"), ["vote", "finish"])
 builder.add_edge("vote", "finish")
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="chain_of_thought")

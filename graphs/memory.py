@@ -15,10 +15,8 @@ from functools import partial
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage
-from langgraph.graph import END, START
 
 from reflective_agents.graphs._memory import citing, keeping, recall
-from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import write
 from reflective_agents.nodes.evidence.research import today
@@ -54,11 +52,11 @@ async def perceive(state: MemoryState, step: Step[MemoryContext]) -> Update:
 @node(MemoryContext)
 async def retrieve(state: MemoryState, step: Step[MemoryContext]) -> Update:
     """Find the memories that fit, before what is said now is one of them."""
-    found = await recall.retrieve(step, state.get("conversation", ""), state["messages"])
-    for one in found:
-        told = ("number", "kind", "text", "score", "recency", "importance", "relevance")
-        step.emit("retrieved", **{name: one[name] for name in told})  # type: ignore[literal-required]
-    return {"memories": found}
+    memories = await recall.retrieve(step, state.get("conversation", ""), state["messages"])
+    for memory in memories:
+        shown = ("number", "kind", "text", "score", "recency", "importance", "relevance")
+        step.emit("retrieved", **{name: memory[name] for name in shown})  # type: ignore[literal-required]
+    return {"memories": memories}
 
 
 @node(MemoryContext)
@@ -80,9 +78,9 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
     numbers = citing.cited(answer)
     for number in sorted(numbers):
         step.emit("cited", number=number, cited=True)
-    memories = [{**one, "cited": one["number"] in numbers} for one in state["memories"]]
-    told = answer.strip() or reply.text
-    return {"reply": told, "said": await listener.end(told), "memories": memories}
+    memories = [{**memory, "cited": memory["number"] in numbers} for memory in state["memories"]]
+    answer = answer.strip() or reply.text
+    return {"reply": answer, "said": await listener.end(answer), "memories": memories}
 
 
 @node(MemoryContext)
@@ -100,25 +98,21 @@ async def reflect(_: MemoryState, step: Step[MemoryContext]) -> Update:
     stream = await recall.open_memory_of_user(step)
     pending = await stream.pending()
     try:
-        await _reflect(step, stream)
+        await reflect_on_memories(
+            step,
+            step.context.model,
+            stream,
+            now=time.time(),
+            identity=prompts.WHO,
+            threshold=step.context.reflect_at,
+            ranking=recall.ranking_of(step.context),
+            clock=recall.clock,
+            counts=recall.is_evidence,
+        )
     except InvalidOutput as problem:
         await stream.add([], reflected=pending.latest)
         step.emit("not_reflected", reason=str(problem))
     return {}
-
-
-async def _reflect(step: Step[MemoryContext], stream: MemoryStream) -> None:
-    await reflect_on_memories(
-        step,
-        step.context.model,
-        stream,
-        now=time.time(),
-        who=prompts.WHO,
-        threshold=step.context.reflect_at,
-        ranking=recall.ranking_of(step.context),
-        clock=recall.clock,
-        counts=recall.is_evidence,
-    )
 
 
 @node(MemoryContext)
@@ -126,7 +120,7 @@ async def finish(state: MemoryState, step: Step[MemoryContext]) -> Update:
     """Return the answer."""
     if not state["reply"]:
         return await end(state, step, None)
-    cited = sum(one["cited"] for one in state["memories"])
+    cited = sum(memory["cited"] for memory in state["memories"])
     reason = f"answered from {len(state['memories'])} memories, {cited} of them cited"
     ended = state["outcome"] or Outcome(status="answered", reason=reason)
     reply = AIMessage(state["reply"], id=state["said"])
@@ -142,14 +136,12 @@ builder.add_node("respond", respond)
 builder.add_node("remember", remember)
 builder.add_node("reflect", reflect)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "perceive")
 builder.add_edge("perceive", "retrieve")
 builder.add_conditional_edges("retrieve", unless_ended("respond"), ["respond", "finish"])
 builder.add_conditional_edges("respond", unless_ended("remember"), ["remember", "finish"])
 builder.add_conditional_edges("remember", unless_ended("reflect"), ["reflect", "finish"])
 builder.add_edge("reflect", "finish")
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="memory")
 """Without a store its memory lasts as long as the process; `builder.compile(store=...)` gives it one."""

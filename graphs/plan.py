@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import cache, partial
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langgraph.graph import END, START
 from pydantic import Field, create_model
 
 from reflective_agents.graphs import graph_of
@@ -24,7 +23,7 @@ from reflective_agents.graphs._plan.subgoals import (
     planned,
     progress_text,
     ready,
-    settled,
+    with_report,
 )
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.answer_stream import AnswerStream, Whole
@@ -34,12 +33,18 @@ from reflective_agents.nodes.delegating.workers import (
     brief,
     charge,
     check_worker,
-    employ,
-    engage,
     hand_over,
     hands_over,
+    run_agent,
+    run_strategy,
 )
-from reflective_agents.nodes.evidence.citations import Settled, Sourced, settle_by, split_list, titles_in
+from reflective_agents.nodes.evidence.citations import (
+    CheckedAnswer,
+    CitationReader,
+    resolve_by_address,
+    split_references,
+    titles_in,
+)
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
@@ -49,7 +54,7 @@ from reflective_agents.state.cooperation import Assignment, PlanOutput, PlanStat
 from reflective_agents.state.decisions import Plan, PlannedGoal
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.outcome import many, stopped
+from reflective_agents.state.outcome import pluralize, stopped
 from reflective_agents.state.run import Input
 from reflective_agents.state.settings import employable
 from reflective_agents.state.settings.plan import LEVEL, PlanContext
@@ -62,7 +67,7 @@ async def prepare(_: PlanState, step: Step[PlanContext]) -> Update:
     """Refuse settings that no worker could work with."""
     if step.context.agent is not None:
         return {}
-    await check_worker(step, step.context.worker, own(step.context))
+    await check_worker(step, step.context.worker, worker_settings(step.context))
     return {}
 
 
@@ -74,11 +79,13 @@ async def plan(state: PlanState, step: Step[PlanContext]) -> Update:
     date = TODAY.format(today=today())
     prompt = prompts.PLAN.format_messages(today=date, conversation=state["messages"], progress=progress, most=most)
     made = await ask(step, step.context.model, prompt, plan_of(most), lambda value: flaw(value, earlier))
-    kept: list[Subgoal] = [{**goal, "status": "dropped"} if goal["status"] == "open" else goal for goal in earlier]
-    new = [planned(goal, place, number, step.context.worker) for place, goal in enumerate(made.subgoals, len(kept) + 1)]
+    earlier = [{**goal, "status": "dropped"} if goal["status"] == "open" else goal for goal in earlier]
+    new = [
+        planned(goal, index, number, step.context.worker) for index, goal in enumerate(made.subgoals, len(earlier) + 1)
+    ]
     for goal in new:
         step.emit("subgoal", number=goal["number"], goal=goal["goal"], needs=goal["needs"], status=goal["status"])
-    return {"subgoals": [*kept, *new], "plans": number}
+    return {"subgoals": [*earlier, *new], "plans": number}
 
 
 @hands_over(PlanContext)
@@ -98,8 +105,8 @@ async def assign(state: PlanState, step: Step[PlanContext]) -> Update:
 async def work(sent: Assignment, context: PlanContext) -> Report:
     """Let a worker try to reach one sub-goal."""
     if context.agent is not None:
-        return await engage(context.agent, sent, context)
-    return await employ(GRAPHS[context.worker], context.worker, sent, context, own(context))
+        return await run_agent(context.agent, sent, context)
+    return await run_strategy(GRAPHS[context.worker], context.worker, sent, context, worker_settings(context))
 
 
 @node(PlanContext)
@@ -107,9 +114,9 @@ async def collect(state: PlanState, step: Step[PlanContext]) -> Update:
     """Take in what the workers report, and see whether the run is over."""
     charge(step, state["reports"])
     reports, goals = {report["number"]: report for report in state["reports"]}, list(state["subgoals"])
-    for place, goal in enumerate(goals):
+    for index, goal in enumerate(goals):
         if goal["number"] in reports:
-            goals[place] = now = settled(goal, reports[goal["number"]], state["waves"])
+            goals[index] = now = with_report(goal, reports[goal["number"]], state["waves"])
             answer = brief(now["answer"] or "")
             step.emit("subgoal", number=now["number"], status=now["status"], answer=answer, reason=now["reason"])
     return {"subgoals": goals, **verdict(goals, state["plans"], step)}
@@ -125,7 +132,7 @@ async def finish(state: PlanState, step: Step[PlanContext]) -> Update:
     try:
         answer = await synthesis(state, step)
     except (LimitReached, ModelFailed) as error:
-        answer = found(done)
+        answer = join_answers(done)
         if ended and ended["status"] == "answered":
             ended = stopped(error)
     writer = model_of(step, step.context.model)
@@ -136,18 +143,18 @@ async def finish(state: PlanState, step: Step[PlanContext]) -> Update:
 async def synthesis(state: PlanState, step: Step[PlanContext]) -> AIMessage:
     """Write the answer from the results. It cites their sources, numbered once, and code lists them."""
     _, sources = numbered(state["subgoals"])
-    listener = AnswerStream(step, partial(Sourced, sources) if sources else Whole)
-    written = await write(step, step.context.model, answer_prompt(state), listener)
+    listener = AnswerStream(step, partial(CitationReader, sources) if sources else Whole)
+    reply = await write(step, step.context.model, answer_prompt(state), listener)
     material = "\n".join([*(goal["answer"] or "" for goal in state["subgoals"]), state["messages"][-1].text])
-    if not (sources or split_list(written.text)[1]):
-        return AIMessage(written.text, id=await listener.end(written.text))
-    settled = settle_by(written.text, sources, material, titles_in(material))
-    if settled.wrong:
-        step.emit("not_found", sources=settled.wrong)
-    return AIMessage(settled.text, id=await listener.end(settled.text))
+    if not (sources or split_references(reply.text)[1]):
+        return AIMessage(reply.text, id=await listener.end(reply.text))
+    checked = resolve_by_address(reply.text, sources, material, titles_in(material))
+    if checked.wrong:
+        step.emit("not_found", sources=checked.wrong)
+    return AIMessage(checked.text, id=await listener.end(checked.text))
 
 
-def own(context: PlanContext) -> JsonObject:
+def worker_settings(context: PlanContext) -> JsonObject:
     """Return the settings of the worker that the run does not have."""
     return context.worker_settings or {}
 
@@ -167,8 +174,9 @@ def verdict(goals: Sequence[Subgoal], plans: int, step: Step[PlanContext]) -> Up
     if not failed:
         done = sum(goal["status"] == "done" for goal in goals)
         fruitless = sum(goal["reason"] == FRUITLESS for goal in goals)
-        but = f"; {FRUITLESS} for {many(fruitless, 'sub-goal')}" if fruitless else ""
-        return stop("answered", f"all that was planned is done: {many(done, 'sub-goal')}, {many(plans, 'plan')}{but}")
+        but = f"; {FRUITLESS} for {pluralize(fruitless, 'sub-goal')}" if fruitless else ""
+        numbers = f"{pluralize(done, 'sub-goal')}, {pluralize(plans, 'plan')}"
+        return stop("answered", f"all that was planned is done: {numbers}{but}")
     if plans > context.max_replans:
         last = f"sub-goal {failed[-1]['id']} has failed: {failed[-1]['reason']:.300}"
         return stop_at(context.limit("max_replans", spent=plans - 1), last)
@@ -177,7 +185,7 @@ def verdict(goals: Sequence[Subgoal], plans: int, step: Step[PlanContext]) -> Up
     return {}
 
 
-def onward(state: PlanState) -> str:
+def next_node(state: PlanState) -> str:
     """Route the run on: to the sub-goals that are ready, to another plan, or to its end."""
     if state["outcome"]:
         return "finish"
@@ -193,14 +201,14 @@ def answer_prompt(state: PlanState) -> list[BaseMessage]:
     )
 
 
-def found(done: Sequence[Subgoal]) -> AIMessage:
+def join_answers(done: Sequence[Subgoal]) -> AIMessage:
     """Join the answers of the sub-goals, for when no model can be asked to do it."""
     if len(done) == 1:
         return AIMessage(done[0]["answer"] or "", id=done[0]["said"])
     goals, sources = numbered(done)
-    text = "\n\n".join(f"{goal['goal']}\n{split_list(goal['answer'] or '')[0]}" for goal in goals)
+    text = "\n\n".join(f"{goal['goal']}\n{split_references(goal['answer'] or '')[0]}" for goal in goals)
     titles = titles_in("\n".join(goal["answer"] or "" for goal in goals))
-    return AIMessage(Settled(text, [*range(1, len(sources) + 1)], [], sources, titles).text)
+    return AIMessage(CheckedAnswer(text, [*range(1, len(sources) + 1)], [], sources, titles).text)
 
 
 builder = strategy_graph(PlanState, context_schema=PlanContext, input_schema=Input, output_schema=PlanOutput)
@@ -210,11 +218,9 @@ builder.add_node("assign", assign, destinations=("work", "finish"))
 builder.add_node("work", work)
 builder.add_node("collect", collect)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "plan")
 builder.add_conditional_edges("plan", unless_ended("assign"), ["assign", "finish"])
 builder.add_edge("work", "collect")
-builder.add_conditional_edges("collect", onward, ["assign", "plan", "finish"])
-builder.add_edge("finish", END)
+builder.add_conditional_edges("collect", next_node, ["assign", "plan", "finish"])
 
 graph = builder.compile(name="plan")

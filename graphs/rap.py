@@ -14,22 +14,47 @@ environment's reward counts.
 """
 
 from functools import partial
+from typing import Annotated
+
+from langgraph.channels import DeltaChannel
+from typing_extensions import TypedDict
 
 from reflective_agents.graphs._rap.likelihood import Proposals, UsefulnessJudge
 from reflective_agents.graphs._rap.planned import PlannedTask
 from reflective_agents.graphs._rap.planning_job import PlanningJob
-from reflective_agents.graphs._rap.state import RapOutput, RapState, Weighed
 from reflective_agents.graphs._rap.subquestions import SubQuestions
 from reflective_agents.graphs._rap.world_model import WorldModel
 from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.step import Step, Update, node
 from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.run import latest
 from reflective_agents.state.settings.rap import RapContext
-from reflective_agents.state.tree import SearchState, Tree, TreeNode
+from reflective_agents.state.tree import SearchOutput, SearchState, Tree, TreeNode
 from reflective_agents.tree_search.algorithms.rap import Rap
 from reflective_agents.tree_search.graph import answer, search_graph
 from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.tree_paths import path, rank, unpruned
+
+
+class Weighed(TypedDict):
+    """An answer that paths of a search have come to: the node where the best of them ends, how many there are, and the
+    sum of their rewards, also as a share of that of all answers."""
+
+    answer: str
+    node: str
+    paths: int
+    weight: float
+    share: float
+
+
+class RapOutput(SearchOutput):
+    """What `graphs.rap` returns: beside the tree the answers, the heaviest first."""
+
+    weights: Annotated[list[Weighed], DeltaChannel(latest, snapshot_frequency=1000)]
+
+
+class RapState(SearchState, RapOutput):
+    """State of `graphs.rap`."""
 
 
 async def rap(state: SearchState, step: Step[RapContext]) -> TreeSearch:
@@ -77,8 +102,8 @@ async def finish(state: SearchState, step: Step[RapContext]) -> Update:
     best = rewarded["id"] if rewarded else weights[0]["node"] if weights else state["best"]
     best = best if best in left else None
     chosen: SearchState = {**state, "best": best}
-    told = await answer(chosen, step, await rap(state, step), answer_text=await phrased(chosen, step))
-    return {"weights": weights, "best": best} | told
+    update = await answer(chosen, step, await rap(state, step), answer_text=await phrased(chosen, step))
+    return {"weights": weights, "best": best} | update
 
 
 async def phrased(state: SearchState, step: Step[RapContext]) -> str:
@@ -95,20 +120,20 @@ async def phrased(state: SearchState, step: Step[RapContext]) -> str:
 def weigh(tree: Tree, world: WorldModel) -> list[Weighed]:
     """Return the answers that paths have come to, the heaviest first. A path weighs the environment's reward, or else
     the mean of the rewards of its steps."""
-    found: dict[str, list[tuple[float, TreeNode]]] = {}
+    paths_by_answer: dict[str, list[tuple[float, TreeNode]]] = {}
     for end in unpruned(tree):
         if end["kind"] == "answer":
             steps = [step["score"] or 0.0 for step in path(tree, end["id"])[1:]]
             weight = end.get("reward", sum(steps) / len(steps))
-            found.setdefault(world.form(world.answer(end)), []).append((weight, end))
-    total = sum(weight for paths in found.values() for weight, _ in paths)
-    weights = [_weighed(paths, world, total) for paths in found.values()]
-    return sorted(weights, key=lambda one: -one["weight"])
+            paths_by_answer.setdefault(world.form(world.answer(end)), []).append((weight, end))
+    total = sum(weight for paths in paths_by_answer.values() for weight, _ in paths)
+    weights = [_weighed(paths, world, total) for paths in paths_by_answer.values()]
+    return sorted(weights, key=lambda weighed: -weighed["weight"])
 
 
 def _weighed(paths: list[tuple[float, TreeNode]], world: WorldModel, total: float) -> Weighed:
     weight = sum(weight for weight, _ in paths)
-    _, best = max(paths, key=lambda one: one[0])
+    _, best = max(paths, key=lambda path: path[0])
     share = weight / total if total else 0.0
     return Weighed(answer=world.answer(best), node=best["id"], paths=len(paths), weight=weight, share=share)
 

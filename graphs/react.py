@@ -13,37 +13,36 @@ from typing import NotRequired
 
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 from langchain_core.tools import BaseTool
-from langgraph.graph import END, START
 
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.capabilities import takes_stop
-from reflective_agents.nodes.acting.actions import ActionStep, in_environment, seen, with_tools
+from reflective_agents.nodes.acting.actions import ActionStep, act_in_environment, act_with_tools, observations_of
 from reflective_agents.nodes.acting.agent import (
     affordable_samples,
     agent_prompt,
-    answered,
-    appraised,
+    answer_reserve,
+    appraise,
     callable_tools,
     enter,
     environment_of,
-    kept_for_answer,
-    room_for_answer,
+    give_answer,
+    longest_answer_prompt,
     tools_of,
     with_fewer_steps,
 )
-from reflective_agents.nodes.acting.react_text import Move, read_answer, read_move
+from reflective_agents.nodes.acting.react_text import ParsedStep, parse_answer, parse_step
 from reflective_agents.nodes.answer_stream import BESIDE_CALLS, AnswerStream, final_answer
 from reflective_agents.nodes.asking.ballot import elect
 from reflective_agents.nodes.asking.chat import call_tools, called, complete, model_of
 from reflective_agents.nodes.asking.sampling import sample_some
-from reflective_agents.nodes.evidence.citations import Sourced, settle, split_list
+from reflective_agents.nodes.evidence.citations import CitationReader, resolve_citations, split_references
 from reflective_agents.nodes.evidence.sources import addresses
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.outcome import many
+from reflective_agents.state.outcome import pluralize
 from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.run import Output
 from reflective_agents.state.settings.react import ReactContext
@@ -58,7 +57,7 @@ class ReactState(ActingState):
     request: str
     hints: str
     steps: list[ActionStep]
-    move: Move | None
+    move: ParsedStep | None
     said: NotRequired[str | None]
     reward: float | None
 
@@ -86,16 +85,16 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     if context.mode == "text":
         model = model_of(step, context.model)
         ends: JsonObject = {"stop": ["\nObservation"]} if takes_stop(model) else {}
-        sent = partial(sample_some, step, model, count=count, listener=listener, purpose=purpose, **ends)
-        moves = [read_move(reply.text) for reply in await with_fewer_steps(prompt, sent)]
+        send = partial(sample_some, step, model, count=count, listener=listener, purpose=purpose, **ends)
+        samples = [parse_step(reply.text) for reply in await with_fewer_steps(prompt, send)]
     else:
         declared = callable_tools(environment, tools)
-        ask = partial(propose, step, declared, count, purpose, listener)
-        moves = [as_move(reply) for reply in await with_fewer_steps(prompt, ask)]
-    move = moves[0]
-    if len(moves) > 1:
-        move, votes = elect(moves, environment, tools, state["messages"][-1].text)
-        step.emit("vote", action=move["action"], answer=move["answer"], votes=votes, samples=len(moves))
+        propose_once = partial(propose, step, declared, count, purpose, listener)
+        samples = [parsed_step(reply) for reply in await with_fewer_steps(prompt, propose_once)]
+    move = samples[0]
+    if len(samples) > 1:
+        move, votes = elect(samples, environment, tools, state["messages"][-1].text)
+        step.emit("vote", action=move["action"], answer=move["answer"], votes=votes, samples=len(samples))
     answer = with_references(move["answer"], state, step)
     return {"move": {**move, "answer": answer}, "said": await listener.end(answer) if listener else None}
 
@@ -110,18 +109,19 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
         if environment is None and asked_before and says_something(move["thought"], state["request"]):
             return {"answer": move["thought"], **finished(len(state["steps"]), move["thought"])}
         step.meter.count(parse_failures=1)
-        told = prompts.UNREADABLE
-        return taken(
-            state, step, ActionStep(thought=move["thought"], action="", observation=told, valid=False, messages=[])
+        refused = ActionStep(
+            thought=move["thought"], action="", observation=prompts.UNREADABLE, valid=False, messages=[]
         )
+        return record(state, step, refused)
     if environment is None and move["answer"] is not None:
         return {"answer": move["answer"], **finished(len(state["steps"]), move["answer"])}
     if environment is None:
-        return taken(state, step, await with_tools(step, move, tools, state["steps"]))
-    effect = await in_environment(environment, move, state["world"], state["reward"])
+        return record(state, step, await act_with_tools(step, move, tools, state["steps"]))
+    effect = await act_in_environment(environment, move, state["world"], state["reward"])
     step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
-    update = taken(state, step, effect.step) | {"world": effect.world, "reward": effect.reward, "answer": effect.answer}
-    return update | (finished(len(update["steps"]), effect.answer) if effect.done else {})
+    update = record(state, step, effect.step) | {"world": effect.world, "reward": effect.reward}
+    ended = finished(len(update["steps"]), effect.answer) if effect.done else {}
+    return update | {"answer": effect.answer} | ended
 
 
 @node(ReactContext)
@@ -129,14 +129,16 @@ async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
     """Return the agent's answer."""
     environment = await environment_of(step.context)
     answer = AIMessage(state["answer"], id=state.get("said")) if state["answer"] else None
-    return await end(state, step, answer, appraisal=appraised(environment, state["reward"]))
+    return await end(state, step, answer, appraisal=appraise(environment, state["reward"]))
 
 
 def answer_stream_of(state: ReactState, step: Step[ReactContext]) -> AnswerStream:
     """Return the voice by which an answer is heard while it is written."""
     if step.context.mode == "text":
         return AnswerStream(step, final_answer)
-    return AnswerStream(step, partial(Sourced, addresses(seen(state["steps"]))), beside_calls=BESIDE_CALLS)
+    return AnswerStream(
+        step, partial(CitationReader, addresses(observations_of(state["steps"]))), beside_calls=BESIDE_CALLS
+    )
 
 
 async def propose(
@@ -154,14 +156,14 @@ async def propose(
     return [called(reply) for reply in await sample_some(step, model, prompt, count, purpose=purpose)]
 
 
-def as_move(reply: AIMessage) -> Move:
+def parsed_step(reply: AIMessage) -> ParsedStep:
     """Return what a reply in the mode of native calls wants to do."""
     calls: list[ToolCall | InvalidToolCall] = [*reply.tool_calls, *reply.invalid_tool_calls]
-    named = ", ".join(map(said_of, calls))
-    return Move(thought=reply.text, action=named, answer=None if calls else reply.text, messages=[reply])
+    action = ", ".join(map(call_text, calls))
+    return ParsedStep(thought=reply.text, action=action, answer=None if calls else reply.text, messages=[reply])
 
 
-def taken(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Update:
+def record(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Update:
     """Return the update that records a step."""
     number = len(state["steps"]) + 1
     step.emit("action", number=number, action=done["action"], observation=done["observation"], valid=done["valid"])
@@ -171,16 +173,18 @@ def taken(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Upda
 def with_references(answer: str | None, state: ReactState, step: Step[ReactContext]) -> str | None:
     """Return an answer that cites results only, and ends with the list of them; one that has nothing to do with any as
     it is."""
-    found = seen(state["steps"])
-    if not answer or step.context.environment is not None or not (addresses(found) or split_list(answer)[1]):
+    observations = observations_of(state["steps"])
+    if not answer or step.context.environment is not None:
         return answer
-    settled = settle(answer, found, state["messages"][-1].text)
-    if settled.wrong:
-        step.emit("not_found", sources=settled.wrong)
-    return settled.text
+    if not (addresses(observations) or split_references(answer)[1]):
+        return answer
+    checked = resolve_citations(answer, observations, state["messages"][-1].text)
+    if checked.wrong:
+        step.emit("not_found", sources=checked.wrong)
+    return checked.text
 
 
-def said_of(call: ToolCall | InvalidToolCall) -> str:
+def call_text(call: ToolCall | InvalidToolCall) -> str:
     """Return a call of a tool in words; in an environment that is the action itself."""
     args = call["args"]
     action = args.get("action") if call["name"] == "act" and isinstance(args, dict) else None
@@ -189,7 +193,7 @@ def said_of(call: ToolCall | InvalidToolCall) -> str:
 
 def finished(actions: int, answer: str | None) -> Update:
     """Return the outcome of an agent that has answered, or whose task is over without an answer."""
-    return stop("answered", f"{'done' if answer else 'the task was over'} after {many(actions, 'action')}")
+    return stop("answered", f"{'done' if answer else 'the task was over'} after {pluralize(actions, 'action')}")
 
 
 def says_something(text: str, request: str) -> bool:
@@ -202,9 +206,9 @@ def says_something(text: str, request: str) -> bool:
 def stuck(steps: list[ActionStep], repeats: int) -> bool:
     """Return whether the last actions and their observations were the same more than `repeats` times in a row: those of
     one step, or of several that follow each other in a circle."""
-    seen = [(taken["action"], taken["observation"]) for taken in steps]
-    circles = range(1, len(seen) // (repeats + 1) + 1)
-    return any(seen[-length * (repeats + 1) :] == seen[-length:] * (repeats + 1) for length in circles)
+    history = [(taken["action"], taken["observation"]) for taken in steps]
+    circles = range(1, len(history) // (repeats + 1) + 1)
+    return any(history[-length * (repeats + 1) :] == history[-length:] * (repeats + 1) for length in circles)
 
 
 def why_stop(steps: list[ActionStep], step: Step[ReactContext], prompt: list[BaseMessage]) -> Update:
@@ -218,8 +222,8 @@ def why_stop(steps: list[ActionStep], step: Step[ReactContext], prompt: list[Bas
     if stuck(steps, context.max_repeats):
         repeated = " ".join(steps[-1]["action"].split()) or "nothing that could be read"
         return stop_at(context.limit("max_repeats", context.max_repeats), f"{repeated:.100}, again")
-    kept = kept_for_answer(step, prompt) if context.answer_at_limit else None
-    return stop_at(kept) if kept else {}
+    limit = answer_reserve(step, prompt) if context.answer_at_limit else None
+    return stop_at(limit) if limit else {}
 
 
 async def conclude(
@@ -229,23 +233,23 @@ async def conclude(
     if state["answer"] or not step.context.answer_at_limit:
         return {}
     declared = callable_tools(environment, tools) if step.context.mode == "tools" else []
-    room = room_for_answer(step, declared)
+    budget = longest_answer_prompt(step, declared)
 
     def prompt(most: int | None = None) -> list[BaseMessage]:
-        least = room if most is None else min(room, most)
-        return agent_prompt(state, step, environment, tools, closing=prompts.BEST_ANSWER, most=least)
+        most = budget if most is None else min(budget, most)
+        return agent_prompt(state, step, environment, tools, closing=prompts.BEST_ANSWER, most=most)
 
     try:
         purpose: Purpose = {"request": state["messages"][-1].text}
         listener = None if environment else AnswerStream(step, final_answer)
-        ask = partial(complete, step, step.context.model, tools=declared, purpose=purpose, listener=listener)
-        text = await with_fewer_steps(prompt, ask)
+        send = partial(complete, step, step.context.model, tools=declared, purpose=purpose, listener=listener)
+        text = await with_fewer_steps(prompt, send)
     except (LimitReached, ModelFailed):
         return {}
-    answer = with_references(read_answer(text, environment), state, step)
-    effect = await answered(environment, state["world"], answer) if answer else None
-    said = await listener.end(answer) if listener else None
-    return {"answer": answer, "said": said, "reward": effect.reward if effect else None}
+    answer = with_references(parse_answer(text, environment), state, step)
+    effect = await give_answer(environment, state["world"], answer) if answer else None
+    message_id = await listener.end(answer) if listener else None
+    return {"answer": answer, "said": message_id, "reward": effect.reward if effect else None}
 
 
 builder = strategy_graph(ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput)
@@ -253,10 +257,8 @@ builder.add_node("begin", begin("react", ReactContext, enter, steps=[], move=Non
 builder.add_node("think", think)
 builder.add_node("act", act)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "think")
 builder.add_conditional_edges("think", unless_ended("act"), ["act", "finish"])
 builder.add_conditional_edges("act", unless_ended("think"), ["think", "finish"])
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="react")

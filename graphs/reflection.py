@@ -9,12 +9,11 @@ draft, `reflect` criticises and scores it, and the best-scored draft is the answ
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from langgraph.graph import END, START
 
-from reflective_agents.graphs._reflection.critics import Draft, criticise, said_of
 from reflective_agents.nodes.acting.own_agent import ask_agent
 from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import write
+from reflective_agents.nodes.asking.critics import Draft, criticise, judgement_of
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.remembering.lessons import Learned
@@ -49,8 +48,8 @@ async def generate(state: ReflectionState, step: Step[ReflectionContext]) -> Upd
     """Write the next draft, knowing the earlier ones and their critiques. An only draft is the answer."""
     drafts = state["drafts"]
     if step.context.agent is not None:
-        said = await ask_agent(step.context.agent, [*state["messages"], *earlier_rounds(drafts)], step.meter)
-        return add_draft(step, drafts, said.answer)
+        agent_reply = await ask_agent(step.context.agent, [*state["messages"], *earlier_rounds(drafts)], step.meter)
+        return add_draft(step, drafts, agent_reply.answer)
     prompt = prompts.WRITE.format_messages(
         instructions=step.context.generate_prompt or f"{TODAY.format(today=today())} {prompts.GENERATE}",
         conversation=state["messages"],
@@ -65,7 +64,7 @@ async def generate(state: ReflectionState, step: Step[ReflectionContext]) -> Upd
 async def reflect(state: ReflectionState, step: Step[ReflectionContext]) -> Update:
     """Criticise the last draft, and end the run if it is accepted or was the last one allowed."""
     *earlier, draft = state["drafts"]
-    before = said_of(earlier[-1] if earlier else None)
+    before = judgement_of(earlier[-1] if earlier else None)
     critique = await criticise(step, state["messages"], draft["text"], before)
     judged, ended = verdict(step, draft, critique)
     return {"drafts": [*earlier, judged]} | ended
@@ -77,7 +76,7 @@ async def finish(state: ReflectionState, step: Step[ReflectionContext]) -> Updat
     best = best_draft(state["drafts"])
     answer = AIMessage(best["text"], id=best["id"] or None) if best else None
     learned = [Learned(draft["critique"], draft["text"]) for draft in state["drafts"] if not draft["accepted"]]
-    return await end(state, step, answer, learned, appraisal=standing(best))
+    return await end(state, step, answer, learned, appraisal=appraise(best))
 
 
 def verdict(step: Step[ReflectionContext], draft: Draft, critique: Critique) -> tuple[Draft, Update]:
@@ -94,14 +93,16 @@ def verdict(step: Step[ReflectionContext], draft: Draft, critique: Critique) -> 
     return judged, {}
 
 
-def add_draft(step: Step[ReflectionContext], drafts: Sequence[Draft], text: str, said: str | None = None) -> Update:
-    """Return the update that adds a draft; `said` is the id under which it was streamed, if it was."""
-    draft = Draft(round=len(drafts) + 1, id=said or "", text=text, critique="", score=None, accepted=False)
+def add_draft(
+    step: Step[ReflectionContext], drafts: Sequence[Draft], text: str, message_id: str | None = None
+) -> Update:
+    """Return the update that adds a draft; `message_id` is the id under which it was streamed, if it was."""
+    draft = Draft(round=len(drafts) + 1, id=message_id or "", text=text, critique="", score=None, accepted=False)
     step.emit("draft", round=draft["round"], words=len(text.split()))
     return {"drafts": [*drafts, draft]}
 
 
-def standing(best: Draft | None) -> Appraisal:
+def appraise(best: Draft | None) -> Appraisal:
     """Return what the critic has left of the best draft, unless the run ended with its acceptance."""
     if best is None or best["score"] is None or best["accepted"]:
         return UNCHECKED
@@ -112,10 +113,8 @@ def earlier_rounds(drafts: Sequence[Draft]) -> list[AnyMessage]:
     """Return the drafts as the writer's own messages, each followed by its critique."""
     rounds: list[AnyMessage] = []
     for draft in drafts:
-        rounds += [
-            AIMessage(draft["text"]),
-            HumanMessage(prompts.REVISE.format(critique=quoted("critique", draft["critique"]))),
-        ]
+        critique = quoted("critique", draft["critique"])
+        rounds += [AIMessage(draft["text"]), HumanMessage(prompts.REVISE.format(critique=critique))]
     return rounds
 
 
@@ -135,10 +134,8 @@ builder.add_node("begin", begin("reflection", ReflectionContext, drafts=[]))
 builder.add_node("generate", generate)
 builder.add_node("reflect", reflect)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "generate")
 builder.add_conditional_edges("generate", unless_ended("reflect"), ["reflect", "finish"])
 builder.add_conditional_edges("reflect", unless_ended("generate"), ["generate", "finish"])
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="reflection")

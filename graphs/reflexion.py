@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from typing import NotRequired
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
-from langgraph.graph import END, START
 from typing_extensions import TypedDict
 
 from reflective_agents.nodes.asking.chat import ask, call_tools
-from reflective_agents.nodes.evidence.citations import Settled, nothing, settle, uncited
-from reflective_agents.nodes.evidence.research import act, find, own_tools, today
+from reflective_agents.nodes.evidence.citations import CheckedAnswer, resolve_citations, says_nothing, without_citations
+from reflective_agents.nodes.evidence.research import act, as_tools, find, today
 from reflective_agents.nodes.evidence.sources import addresses, with_number
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
@@ -71,12 +70,12 @@ class ReflexionOutput(Output):
 @node(ReflexionContext)
 async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Answer from what the model knows, criticise the answer, and say what to search for."""
-    said = prompts.DRAFT_ALONE if alone(step.context) else prompts.DRAFT_TO_SEARCH
-    prompt = prompts.DRAFT.format_messages(instructions=said.format(today=today()), conversation=state["messages"])
+    text = prompts.DRAFT_ALONE if alone(step.context) else prompts.DRAFT_TO_SEARCH
+    prompt = prompts.DRAFT.format_messages(instructions=text.format(today=today()), conversation=state["messages"])
     value = await ask(step, step.context.model, prompt, AnswerQuestion, purpose={"request": state["messages"][-1].text})
     step.emit("draft", round=0, missing=value.reflection.missing, queries=value.search_queries)
     # A draft has no references, so nothing that it may cite can be checked.
-    return respond(state, value, uncited(value.answer))
+    return respond(state, value, without_citations(value.answer))
 
 
 @node(ReflexionContext)
@@ -87,14 +86,10 @@ async def execute_tools(state: ReflexionState, step: Step[ReflexionContext]) -> 
     (results, problems), (called, refused) = await asyncio.gather(
         find(step, state["run_id"], queries), use_tools(step, state["messages"], last, queries)
     )
-    found = [result for result in results + called if result not in state["sources"]]
-    searched: Answer = {
-        **last,
-        "searched": queries,
-        "found": found,
-        "problems": [*last["problems"], *problems, *refused],
-    }
-    return {"answers": [*earlier, searched], "sources": state["sources"] + found}
+    new = [result for result in results + called if result not in state["sources"]]
+    problems = [*last["problems"], *problems, *refused]
+    searched: Answer = {**last, "searched": queries, "found": new, "problems": problems}
+    return {"answers": [*earlier, searched], "sources": state["sources"] + new}
 
 
 async def use_tools(
@@ -106,12 +101,12 @@ async def use_tools(
     prompt = prompts.GATHER.format_messages(
         conversation=conversation, answer=answer["answer"], missing=answer["missing"], queries="\n".join(queries)
     )
-    tools, purpose = own_tools(step.context.tools), Purpose(request=conversation[-1].text)
+    tools, purpose = as_tools(step.context.tools), Purpose(request=conversation[-1].text)
     try:
         called = await call_tools(step, step.context.model, prompt, tools, purpose=purpose)
     except (LimitReached, ModelFailed) as error:
         return [], [str(error)]
-    found, problems = list[SearchResult](), list[str]()
+    results, problems = list[SearchResult](), list[str]()
     for number, reply in enumerate(await act(step, called, tools), 1):
         if not isinstance(reply, ToolMessage) or reply.status == "error":
             problems.append(reply.text)
@@ -119,47 +114,41 @@ async def use_tools(
         args = next(call["args"] for call in called.tool_calls if call["id"] == reply.tool_call_id)
         title = f"{reply.name}({json.dumps(args, ensure_ascii=False)})"
         url = f"tool:{reply.name}/{answer['round']}.{number}"
-        found.append(SearchResult(title=title, url=url, content=reply.text))
-    return found, problems
+        results.append(SearchResult(title=title, url=url, content=reply.text))
+    return results, problems
 
 
 @node(ReflexionContext)
 async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Answer again with citations, and end the run if the answer is complete, nothing new can be searched, or the
     rounds are over."""
-    found, by_itself = [json.dumps(state["sources"])], alone(step.context)
-    said = prompts.REVISE_ALONE if by_itself else prompts.REVISE_BY_RESULTS
+    text = prompts.REVISE_ALONE if alone(step.context) else prompts.REVISE_BY_RESULTS
     prompt = prompts.REVISE.format_messages(
-        instructions=said.format(today=today()),
+        instructions=text.format(today=today()),
         conversation=state["messages"],
         scratch=earlier_rounds(state["answers"]),
         todo=todo(state["answers"], step.context),
     )
-    settled: list[Settled] = []
+    observations = [json.dumps(state["sources"])]
+    checked: list[CheckedAnswer] = []
 
     def cites_what_was_found(value: ReviseAnswer) -> str | None:
         """Tell the responder once what it cites wrongly; the second time that is removed."""
-        settled.append(settle(value.answer, found, state["messages"][-1].text))
-        wrong = settled[-1].wrong if len(settled) == 1 else []
+        checked.append(resolve_citations(value.answer, observations, state["messages"][-1].text))
+        wrong = checked[-1].wrong if len(checked) == 1 else []
         return prompts.WRONG_SOURCES.format(names=", ".join(wrong)) if wrong else None
 
-    value = await ask(
-        step,
-        step.context.model,
-        prompt,
-        ReviseAnswer,
-        cites_what_was_found,
-        purpose={"request": state["messages"][-1].text},
-    )
-    update = respond(state, value, settled[-1].body, settled[-1])
-    done, missing, wrong = len(state["answers"]), value.reflection.missing, settled[-1].wrong
+    purpose: Purpose = {"request": state["messages"][-1].text}
+    value = await ask(step, step.context.model, prompt, ReviseAnswer, cites_what_was_found, purpose=purpose)
+    last = checked[-1]
+    update = respond(state, value, last.body, last)
+    done, missing, wrong = len(state["answers"]), value.reflection.missing, last.wrong
     missing = prompts.REMOVED.format(names=", ".join(wrong)) if wrong else missing
-    told = {"missing": missing, "queries": value.search_queries, "references": len(settled[-1].numbers)}
-    step.emit("revision", round=done, **told)
+    step.emit("revision", round=done, missing=missing, queries=value.search_queries, references=len(last.numbers))
     complete = value.reflection.complete and not wrong
-    if complete and settled[-1].numbers:
-        checked = "every citation is of a page that was found"
-        return update | stop_solved("checks", f"the answer is complete after round {done}, and {checked}")
+    if complete and last.numbers:
+        reason = f"the answer is complete after round {done}, and every citation is of a page that was found"
+        return update | stop_solved("checks", reason)
     if complete:
         return update | stop("answered", f"the answer is complete after round {done}")
     if not new_queries(value.search_queries, state["answers"], step.context):
@@ -174,7 +163,7 @@ async def finish(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Answer with the last revision and its references, as text."""
     if not state["answers"]:
         return await end(state, step, None)
-    answer = settle(state["answers"][-1]["answer"], [json.dumps(state["sources"])]).text
+    answer = resolve_citations(state["answers"][-1]["answer"], [json.dumps(state["sources"])]).text
     return await end(state, step, AIMessage(answer), lessons(state["answers"]))
 
 
@@ -185,19 +174,19 @@ def lessons(answers: Sequence[Answer]) -> list[Learned]:
 
 def critique(answer: Answer) -> str:
     """Turn what an answer lacked and what was superfluous into a lesson; empty if nothing was missing."""
-    if answer.get("complete") or nothing(answer["missing"]):
+    if answer.get("complete") or says_nothing(answer["missing"]):
         return ""
     lesson = experience.MISSING.format(missing=answer["missing"])
-    if nothing(answer["superfluous"]):
+    if says_nothing(answer["superfluous"]):
         return lesson
     return f"{lesson} {experience.SUPERFLUOUS.format(superfluous=answer['superfluous'])}"
 
 
 def respond(
-    state: ReflexionState, value: AnswerQuestion | ReviseAnswer, answer: str, settled: Settled | None = None
+    state: ReflexionState, value: AnswerQuestion | ReviseAnswer, answer: str, checked: CheckedAnswer | None = None
 ) -> Update:
     """Return the update that records an answer."""
-    wrong = ", ".join(settled.wrong) if settled else ""
+    wrong = ", ".join(checked.wrong) if checked else ""
     record = Answer(
         round=len(state["answers"]),
         answer=answer,
@@ -205,7 +194,7 @@ def respond(
         superfluous=value.reflection.superfluous,
         complete=value.reflection.complete,
         queries=value.search_queries,
-        references=settled.references if settled else [],
+        references=checked.references if checked else [],
         searched=[],
         found=[],
         problems=[prompts.REMOVED.format(names=wrong)] if wrong else [],
@@ -220,12 +209,12 @@ def earlier_rounds(answers: Sequence[Answer]) -> list[AnyMessage]:
     for answer in answers:
         criticised = {"missing": answer["missing"], "superfluous": answer["superfluous"]}
         reflection = {**criticised, "complete": answer.get("complete", False)}
-        given = {"answer": answer["answer"], "reflection": reflection, "search_queries": answer["queries"]}
+        args = {"answer": answer["answer"], "reflection": reflection, "search_queries": answer["queries"]}
         name = ReviseAnswer.__name__ if answer["round"] else AnswerQuestion.__name__
-        call = {"name": name, "args": given, "id": f"round_{answer['round']}"}
-        found = {"results": [with_number(one, urls) for one in answer["found"]], "problems": answer["problems"]}
-        messages.append(AIMessage("", tool_calls=[call]))
-        messages.append(ToolMessage(json.dumps(found, ensure_ascii=False), tool_call_id=call["id"]))
+        call = {"name": name, "args": args, "id": f"round_{answer['round']}"}
+        results = [with_number(result, urls) for result in answer["found"]]
+        reply = json.dumps({"results": results, "problems": answer["problems"]}, ensure_ascii=False)
+        messages += [AIMessage("", tool_calls=[call]), ToolMessage(reply, tool_call_id=call["id"])]
     return messages
 
 
@@ -233,8 +222,8 @@ def todo(answers: Sequence[Answer], context: ReflexionContext) -> str:
     """Return what the responder is told to do now, after what the last searches have brought."""
     if alone(context):
         return prompts.TODO_ALONE
-    told = prompts.TODO if answers[-1]["found"] else prompts.TODO_NOTHING_NEW
-    return told + (prompts.LAST_TODO if len(answers) >= context.max_rounds else "")
+    text = prompts.TODO if answers[-1]["found"] else prompts.TODO_NOTHING_NEW
+    return text + (prompts.LAST_TODO if len(answers) >= context.max_rounds else "")
 
 
 def alone(context: ReflexionContext) -> bool:
@@ -246,9 +235,9 @@ def new_queries(queries: Sequence[str], answers: Sequence[Answer], context: Refl
     """Return at most `max_queries` distinct queries that were not run yet; none without a search engine and tools."""
     if alone(context):
         return []
-    asked = {normal(query) for answer in answers for query in answer["searched"]}
-    fresh = {normal(query): query for query in queries if normal(query)}
-    return [query for key, query in fresh.items() if key not in asked][: context.max_queries]
+    searched = {normal(query) for answer in answers for query in answer["searched"]}
+    queries_by_form = {normal(query): query for query in queries if normal(query)}
+    return [query for form, query in queries_by_form.items() if form not in searched][: context.max_queries]
 
 
 def normal(query: str) -> str:
@@ -264,11 +253,9 @@ builder.add_node("draft", draft)
 builder.add_node("execute_tools", execute_tools)
 builder.add_node("revise", revise)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "draft")
 builder.add_conditional_edges("draft", unless_ended("execute_tools"), ["execute_tools", "finish"])
 builder.add_conditional_edges("execute_tools", unless_ended("revise"), ["revise", "finish"])
 builder.add_conditional_edges("revise", unless_ended("execute_tools"), ["execute_tools", "finish"])
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="reflexion")

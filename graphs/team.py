@@ -12,22 +12,21 @@ agree; where they do not, or nobody changes their mind any more, a judge decides
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
-from langgraph.graph import END, START
 
 from reflective_agents.graphs import graph_of
 from reflective_agents.graphs._team.reports import (
-    answered,
+    answered_numbers,
     best_report,
     flaw,
+    is_unchanged,
     judge_messages,
     judged,
+    latest_answers,
     majority,
     reports_of,
     reports_text,
-    settled,
+    score_text,
     stance,
-    standing,
-    standing_of,
     team_text,
     unfounded_in,
     work_text,
@@ -41,10 +40,10 @@ from reflective_agents.nodes.delegating.workers import (
     brief,
     charge,
     check_worker,
-    employ,
     failure,
     hand_over,
     hands_over,
+    run_strategy,
 )
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_because, stop_solved
@@ -67,7 +66,7 @@ GRAPHS = {name: graph_of(name) for name in employable(LEVEL)}
 async def prepare(_: TeamState, step: Step[TeamContext]) -> Update:
     """Refuse settings that no member could work with."""
     for role in members(step.context).values():
-        await check_worker(step, role.strategy, own(role))
+        await check_worker(step, role.strategy, role_settings(role))
     return {"shape": "supervise" if step.context.shape == "supervisor" else "debate"}
 
 
@@ -75,7 +74,7 @@ async def prepare(_: TeamState, step: Step[TeamContext]) -> Update:
 async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
     """Judge what was reported, and end the work or hand over the next tasks."""
     context, rounds, team = step.context, state["rounds"], members(step.context)
-    left, answers = context.max_rounds - len(rounds), answered(rounds)
+    left, answers = context.max_rounds - len(rounds), answered_numbers(rounds)
     prompt = prompts.SUPERVISE.format_messages(
         today=search_prompts.TODAY.format(today=today()),
         conversation=state["messages"],
@@ -93,13 +92,8 @@ async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
     )
     if rounds:
         rounds = judged(rounds, decided.critique, decided.best, decided.score)
-        shown = {
-            "critique": decided.critique,
-            "best": decided.best,
-            "score": decided.score,
-            "done": decided.done,
-        }
-        step.emit("critique", round=len(rounds), **shown)
+        scored = {"best": decided.best, "score": decided.score, "done": decided.done}
+        step.emit("critique", round=len(rounds), critique=decided.critique, **scored)
     update: Update = {"rounds": rounds}
     if decided.done:
         if unfounded := unfounded_in(rounds, decided.best):
@@ -110,10 +104,12 @@ async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
         return update | stop_solved("judge", accepted)
     if not left:
         return update | stop_at(context.limit("max_rounds", spent=len(rounds)))
-    given = {task.to: task.task for task in decided.tasks}
-    step.emit("delegate", round=len(rounds) + 1, members=[*given], tasks=[brief(task) for task in given.values()])
-    first, said = 1 + len(reports_of(rounds)), state["messages"]
-    tasks = [delegated(n, team[name], task, rounds, said) for n, (name, task) in enumerate(given.items(), first)]
+    texts = {task.to: task.task for task in decided.tasks}
+    step.emit("delegate", round=len(rounds) + 1, members=[*texts], tasks=[brief(text) for text in texts.values()])
+    tasks = [
+        delegated(number, team[name], text, rounds, state["messages"])
+        for number, (name, text) in enumerate(texts.items(), 1 + len(reports_of(rounds)))
+    ]
     keep = estimate_tokens(prompt, {}) + context.max_answer_tokens
     return update | hand_over(state, step, "member", tasks, keep=keep, answered=bool(answers))
 
@@ -121,12 +117,12 @@ async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
 @hands_over(TeamContext)
 async def debate(state: TeamState, step: Step[TeamContext]) -> Update:
     """Let all members answer, from the second round on with all answers before them, until they agree."""
-    context, rounds, answers = step.context, state["rounds"], standing(state["rounds"])
+    context, rounds, answers = step.context, state["rounds"], latest_answers(state["rounds"])
     question = state["messages"][-1].text
     if len(answers) > 1 and len({stance(answer, question) for answer in answers}) == 1:
         agreed = f"{len(answers)} solvers agree after round {len(rounds)}"
         return {"rounds": judged(rounds, agreed, answers[0]["number"], None)} | stop("answered", agreed)
-    if len(rounds) >= context.max_rounds or (len(rounds) > 1 and settled(rounds, question)):
+    if len(rounds) >= context.max_rounds or (len(rounds) > 1 and is_unchanged(rounds, question)):
         return {"goto": "judge"}
     first, roles = 1 + len(reports_of(rounds)), members(context).values()
     tasks = [argued(number, role, rounds, state["messages"]) for number, role in enumerate(roles, first)]
@@ -138,7 +134,7 @@ async def debate(state: TeamState, step: Step[TeamContext]) -> Update:
 async def member(sent: Assignment, context: TeamContext) -> Report:
     """Let one member work on its task."""
     role = members(context)[sent["name"]]
-    return await employ(GRAPHS[role.strategy], role.strategy, sent, context, own(role))
+    return await run_strategy(GRAPHS[role.strategy], role.strategy, sent, context, role_settings(role))
 
 
 @node(TeamContext)
@@ -146,26 +142,20 @@ async def listen(state: TeamState, step: Step[TeamContext]) -> Update:
     """Take in what the members report."""
     reports, number = state["reports"], len(state["rounds"]) + 1
     charge(step, reports)
-    said = [brief(failure(report) if report["answer"] is None else report["answer"]) for report in reports]
-    step.emit("reports", round=number, members=[report["name"] for report in reports], reports=said)
+    texts = [brief(failure(report) if report["answer"] is None else report["answer"]) for report in reports]
+    step.emit("reports", round=number, members=[report["name"] for report in reports], reports=texts)
     return {"rounds": [*state["rounds"], Round(round=number, reports=[*reports], critique="", best=0, score=None)]}
 
 
 @node(TeamContext)
 async def judge(state: TeamState, step: Step[TeamContext]) -> Update:
     """Decide between the answers of a debate; where no judge can be asked, the most frequent one wins."""
-    context, rounds, answers, ended = step.context, state["rounds"], standing(state["rounds"]), state["outcome"]
+    context, rounds, answers, ended = step.context, state["rounds"], latest_answers(state["rounds"]), state["outcome"]
     if not answers:
         return {} if ended else stop("failed", failure(reports_of(rounds)[-1]))
-    numbers, prompt = [report["number"] for report in answers], judge_messages(state["messages"], rounds)
+    form, prompt = verdict_of(tuple(report["number"] for report in answers)), judge_messages(state["messages"], rounds)
     try:
-        verdict = await ask(
-            step,
-            context.judge_model or context.model,
-            prompt,
-            verdict_of(tuple(numbers)),
-            judging=True,
-        )
+        verdict = await ask(step, context.judge_model or context.model, prompt, form, judging=True)
     except (LimitReached, ModelFailed) as error:
         update: Update = {"rounds": judged(rounds, "", majority(answers, state["messages"][-1].text)["number"], None)}
         return update if ended else update | stop_because(error)
@@ -184,7 +174,7 @@ async def finish(state: TeamState, step: Step[TeamContext]) -> Update:
     """Answer with the best report: the one that was scored best, else the latest."""
     best = best_report(state["rounds"])
     answer = AIMessage(best["answer"] or "", id=best["said"]) if best else None
-    return await end(state, step, answer, appraisal=Appraisal(said=standing_of(best, state["rounds"])))
+    return await end(state, step, answer, appraisal=Appraisal(said=score_text(best, state["rounds"])))
 
 
 def members(context: TeamContext) -> dict[str, Role]:
@@ -192,7 +182,7 @@ def members(context: TeamContext) -> dict[str, Role]:
     return {role.name: role for role in context.roles or default_team(context.shape)}
 
 
-def own(role: Role) -> JsonObject:
+def role_settings(role: Role) -> JsonObject:
     """Return the settings of a member that override those of the run."""
     return role.settings | ({"model": role.model} if role.model else {}) | ({"tools": role.tools} if role.tools else {})
 
@@ -200,22 +190,23 @@ def own(role: Role) -> JsonObject:
 def delegated(number: int, role: Role, task: str, rounds: Sequence[Round], conversation: Sequence[AnyMessage]) -> Task:
     """Build a member's task: what it is for and what was reported first, the task last."""
     reports, sources = reports_text(rounds, rounds[-1]["critique"] if rounds else "")
-    told = prompts.MATERIAL.format(
+    text = prompts.MATERIAL.format(
         aim=around("aim", request_text(conversation)),
-        reports=prompts.REPORTED.format(reports=reports) if standing(rounds) else "",
+        reports=prompts.REPORTED.format(reports=reports) if latest_answers(rounds) else "",
     )
-    told += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
-    messages: list[AnyMessage] = [instructed(role), material(told), HumanMessage(task)]
+    text += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
+    messages: list[AnyMessage] = [instructed(role), material(text), HumanMessage(task)]
     return Task(number=number, name=role.name, task=task, messages=messages, sources=sources)
 
 
 def argued(number: int, role: Role, rounds: Sequence[Round], conversation: Sequence[AnyMessage]) -> Task:
     """Build a solver's task: all current answers first, the question last."""
-    *earlier, asked = conversation
+    *earlier, question = conversation
     reports, sources = reports_text(rounds)
-    told = prompts.REVISE.format(reports=reports) + (f"\n{search_prompts.CITED_REPORTS}" if sources else "")
-    messages: list[AnyMessage] = [instructed(role), *earlier, *([material(told)] if standing(rounds) else []), asked]
-    return Task(number=number, name=role.name, task=asked.text, messages=messages, sources=sources)
+    text = prompts.REVISE.format(reports=reports) + (f"\n{search_prompts.CITED_REPORTS}" if sources else "")
+    shown = [material(text)] if latest_answers(rounds) else []
+    messages: list[AnyMessage] = [instructed(role), *earlier, *shown, question]
+    return Task(number=number, name=role.name, task=question.text, messages=messages, sources=sources)
 
 
 def instructed(role: Role) -> SystemMessage:
@@ -253,11 +244,9 @@ builder.add_node("member", member)
 builder.add_node("listen", listen)
 builder.add_node("judge", judge)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_conditional_edges("begin", by_shape, ["supervise", "debate"])
 builder.add_edge("member", "listen")
 builder.add_conditional_edges("listen", by_shape, ["supervise", "debate"])
 builder.add_edge("judge", "finish")
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="team")

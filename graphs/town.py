@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage
-from langgraph.graph import END, START
 from langgraph.runtime import get_runtime
 from langgraph.types import Overwrite
 
@@ -51,7 +50,7 @@ async def wake(state: TownState, step: Step[TownContext]) -> Update:
         raise InvalidOutput(f"nobody has a plan for the day: {agents[0].at_a_loss}")
     for agent in agents:
         step.emit("plan", agent=agent.name, plan=[stroke["what"] for stroke in agent.mind["strokes"]])
-    return kept(agents)
+    return agents_update(agents)
 
 
 @node(TownContext)
@@ -72,7 +71,7 @@ async def tick(state: TownState, step: Step[TownContext]) -> Update:
     for talk in talks:
         for line in talk["lines"]:
             step.emit("say", time=talk["time"], talk=talk["talk"], agent=line["agent"], text=line["text"])
-    update = {**kept(agents), "ticks": agents[0].number, "day": day, "conversations": talks}
+    update = {**agents_update(agents), "ticks": agents[0].number, "day": day, "conversations": talks}
     return update | verdict(agents[0].town, agents[0].minute, agents[0].number, step)
 
 
@@ -96,7 +95,7 @@ async def finish(state: TownState, step: Step[TownContext]) -> Update:
     return {"agents": portraits, "spread": knows, **ended}
 
 
-def kept(agents: Sequence[Agent]) -> Update:
+def agents_update(agents: Sequence[Agent]) -> Update:
     """Return the update with what the agents leave in the state after a step."""
     memories = [entry for agent in agents for entry in agent.memories]
     retrievals = [entry for agent in agents for entry in agent.retrievals]
@@ -127,10 +126,8 @@ builder.add_node("begin", begin("town", TownContext, prepare, **FRESH))
 builder.add_node("wake", wake)
 builder.add_node("tick", tick)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "wake")
 builder.add_conditional_edges("wake", unless_ended("tick"), ["tick", "finish"])
 builder.add_conditional_edges("tick", unless_ended("tick"), ["tick", "finish"])
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="town")

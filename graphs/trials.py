@@ -9,7 +9,6 @@ a judge that does not know the right answer; `reflect` draws a lesson from a fai
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.graph import END, START
 
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.plain import PLAIN
@@ -26,7 +25,7 @@ from reflective_agents.graphs._trials.attempts import (
 )
 from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.asking.transcript import request_text
-from reflective_agents.nodes.delegating.inner import inner_settings, of_this_run
+from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
 from reflective_agents.nodes.remembering.lessons import Learned, advice
 from reflective_agents.nodes.step import Step, Update, node, stop_at, stop_solved
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
@@ -68,18 +67,18 @@ class TrialsOutput(Output):
 async def prepare(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Refuse a task that is not of the environment."""
     *conversation, last = state["messages"]
-    asked, environment = str(last.text), await environment_of(step.context)
-    given = cast(Task | None, state.get("task"))
-    if step.context.evaluator == "exact_match" and not (given and given.get("gold")):
+    question, environment = str(last.text), await environment_of(step.context)
+    task = cast(Task | None, state.get("task"))
+    if step.context.evaluator == "exact_match" and not (task and task.get("gold")):
         raise Misuse("evaluator exact_match needs a task with its right answer: give task={..., 'gold': ...}")
     if environment:
-        given = given or Task(id="", question=asked)
-        environment.start(given)
-        given = await with_tests(step, environment, given)
-        asked = environment.public(environment.start(given))
-    request = request_text([*conversation, HumanMessage(asked)])
+        task = task or Task(id="", question=question)
+        environment.start(task)
+        task = await with_tests(step, environment, task)
+        question = environment.public(environment.start(task))
+    request = request_text([*conversation, HumanMessage(question)])
     earlier = state.get("recalled", [])
-    return {"given": given, "request": request, "earlier": earlier, "recalled": [], "task": None, "advice": None}
+    return {"given": task, "request": request, "earlier": earlier, "recalled": [], "task": None, "advice": None}
 
 
 @node(TrialsContext)
@@ -89,9 +88,8 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
     if len(trials) >= step.context.max_trials:
         return stop_at(step.context.limit("max_trials", len(trials)))
     step.meter.check()
-    told = advice(trials, state["earlier"], step.context)
-    result = await act(step, state, told)
-    ended = of_this_run(result["outcome"], step)
+    result = await act(step, state, advice(trials, state["earlier"], step.context))
+    ended = outcome_in_run(result["outcome"], step)
     if result["answer"] is None and not (result.get("steps") or result.get("samples")):
         return {"outcome": ended}
     trial = Trial(
@@ -107,11 +105,11 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
     return {"trials": [*trials, trial], "said": [*state["said"], result["messages"][-1].id]}
 
 
-async def act(step: Step[TrialsContext], state: TrialsState, told: str) -> Attempt:
+async def act(step: Step[TrialsContext], state: TrialsState, advice: str) -> Attempt:
     """Let the actor act, and charge the run with what it spends."""
     if step.context.agent is not None:
-        return await agents_attempt(step, state["messages"], state["given"], told)
-    inputs = {"messages": state["messages"], "task": state["given"], "advice": told}
+        return await agents_attempt(step, state["messages"], state["given"], advice)
+    inputs = {"messages": state["messages"], "task": state["given"], "advice": advice}
     actor, schema = ACTORS[step.context.actor]
     result: Attempt = await actor.ainvoke(inputs, context=inner_settings(schema, step))
     step.meter.add(result.get("usage", NOTHING_SPENT))
@@ -130,8 +128,7 @@ async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
     elif not uses_judge(step.context):
         reward = await matches(state, step, trial) if step.context.evaluator == "exact_match" else trial["reward"]
         trial.update({"reward": reward, "solved": reward is not None and reward >= 1})
-    told = {name: trial[name] for name in ("trial", "answer", "reward", "score", "solved")}
-    step.emit("trial", **told)
+    step.emit("trial", **{name: trial[name] for name in ("trial", "answer", "reward", "score", "solved")})
     update: Update = {"trials": [*earlier, trial]}
     if not trial["solved"]:
         return update
@@ -156,18 +153,18 @@ async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
     answered = [trial for trial in state["trials"] if trial["answer"] is not None]
     best = max(answered, key=rank, default=None)
     answer = AIMessage(best["answer"] or "", id=state["said"][best["trial"] - 1]) if best else None
-    kept = not_refuted(state["trials"], step.context.memory_size)
-    learned = [Learned(trial["reflection"], f"{trial['attempt']}\n{verdict_on(trial)}") for trial in kept]
-    return await end(state, step, answer, learned, appraisal=standing(best))
+    trials = not_refuted(state["trials"], step.context.memory_size)
+    learned = [Learned(trial["reflection"], f"{trial['attempt']}\n{verdict_on(trial)}") for trial in trials]
+    return await end(state, step, answer, learned, appraisal=appraise(best))
 
 
 def rank(trial: Trial) -> tuple[bool, float, int]:
     """Return the sort key by which one trial is better than another."""
-    known = [value for value in (trial["reward"], trial["score"]) if value is not None]
-    return trial["solved"], max(known, default=-1.0), trial["trial"]
+    grades = [value for value in (trial["reward"], trial["score"]) if value is not None]
+    return trial["solved"], max(grades, default=-1.0), trial["trial"]
 
 
-def standing(best: Trial | None) -> Appraisal:
+def appraise(best: Trial | None) -> Appraisal:
     """Return what was said of the best trial, unless it has solved the task."""
     if best is None or best["solved"]:
         return UNCHECKED
@@ -214,11 +211,9 @@ builder.add_node("attempt", attempt)
 builder.add_node("evaluate", evaluate)
 builder.add_node("reflect", reflect)
 builder.add_node("finish", finish)
-builder.add_edge(START, "begin")
 builder.add_edge("begin", "attempt")
 builder.add_conditional_edges("attempt", unless_ended("evaluate"), ["evaluate", "finish"])
 builder.add_conditional_edges("evaluate", unless_ended("reflect"), ["reflect", "finish"])
 builder.add_conditional_edges("reflect", unless_ended("attempt"), ["attempt", "finish"])
-builder.add_edge("finish", END)
 
 graph = builder.compile(name="trials")

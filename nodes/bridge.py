@@ -35,7 +35,7 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
         future.cancel()
 
 
-class Bridged(RunnableLambda[S, T]):
+class SyncAdapter(RunnableLambda[S, T]):
     """An asynchronous function as a node or a router, for synchronous callers too.
 
     LangGraph traces nodes itself. So this calls the function as it is, without a run and a task of its own.
@@ -45,8 +45,8 @@ class Bridged(RunnableLambda[S, T]):
         """Keep the name and the types of the function."""
 
         @wraps(function)
-        def blocking(given: S) -> T:
-            return wait_for(function(given))
+        def blocking(argument: S) -> T:
+            return wait_for(function(argument))
 
         super().__init__(blocking, afunc=function)
         self._function = function

@@ -14,8 +14,8 @@ from typing_extensions import ReadOnly, TypedDict
 
 from reflective_agents import telemetry
 from reflective_agents.models.meter import Meter
-from reflective_agents.nodes.asking.wording import in_words_of
-from reflective_agents.nodes.bridge import Bridged
+from reflective_agents.nodes.asking.wording import use_prompts
+from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.remembering.lessons import with_lessons
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
@@ -110,23 +110,23 @@ def stop_because(error: LimitReached | ModelFailed) -> Update:
     return {"outcome": stopped(error)}
 
 
-def settings_in(given: object, schema: type[C]) -> C:
+def settings_in(context: object, schema: type[C]) -> C:
     """Return the settings that a run was given; where it was given none, those from the environment and the defaults.
 
     Raises:
         Misuse: if these are the settings of something else.
     """
-    if given is None or isinstance(given, schema):
-        return given or schema.ambient()
+    if context is None or isinstance(context, schema):
+        return context or schema.ambient()
     raise Misuse(
-        f"the settings are a {type(given).__name__}, where {schema.__name__} is needed: give it or a plain dict as "
+        f"the settings are a {type(context).__name__}, where {schema.__name__} is needed: give it or a plain dict as "
         "context; a strategy inside another graph gets that graph's, unless it is called with its own"
     )
 
 
 def node(
     schema: type[C], *, begins: bool = False
-) -> Callable[[Callable[[S, Step[C]], Awaitable[Update]]], Bridged[S, Update]]:
+) -> Callable[[Callable[[S, Step[C]], Awaitable[Update]]], SyncAdapter[S, Update]]:
     """Make `async (state, step) -> update` a node of a graph whose settings are `schema`.
 
     A limit or a model that cannot be brought to answer ends the run with an outcome instead of an exception. What
@@ -134,7 +134,7 @@ def node(
     resumed without them; a node that `begins` a run takes its own.
     """
 
-    def decorate(function: Callable[[S, Step[C]], Awaitable[Update]]) -> Bridged[S, Update]:
+    def decorate(function: Callable[[S, Step[C]], Awaitable[Update]]) -> SyncAdapter[S, Update]:
         async def run(state: S) -> Update:
             state = upgraded(state)
             stored: RunState = state  # what `get` returns, mypy knows of this only
@@ -149,13 +149,13 @@ def node(
             run_id = uuid4().hex if begins else stored.get("run_id")
             with telemetry.step(function.__name__, run_id, stored.get("strategy"), get_config()):
                 try:
-                    with in_words_of(step.context.prompts):
+                    with use_prompts(step.context.prompts):
                         update = await function(state if begins else with_lessons(state), step)
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
             return {**step.cost(), **update, **({"run_id": run_id} if begins else {})}
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__
-        return Bridged(run)
+        return SyncAdapter(run)
 
     return decorate

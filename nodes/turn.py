@@ -5,7 +5,7 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langgraph.graph import StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.types import Overwrite
 from langgraph.typing import InputT, OutputT, StateT
 from typing_extensions import TypedDict
@@ -15,7 +15,7 @@ from reflective_agents.models.providers import describe_model
 from reflective_agents.nodes.acting.own_agent import name_of
 from reflective_agents.nodes.asking.answer_form import in_form
 from reflective_agents.nodes.asking.chat import model_of
-from reflective_agents.nodes.bridge import Bridged
+from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.checks import check_settings
 from reflective_agents.nodes.remembering.experience import keep, recall
 from reflective_agents.nodes.remembering.lessons import Learned
@@ -38,11 +38,15 @@ async def nothing_more(_: RunState, __: Step[Context]) -> Update:
 def strategy_graph(
     state: type[StateT], *, context_schema: type[C], input_schema: type[InputT], output_schema: type[OutputT]
 ) -> StateGraph[StateT, C | Mapping[str, Any], Any, OutputT]:  # type: ignore[type-var]
-    """Begin a `StateGraph` whose runs take, for type checkers too, the strategy's own settings or a plain dict.
+    """Begin a `StateGraph` that runs from its node `begin` to its node `finish`.
 
-    LangGraph itself takes both, but its types know of the first alone.
+    Its runs take the strategy's own settings or a plain dict, for type checkers too: LangGraph itself takes both, but
+    its types know of the first alone.
     """
-    return StateGraph(state, context_schema=context_schema, input_schema=input_schema, output_schema=output_schema)  # type: ignore[return-value]
+    builder = StateGraph(state, context_schema=context_schema, input_schema=input_schema, output_schema=output_schema)
+    builder.add_edge(START, "begin")
+    builder.add_edge("finish", END)
+    return builder  # type: ignore[return-value]
 
 
 def begin(
@@ -50,7 +54,7 @@ def begin(
     schema: type[C],
     prepare: Callable[[S, Step[C]], Awaitable[Update]] = nothing_more,
     **reset: Any,
-) -> Bridged[S, Update]:
+) -> SyncAdapter[S, Update]:
     """Make the node that begins a turn: it refuses misuse, and clears what an earlier question has left on the thread.
 
     Args:
@@ -65,7 +69,7 @@ def begin(
     @node(schema, begins=True)
     async def begin(state: S, step: Step[C]) -> Update:
         before: RunState = state  # what `get` returns, mypy knows of this only
-        asked = question(before.get("messages") or [])
+        request = question(before.get("messages") or [])
         check_content(before["messages"])
         owner = before.get("strategy") or strategy
         if owner != strategy:
@@ -74,7 +78,7 @@ def begin(
             )
         chosen = await check_settings(step, step.context)
         step.emit("begin", strategy=strategy, **chosen)
-        recalled = await recall(step, asked)
+        recalled = await recall(step, request)
         fresh = {"answer": None, "outcome": None, "recalled": recalled, **reset}
         fresh |= {"structured_response": None} if before.get("structured_response") else {}
         update = {"version": VERSION, "strategy": strategy, "settings": step.context.given(), **fresh}
@@ -83,12 +87,12 @@ def begin(
         update |= await prepare(shown, step)
         if not update["recalled"] and "recalled" not in state:
             del update["recalled"]
-        return {name: value for name, value in update.items() if not _stands(name, value, state)}
+        return {name: value for name, value in update.items() if not _is_unchanged(name, value, state)}
 
     return begin
 
 
-def _stands(name: str, value: Any, state: JsonMapping) -> bool:
+def _is_unchanged(name: str, value: Any, state: JsonMapping) -> bool:
     """Tell whether a channel holds a value already. One that was never written costs nothing in a checkpoint."""
     return name in state and state[name] == (value.value if isinstance(value, Overwrite) else value)
 
@@ -149,10 +153,10 @@ class Ended(TypedDict):
     outcome: Outcome | None
 
 
-def unless_ended(then: str) -> Bridged[Ended, str]:
+def unless_ended(then: str) -> SyncAdapter[Ended, str]:
     """Make a router to the next node, which goes to `finish` instead once something has ended the run."""
 
     async def route(state: Ended) -> str:  # a plain function would be sent to another thread and back
         return "finish" if state["outcome"] else then
 
-    return Bridged(route)
+    return SyncAdapter(route)

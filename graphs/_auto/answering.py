@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs._auto.state import Attempt, AutoState
 from reflective_agents.graphs.chain_of_thought import read, voting
-from reflective_agents.nodes.acting.agent import answered, environment_of
+from reflective_agents.nodes.acting.agent import environment_of, give_answer
 from reflective_agents.nodes.asking import sampling
 from reflective_agents.nodes.asking.chat import complete, model_of
-from reflective_agents.nodes.asking.task_prompt import briefing, material, short_briefing
+from reflective_agents.nodes.asking.task_prompt import articles_text, short_task_prompt, task_prompt
 from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import chain_of_thought as prompts
@@ -42,38 +42,43 @@ async def draw(
     world = environment or PLAIN
     learned = "\n".join(quoted("lesson", lesson["text"]) for lesson in lessons)
     prompt = prompts.SOLVE.format_messages(
-        task=short_briefing(world, examples=step.context.few_shot),
+        task=short_task_prompt(world, examples=step.context.few_shot),
         form=world.answer_form,
         lessons=reflecting.LESSONS.format(lessons=learned) if learned else "",
         conversation=state["messages"][:-1],
-        material=material(state["world"]),
+        material=articles_text(state["world"]),
         request=environment.public(state["world"]) if environment else f"Question: {state['messages'][-1].text}",
     )
     model = model_of(step, step.context.model)
     replies, stopped = await sampling.sample_texts(step, model, prompt, count, first=len(state["samples"]))
     attempts: list[Attempt] = []
-    for drawn in (read(reply, world, state["messages"][-1].text) for reply in replies):
-        said = await answered(environment, state["world"], drawn["answer"]) if drawn["answer"] else None
-        reward, observation = (said.reward, said.observation) if said else (None, "")
-        attempts.append(Attempt(**drawn, reward=reward, observation=observation))
-        step.emit("sample", answer=drawn["answer"], reward=reward)
+    for sample in (read(reply, world, state["messages"][-1].text) for reply in replies):
+        done = await give_answer(environment, state["world"], sample["answer"]) if sample["answer"] else None
+        reward, observation = (done.reward, done.observation) if done else (None, "")
+        attempts.append(Attempt(**sample, reward=reward, observation=observation))
+        step.emit("sample", answer=sample["answer"], reward=reward)
     return attempts, stopped
 
 
 def elected(samples: Sequence[Attempt]) -> Attempt | None:
     """Return the sample whose answer counts: that of the highest reward, of equals the most frequent, the first."""
-    votes = Counter(drawn["normal"] for drawn in voting(samples))
-    able = [drawn for drawn in samples if drawn["answer"] and (drawn["reward"] is not None or votes[drawn["normal"]])]
-    return max(
-        able, key=lambda one: (-1.0 if one["reward"] is None else one["reward"], votes[one["normal"]]), default=None
-    )
+    votes = Counter(sample["normal"] for sample in voting(samples))
+
+    def counts(sample: Attempt) -> bool:
+        return bool(sample["answer"]) and (sample["reward"] is not None or votes[sample["normal"]] > 0)
+
+    def rank(sample: Attempt) -> tuple[float, int]:
+        return -1.0 if sample["reward"] is None else sample["reward"], votes[sample["normal"]]
+
+    return max(filter(counts, samples), key=rank, default=None)
 
 
 def distinct(samples: Sequence[Attempt]) -> list[str]:
     """Return the answers of samples, each once; those that ask for no more than an answer in a text, as that text."""
-    return [*{one["normal"] or one["answer"]: one["answer"] for one in reversed(samples) if one["answer"]}.values()][
-        ::-1
-    ]
+    answers = {
+        sample["normal"] or sample["answer"]: sample["answer"] for sample in reversed(samples) if sample["answer"]
+    }
+    return list(reversed(answers.values()))
 
 
 async def reflect(state: AutoState, step: Step[AutoContext]) -> Lesson:
@@ -92,7 +97,7 @@ async def reflect(state: AutoState, step: Step[AutoContext]) -> Lesson:
         answer, trajectory = shown["answer"], quoted("thought", shown["text"])
         verdict = shown["observation"] or "This answer was not accepted."
     prompt = reflecting.REFLECT.format_messages(
-        task=briefing(environment, examples=step.context.few_shot) if environment else "",
+        task=task_prompt(environment, examples=step.context.few_shot) if environment else "",
         request=state["request"],
         trajectory=around("trajectory", trajectory),
         verdict=quoted("verdict", verdict),

@@ -52,7 +52,7 @@ class Rollout(lats.Rollout):
         return candidates
 
 
-async def growing(state: SearchState, step: Step[AutoContext], answers: Sequence[str] = ()) -> TreeSearch:
+async def widening_search(state: SearchState, step: Step[AutoContext], answers: Sequence[str] = ()) -> TreeSearch:
     """Set the tree search up: that of LATS, which widens, begins at the task itself, and knows earlier answers.
 
     Args:
@@ -71,18 +71,20 @@ async def growing(state: SearchState, step: Step[AutoContext], answers: Sequence
     )
 
 
-def planted(state: SearchState, step: Step[AutoContext], search: TreeSearch, found: Sequence[SearchResult]) -> Update:
+def plant_tree(
+    state: SearchState, step: Step[AutoContext], search: TreeSearch, results: Sequence[SearchResult]
+) -> Update:
     """Make the root. What was looked up lies in it, so that each step knows it and may cite it."""
     update = bare_root(state, step, search)
-    if found:
-        update["tree"][ROOT]["messages"] = looked_up(found)
+    if results:
+        update["tree"][ROOT]["messages"] = as_search_result(results)
     return update
 
 
-def looked_up(found: Sequence[SearchResult]) -> list[AnyMessage]:
+def as_search_result(results: Sequence[SearchResult]) -> list[AnyMessage]:
     """Return what was found as the result of a call of the search tool."""
     call = {"name": "search", "args": {"query": "what was looked up"}, "id": "looked_up"}
-    reply = ToolMessage(json.dumps(found, ensure_ascii=False), tool_call_id="looked_up", name="search")
+    reply = ToolMessage(json.dumps(results, ensure_ascii=False), tool_call_id="looked_up", name="search")
     return [AIMessage("", tool_calls=[call]), *with_numbers([reply], [])]
 
 

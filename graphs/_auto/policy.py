@@ -7,7 +7,7 @@ from reflective_agents.graphs._auto.state import Stage
 from reflective_agents.state.settings.auto import AutoContext
 
 
-class Standing(NamedTuple):
+class Progress(NamedTuple):
     """What a run has found and what it may still spend; all that a decision rests on.
 
     Attributes:
@@ -67,7 +67,7 @@ LOOKING_UP = 3
 """Calls of a draft, a revision, and one to spare."""
 
 
-def options(at: Standing) -> list[Option]:
+def options(at: Progress) -> list[Option]:
     """List the stages that are possible, each with its cost and its chance.
 
     The chance is Laplace's rule of succession, 1 / (failures + 2): where a stage has failed k times in this run, it
@@ -75,26 +75,27 @@ def options(at: Standing) -> list[Option]:
     the chance that the vote is not safe, and the more seldom, the more samples there are.
     """
     again = 1 / (at.samples + 2) if at.checked or not at.samples else (1 - at.certainty) * 2 / (at.samples + 2)
-    found = [Option("sample", 1, again)] if at.checked or not at.searched else []
-    found += [Option("look_up", LOOKING_UP, 1 / 2)] if at.may_look_up else []
-    found += [] if at.search_over else [Option("search", at.rollout, 1 / (at.fruitless + 2))]
-    found += [Option("conclude", 1, at.promise)] if at.promise else []
-    return found + ([Option("trial", 2, 1 / (at.trials + 2))] if at.may_try else [])
+    possible = [Option("sample", 1, again)] if at.checked or not at.searched else []
+    possible += [Option("look_up", LOOKING_UP, 1 / 2)] if at.may_look_up else []
+    possible += [] if at.search_over else [Option("search", at.rollout, 1 / (at.fruitless + 2))]
+    possible += [Option("conclude", 1, at.promise)] if at.promise else []
+    return possible + ([Option("trial", 2, 1 / (at.trials + 2))] if at.may_try else [])
 
 
-def choose(at: Standing, context: AutoContext) -> Choice:
+def choose(at: Progress, context: AutoContext) -> Choice:
     """Choose the next stage: the cheapest that has not had its turn, if its calls are worth their price.
 
     Args:
-        at: Where the run stands.
+        at: What the run has found and may still spend.
         context: The settings: how many samples come first, and what a call costs.
     """
     if at.calls < 1:
         return Choice(None, "no call is left")
     if at.samples and not at.checked and at.certainty >= context.confidence:
         return Choice(None, f"the vote is safe: {at.certainty:.2f} after {at.samples} samples")
-    room = {"sample": at.calls, "look_up": at.calls, "search": at.search_calls, "conclude": at.calls, "trial": at.calls}
-    possible = [option for option in options(at) if option.calls <= room[option.stage]]
+    possible = [
+        option for option in options(at) if option.calls <= (at.search_calls if option.stage == "search" else at.calls)
+    ]
     worth: dict[Stage, Option] = {option.stage: option for option in possible if option.gain >= context.call_cost}
     if not worth:
         most = max((option.gain for option in possible), default=0.0)
@@ -102,7 +103,7 @@ def choose(at: Standing, context: AutoContext) -> Choice:
     return _up_the_ladder(at, worth, context.samples)
 
 
-def _up_the_ladder(at: Standing, worth: Mapping[Stage, Option], few: int) -> Choice:
+def _up_the_ladder(at: Progress, worth: Mapping[Stage, Option], few: int) -> Choice:
     """Choose the cheapest stage that has not had its turn."""
     if "conclude" in worth:
         return Choice("conclude", f"the search is over, and its best trajectory has a score of {at.promise:.2f}")

@@ -25,11 +25,11 @@ def only_cited(text: str, count: int) -> str:
 
     def checked(match: re.Match[str]) -> str:
         numbers = re.findall(r"\d+", match[1])
-        kept = [number for number in numbers if 1 <= int(number) <= count]
+        valid = [number for number in numbers if 1 <= int(number) <= count]
         lead = match[0][: match[0].index("[")]
-        if kept == numbers:
+        if valid == numbers:
             return match[0]
-        return f"{lead}[{', '.join(f'm{number}' for number in kept)}]" if kept else ""
+        return f"{lead}[{', '.join(f'm{number}' for number in valid)}]" if valid else ""
 
     return _CITATION.sub(checked, text)
 

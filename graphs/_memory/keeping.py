@@ -36,8 +36,8 @@ _FACTS: tuple[Kind, ...] = ("fact",)
 
 def parts(text: str) -> list[str]:
     """Split a message into texts of memories: one, or several where it is long."""
-    said = text.strip()[: 2 * MOST_PARTS * LONGEST]
-    return textwrap.wrap(said, LONGEST, replace_whitespace=False, break_on_hyphens=False)[:MOST_PARTS]
+    text = text.strip()[: 2 * MOST_PARTS * LONGEST]
+    return textwrap.wrap(text, LONGEST, replace_whitespace=False, break_on_hyphens=False)[:MOST_PARTS]
 
 
 async def remember(step: Step[MemoryContext], state: MemoryState) -> LimitReached | ModelFailed | None:
@@ -58,75 +58,75 @@ async def remember(step: Step[MemoryContext], state: MemoryState) -> LimitReache
         LimitReached, ModelFailed: as `memory.stream.MemoryStream.add`; then nothing is added.
     """
     stream, now, failed = await open_memory_of_user(step), time.time(), None
-    known = await _known(stream, state["memories"])
+    known = await _known_facts(stream, state["memories"])
     facts: list[Fact] = []
     importance: float = UNRATED
     try:
         facts = _new(await _facts(step, state, known), known)
-        importance = max([LEAST, *(float(one.importance) for one in facts)])
+        importance = max([LEAST, *(float(fact.importance) for fact in facts)])
     except (LimitReached, ModelFailed) as reason:
         failed = reason
     turns = _turns(state, now, importance)
-    evidence = [one["id"] for one in turns if one.get("speaker") == prompts.USER]
-    kept = [
+    evidence = [turn["id"] for turn in turns if turn.get("speaker") == prompts.USER]
+    memories = [
         new_memory(
-            one.statement,
-            created=now + (len(turns) + place) / 1000,
+            fact.statement,
+            created=now + (len(turns) + index) / 1000,
             kind="fact",
-            importance=one.importance,
+            importance=fact.importance,
             evidence=evidence,
-            key=f"{state['run_id']} fact {place}",
+            key=f"{state['run_id']} fact {index}",
             conversation=state.get("conversation", ""),
-            about=one.about,
-            since=one.since,
-            supersedes=[known[number - 1]["id"] for number in one.supersedes if 0 < number <= len(known)],
+            about=fact.about,
+            since=fact.since,
+            supersedes=[known[number - 1]["id"] for number in fact.supersedes if 0 < number <= len(known)],
         )
-        for place, one in enumerate(facts)
+        for index, fact in enumerate(facts)
     ]
-    change = await stream.add([*turns, *kept])
-    texts = [one["text"] for one in kept]
+    change = await stream.add([*turns, *memories])
+    texts = [memory["text"] for memory in memories]
     step.emit("remembered", memories=len(change.added), facts=texts, forgotten=len(change.forgotten))
     return failed
 
 
 def _turns(state: MemoryState, now: float, importance: float) -> list[Memory]:
-    said = [(prompts.USER, text, importance) for text in state["perceived"]]
-    said += [(prompts.ASSISTANT, text, LEAST) for text in parts(uncited(state["reply"]))]
+    turns = [(prompts.USER, text, importance) for text in state["perceived"]]
+    turns += [(prompts.ASSISTANT, text, LEAST) for text in parts(uncited(state["reply"]))]
     return [
         new_memory(
             text,
-            created=now + place / 1000,
+            created=now + index / 1000,
             importance=weight,
-            key=f"{state['run_id']} {place}",
+            key=f"{state['run_id']} {index}",
             speaker=speaker,
             conversation=state.get("conversation", ""),
         )
-        for place, (speaker, text, weight) in enumerate(said)
+        for index, (speaker, text, weight) in enumerate(turns)
     ]
 
 
-async def _known(stream: MemoryStream, recalled: Sequence[Recalled]) -> list[Memory]:
+async def _known_facts(stream: MemoryStream, recalled: Sequence[Recalled]) -> list[Memory]:
     """Collect the facts that still hold and that new ones may supersede: those retrieved, and the latest."""
-    retrieved = await stream.get([one["id"] for one in recalled if one["kind"] == "fact"])
+    retrieved = await stream.get([memory["id"] for memory in recalled if memory["kind"] == "fact"])
     latest = await stream.latest(KNOWN, _FACTS, archived=True)
-    by_id = {one["id"]: one for one in chain(retrieved, latest) if "until" not in one}
-    return sorted(by_id.values(), key=lambda one: one["created"])
+    by_id = {fact["id"]: fact for fact in chain(retrieved, latest) if "until" not in fact}
+    return sorted(by_id.values(), key=lambda fact: fact["created"])
 
 
 async def _facts(step: Step[MemoryContext], state: MemoryState, known: Sequence[Memory]) -> list[Fact]:
     before = [message.text for message in state["messages"][:-1] if isinstance(message, AIMessage)][-1:]
-    said = [quoted("before", uncited(text)[-LONGEST:], by=prompts.ASSISTANT) for text in before]
-    said += [quoted("said", text, by=prompts.USER) for text in state["perceived"]]
-    said.append(quoted("answer", uncited(state["reply"])[:LONGEST], by=prompts.ASSISTANT))
+    turns = [quoted("before", uncited(text)[-LONGEST:], by=prompts.ASSISTANT) for text in before]
+    turns += [quoted("said", text, by=prompts.USER) for text in state["perceived"]]
+    turns.append(quoted("answer", uncited(state["reply"])[:LONGEST], by=prompts.ASSISTANT))
     facts = "Known already:\n" + memories_text(known, clock) + "\n\n" if known else ""
     now = time.time()
     day = f"{datetime.fromtimestamp(now, UTC):%A}"
-    prompt = memory_prompts.KEEP.format_messages(now=clock(now), day=day, known=facts, said="\n".join(said))
+    prompt = memory_prompts.KEEP.format_messages(now=clock(now), day=day, known=facts, said="\n".join(turns))
     return (await ask(step, step.context.model, prompt, Facts)).facts
 
 
 def _new(facts: Sequence[Fact], known: Sequence[Memory]) -> list[Fact]:
     """Select the facts that are not known yet, without repetitions."""
-    texts = {same(one["text"]) for one in known}
-    by_words = {same(one.statement): one for one in facts}
-    return [one for words, one in by_words.items() if words and words not in texts]
+    texts = {same(fact["text"]) for fact in known}
+    by_words = {same(fact.statement): fact for fact in facts}
+    return [fact for words, fact in by_words.items() if words and words not in texts]

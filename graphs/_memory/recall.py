@@ -13,7 +13,7 @@ from reflective_agents.memory.reflection import same
 from reflective_agents.memory.scoring import HYBRID, PUBLISHED, Ranking
 from reflective_agents.memory.stream import MemoryStream, Scored
 from reflective_agents.nodes.asking.transcript import quoted
-from reflective_agents.nodes.remembering.remember import caller, open_memory
+from reflective_agents.nodes.remembering.remember import authenticated_user, open_memory, owner_of
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import recall as prompts
 from reflective_agents.state.errors import OperatorOnly
@@ -31,18 +31,13 @@ CANDIDATES = 30
 _QUESTION = re.compile(r"[^.!?\u3002\uff01\uff1f]+[?\uff1f]")
 
 
-def owner_of(user: str) -> str:
-    """Return the owner of a user's memory."""
-    return f"user/{user}"
-
-
 def user_of(context: MemoryContext) -> str:
     """Return the user whose memories these are: that of the key that came with the run, else the one in the settings.
 
     Raises:
         OperatorOnly: if the settings name somebody else than the key.
     """
-    user = caller()
+    user = authenticated_user()
     if user and context.user not in (user, MemoryContext.model_fields["user"].default):
         raise OperatorOnly(f"the memories of {context.user!r} are not yours: leave user out, your key says who you are")
     return user or context.user
@@ -61,8 +56,8 @@ async def open_memory_of_user(step: Step[MemoryContext]) -> MemoryStream:
 def ranking_of(context: MemoryContext) -> Ranking:
     """Return the ranking of memories that the settings ask for."""
     chosen = PUBLISHED if context.ranking == "paper" else HYBRID
-    given = {name: getattr(context, name) for name in ("recency", "importance", "relevance")}
-    return chosen._replace(**{name: weight for name, weight in given.items() if weight is not None})
+    weights = {name: getattr(context, name) for name in ("recency", "importance", "relevance")}
+    return chosen._replace(**{name: weight for name, weight in weights.items() if weight is not None})
 
 
 async def retrieve(step: Step[MemoryContext], conversation: str, messages: Sequence[AnyMessage]) -> list[Recalled]:
@@ -82,63 +77,64 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     context, stream = step.context, await open_memory_of_user(step)
     if not context.retrieved:
         return []
-    now, said = time.time(), {same(message.text) for message in messages}
+    now, in_thread = time.time(), {same(message.text) for message in messages}
     query, ranking = messages[-1].text[:QUERY], ranking_of(context)
-    found = await stream.retrieve(
+    ranked = await stream.retrieve(
         query, k=max(CANDIDATES, 3 * context.retrieved), now=now, ranking=ranking, renew=False, apart_from=conversation
     )
-    chosen = _best(_once(found, said), context.retrieved)
-    await stream.renew({one.memory["id"]: now for one in chosen})
-    wanted = dict.fromkeys(ground for one in chosen for ground in one.memory["evidence"][:MOST_EVIDENCE])
-    grounds = {one["id"]: one for one in await stream.get(wanted) if one.get("conversation") != conversation}
-    shown = said | {same(one.memory["text"]) for one in chosen}
+    chosen = _best(_without_repetitions(ranked, in_thread), context.retrieved)
+    await stream.renew({scored.memory["id"]: now for scored in chosen})
+    evidence = dict.fromkeys(key for scored in chosen for key in scored.memory["evidence"][:MOST_EVIDENCE])
+    grounds = {
+        memory["id"]: memory for memory in await stream.get(evidence) if memory.get("conversation") != conversation
+    }
+    shown = in_thread | {same(scored.memory["text"]) for scored in chosen}
     recalled = []
-    for number, one in enumerate(chosen, 1):
-        because = _because(one.memory, grounds, shown)
+    for number, scored in enumerate(chosen, 1):
+        because = _because(scored.memory, grounds, shown)
         shown |= {same(text) for text in because}
-        recalled.append(_recalled(number, one, [_line(each) for each in because.values()]))
+        recalled.append(_recalled(number, scored, [_line(memory) for memory in because.values()]))
     return recalled
 
 
-def _once(found: Sequence[Scored], said: set[str]) -> list[Scored]:
+def _without_repetitions(ranked: Sequence[Scored], in_thread: set[str]) -> list[Scored]:
     """Drop repetitions: a fact replaces the turn it was drawn from, at the rank of whichever fits better. What another
     supersedes comes behind that."""
-    facts = {
-        ground: one for one in reversed(found) if one.memory["kind"] == "fact" for ground in one.memory["evidence"]
+    fact_of = {
+        turn: fact for fact in reversed(ranked) if fact.memory["kind"] == "fact" for turn in fact.memory["evidence"]
     }
-    later = {gone: one for one in reversed(found) for gone in one.memory.get("supersedes", ())}
-    kept: dict[str, Scored] = {}
-    for one in found:
-        holder = facts.get(one.memory["id"], one)
-        for each in _successors(holder, later):
-            text = same(each.memory["text"])
-            if text not in said:
-                kept.setdefault(text, each)
-    return list(kept.values())
+    later = {earlier: scored for scored in reversed(ranked) for earlier in scored.memory.get("supersedes", ())}
+    by_text: dict[str, Scored] = {}
+    for scored in ranked:
+        for version in _versions(fact_of.get(scored.memory["id"], scored), later):
+            text = same(version.memory["text"])
+            if text not in in_thread:
+                by_text.setdefault(text, version)
+    return list(by_text.values())
 
 
 def _best(ranked: Sequence[Scored], most: int) -> list[Scored]:
     """Select the best. What the assistant said may be chatter, and takes a third of the places at most."""
     chosen: list[Scored] = []
-    for one in ranked:
-        answers = sum(not is_evidence(other.memory) for other in chosen)
-        if is_evidence(one.memory) or answers < max(1, most // 3):
-            chosen.append(one)
+    for scored in ranked:
+        answers = sum(not is_evidence(earlier.memory) for earlier in chosen)
+        if is_evidence(scored.memory) or answers < max(1, most // 3):
+            chosen.append(scored)
     return chosen[:most]
 
 
-def _successors(one: Scored, later: Mapping[str, Scored]) -> list[Scored]:
+def _versions(scored: Scored, later: Mapping[str, Scored]) -> list[Scored]:
     """Return what supersedes a memory, the latest first, and the memory itself."""
-    found = [one]
-    while (after := later.get(found[-1].memory["id"])) and after not in found:
-        found.append(after)
-    return found[::-1]
+    versions = [scored]
+    while (after := later.get(versions[-1].memory["id"])) and after not in versions:
+        versions.append(after)
+    return versions[::-1]
 
 
 def _because(memory: Memory, grounds: Mapping[str, Memory], shown: set[str]) -> dict[str, Memory]:
     """Return what a memory rests on, by its text, without what is shown already."""
-    evidence = [grounds[one] for one in memory["evidence"][:MOST_EVIDENCE] if one in grounds]
-    return {one["text"]: one for one in evidence if same(one["text"]) not in shown}
+    evidence = [grounds[key] for key in memory["evidence"][:MOST_EVIDENCE] if key in grounds]
+    return {ground["text"]: ground for ground in evidence if same(ground["text"]) not in shown}
 
 
 def _line(memory: Memory) -> str:
@@ -148,8 +144,8 @@ def _line(memory: Memory) -> str:
     return f"{memory.get('speaker', memory['kind'])}: {text}"
 
 
-def _recalled(number: int, one: Scored, because: list[str]) -> Recalled:
-    memory = one.memory
+def _recalled(number: int, scored: Scored, because: list[str]) -> Recalled:
+    memory = scored.memory
     return Recalled(
         number=number,
         id=memory["id"],
@@ -160,10 +156,10 @@ def _recalled(number: int, one: Scored, because: list[str]) -> Recalled:
         created=memory["created"],
         since=memory.get("since", ""),
         until=memory.get("until"),
-        score=one.score,
-        recency=one.recency,
-        importance=one.importance,
-        relevance=one.relevance,
+        score=scored.score,
+        recency=scored.recency,
+        importance=scored.importance,
+        relevance=scored.relevance,
         cited=False,
     )
 
@@ -183,23 +179,31 @@ def _grounds(memories: Sequence[Recalled], question: str) -> list[list[str]]:
     A fact says in other words what its turn says. The turn is shown, too, if a third of its words are new, those
     of its questions apart, or if it alone has a word of the question asked now.
     """
-    shown = set[str]().union(*stems([one["text"] for one in memories]))
+    shown = set[str]().union(*stems([memory["text"] for memory in memories]))
     missing = query_stems(question) - shown
 
     def adds(line: str) -> bool:
         text = line.partition(": ")[2]  # not who said it
-        whole, told = query_stems(text), query_stems(_QUESTION.sub("", text))
-        return not missing.isdisjoint(whole) or 3 * len(told - shown) > len(told)
+        whole, statements = query_stems(text), query_stems(_QUESTION.sub("", text))
+        return not missing.isdisjoint(whole) or 3 * len(statements - shown) > len(statements)
 
-    return [list(filter(adds, one["because"])) if one["kind"] == "fact" else one["because"] for one in memories]
+    return [
+        list(filter(adds, memory["because"])) if memory["kind"] == "fact" else memory["because"] for memory in memories
+    ]
 
 
-def _quoted(one: Recalled, grounds: Sequence[str]) -> str:
-    known = {"number": f"m{one['number']}", "kind": one["kind"], "by": one.get("speaker"), "of": clock(one["created"])}
-    until = one.get("until")
-    known |= {"since": _attribute(one.get("since", "")), "superseded": None if until is None else clock(until)}
-    text = "\n".join([one["text"], *(f"- because: {text}" for text in grounds)])
-    return quoted("memory", text, **{name: value for name, value in known.items() if value})
+def _quoted(memory: Recalled, grounds: Sequence[str]) -> str:
+    until = memory.get("until")
+    attributes = {
+        "number": f"m{memory['number']}",
+        "kind": memory["kind"],
+        "by": memory.get("speaker"),
+        "of": clock(memory["created"]),
+        "since": _attribute(memory.get("since", "")),
+        "superseded": None if until is None else clock(until),
+    }
+    text = "\n".join([memory["text"], *(f"- because: {text}" for text in grounds)])
+    return quoted("memory", text, **{name: value for name, value in attributes.items() if value})
 
 
 def _attribute(text: str) -> str:

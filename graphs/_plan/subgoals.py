@@ -7,7 +7,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from reflective_agents.nodes.asking.transcript import around, instructions, material, quoted, request_text
 from reflective_agents.nodes.delegating.workers import Task, failure
-from reflective_agents.nodes.evidence.references import MARK, together
+from reflective_agents.nodes.evidence.references import MARK, number_together
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.state.cooperation import Report, Subgoal
@@ -29,7 +29,7 @@ def flaw(made: Plan, earlier: Sequence[Subgoal]) -> str | None:
     ids = [goal.id for goal in made.subgoals]
     used = {goal["id"] for goal in earlier}
     done = {goal["id"] for goal in earlier if goal["status"] == "done"}
-    if twice := [name for place, name in enumerate(ids) if name in ids[:place] or name in used]:
+    if twice := [name for index, name in enumerate(ids) if name in ids[:index] or name in used]:
         return f"each sub-goal needs an id of its own that was not used yet; used twice: {', '.join(twice)}"
     if unknown := sorted({need for goal in made.subgoals for need in goal.needs} - {*ids, *done}):
         return f"needs may only name other sub-goals of the plan, or such as are done; there is no {', '.join(unknown)}"
@@ -64,7 +64,7 @@ def ready(goals: Sequence[Subgoal]) -> list[Subgoal]:
     return [goal for goal in goals if goal["status"] == "open" and done >= set(goal["needs"])]
 
 
-def settled(goal: Subgoal, report: Report, wave: int) -> Subgoal:
+def with_report(goal: Subgoal, report: Report, wave: int) -> Subgoal:
     """Update a sub-goal with its worker's report. A worker fails if it gives no answer, or says that its part cannot be
     done; one that has found nothing has done its work, and its report says so."""
     after: Subgoal = {**goal, "wave": wave, "usage": report["usage"]}
@@ -79,20 +79,20 @@ def settled(goal: Subgoal, report: Report, wave: int) -> Subgoal:
 
 def as_task(goal: Subgoal, goals: Sequence[Subgoal], conversation: Sequence[BaseMessage]) -> Task:
     """Turn a sub-goal into its worker's task: the aim and the results it needs first, the goal last."""
-    needed, sources = numbered([other for other in goals if other["id"] in goal["needs"]], MARK)
-    told = prompts.MATERIAL.format(
+    needed, sources = numbered([each for each in goals if each["id"] in goal["needs"]], MARK)
+    text = prompts.MATERIAL.format(
         impossible=prompts.IMPOSSIBLE,
         aim=around("aim", request_text(conversation), failure=prompts.IMPOSSIBLE),
         reports=prompts.KNOWN.format(reports=progress_text(needed)) if needed else "",
     )
-    told += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
-    messages: list[AnyMessage] = [instructions(prompts.WORK), material(told), HumanMessage(goal["goal"])]
+    text += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
+    messages: list[AnyMessage] = [instructions(prompts.WORK), material(text), HumanMessage(goal["goal"])]
     return Task(number=goal["number"], name=goal["id"], task=goal["goal"], messages=messages, sources=sources)
 
 
 def numbered(goals: Sequence[Subgoal], mark: str = "") -> tuple[list[Subgoal], list[str]]:
     """Return sub-goals whose answers cite under one numbering, and the addresses in its order."""
-    texts, urls = together([goal["answer"] or "" for goal in goals], mark)
+    texts, urls = number_together([goal["answer"] or "" for goal in goals], mark)
     shown: list[Subgoal] = [
         {**goal, "answer": text if goal["answer"] else None} for goal, text in zip(goals, texts, strict=True)
     ]

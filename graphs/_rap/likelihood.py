@@ -53,8 +53,8 @@ class Proposals:
     def _read(self, reply: AIMessage) -> list[tuple[str, float | None]]:
         if self.world.whole:
             return [(reply.text.strip(), likelihood(tokens_of(reply)))]
-        found = [(step, likely) for text, likely in lines(reply) if (step := without_marker(text))]
-        return found if self.lists else found[:1]
+        steps = [(step, likely) for text, likely in lines(reply) if (step := without_marker(text))]
+        return steps if self.lists else steps[:1]
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer from where the branch stands. It is read before it is one, so that nobody listens."""

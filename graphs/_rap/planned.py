@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from langchain_core.messages import BaseMessage
 
 from reflective_agents.environments.base import Environment, State, Transition
-from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, digest, kept
+from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, digest, without_task
 from reflective_agents.nodes.acting.actions import take
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.memo import memo_of
@@ -43,8 +43,8 @@ class PlannedTask(WorldModel):
 
     def propose(self, path: Sequence[TreeNode], width: int) -> list[BaseMessage]:
         """Show the state, then ask for the next action; how the state was reached does not matter."""
-        one = prompts.ACT_WHOLE if self.whole else prompts.ACT
-        return self._prompt(path, one if width == 1 else prompts.ACT_SEVERAL.format(width=width))
+        single = prompts.ACT_WHOLE if self.whole else prompts.ACT
+        return self._prompt(path, single if width == 1 else prompts.ACT_SEVERAL.format(width=width))
 
     async def foresee(self, path: Sequence[TreeNode], action: str) -> list[BaseMessage]:
         """Show the state, then the action."""
@@ -73,11 +73,13 @@ class PlannedTask(WorldModel):
         """Read the state, without the line that says whether the task has ended."""
         if _IMPOSSIBLE.match(text):
             return Foreseen(text.strip(), "", ended=True, possible=False)
-        state, said = list[str](), list[str]()
+        state, verdict = list[str](), ""
         for line in text.strip().splitlines():
-            label = label_of(line, ("done",))
-            (said if label else state).append(line[label[1] :] if label else line)
-        ended = bool(said) and bare(said[-1]).casefold().startswith(_YES)
+            if label := label_of(line, ("done",)):
+                verdict = line[label[1] :]
+            else:
+                state.append(line)
+        ended = bare(verdict).casefold().startswith(_YES)
         shown = "\n".join(state).strip() or text.strip()
         return Foreseen(shown, f"{_facts(shown)} {ended}", ended)
 
@@ -89,7 +91,7 @@ class PlannedTask(WorldModel):
         """Normalize an answer: blanks and case do not matter."""
         return " ".join(answer.casefold().split())
 
-    def place(self, path: Sequence[TreeNode]) -> str:
+    def state_key(self, path: Sequence[TreeNode]) -> str:
         """Identify the state by its facts, in any order."""
         return digest(_facts(self._shown(path[-1])))
 
@@ -109,7 +111,7 @@ class PlannedTask(WorldModel):
             if done.done or not done.valid:
                 break
         assert done is not None
-        candidate.observation, candidate.state = done.observation, kept(state)
+        candidate.observation, candidate.state = done.observation, without_task(state)
         candidate.answers = bool(self.environment.answer(state))
         candidate.reward = done.reward if done.done and done.valid else 0.0
         return None

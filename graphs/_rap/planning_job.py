@@ -45,7 +45,7 @@ class PlanningJob(ExpansionJob):
         """Predict where a step leads to, and reward it: r = r0 ** alpha * r1 ** (1 - alpha)."""
         candidate = Candidate(0, action=node.get("action", ""), samples=node.get("samples", 1))
         candidate.terms |= node.get("terms", {})
-        same = digest(f"{self.world.place(before)} {self.world.canonical(candidate)}")
+        same = digest(f"{self.world.state_key(before)} {self.world.canonical(candidate)}")
         earlier = self.node_by_state(same)
         why = self._taken_over(candidate, earlier) if earlier else await self.world.act(candidate, before)
         ended = why is not None or candidate.final or node["depth"] >= self.step.context.max_depth
@@ -53,7 +53,7 @@ class PlanningJob(ExpansionJob):
             path = [*before, candidate.as_node(node["id"], node["parent_id"])]
             ended = self.world.turns_back(path)
             why = "It leads back to where the path has been." if ended else None
-            self.result.keys.update({} if ended else {self.world.place(path): node["id"]})
+            self.result.keys.update({} if ended else {self.world.state_key(path): node["id"]})
         if ended:
             why = why or await self.world.close(candidate, before)
         if candidate.state is None:
@@ -86,18 +86,18 @@ class PlanningJob(ExpansionJob):
 
     def _below(self, path: Sequence[TreeNode]) -> list[TreeNode]:
         """Return the steps that were proposed where another path has come to the same state first."""
-        first = self.node_by_state(self.world.place(path))
+        first = self.node_by_state(self.world.state_key(path))
         if first is None or first["id"] == path[-1]["id"]:
             return []
         tree, count = self.branch.tree, 0
         while f"{first['id']}.{count}" in tree:
             count += 1
-        return [tree[f"{first['id']}.{place}"] for place in range(count)]
+        return [tree[f"{first['id']}.{number}"] for number in range(count)]
 
     async def _look_ahead(self, path: Sequence[TreeNode]) -> None:
         """Propose the steps that may follow: where only one may, that one; where another path has been, the same."""
-        if path[-1]["kind"] == "root" and (place := self.world.place(path)):
-            self.result.keys[place] = path[-1]["id"]
+        if path[-1]["kind"] == "root" and (key := self.world.state_key(path)):
+            self.result.keys[key] = path[-1]["id"]
         branch = replace(self.branch, path=path)
         last = [Candidate(0, action=self.world.last, terms={"r0": 1.0})] if self.world.last else []
         steps = last if len(path) >= self.step.context.max_depth else self._proposed_before(path)

@@ -11,13 +11,13 @@ from snowballstemmer import stemmer
 
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
-from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, digest, kept
+from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, digest, without_task
 from reflective_agents.models.calls import request
 from reflective_agents.nodes.acting.actions import take
 from reflective_agents.nodes.asking.sampling import was_cut_off
-from reflective_agents.nodes.asking.task_prompt import short_briefing
+from reflective_agents.nodes.asking.task_prompt import short_task_prompt
 from reflective_agents.nodes.asking.transcript import quoted
-from reflective_agents.nodes.evidence.citations import settle
+from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.nodes.evidence.research import find, today
 from reflective_agents.nodes.evidence.sources import numbered
 from reflective_agents.nodes.step import Step
@@ -63,12 +63,12 @@ class SubQuestions(WorldModel):
     def __init__(self, step: Step[RapContext], state: SearchState, environment: Environment | None) -> None:
         super().__init__(step, state)
         self.environment, self.world = environment, state["world"]
-        self.task = short_briefing(environment, examples=False) if environment else ""
+        self.task = short_task_prompt(environment, examples=False) if environment else ""
         self.request, self.messages = state["request"], list(state["messages"])
         question = self.world["task"]["question"] if environment else state["messages"][-1].text
         self.question = " ".join(question.split())
-        asked = self.question if len(self.question) <= LONGEST else "as it was put"
-        self.last = prompts.LAST.format(question=asked).strip()
+        short = self.question if len(self.question) <= LONGEST else "as it was put"
+        self.last = prompts.LAST.format(question=short).strip()
 
     def propose(self, path: Sequence[TreeNode], width: int) -> list[BaseMessage]:
         """Show the question and what is known, then ask for the next sub-question."""
@@ -82,14 +82,13 @@ class SubQuestions(WorldModel):
     async def foresee(self, path: Sequence[TreeNode], action: str) -> list[BaseMessage]:
         """Show the question, what is known and what the web search finds, then the sub-question."""
         if not self._ends(action):
-            asked = quoted("subquestion", action)
-            return self._prompt(path, prompts.ANSWER.format(found=_shown(await self._found(action)), question=asked))
-        found = _shown(await self._found(self.question))
-        asked = quoted("subquestion", self.question)
+            found, question = _shown(await self._look_up(action)), quoted("subquestion", action)
+            return self._prompt(path, prompts.ANSWER.format(found=found, question=question))
+        found, question = _shown(await self._look_up(self.question)), quoted("subquestion", self.question)
         form = prompts.NUMBER_FORM if self.environment else prompts.SHORT_FORM
-        return self._prompt(path, prompts.ANSWER_ALL.format(found=found, question=asked, form=form))
+        return self._prompt(path, prompts.ANSWER_ALL.format(found=found, question=question, form=form))
 
-    async def _found(self, *queries: str) -> list[str]:
+    async def _look_up(self, *queries: str) -> list[str]:
         """Return what the web search finds for queries and bears on one of them, and what went wrong."""
         if self.environment is not None:
             return []
@@ -99,9 +98,9 @@ class SubQuestions(WorldModel):
 
     def conclude(self, path: Sequence[TreeNode]) -> list[BaseMessage]:
         """Show the question and what is known, then ask for the answer."""
-        asked = quoted("subquestion", self.question)
+        question = quoted("subquestion", self.question)
         form = prompts.NUMBER_FORM if self.environment else prompts.WHOLE_FORM
-        return self._prompt(path, prompts.CONCLUDE.format(found="", question=asked, form=form))
+        return self._prompt(path, prompts.CONCLUDE.format(found="", question=question, form=form))
 
     async def phrase(self, path: Sequence[TreeNode]) -> str:
         """Ask for the complete answer to an open question, whose paths give theirs in short. A text that was cut off,
@@ -109,19 +108,19 @@ class SubQuestions(WorldModel):
         if self.environment is not None:
             return ""
         *before, end = path
-        asked = [action for node in before if (action := node.get("action"))]
-        found = [numbered(text, ()) for text in await self._found(*asked, self.question)]
+        subquestions = [action for node in before if (action := node.get("action"))]
+        observations = [numbered(text, ()) for text in await self._look_up(*subquestions, self.question)]
         answer = self.answer(end)
         todo = prompts.PHRASE.format(
-            found=_shown(found),
+            found=_shown(observations),
             question=quoted("subquestion", self.question),
             answer=quoted("answer", answer),
-            form=prompts.CITED_FORM if found else prompts.WHOLE_FORM,
+            form=prompts.CITED_FORM if observations else prompts.WHOLE_FORM,
         )
         purpose: Purpose = {"request": self.messages[-1].text}
         reply = (await request(self.model, self._prompt(before, todo), self.step.meter, purpose=purpose))[0]
         text = without_label(bare(reply.text), "final", "answer")
-        text = settle(text, found, self.messages[-1].text).text if found else text
+        text = resolve_citations(text, observations, self.messages[-1].text).text if observations else text
         number = read_number(self.form(answer))
         return "" if was_cut_off(reply) or (number is not None and number not in numbers(text)) else text
 
@@ -155,8 +154,8 @@ class SubQuestions(WorldModel):
 
     def clean(self, action: str) -> str:
         """Remove the label from a sub-question; the last sub-question always gets the same words."""
-        asked = without_label(action.strip(), "question")
-        return self.last if self._ends(action.strip()) or self._ends(asked) else asked
+        question = without_label(action.strip(), "question")
+        return self.last if self._ends(action.strip()) or self._ends(question) else question
 
     def canonical(self, candidate: Candidate) -> str:
         """Return the stems of the words that matter in a sub-question: "Which year was it built in?" asks for the same
@@ -172,13 +171,13 @@ class SubQuestions(WorldModel):
         return self._form(answer, self.question)
 
     def _form(self, answer: str, question: str) -> str:
-        asked = question if self.environment or question == self.question else f"{self.question} {question}"
-        return (self.environment or PLAIN).vote(answer, asked) or _words(answer)
+        whole = question if self.environment or question == self.question else f"{self.question} {question}"
+        return (self.environment or PLAIN).vote(answer, whole) or _words(answer)
 
-    def place(self, path: Sequence[TreeNode]) -> str:
+    def state_key(self, path: Sequence[TreeNode]) -> str:
         """Identify the path by what was asked and answered, in any order."""
-        known = (f"{_words(node.get('action', ''))} = {self.form(node.get('observation', ''))}" for node in path[1:])
-        return digest("\n".join(sorted(known)))
+        facts = (f"{_words(node.get('action', ''))} = {self.form(node.get('observation', ''))}" for node in path[1:])
+        return digest("\n".join(sorted(facts)))
 
     async def close(self, candidate: Candidate, path: Sequence[TreeNode]) -> str | None:
         """Take the answer to the whole question; in an environment by its rules."""
@@ -191,7 +190,7 @@ class SubQuestions(WorldModel):
         done = await take(self.environment, self.world, action)
         self.step.meter.count(tool_calls=1, tool_errors=int(not done.valid))
         candidate.answers = bool(self.environment.answer(done.state))
-        candidate.reward, candidate.state = done.reward, kept(done.state)
+        candidate.reward, candidate.state = done.reward, without_task(done.state)
         return None if done.valid else done.observation
 
     def answer(self, node: TreeNode) -> str:
@@ -209,42 +208,44 @@ class SubQuestions(WorldModel):
 def _bearing(queries: Sequence[str], results: list[SearchResult]) -> list[SearchResult]:
     """Return the results that have more in common with a query than a word: a search of documents always finds some.
     Where none has, all are returned, for what is found may be in another language."""
-    asked = [(_stems(content_words(query)), _names(query)) for query in queries]
+    terms = [(_stems(content_words(query)), _names(query)) for query in queries]
 
     def bears(result: SearchResult) -> bool:
-        said = _stems(words(f"{result['title']} {result['content']}"))
-        return any(said & names or len(said & stems) >= min(_BEARING, len(stems) - 1 or 1) for stems, names in asked)
+        in_result = _stems(words(f"{result['title']} {result['content']}"))
+        return any(
+            in_result & names or len(in_result & stems) >= min(_BEARING, len(stems) - 1 or 1) for stems, names in terms
+        )
 
     return [result for result in results if bears(result)] or results
 
 
 def _names(query: str) -> set[str]:
     """Return the stems of words that are written as names; what says a name of the query always bears on it."""
-    named = " ".join(word for word in query.split()[1:] if word[:1].isupper())
-    return _stems(content_words(query)) & _stems(content_words(named))
+    names = " ".join(word for word in query.split()[1:] if word[:1].isupper())
+    return _stems(content_words(query)) & _stems(content_words(names))
 
 
 def _stems(text: Iterable[str]) -> set[str]:
     return {stem for word in text if (stem := _PORTER.stemWord(word))}
 
 
-def _shown(found: Sequence[str]) -> str:
-    shown = "".join(f"{quoted('observation', text)}\n" for text in found)
-    return shown + prompts.FOUND if found else ""
+def _shown(observations: Sequence[str]) -> str:
+    shown = "".join(f"{quoted('observation', text)}\n" for text in observations)
+    return shown + prompts.FOUND if observations else ""
 
 
 def _steps(path: Sequence[TreeNode]) -> str:
-    known = [(action, node.get("observation", "")) for node in path if (action := node.get("action"))]
-    texts = [
-        f"{quoted('asked', asked, number=i)}\n{quoted('answer', said)}\n" for i, (asked, said) in enumerate(known, 1)
-    ]
-    return "".join(texts)
+    steps = [(action, node.get("observation", "")) for node in path if (action := node.get("action"))]
+    return "".join(
+        f"{quoted('asked', question, number=number)}\n{quoted('answer', answer)}\n"
+        for number, (question, answer) in enumerate(steps, 1)
+    )
 
 
 @lru_cache(maxsize=1024)
 def _gist(text: str) -> str:
-    kept = [_ALIKE.get(word, word) for word in words(text) if word not in _FILLING]
-    return " ".join(sorted(_stems(kept))) or _words(text)
+    telling = [_ALIKE.get(word, word) for word in words(text) if word not in _FILLING]
+    return " ".join(sorted(_stems(telling))) or _words(text)
 
 
 @lru_cache(maxsize=1024)

@@ -84,7 +84,7 @@ class WorldModel(ABC):
         """Return where a path stands, as quoted text."""
 
     @abstractmethod
-    def place(self, path: Sequence[TreeNode]) -> str:
+    def state_key(self, path: Sequence[TreeNode]) -> str:
         """Return what two paths have in common that have come to the same state."""
 
     def turns_back(self, path: Sequence[TreeNode]) -> bool:
@@ -134,8 +134,8 @@ class WorldModel(ABC):
         prompt = await self.foresee(path, candidate.action)
         replies, _ = await sample_texts(self.step, self.model, prompt, self.step.context.confidence_samples)
         foreseen = [self.read(reply.text, candidate.action) for reply in replies]
-        form, count = Counter(one.form for one in foreseen).most_common(1)[0]
-        likeliest = next(one for one in foreseen if one.form == form)
+        form, count = Counter(prediction.form for prediction in foreseen).most_common(1)[0]
+        likeliest = next(prediction for prediction in foreseen if prediction.form == form)
         candidate.observation, candidate.final = likeliest.text, likeliest.ended
         candidate.terms["r1"] = count / len(foreseen)
         return None if likeliest.possible else IMPOSSIBLE
@@ -146,6 +146,6 @@ def digest(text: str) -> str:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest() if text else ""
 
 
-def kept(state: State) -> State:
+def without_task(state: State) -> State:
     """Return a state of an environment as nodes hold it: without its task, which is the same in all of them."""
     return {key: value for key, value in state.items() if key != "task"}

@@ -1,4 +1,4 @@
-"""What the members of a team have reported: which reports stand, which is the best, and how others are shown them."""
+"""What the members of a team have reported: the latest answers, the best report, and how others are shown them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,8 @@ from reflective_agents.environments.actions import find_answer, has_answer
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.nodes.asking.transcript import around, quoted, request_text
 from reflective_agents.nodes.delegating.workers import failure
-from reflective_agents.nodes.evidence.citations import split_list
-from reflective_agents.nodes.evidence.references import MARK, together
+from reflective_agents.nodes.evidence.citations import split_references
+from reflective_agents.nodes.evidence.references import MARK, number_together
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import team as prompts
 from reflective_agents.state.cooperation import Report, Round
@@ -23,12 +23,12 @@ def reports_of(rounds: Sequence[Round]) -> list[Report]:
     return [report for round in rounds for report in round["reports"]]
 
 
-def answered(rounds: Sequence[Round]) -> list[int]:
+def answered_numbers(rounds: Sequence[Round]) -> list[int]:
     """Return the numbers of the reports that have an answer."""
     return [report["number"] for report in reports_of(rounds) if report["answer"] is not None]
 
 
-def standing(rounds: Sequence[Round]) -> list[Report]:
+def latest_answers(rounds: Sequence[Round]) -> list[Report]:
     """Return the latest answer of each member that has given one, in the order of the members' first answers."""
     return list({report["name"]: report for report in reports_of(rounds) if report["answer"] is not None}.values())
 
@@ -48,7 +48,7 @@ def best_report(rounds: Sequence[Round]) -> Report | None:
     return next((report for report in reversed(reports_of(rounds)) if report["answer"] is not None), None)
 
 
-def standing_of(best: Report | None, rounds: Sequence[Round]) -> str:
+def score_text(best: Report | None, rounds: Sequence[Round]) -> str:
     """Say with which score the best report is left; empty if nobody has scored it."""
     scores = [
         round["score"] for round in rounds if best and round["best"] == best["number"] and round["score"] is not None
@@ -62,7 +62,7 @@ def stance(report: Report, question: str) -> str:
     return PLAIN.vote(find_answer(answer) if has_answer(answer) else answer, question)
 
 
-def settled(rounds: Sequence[Round], question: str) -> bool:
+def is_unchanged(rounds: Sequence[Round], question: str) -> bool:
     """Tell whether nobody has changed their mind in the last round."""
     before, now = ({report["name"]: stance(report, question) for report in round["reports"]} for round in rounds[-2:])
     return before == now
@@ -83,28 +83,27 @@ def flaw(made: Delegation, left: int) -> str | None:
         return None
     if not made.tasks:
         return "delegate at least one task, or be done"
-    given = [task.to for task in made.tasks]
-    return None if len(set(given)) == len(given) else "give each member one task at most"
+    members = [task.to for task in made.tasks]
+    return None if len(set(members)) == len(members) else "give each member one task at most"
 
 
 def numbered(rounds: Sequence[Round]) -> tuple[list[Round], list[str]]:
     """Return the rounds with all sources marked under one numbering, which later rounds only add to, and the addresses
     in its order."""
-    texts, urls = together([report["answer"] or "" for report in reports_of(rounds)], MARK)
+    texts, urls = number_together([report["answer"] or "" for report in reports_of(rounds)], MARK)
     marked = iter(texts)
-    return [
-        {**round, "reports": [_marked(report, next(marked)) for report in round["reports"]]} for round in rounds
-    ], urls
 
+    def with_marks(report: Report) -> Report:
+        text = next(marked)
+        return report if report["answer"] is None else {**report, "answer": text}
 
-def _marked(report: Report, text: str) -> Report:
-    return report if report["answer"] is None else {**report, "answer": text}
+    return [{**round, "reports": [with_marks(report) for report in round["reports"]]} for round in rounds], urls
 
 
 def unfounded_in(rounds: Sequence[Round], number: int) -> str:
     """Name what a report has referred to and nobody has found; empty if there is nothing."""
-    names = [name for one in reports_of(rounds) if one["number"] == number for name in one.get("unfounded", ())]
-    return ", ".join(names)
+    reports = [report for report in reports_of(rounds) if report["number"] == number]
+    return ", ".join(name for report in reports for name in report.get("unfounded", ()))
 
 
 def team_text(roles: Mapping[str, Role]) -> str:
@@ -123,8 +122,8 @@ def work_text(rounds: Sequence[Round]) -> str:
     parts = [_candidate(report, len(urls)) for report in shown] or [prompts.NOTHING_YET]
     parts += passages_text(shown, reports, urls)
     critiques = [round["critique"] for round in rounds if round["critique"]]
-    said = [quoted("remark", critiques[-1], made="before the latest report")] if critiques else []
-    return "\n".join([*parts, *said])
+    remark = [quoted("remark", critiques[-1], made="before the latest report")] if critiques else []
+    return "\n".join([*parts, *remark])
 
 
 def reports_text(rounds: Sequence[Round], remark: str = "") -> tuple[str, list[str]]:
@@ -134,7 +133,7 @@ def reports_text(rounds: Sequence[Round], remark: str = "") -> tuple[str, list[s
         The text, and the addresses of all sources in the order of their marks.
     """
     rounds, urls = numbered(rounds)
-    answers = standing(rounds)
+    answers = latest_answers(rounds)
     parts = [quoted("report", report["answer"] or "", number=report["number"], by=report["name"]) for report in answers]
     parts += passages_text(answers, reports_of(rounds), urls)
     return "\n".join([*parts, *([quoted("remark", remark)] if remark else [])]), urls
@@ -142,39 +141,36 @@ def reports_text(rounds: Sequence[Round], remark: str = "") -> tuple[str, list[s
 
 def passages_text(shown: Sequence[Report], reports: Sequence[Report], urls: Sequence[str]) -> list[str]:
     """Show what the sources say that the shown ones of all reports cite, each source once, as a part of a prompt."""
-    said = {url: text for report in reports for url, text in report.get("passages", {}).items()}
+    passages = {url: text for report in reports for url, text in report.get("passages", {}).items()}
     marks = {url: f"{MARK}{number}" for number, url in enumerate(urls, 1)}
     answers = "\n".join(report["answer"] or "" for report in shown)
-    cited = [quoted("said", said[url], source=marks[url]) for url in said if f"[{marks[url]}]" in answers]
+    cited = [quoted("said", text, source=marks[url]) for url, text in passages.items() if f"[{marks[url]}]" in answers]
     return [prompts.SAID.format(passages="\n".join(cited))] if cited else []
 
 
 def judge_messages(conversation: Sequence[BaseMessage], rounds: Sequence[Round]) -> list[BaseMessage]:
     """Build the prompt for the judge of a debate."""
     rounds, urls = numbered(rounds)
-    answers = standing(rounds)
+    answers = latest_answers(rounds)
     parts = [_candidate(report, len(urls)) for report in answers] + passages_text(answers, reports_of(rounds), urls)
     return prompts.JUDGE.format_messages(request=request_text(conversation), answers="\n".join(parts))
 
 
-def _candidate(report: Report, found: int) -> str:
-    answer = report["answer"]
-    came = quoted("failure", failure(report)) if answer is None else quoted("answer", answer)
-    parts = [quoted("author", report["name"]), quoted("task", report["task"]), came, *_checked(report, found)]
+def _candidate(report: Report, sources: int) -> str:
+    answer, parts = report["answer"], [quoted("author", report["name"]), quoted("task", report["task"])]
+    if answer is None:
+        parts.append(quoted("failure", failure(report)))
+    else:
+        length = search_prompts.LENGTH.format(words=len(split_references(answer)[0].split()))
+        checked = " ".join(filter(None, [length, _citations(report, sources)]))
+        parts += [quoted("answer", answer), quoted("checked", checked)]
     return around("candidate", "\n".join(parts), number=report["number"])
 
 
-def _checked(report: Report, found: int) -> list[str]:
-    """Return what code knows of a report that has an answer, if all of them cite so many sources."""
-    if report["answer"] is None:
-        return []
-    length = search_prompts.LENGTH.format(words=len(split_list(report["answer"])[0].split()))
-    return [quoted("checked", " ".join(filter(None, [length, _citations(report, found)])))]
-
-
-def _citations(report: Report, found: int) -> str:
+def _citations(report: Report, sources: int) -> str:
+    """Return what code knows of a report's citations, if all reports together cite so many sources."""
     if unfounded := report.get("unfounded"):
         return search_prompts.NOT_FOUND.format(names=", ".join(unfounded))
     if f"\n[{MARK}" in (report["answer"] or ""):
         return search_prompts.ALL_FOUND
-    return search_prompts.NONE_CITED.format(count=found) if found else ""
+    return search_prompts.NONE_CITED.format(count=sources) if sources else ""

@@ -41,5 +41,5 @@ class RankedProposals(ListProposals):
 
 def read_confidence(line: str) -> tuple[str, int]:
     """Read a proposed action and its confidence in tenths; without a word for it, as little as there is."""
-    found = _RANKED.match(line)
-    return (bare(found[1]), CONFIDENCE[found[2].lower()]) if found else (line, CONFIDENCE["low"])
+    match = _RANKED.match(line)
+    return (bare(match[1]), CONFIDENCE[match[2].lower()]) if match else (line, CONFIDENCE["low"])

@@ -65,16 +65,13 @@ class Thinking(ChatSampling):
         """Return the conversation, the thoughts up to here, and what is to be written next."""
         lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
         thoughts = history([_spoken(node) for node in branch.path], "")
+        search = prompts.SEARCH if self.tools else ""
         return prompts.THINK.format_messages(
-            steps=self._steps(),
+            steps=prompts.PLAN.format(search=search) if plans(self.step.context) else prompts.ONLY_ANSWER,
             situation=f"{TODAY.format(today=today())} {f'{CITE} {MATERIAL}' if self.tools else ALONE}",
             conversation=list(branch.conversation),
             thoughts=[*lessons, *with_closing(thoughts, closing or self._task(branch))],
         )
-
-    def _steps(self) -> str:
-        search = prompts.SEARCH if self.tools else ""
-        return prompts.PLAN.format(search=search) if plans(self.step.context) else prompts.ONLY_ANSWER
 
     def _task(self, branch: Branch) -> str:
         """Return what the next step is; the first one is said at the beginning."""

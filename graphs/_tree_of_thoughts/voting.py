@@ -60,15 +60,15 @@ class VoteJudge(Judge):
             candidates=candidates_text(candidates),
         )
         for _ in range(ATTEMPTS):
-            said = await self.sample(prompt, self.votes, {"wanted": "vote"})
-            read = [read_vote(text, len(candidates)) for text in said]
-            votes = Counter(number for number in read if number)
-            self.step.meter.count(parse_failures=read.count(None))
+            replies = await self.sample(prompt, self.votes, {"wanted": "vote"})
+            numbers = [read_vote(text, len(candidates)) for text in replies]
+            votes = Counter(number for number in numbers if number)
+            self.step.meter.count(parse_failures=numbers.count(None))
             by_number = {str(number): votes[number] for number in sorted(votes)}
-            self.step.emit("voted", votes=by_number, invalid=read.count(None))
+            self.step.emit("voted", votes=by_number, invalid=numbers.count(None))
             if votes:
                 return votes
-            prompt = [*prompt, AIMessage(said[0]), HumanMessage(prompts.NO_VOTE)]
+            prompt = [*prompt, AIMessage(replies[0]), HumanMessage(prompts.NO_VOTE)]
         raise InvalidOutput(f"no valid vote in {ATTEMPTS} attempts")
 
 

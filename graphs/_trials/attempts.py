@@ -9,13 +9,13 @@ from typing_extensions import TypedDict
 from reflective_agents.environments.base import Environment, Task
 from reflective_agents.graphs.chain_of_thought import Sample
 from reflective_agents.nodes.acting.actions import ActionStep
-from reflective_agents.nodes.acting.agent import answered, environment_of
+from reflective_agents.nodes.acting.agent import environment_of, give_answer
 from reflective_agents.nodes.acting.own_agent import ask_agent
-from reflective_agents.nodes.acting.react_text import read_answer
+from reflective_agents.nodes.acting.react_text import parse_answer
 from reflective_agents.nodes.asking.chat import ask, complete
-from reflective_agents.nodes.asking.task_prompt import briefing, short_briefing
+from reflective_agents.nodes.asking.task_prompt import short_task_prompt, task_prompt
 from reflective_agents.nodes.asking.transcript import around, quoted
-from reflective_agents.nodes.evidence.citations import split_list
+from reflective_agents.nodes.evidence.citations import split_references
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import trials as prompts
@@ -50,15 +50,15 @@ async def agents_attempt(
     """Let the user's own agent try, as an actor would: its answer, and what the environment says of it."""
     *earlier, last = messages
     environment, context = await environment_of(step.context), step.context
-    told = [HumanMessage(advice.strip())] if advice.strip() else []
+    hints = [HumanMessage(advice.strip())] if advice.strip() else []
     world = environment.start(task) if environment and task else {}
     if environment:
         last = HumanMessage(await task_text(step) + environment.public(world))
-    said = await ask_agent(context.agent, [*earlier, *told, last], step.meter)
-    answer = (read_answer(said.answer, environment) if environment else None) or said.answer
-    done = await answered(environment, world, answer)
+    reply = await ask_agent(context.agent, [*earlier, *hints, last], step.meter)
+    answer = (parse_answer(reply.answer, environment) if environment else None) or reply.answer
+    done = await give_answer(environment, world, answer)
     observation = quoted("observation", done.observation) if done and done.observation else ""
-    attempt = [quoted("thought", said.steps) if said.steps else "", quoted("answer", said.answer), observation]
+    attempt = [quoted("thought", reply.steps) if reply.steps else "", quoted("answer", reply.answer), observation]
     return {
         "answer": answer,
         "reward": done.reward if done else None,
@@ -73,20 +73,25 @@ def attempt_text(result: Attempt) -> str:
     parts: list[str] = []
     for taken in result.get("steps") or []:
         parts += [quoted(tag, taken[tag]) for tag in ("thought", "action", "observation") if taken[tag]]
-    parts += [quoted("thought", drawn["text"]) for drawn in (result.get("samples") or [])[:1]]
+    parts += [quoted("thought", sample["text"]) for sample in (result.get("samples") or [])[:1]]
     parts.append(quoted("answer", result["answer"] or "(none)"))
-    return "\n".join([*parts, *([quoted("observation", said)] if (said := result.get("observation")) else [])])
+    if observation := result.get("observation"):
+        parts.append(quoted("observation", observation))
+    return "\n".join(parts)
 
 
 def verdict_on(trial: Trial) -> str:
     """Say in plain words what was found wrong with a trial."""
     status, _, reason = trial["outcome"].partition(": ")
-    said = ["This did not solve the task."]
-    ended = "It gave no answer" if trial["answer"] is None else "It was broken off"
-    said += [f"{ended}: {reason}."] if status in ("limit_reached", "failed") else []
-    said += [] if trial["reward"] is None else [f"Its reward is {trial['reward']:g}, where 1 is the best."]
-    said += [] if trial["score"] is None else [f"A judge gave it a score of {trial['score']:.2f}, where 1 is the best."]
-    return "\n".join([" ".join(said), *([critique] if (critique := trial.get("critique")) else [])])
+    sentences = ["This did not solve the task."]
+    if status in ("limit_reached", "failed"):
+        ended = "It gave no answer" if trial["answer"] is None else "It was broken off"
+        sentences.append(f"{ended}: {reason}.")
+    if trial["reward"] is not None:
+        sentences.append(f"Its reward is {trial['reward']:g}, where 1 is the best.")
+    if trial["score"] is not None:
+        sentences.append(f"A judge gave it a score of {trial['score']:.2f}, where 1 is the best.")
+    return "\n".join(filter(None, [" ".join(sentences), trial.get("critique")]))
 
 
 def not_refuted(trials: Sequence[Trial], memory_size: int) -> list[Trial]:
@@ -95,8 +100,8 @@ def not_refuted(trials: Sequence[Trial], memory_size: int) -> list[Trial]:
 
     def refuted(trial: Trial) -> bool:
         shown = trials[trial["trial"] :][:memory_size]
-        evaluated = any(one["reward"] is not None or one["score"] is not None for one in shown)
-        return evaluated and not any(one["solved"] for one in shown)
+        evaluated = any(later["reward"] is not None or later["score"] is not None for later in shown)
+        return evaluated and not any(later["solved"] for later in shown)
 
     return [trial for trial in trials if not refuted(trial)]
 
@@ -107,7 +112,7 @@ async def task_text(step: Step[TrialsContext]) -> str:
     if environment is None:
         return ""
     acts = context.actor == "react" and context.agent is None
-    return (briefing if acts else short_briefing)(environment, examples=context.few_shot)
+    return (task_prompt if acts else short_task_prompt)(environment, examples=context.few_shot)
 
 
 async def with_tests(step: Step[TrialsContext], environment: Environment, task: Task) -> Task:
@@ -118,25 +123,25 @@ async def with_tests(step: Step[TrialsContext], environment: Environment, task: 
     if not environment.wants_tests(task):
         return task
     try:
-        goal = await task_text(step)
-        prompt = prompts.WRITE_TESTS.format_messages(task=goal, request=quoted("request", task["question"]))
-        written = await complete(step, step.context.model, prompt)
+        request = quoted("request", task["question"])
+        prompt = prompts.WRITE_TESTS.format_messages(task=await task_text(step), request=request)
+        tests = await complete(step, step.context.model, prompt)
     except (LimitReached, ModelFailed):
         return task
-    task = environment.with_own_tests(task, written, MOST_TESTS)
+    task = environment.with_own_tests(task, tests, MOST_TESTS)
     step.emit("tests", tests=task.get("data", {}).get("tests", []))
     return task
 
 
 async def judge(step: Step[TrialsContext], request: str, attempt: str, answer: str) -> Judgement:
     """Ask a judge for its opinion of an attempt. It never sees the right answer. `request` is quoted already."""
-    told = await task_text(step)
-    length = search_prompts.LENGTH.format(words=len(split_list(answer)[0].split()))
+    task = await task_text(step)
+    length = search_prompts.LENGTH.format(words=len(split_references(answer)[0].split()))
     prompt = prompts.JUDGE.format_messages(
-        task=told,
+        task=task,
         request=request,
         attempt=around("trajectory", attempt),
-        checked="" if told else f"\n{quoted('checked', length)}",
+        checked="" if task else f"\n{quoted('checked', length)}",
     )
     return await ask(step, step.context.judge_model or step.context.model, prompt, Judgement, judging=True)
 

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from reflective_agents import telemetry
 from reflective_agents.environments.base import Environment, State, Transition
-from reflective_agents.nodes.acting.react_text import Move, as_call
+from reflective_agents.nodes.acting.react_text import ParsedStep, as_call
 from reflective_agents.nodes.evidence.research import act
 from reflective_agents.nodes.evidence.sources import observations, with_numbers
 from reflective_agents.nodes.step import Step
@@ -46,7 +46,9 @@ async def take(environment: Environment, world: State, action: str) -> Transitio
         return environment.with_final_reward(await environment.step(world, action))
 
 
-async def in_environment(environment: Environment, move: Move, world: State, reward: float | None = None) -> Effect:
+async def act_in_environment(
+    environment: Environment, move: ParsedStep, world: State, reward: float | None = None
+) -> Effect:
     """Do what a move wants in an environment; an answer becomes the action that gives it.
 
     `reward` is that of the world as it stands, which a refused action leaves as it is.
@@ -56,20 +58,18 @@ async def in_environment(environment: Environment, move: Move, world: State, rew
     answer = move["answer"]
     action = move["action"] if answer is None else environment.final_action(answer) or answer
     done = await take(environment, world, action)
-    told: list[AnyMessage] = [*move["messages"], HumanMessage(done.observation)] if move["messages"] else []
-    step = ActionStep(
-        thought=move["thought"],
-        action=action,
-        observation=done.observation,
-        valid=done.valid,
-        messages=told,
-    )
+    replies: list[AnyMessage] = [HumanMessage(done.observation)] if move["messages"] else []
+    step = _taken({**move, "action": action}, done.observation, done.valid, replies)
     reward = done.reward if done.valid else reward
     return Effect(step, done.state, reward, done.done, environment.answer(done.state) or None)
 
 
 async def _act_calls(
-    environment: Environment, move: Move, world: State, calls: list[ToolCall | InvalidToolCall], reward: float | None
+    environment: Environment,
+    move: ParsedStep,
+    world: State,
+    calls: list[ToolCall | InvalidToolCall],
+    reward: float | None,
 ) -> Effect:
     """Apply the calls of the tool `act` one after another: each may change what the next one meets."""
     replies: list[AnyMessage] = []
@@ -77,21 +77,25 @@ async def _act_calls(
     for call in calls:
         action = call["args"].get("action") if call["name"] == "act" and isinstance(call["args"], dict) else None
         if not isinstance(action, str):
-            told, right = f"Call the tool act with an action as text. Legal actions: {environment.actions}", False
+            text, accepted = f"Call the tool act with an action as text. Legal actions: {environment.actions}", False
         else:
-            world, told, gained, done, right = await take(environment, world, action)
-            reward = gained if right else reward
-        valid = valid and right
-        status = "success" if right else "error"
-        replies.append(ToolMessage(told, tool_call_id=call["id"], name=call["name"], status=status))
-    step = ActionStep(
+            world, text, new_reward, done, accepted = await take(environment, world, action)
+            reward = new_reward if accepted else reward
+        valid = valid and accepted
+        status = "success" if accepted else "error"
+        replies.append(ToolMessage(text, tool_call_id=call["id"], name=call["name"], status=status))
+    step = _taken(move, "\n".join(reply.text for reply in replies), valid, replies)
+    return Effect(step, world, reward, done, environment.answer(world) or None)
+
+
+def _taken(move: ParsedStep, observation: str, valid: bool, replies: Sequence[AnyMessage]) -> ActionStep:
+    return ActionStep(
         thought=move["thought"],
         action=move["action"],
-        observation="\n".join(reply.text for reply in replies),
+        observation=observation,
         valid=valid,
         messages=[*move["messages"], *replies],
     )
-    return Effect(step, world, reward, done, environment.answer(world) or None)
 
 
 class Action(BaseModel):
@@ -115,29 +119,24 @@ def act_tool(environment: Environment) -> BaseTool:
     )
 
 
-def seen(steps: Sequence[ActionStep]) -> list[str]:
+def observations_of(steps: Sequence[ActionStep]) -> list[str]:
     """Return what tools have answered in these steps, in order."""
     return [text for taken in steps for text in observations(taken["messages"]) or [taken["observation"]]]
 
 
-async def with_tools(
-    step: Step[Context], move: Move, tools: list[BaseTool], steps: Sequence[ActionStep] = ()
+async def act_with_tools(
+    step: Step[Context], move: ParsedStep, tools: list[BaseTool], steps: Sequence[ActionStep] = ()
 ) -> ActionStep:
     """Do what a move wants with tools: its own calls, or the one that its text names. What was found in earlier `steps`
     is not found again."""
     message = move["messages"][0] if move["messages"] else as_call(move["action"], tools)
     assert isinstance(message, AIMessage)
-    replies = with_numbers(await act(step, message, tools), seen(steps))
-    return ActionStep(
-        thought=move["thought"],
-        action=move["action"],
-        observation="\n".join(reply.text for reply in replies),
-        valid=all(getattr(reply, "status", "") != "error" for reply in replies),
-        messages=[message, *replies] if move["messages"] else [],
-    )
+    replies = with_numbers(await act(step, message, tools), observations_of(steps))
+    valid = all(getattr(reply, "status", "") != "error" for reply in replies)
+    return _taken(move, "\n".join(reply.text for reply in replies), valid, replies if move["messages"] else [])
 
 
-def _calls(move: Move) -> list[ToolCall | InvalidToolCall]:
+def _calls(move: ParsedStep) -> list[ToolCall | InvalidToolCall]:
     message = move["messages"][0] if move["messages"] else None
     if not isinstance(message, AIMessage):
         return []

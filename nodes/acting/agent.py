@@ -15,14 +15,13 @@ from reflective_agents.models.capabilities import capabilities_of
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.acting.actions import ActionStep, act_tool, take
 from reflective_agents.nodes.acting.client_tools import client_tools
-from reflective_agents.nodes.acting.react_text import describe
+from reflective_agents.nodes.acting.react_text import describe_tools
 from reflective_agents.nodes.asking.chat import affordable_tokens, model_of, price_of_call
-from reflective_agents.nodes.asking.task_prompt import briefing, worked
-from reflective_agents.nodes.evidence.research import own_tools, search_tools, today
+from reflective_agents.nodes.asking.task_prompt import examples_text, task_prompt
+from reflective_agents.nodes.evidence.research import as_tools, search_tools, today
 from reflective_agents.nodes.step import Step, Update
 from reflective_agents.prompts import react as prompts
 from reflective_agents.prompts import task as task_prompts
-from reflective_agents.state.context import Context
 from reflective_agents.state.errors import TooLong
 from reflective_agents.state.families import TaskContext
 from reflective_agents.state.limits import NANO, Limit
@@ -33,7 +32,7 @@ from reflective_agents.state.trial import ActingState
 from reflective_agents.tools.arithmetic import arithmetic_tools
 
 T = TypeVar("T")
-OF_ESTIMATED = 1.5
+ESTIMATED_PER_TOKEN = 1.5
 """Estimated tokens of a prompt for each token of a context, of which an answer has a quarter: in English, twice as many
 are estimated as there are."""
 
@@ -69,7 +68,7 @@ async def enter(state: ActingState, step: Step[TaskContext]) -> Update:
     return {"world": world, "request": request, "hints": state.get("advice") or "", "task": None, "advice": None}
 
 
-async def answered(environment: Environment | None, world: State, answer: str) -> Transition | None:
+async def give_answer(environment: Environment | None, world: State, answer: str) -> Transition | None:
     """Return the environment's transition for an answer.
 
     Returns None where there is no environment, or where no single action gives the answer.
@@ -79,7 +78,7 @@ async def answered(environment: Environment | None, world: State, answer: str) -
     return await take(environment, world, action)
 
 
-def appraised(environment: Environment | None, reward: float | None) -> Appraisal:
+def appraise(environment: Environment | None, reward: float | None) -> Appraisal:
     """Return what an environment says of an answer by its reward (0..1); nothing where there is no reward."""
     if environment is None or reward is None:
         return UNCHECKED
@@ -93,9 +92,9 @@ def tools_of(step: Step[ReactContext], run_id: str) -> list[BaseTool]:
     """
     if step.context.environment is not None:
         return []
-    given = own_tools(step.context.tools)
-    theirs = client_tools(step.context.client_tools)
-    return list({tool.name: tool for tool in [*search_tools(step, run_id), calculator(), *given, *theirs]}.values())
+    ours = [*search_tools(step, run_id), calculator()]
+    theirs = [*as_tools(step.context.tools), *client_tools(step.context.client_tools)]
+    return list({tool.name: tool for tool in [*ours, *theirs]}.values())
 
 
 @cache
@@ -137,32 +136,29 @@ def agent_prompt(
     def as_calls(first: int) -> list[BaseMessage]:
         scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
         scratch += [message for taken in state["steps"][first:] for message in taken["messages"]]
-        said = {
+        parts = {
             "lessons": state["hints"],
             "conversation": state["messages"][:-1],
             "request": state["request"],
             "scratch": [*scratch, *([HumanMessage(closing)] if closing else [])],
         }
         if environment:
-            task = briefing(environment, examples=step.context.few_shot, asked=state["request"])
-            return prompts.ACTIONS.format_messages(task=task, **said)
-        return prompts.TOOLS.format_messages(task=worked(step.context.few_shot), situation=situation(tools), **said)
+            task = task_prompt(environment, examples=step.context.few_shot, request=state["request"])
+            return prompts.ACTIONS.format_messages(task=task, **parts)
+        return prompts.TOOLS.format_messages(
+            task=examples_text(step.context.few_shot), situation=situation(tools), **parts
+        )
 
     with_steps = as_text if step.context.mode == "text" else as_calls
-    known = capabilities_of(model_of(step, step.context.model)).context_tokens
-    limits = [step.context.max_context_tokens, most, known and OF_ESTIMATED * known]
-    return _fitting(step, with_steps, len(state["steps"]), int(min(limit for limit in limits if limit is not None)))
-
-
-def _fitting(
-    step: Step[Context], with_steps: Callable[[int], list[BaseMessage]], count: int, most: int
-) -> list[BaseMessage]:
+    window = capabilities_of(model_of(step, step.context.model)).context_tokens
+    limits = [step.context.max_context_tokens, most, window and ESTIMATED_PER_TOKEN * window]
+    longest = int(min(limit for limit in limits if limit is not None))
     first, prompt = 0, with_steps(0)
-    while first < count and estimate_tokens(prompt, {}) > most:
+    while first < len(state["steps"]) and estimate_tokens(prompt, {}) > longest:
         first += 1
         prompt = with_steps(first)
     if first:
-        step.emit("trimmed", steps=first, max_context_tokens=most)
+        step.emit("trimmed", steps=first, max_context_tokens=longest)
     return prompt
 
 
@@ -188,15 +184,15 @@ async def with_fewer_steps(
                 raise
 
 
-def room_for_answer(step: Step[ReactContext], tools: Sequence[BaseTool]) -> int:
+def longest_answer_prompt(step: Step[ReactContext], tools: Sequence[BaseTool]) -> int:
     """Return the longest prompt, in estimated tokens, that leaves the run enough for an answer."""
     declared = [convert_to_openai_tool(tool) for tool in tools] if step.context.mode == "tools" else []
     left = min(step.context.max_total_tokens - step.meter.usage["total_tokens"], affordable_tokens(step))
     return left - step.context.max_answer_tokens - estimate_tokens([], {"tools": declared})
 
 
-def kept_for_answer(step: Step[ReactContext], prompt: Sequence[BaseMessage]) -> Limit | None:
-    """Return the limit that leaves room for an answer but not for another action; None if there is room for both."""
+def answer_reserve(step: Step[ReactContext], prompt: Sequence[BaseMessage]) -> Limit | None:
+    """Return the limit that allows an answer but not another action before it; None if it allows both."""
     context, spent = step.context, step.meter.usage["total_tokens"]
     if step.meter.calls_left <= 1:
         return step.meter.limit("max_model_calls", needed=2)
@@ -213,10 +209,10 @@ def affordable_samples(step: Step[ReactContext], prompt: Sequence[BaseMessage]) 
     """Return how many samples of the next step the limits hold beside what is kept for an answer; one at least."""
     context, money = step.context, step.meter.nano_left
     needed = estimate_tokens(prompt, {}) + context.max_answer_tokens
-    rooms = [step.meter.calls_left, (context.max_total_tokens - step.meter.usage["total_tokens"]) // needed]
+    calls = [step.meter.calls_left, (context.max_total_tokens - step.meter.usage["total_tokens"]) // needed]
     if money is not None and (price := price_of_call(step, needed)):
-        rooms.append(money // price)
-    return max(min(context.step_samples, min(rooms) - context.answer_at_limit), 1)
+        calls.append(money // price)
+    return max(min(context.step_samples, min(calls) - context.answer_at_limit), 1)
 
 
 def scratchpad(steps: Sequence[ActionStep], first: int = 0) -> str:
@@ -231,8 +227,8 @@ def scratchpad(steps: Sequence[ActionStep], first: int = 0) -> str:
 def task_text(environment: Environment | None, tools: Sequence[BaseTool], step: Step[ReactContext]) -> str:
     """Describe the task and what the agent may do, for the text mode."""
     if environment is not None:
-        return briefing(environment, examples=step.context.few_shot)
-    return f"{task_prompts.ACTIONS.format(actions=describe(tools))}\n\n{worked(step.context.few_shot)}"
+        return task_prompt(environment, examples=step.context.few_shot)
+    return f"{task_prompts.ACTIONS.format(actions=describe_tools(tools))}\n\n{examples_text(step.context.few_shot)}"
 
 
 def situation(tools: Sequence[BaseTool]) -> str:

@@ -1,4 +1,4 @@
-"""Tools that the caller carries out himself: a call of one pauses the run until he gives its result."""
+"""Tools that the caller carries out: a call of one pauses the run until the caller gives its result."""
 
 from collections.abc import Mapping, Sequence
 
@@ -44,18 +44,18 @@ def calls_of_caller(message: AIMessage, tools: Sequence[BaseTool]) -> list[ToolC
 
 
 def results_of(calls: Sequence[ToolCall]) -> list[ToolMessage]:
-    """Pause the run until the caller gives the results of his tools: `[{"tool_call_id": ..., "content": ...}]`.
+    """Pause the run until the caller gives the results of the calls: `[{"tool_call_id": ..., "content": ...}]`.
 
     The result of a single call may be given as mere text. A call without a result is answered as an error.
     """
     if not calls:
         return []
-    asked = [{"id": call["id"], "name": call["name"], "args": call["args"]} for call in calls]
-    given = interrupt({"tool_calls": asked})
-    if isinstance(given, str):
-        given = [{"tool_call_id": calls[0]["id"], "content": given}]
-    listed = given if isinstance(given, list) else []
-    results = {one.get("tool_call_id"): one.get("content") for one in listed if isinstance(one, Mapping)}
+    shown = [{"id": call["id"], "name": call["name"], "args": call["args"]} for call in calls]
+    reply = interrupt({"tool_calls": shown})
+    if isinstance(reply, str):
+        reply = [{"tool_call_id": calls[0]["id"], "content": reply}]
+    replies = reply if isinstance(reply, list) else []
+    results = {each.get("tool_call_id"): each.get("content") for each in replies if isinstance(each, Mapping)}
     return [_result(call, results.get(call["id"])) for call in calls]
 
 

@@ -32,14 +32,14 @@ class Agent(Protocol):
         ...
 
 
-class Said(NamedTuple):
+class AgentReply(NamedTuple):
     """What an agent has answered, and the steps to it as text; these are empty if it took none."""
 
     answer: str
     steps: str
 
 
-async def ask_agent(agent: Agent, messages: Sequence[BaseMessage], meter: Meter) -> Said:
+async def ask_agent(agent: Agent, messages: Sequence[BaseMessage], meter: Meter) -> AgentReply:
     """Let an agent answer a conversation.
 
     Args:
@@ -68,10 +68,12 @@ async def ask_agent(agent: Agent, messages: Sequence[BaseMessage], meter: Meter)
     watch.count_unseen([message for message in taken if isinstance(message, AIMessage)])
     tools = [message for message in taken if isinstance(message, ToolMessage)]
     meter.count(tool_calls=len(tools), tool_errors=sum(message.status == "error" for message in tools))
-    said = [message for message in taken if _is_answer(message)]
-    if not said:
+    answers = [message for message in taken if _is_answer(message)]
+    if not answers:
         raise ModelFailed(f"the agent {name_of(agent)} gave no answer")
-    return Said(clean(said[-1].text), clean("\n".join(_told(message) for message in taken if message is not said[-1])))
+    *_, answer = answers
+    steps = "\n".join(_step_text(message) for message in taken if message is not answer)
+    return AgentReply(clean(answer.text), clean(steps))
 
 
 def name_of(agent: Agent) -> str:
@@ -84,8 +86,8 @@ async def _invoke(agent: Agent, messages: list[BaseMessage], watch: Watch) -> Js
     manager = get_async_callback_manager_for_config(ensure_config())
     manager.add_handler(watch)
     config = RunnableConfig(callbacks=manager, tags=[TAG_NOSTREAM])
-    own: dict[str, JsonObject] = {"context": {}} if isinstance(agent, Pregel) and agent.context_schema else {}
-    return await agent.ainvoke({"messages": messages}, config, **own)
+    settings: dict[str, JsonObject] = {"context": {}} if isinstance(agent, Pregel) and agent.context_schema else {}
+    return await agent.ainvoke({"messages": messages}, config, **settings)
 
 
 def _messages_in(result: JsonMapping | BaseMessage | str) -> list[AnyMessage]:
@@ -97,14 +99,14 @@ def _messages_in(result: JsonMapping | BaseMessage | str) -> list[AnyMessage]:
 
 
 def _since_the_question(messages: list[AnyMessage]) -> list[AnyMessage]:
-    asked = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
-    return messages[asked[-1] + 1 :] if asked else messages
+    questions = [index for index, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    return messages[questions[-1] + 1 :] if questions else messages
 
 
 def _is_answer(message: BaseMessage) -> bool:
     return isinstance(message, AIMessage) and not message.tool_calls and bool(message.text.strip())
 
 
-def _told(message: BaseMessage) -> str:
+def _step_text(message: BaseMessage) -> str:
     calls = [f"{call['name']}({json.dumps(call['args'], default=str)})" for call in getattr(message, "tool_calls", [])]
     return "\n".join(filter(None, [message.text, *calls]))

@@ -11,7 +11,7 @@ from reflective_agents.environments.base import Environment
 from reflective_agents.text.actions import Declared, declared, read_call, read_step
 
 
-class Move(TypedDict):
+class ParsedStep(TypedDict):
     """What an agent wants to do next: an action or an answer, or neither if that could not be read.
 
     `messages` holds its message in the mode of native tool calls.
@@ -23,10 +23,10 @@ class Move(TypedDict):
     messages: list[AnyMessage]
 
 
-def read_move(text: str, names: Collection[str] = ()) -> Move:
+def parse_step(text: str, names: Collection[str] = ()) -> ParsedStep:
     """Read a step written as text, as `text.actions.read_step`."""
     thought, action, answer = read_step(text, names)
-    return Move(thought=thought, action=action, answer=answer, messages=[])
+    return ParsedStep(thought=thought, action=action, answer=answer, messages=[])
 
 
 def as_call(action: str, tools: Sequence[BaseTool]) -> AIMessage:
@@ -35,7 +35,7 @@ def as_call(action: str, tools: Sequence[BaseTool]) -> AIMessage:
     return AIMessage("", tool_calls=[{"name": name, "args": args, "id": "text"}])
 
 
-def describe(tools: Sequence[BaseTool]) -> str:
+def describe_tools(tools: Sequence[BaseTool]) -> str:
     """Describe tools as actions in text: their signatures from their own schemas, and what they do."""
     lines = [_declared(tool).line() for tool in tools]
     return "\n".join([*lines, "Finish with 'Final Answer: ...' instead of an action."])
@@ -45,11 +45,11 @@ def _declared(tool: BaseTool) -> Declared:
     return declared(convert_to_openai_tool(tool))
 
 
-def read_answer(text: str, environment: Environment | None) -> str | None:
+def parse_answer(text: str, environment: Environment | None) -> str | None:
     """Read the answer of an agent that was asked for its best one; None if it wants to go on acting instead."""
-    move = read_move(text)
-    said = move["answer"] or move["action"] or move["thought"]
-    answer = environment.find_answer(said) if environment else said
+    step = parse_step(text)
+    last = step["answer"] or step["action"] or step["thought"]
+    answer = environment.find_answer(last) if environment else last
     gives_it = environment is not None and environment.final_action(answer) == answer
-    wants_to_act = move["action"] and answer == said and not gives_it
+    wants_to_act = step["action"] and answer == last and not gives_it
     return None if wants_to_act else answer or None

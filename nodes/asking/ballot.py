@@ -11,15 +11,15 @@ from pydantic import JsonValue
 
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
-from reflective_agents.nodes.acting.react_text import Move, as_call
+from reflective_agents.nodes.acting.react_text import ParsedStep, as_call
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 
 
-class Wish(NamedTuple):
-    """What a step wants, in normal form: calls by name and arguments, or to answer, and what. Empty if it cannot be
-    read."""
+class Vote(NamedTuple):
+    """What a step wants to do, in normal form: calls by name and arguments, or to answer, and what. Empty if it cannot
+    be read."""
 
-    what: str
+    action: str
     answer: str = ""
 
 
@@ -28,43 +28,43 @@ ANSWER = "answer"
 
 
 def elect(
-    moves: Sequence[Move], environment: Environment | None, tools: Sequence[BaseTool], question: str
-) -> tuple[Move, int]:
+    steps: Sequence[ParsedStep], environment: Environment | None, tools: Sequence[BaseTool], question: str
+) -> tuple[ParsedStep, int]:
     """Return the step that most want, the first of equals, and how many want it.
 
     Args:
-        moves: The samples. Those that cannot be read vote only if none can.
+        steps: The samples. Those that cannot be read vote only if none can.
         environment: Where the agent acts, if anywhere.
         tools: What it may call.
         question: What it is asked.
     """
-    wishes = [wish(move, environment, tools, question) for move in moves]
-    readable = [one for one in wishes if one.what] or wishes
-    what, _ = Counter(one.what for one in readable).most_common(1)[0]
-    winner, votes = Counter(one for one in readable if one.what == what).most_common(1)[0]
-    return moves[wishes.index(winner)], votes
+    votes = [vote_of(step, environment, tools, question) for step in steps]
+    readable = [vote for vote in votes if vote.action] or votes
+    action, _ = Counter(vote.action for vote in readable).most_common(1)[0]
+    winner, count = Counter(vote for vote in readable if vote.action == action).most_common(1)[0]
+    return steps[votes.index(winner)], count
 
 
-def wish(move: Move, environment: Environment | None, tools: Sequence[BaseTool], question: str) -> Wish:
-    """Return what a step wants."""
-    if move["answer"] is not None:
-        return Wish(ANSWER, (environment or PLAIN).vote(move["answer"], question))
-    if not move["action"]:
-        return Wish("")
-    if environment and not move["messages"]:
-        return Wish(environment.canonical(move["action"]))
-    message = move["messages"][0] if move["messages"] else as_call(move["action"], tools)
+def vote_of(step: ParsedStep, environment: Environment | None, tools: Sequence[BaseTool], question: str) -> Vote:
+    """Return what a step votes for."""
+    if step["answer"] is not None:
+        return Vote(ANSWER, (environment or PLAIN).vote(step["answer"], question))
+    if not step["action"]:
+        return Vote("")
+    if environment and not step["messages"]:
+        return Vote(environment.canonical(step["action"]))
+    message = step["messages"][0] if step["messages"] else as_call(step["action"], tools)
     calls = message.tool_calls if isinstance(message, AIMessage) else []
-    wanted = [[call["name"], _normal(call["args"], environment or PLAIN)] for call in calls]
-    return Wish("\n".join(sorted(json.dumps(call, sort_keys=True) for call in wanted)))
+    normal = [[call["name"], _normal(call["args"], environment or PLAIN)] for call in calls]
+    return Vote("\n".join(sorted(json.dumps(call, sort_keys=True) for call in normal)))
 
 
-def _normal(args: JsonMapping, world: Environment) -> JsonObject:
+def _normal(args: JsonMapping, environment: Environment) -> JsonObject:
     """Return arguments so that actions that come to the same are equal, and 2 and 2.0."""
 
     def normal(value: JsonValue) -> JsonValue:
         if isinstance(value, str):
-            return world.canonical(value)
+            return environment.canonical(value)
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
     return {name: normal(value) for name, value in args.items()}

@@ -12,22 +12,22 @@ def lines(reply: AIMessage) -> list[tuple[str, float | None]]:
     """Return the lines of a reply that hold text, each with its likelihood; None where the provider gives none."""
     texts = reply.text.split("\n")
     shares: list[list[JsonMapping]] = [[] for _ in texts]
-    place = 0
+    line = 0
     for token in tokens_of(reply):
-        shares[min(place, len(texts) - 1)].append(token)
-        place += str(token.get("token")).count("\n")
-    likelihoods = [likelihood(share) if place == len(texts) - 1 else None for share in shares]
+        shares[min(line, len(texts) - 1)].append(token)
+        line += str(token.get("token")).count("\n")
+    likelihoods = [likelihood(share) if line == len(texts) - 1 else None for share in shares]
     return [(text, likely) for text, likely in zip(texts, likelihoods, strict=True) if text.strip()]
 
 
 def likelihood(tokens: Sequence[JsonMapping]) -> float | None:
     """Calculate the geometric mean of the tokens' probabilities, so that a long step is not less likely than a short
     one; None if they are not known."""
-    given = [token.get("logprob") for token in tokens]
-    known = [one for one in given if isinstance(one, int | float) and one == one]
-    if not known or len(known) < len(given):
+    logprobs = [token.get("logprob") for token in tokens]
+    numbers = [value for value in logprobs if isinstance(value, int | float) and not math.isnan(value)]
+    if not numbers or len(numbers) < len(logprobs):
         return None
-    return min(math.exp(sum(known) / len(known)), 1.0)
+    return min(math.exp(sum(numbers) / len(numbers)), 1.0)
 
 
 def tokens_of(reply: AIMessage) -> list[JsonMapping]:

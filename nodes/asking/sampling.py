@@ -21,7 +21,7 @@ from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtCont
 Seeded = Step[TreeContext] | Step[ChainOfThoughtContext]
 """A node whose settings have a seed."""
 Replies = Mapping[int, AIMessage]
-"""Replies by the place of each among the samples."""
+"""Replies by the index of each among the samples."""
 
 
 def calls_for(model: ChatModel, count: int) -> int:
@@ -39,7 +39,7 @@ async def sample(
     """
     sizes = [count] if takes_n(model) else [1] * count
     batches = await at_once(
-        [request(model, prompt, step.meter, n=size, **seeded(options, place)) for place, size in enumerate(sizes)]
+        [request(model, prompt, step.meter, n=size, **seeded(options, index)) for index, size in enumerate(sizes)]
     )
     return [reply for batch in batches for reply in batch]
 
@@ -55,36 +55,36 @@ async def sample_some(
     size = count if takes_n(model) else 1
     sampled: dict[int, list[AIMessage]] = {}
 
-    async def keep(place: int) -> None:
-        sampled[place] = await request(model, prompt, step.meter, n=size, **options)
+    async def keep(index: int) -> None:
+        sampled[index] = await request(model, prompt, step.meter, n=size, **options)
 
     try:
-        await each_to_its_end([keep(place) for place in range(0, count, size)])
+        await each_to_its_end([keep(index) for index in range(0, count, size)])
     except (LimitReached, ModelFailed):
         if not sampled:
             raise
-    return [reply for place in sorted(sampled) for reply in sampled[place]]
+    return [reply for index in sorted(sampled) for reply in sampled[index]]
 
 
 async def sample_each(
     step: Seeded,
     model: ChatModel,
     prompt: Sequence[BaseMessage],
-    places: range,
+    indexes: range,
     follow: Callable[[Replies], Awaitable[None]],
     *,
     first: int = 0,
     usable: Callable[[AIMessage], bool] = lambda reply: True,
     **options: Any,
 ) -> None:
-    """Sample a reply for each place, and hand them on as they come. What a provider leaves out, or is not usable, is
+    """Sample a reply for each index, and hand them on as they come. What a provider leaves out, or is not usable, is
     sampled again in requests of their own.
 
     Args:
         step, model, prompt: Who asks whom what; the setting `seed` goes with the requests.
-        places: The numbers of the samples.
+        indexes: The numbers of the samples.
         follow: Takes replies as they come.
-        first: What a place is counted from in the seed: samples that are asked for one by one would all be alike else.
+        first: What an index is counted from in the seed: samples that are asked for one by one would all be alike else.
         usable: Whether a reply can be used; one that cannot counts as a parse failure.
         options: Further options of the requests.
 
@@ -93,21 +93,22 @@ async def sample_each(
     """
     seed = step.context.seed if takes_seed(model) else None
 
-    async def ask(place: int, size: int, attempt: int = 1) -> None:
-        own: JsonObject = {} if seed is None else {"seed": seed + first + place}
-        replies = await request(model, prompt, step.meter, n=size, **own, **options)
-        found = {place + i: reply for i, reply in enumerate(replies[:size]) if usable(reply)}
-        step.meter.count(parse_failures=min(len(replies), size) - len(found))
-        missing = [number for number in range(place, place + size) if number not in found] if attempt < ATTEMPTS else []
-        work = [follow(found)] if found else []
-        await each_to_its_end([*work, *(ask(number, 1, attempt + 1) for number in missing)])
+    async def ask(start: int, size: int, attempt: int = 1) -> None:
+        seeds: JsonObject = {} if seed is None else {"seed": seed + first + start}
+        replies = await request(model, prompt, step.meter, n=size, **seeds, **options)
+        accepted = {start + i: reply for i, reply in enumerate(replies[:size]) if usable(reply)}
+        step.meter.count(parse_failures=min(len(replies), size) - len(accepted))
+        work = [follow(accepted)] if accepted else []
+        if attempt < ATTEMPTS:
+            work += [ask(index, 1, attempt + 1) for index in range(start, start + size) if index not in accepted]
+        await each_to_its_end(work)
 
-    size = len(places) if takes_n(model) else 1
-    await each_to_its_end([ask(place, size) for place in places[::size]])
+    size = len(indexes) if takes_n(model) else 1
+    await each_to_its_end([ask(start, size) for start in indexes[::size]])
 
 
 class Samples(NamedTuple):
-    """Replies in the order of their places; and what has stopped some of them, if something has."""
+    """Replies in the order of their indexes; and what has stopped some of them, if something has."""
 
     replies: list[AIMessage]
     stop: LimitReached | ModelFailed | None
@@ -154,7 +155,7 @@ async def sample_texts(
 
     async def keep(replies: Replies) -> None:
         sampled.update(replies)
-        if enough and enough([sampled[place] for place in sorted(sampled)]):
+        if enough and enough([sampled[index] for index in sorted(sampled)]):
             done.set()
 
     def has_text(reply: AIMessage) -> bool:
@@ -162,8 +163,8 @@ async def sample_texts(
 
     try:
         for start in range(0, count, batch or count):
-            places = range(start, min(start + (batch or count), count))
-            await until(done, sample_each(step, model, prompt, places, keep, usable=has_text, **options))
+            indexes = range(start, min(start + (batch or count), count))
+            await until(done, sample_each(step, model, prompt, indexes, keep, usable=has_text, **options))
             if done.is_set():
                 break
     except (LimitReached, ModelFailed) as stop:
@@ -172,7 +173,7 @@ async def sample_texts(
         stopped = stop
     if not sampled:
         raise InvalidOutput(f"no text in {ATTEMPTS} attempts: the model called a tool instead")
-    return Samples([sampled[place] for place in sorted(sampled)], stopped)
+    return Samples([sampled[index] for index in sorted(sampled)], stopped)
 
 
 def majority(most: int, second: int) -> float:

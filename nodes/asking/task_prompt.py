@@ -9,21 +9,22 @@ from reflective_agents.state.families import OwnExample
 Examples = bool | Sequence[OwnExample]
 
 
-def briefing(environment: Environment, *, examples: Examples, asked: str = "") -> str:
-    """Brief a role that acts, or that judges those who act; the text ends with an empty line.
+def task_prompt(environment: Environment, *, examples: Examples, request: str = "") -> str:
+    """Describe a task to a role that acts, or that judges those who act; the text ends with an empty line.
 
     Args:
         environment: Where the task comes from.
         examples: Whether the environment's worked examples are shown, step by step; or others in their place.
-        asked: The task as it is shown: what is asked is no example.
+        request: The task as it is shown: what is asked is no example.
     """
     actions = f"{prompts.ACTIONS.format(actions=environment.actions)}. {environment.effects}".rstrip()
-    return _joined([*_task(environment), actions, *_worked(environment, examples, _steps, asked)])
+    return _joined([*_task(environment), actions, *_worked(environment, examples, _steps, request)])
 
 
-def short_briefing(environment: Environment, *, examples: Examples, asked: str = "") -> str:
-    """Brief a role that answers at once: as `briefing`, but without the actions, and examples are thought out."""
-    return _joined([*_task(environment), *_worked(environment, examples, _reasoning, asked)])
+def short_task_prompt(environment: Environment, *, examples: Examples, request: str = "") -> str:
+    """Describe a task to a role that answers at once: as `task_prompt`, but without the actions, and examples are
+    thought out."""
+    return _joined([*_task(environment), *_worked(environment, examples, _reasoning, request)])
 
 
 def _task(environment: Environment) -> list[str]:
@@ -35,24 +36,27 @@ def _joined(parts: list[str]) -> str:
     return "".join(f"{part}\n" for part in parts) + "\n" if parts else ""
 
 
-def worked(examples: Examples) -> str:
+def examples_text(examples: Examples) -> str:
     """Show the examples of an open question, step by step: there are none but those of the settings."""
     return _joined(_worked(None, examples, _steps))
 
 
 def _worked(
-    environment: Environment | None, examples: Examples, shown: Callable[[Example], str], asked: str = ""
+    environment: Environment | None, examples: Examples, shown: Callable[[Example], str], request: str = ""
 ) -> list[str]:
-    own = [] if isinstance(examples, bool) else [_example(one) for one in examples]
+    chosen = environment.examples if environment and examples else ()
+    if not isinstance(examples, bool) and examples:
+        chosen = tuple(map(_example, examples))
     return [
-        (prompts.SOLVED if one.solved else prompts.FAILED).format(example=f"{one.task}\n{shown(one)}", why=one.why)
-        for one in own or (environment.examples if environment and examples else ())
-        if shown(one) and one.task not in asked
+        (prompts.SOLVED if each.solved else prompts.FAILED).format(example=f"{each.task}\n{text}", why=each.why)
+        for each in chosen
+        if (text := shown(each)) and each.task not in request
     ]
 
 
-def _example(own: OwnExample) -> Example:
-    return Example(own["task"], tuple(Act(*act) for act in own.get("acts", ())), own.get("reasoning", ""))
+def _example(setting: OwnExample) -> Example:
+    acts = tuple(Act(*act) for act in setting.get("acts", ()))
+    return Example(setting["task"], acts, setting.get("reasoning", ""))
 
 
 def _reasoning(example: Example) -> str:
@@ -67,7 +71,7 @@ def _steps(example: Example) -> str:
     return "\n".join(lines)
 
 
-def material(world: State) -> str:
+def articles_text(world: State) -> str:
     """Return the articles that a task brings with it, as text; empty if there are none."""
     data = (world.get("task") or {}).get("data") or {}
     articles = data.get("supporting") or []

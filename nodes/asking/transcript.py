@@ -63,8 +63,8 @@ def material(text: str) -> HumanMessage:
 def request_text(conversation: Sequence[BaseMessage]) -> str:
     """Return the request of a conversation: its last message, preceded by the earlier turns if there are any."""
     *earlier, question = conversation
-    said = [message for message in earlier if message.text and not message.additional_kwargs.get(_INNER)]
-    turns = [_turn(message) for message in said]
+    shown = [message for message in earlier if message.text and not message.additional_kwargs.get(_INNER)]
+    turns = [_turn(message) for message in shown]
     context = around("conversation", "\n".join(turns)) + "\n" if turns else ""
     return context + quoted("request", question.text)
 

@@ -34,34 +34,34 @@ MOST_MESSAGES = 10
 MOST_PLACEHOLDERS = 50
 """Placeholders of one of them: each may stand for all that a user wrote."""
 _PREFIX = f"{prompts.__name__}."
-_given: ContextVar[Mapping[str, Template] | None] = ContextVar("prompts", default=None)
+_replacements: ContextVar[Mapping[str, Template] | None] = ContextVar("prompts", default=None)
 
 
 class _Prompts(ModuleType):
-    """A module of prompts, whose templates a run may have given in other words."""
+    """A module of prompts, whose templates a run may replace."""
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        if not name.isupper() or not (given := _given.get()):
-            return found
-        return given.get(f"{super().__getattribute__('__name__').removeprefix(_PREFIX)}.{name}", found)
+        shipped = super().__getattribute__(name)
+        if not name.isupper() or not (replaced := _replacements.get()):
+            return shipped
+        return replaced.get(f"{super().__getattribute__('__name__').removeprefix(_PREFIX)}.{name}", shipped)
 
 
 @cache
 def templates() -> Mapping[str, Template]:
     """Return all templates by name, as they are shipped; without the parts that several of them are made of."""
-    found: dict[str, Template] = {}
+    templates: dict[str, Template] = {}
     for module in pkgutil.iter_modules(prompts.__path__):
         loaded = import_module(f"{_PREFIX}{module.name}")
         named = {name: value for name, value in vars(loaded).items() if name.isupper() and not name.startswith("_")}
-        found |= {f"{module.name}.{name}": each for name, each in named.items() if isinstance(each, Template)}
+        templates |= {f"{module.name}.{name}": each for name, each in named.items() if isinstance(each, Template)}
         sys.modules[loaded.__name__].__class__ = _Prompts
-    owners = Counter((name.partition(".")[2], id(each)) for name, each in found.items())
-    return {name: each for name, each in found.items() if owners[name.partition(".")[2], id(each)] == 1}
+    owners = Counter((name.partition(".")[2], id(each)) for name, each in templates.items())
+    return {name: each for name, each in templates.items() if owners[name.partition(".")[2], id(each)] == 1}
 
 
 @contextmanager
-def in_words_of(setting: JsonMapping | str | None) -> Iterator[None]:
+def use_prompts(setting: JsonMapping | str | None) -> Iterator[None]:
     """Let a node speak in the words of the setting `prompts`.
 
     Raises:
@@ -70,11 +70,11 @@ def in_words_of(setting: JsonMapping | str | None) -> Iterator[None]:
     if not setting:
         yield
         return
-    token = _given.set(replacements(setting))
+    token = _replacements.set(replacements(setting))
     try:
         yield
     finally:
-        _given.reset(token)
+        _replacements.reset(token)
 
 
 def replacements(setting: JsonMapping | str) -> Mapping[str, Template]:
@@ -98,42 +98,46 @@ def _read(folder: Path) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _checked(texts: str) -> Mapping[str, Template]:
-    return {name: _replaced(name, given) for name, given in json.loads(texts).items()}
+    return {name: _replaced(name, setting) for name, setting in json.loads(texts).items()}
 
 
-def _replaced(name: str, given: Any) -> Template:
+def _replaced(name: str, setting: Any) -> Template:
     shipped = templates().get(name)
     if shipped is None:
         close = difflib.get_close_matches(name, templates(), n=3, cutoff=0.3)
         raise BadPrompt(f"there is no prompt {name!r}; did you mean {', '.join(close) or 'another one'}?")
     try:
-        new, placeholders = _in_place_of(shipped, given)
+        new, placeholders = _in_place_of(shipped, setting)
         missing, unknown = placeholders[0] - placeholders[1], placeholders[1] - placeholders[0]
     except (ValueError, TypeError) as error:
         raise BadPrompt(
             f"the prompt {name} cannot be used ({error}); braces that are meant as such are doubled"
         ) from error
     if missing or unknown:
-        lacks = [f"lacks {', '.join(f'{{{one}}}' for one in sorted(missing))}"] if missing else []
-        has = [f"has the unknown {', '.join(f'{{{one}}}' for one in sorted(unknown))}"] if unknown else []
+        lacks = [f"lacks {_in_braces(missing)}"] if missing else []
+        has = [f"has the unknown {_in_braces(unknown)}"] if unknown else []
         raise BadPrompt(f"the prompt {name} {' and '.join([*lacks, *has])}")
     return new
 
 
-def _in_place_of(shipped: Template, given: Any) -> tuple[Template, tuple[set[str], set[str]]]:
+def _in_braces(placeholders: set[str]) -> str:
+    return ", ".join(f"{{{name}}}" for name in sorted(placeholders))
+
+
+def _in_place_of(shipped: Template, setting: Any) -> tuple[Template, tuple[set[str], set[str]]]:
     """Return a template with the placeholders of the shipped one, and with its own. A text takes the place of a chat's
     first message, a list of messages that of all."""
     if isinstance(shipped, str):
         fields = _fields(shipped)
-        return _plain(given) if fields else str(given), (fields, _fields(str(given)))
-    if not isinstance(given, str) and len(given) > MOST_MESSAGES:
-        raise ValueError(f"it has {len(given)} messages; at most {MOST_MESSAGES} can be read")
+        return _plain(setting) if fields else str(setting), (fields, _fields(str(setting)))
+    if not isinstance(setting, str) and len(setting) > MOST_MESSAGES:
+        raise ValueError(f"it has {len(setting)} messages; at most {MOST_MESSAGES} can be read")
     before = ChatPromptTemplate(shipped.messages)
-    if isinstance(given, str):
+    if isinstance(setting, str):
         role = "system" if type(shipped.messages[0]).__name__.startswith("System") else "human"
-        new = ChatPromptTemplate([(role, _plain(given)), *shipped.messages[1:]])
+        new = ChatPromptTemplate([(role, _plain(setting)), *shipped.messages[1:]])
     else:
-        new = ChatPromptTemplate([(role, _plain(text)) for role, text in given])
+        new = ChatPromptTemplate([(role, _plain(text)) for role, text in setting])
     return new.partial(**shipped.partial_variables), (_variables(before), _variables(new))
 
 

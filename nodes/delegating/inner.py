@@ -15,14 +15,13 @@ SHARED = ("max_model_calls", "max_total_tokens", "max_seconds", "max_cost")
 """Limits of the run that hold for all that it starts together."""
 
 
-def inner_settings(schema: type[C], step: Step[Context], own: JsonMapping | None = None) -> C:
+def inner_settings(schema: type[C], step: Step[Context]) -> C:
     """Return the settings of a strategy that works inside a run: those of the run that it has too, within what the run
     may still spend. What earlier runs have learned and the form of the answer are the run's own affair.
 
     Args:
         schema: The settings of the inner strategy.
         step: The node that runs it.
-        own: Settings of its own.
     """
     context, spent = step.context, step.meter.usage["total_tokens"]
     left = Allowance(
@@ -32,11 +31,11 @@ def inner_settings(schema: type[C], step: Step[Context], own: JsonMapping | None
     )
     if (nano := step.meter.nano_left) is not None:
         left["max_cost"] = max(nano, 1) / NANO
-    given = {"experience": None, "answer_schema": None, **(own or {})}
-    return settings_for(schema, context, given, left, travelling=type(context).model_fields)
+    own: JsonMapping = {"experience": None, "answer_schema": None}
+    return settings_for(schema, context, own, left, inherited=type(context).model_fields)
 
 
-def of_this_run(outcome: Outcome, step: Step[Context]) -> Outcome:
+def outcome_in_run(outcome: Outcome, step: Step[Context]) -> Outcome:
     """Return how an inner strategy ended; a limit that it shares with the run is reported with the run's numbers.
 
     Args:

@@ -25,11 +25,12 @@ from reflective_agents.models.language import language_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.nodes.acting.own_agent import Agent, ask_agent, name_of
 from reflective_agents.nodes.asking.chat import price_of_call
-from reflective_agents.nodes.asking.wording import in_words_of
-from reflective_agents.nodes.bridge import Bridged
+from reflective_agents.nodes.asking.wording import use_prompts
+from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.checks import check_settings
-from reflective_agents.nodes.evidence.references import on_its_own
-from reflective_agents.nodes.evidence.sources import found_by, passages
+from reflective_agents.nodes.evidence.citations import CheckedAnswer
+from reflective_agents.nodes.evidence.references import with_own_references
+from reflective_agents.nodes.evidence.sources import observations_of_result, passages
 from reflective_agents.nodes.step import C, Step, Update, node, settings_in, stop_because
 from reflective_agents.state.context import Context
 from reflective_agents.state.cooperation import Allowance, Assignment, Report
@@ -39,7 +40,7 @@ from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.limits import NANO
 from reflective_agents.state.outcome import Outcome, decide, stopped
 from reflective_agents.state.policy import check_caller
-from reflective_agents.state.run import NOTHING_SPENT, RunState, S
+from reflective_agents.state.run import NOTHING_SPENT, RunState, S, Usage
 from reflective_agents.state.settings import settings_of
 
 W = TypeVar("W", bound=Context)
@@ -47,7 +48,7 @@ LEAST_CALLS = 3
 """Calls that each of several workers needs at least: to act, to answer, one to spare. Alone it makes do with less."""
 BRIEF = 100
 """Characters that an event tells of one of several texts."""
-TRAVELLING = {*SearchContext.model_fields, "tools", "client_tools"} - {"experience", "answer_schema"}
+INHERITED = {*SearchContext.model_fields, "tools", "client_tools"} - {"experience", "answer_schema"}
 """Settings that a worker takes over from the run, unless it has its own. What earlier runs have learned, the run itself
 looks up."""
 
@@ -76,28 +77,28 @@ def hands_over(
         return Command(update=update, goto=goto)
 
     def decorate(function: Callable[[S, Step[C]], Awaitable[Update]]) -> Runnable[S, Command[str]]:
-        return node(schema)(function) | Bridged(to_command)
+        return node(schema)(function) | SyncAdapter(to_command)
 
     return decorate
 
 
 def branch(
     schema: type[C],
-) -> Callable[[Callable[[Assignment, C], Awaitable[Report]]], Bridged[Assignment, Update]]:
+) -> Callable[[Callable[[Assignment, C], Awaitable[Report]]], SyncAdapter[Assignment, Update]]:
     """Make `async (assignment, context) -> report` the node to which the work is sent.
 
     Several of it run at once, so it writes nothing but its report: events and costs are told when that is taken in.
     """
 
-    def decorate(function: Callable[[Assignment, C], Awaitable[Report]]) -> Bridged[Assignment, Update]:
+    def decorate(function: Callable[[Assignment, C], Awaitable[Report]]) -> SyncAdapter[Assignment, Update]:
         async def work(sent: Assignment) -> Update:
             context = settings_in(get_runtime(schema).context, schema).resumed(sent["settings"]).handed_on()
             check_caller(context, context.ambient)
-            with in_words_of(context.prompts):
+            with use_prompts(context.prompts):
                 return {"reports": [await function(sent, context)]}
 
         work.__name__, work.__doc__ = function.__name__, function.__doc__
-        return Bridged(work)
+        return SyncAdapter(work)
 
     return decorate
 
@@ -105,7 +106,7 @@ def branch(
 def hand_over(
     state: RunState, step: Step[Context], to: str, tasks: Sequence[Task], *, keep: int, answered: bool
 ) -> Update:
-    """Return the update that sends tasks to workers, in order, as many at once as the limits leave room for.
+    """Return the update that sends tasks to workers, in order, as many at once as the limits allow.
 
     Args:
         state: The state of the run.
@@ -116,7 +117,7 @@ def hand_over(
         answered: Whether there is an answer already. If there is none, the last call goes to a worker instead.
 
     Returns:
-        `goto` with what is sent; the outcome, if there is no room for even one worker.
+        `goto` with what is sent; the outcome, if the limits do not allow even one worker.
     """
     tasks = [Task(**{**task, "messages": show_images(task["messages"], state["messages"])}) for task in tasks]
     settings = {**state["settings"]}
@@ -141,7 +142,7 @@ def _shares(step: Step[Context], least: Sequence[int], calls_kept: int, tokens_k
     The shares are equal, and at least `LEAST_CALLS` calls and `least` tokens each.
 
     Raises:
-        LimitReached: if there is no room for even one.
+        LimitReached: if they do not suffice for even one.
     """
     step.meter.check()
     context, spent = step.context, step.meter.usage["total_tokens"]
@@ -163,7 +164,7 @@ def _shares(step: Step[Context], least: Sequence[int], calls_kept: int, tokens_k
     }
     if money is not None:
         shared["max_cost"] = money // width / NANO
-    return [{**shared, "max_model_calls": calls // width + (place < calls % width)} for place in range(width)]
+    return [{**shared, "max_model_calls": calls // width + (number < calls % width)} for number in range(width)]
 
 
 def _money(step: Step[Context], least: int, tokens_kept: int) -> int | None:
@@ -174,14 +175,14 @@ def _money(step: Step[Context], least: int, tokens_kept: int) -> int | None:
     """
     if (left := step.meter.nano_left) is None:
         return None
-    kept, needed = price_of_call(step, tokens_kept), price_of_call(step, least)
-    if left - kept < max(needed, 1):
-        raise LimitReached(step.meter.limit("max_cost", (needed + kept) / NANO))
-    return left - kept
+    reserve, needed = price_of_call(step, tokens_kept), price_of_call(step, least)
+    if left - reserve < max(needed, 1):
+        raise LimitReached(step.meter.limit("max_cost", (needed + reserve) / NANO))
+    return left - reserve
 
 
-async def employ(
-    graph: Any, strategy: str, sent: Assignment, context: Context, own: JsonMapping | None = None
+async def run_strategy(
+    graph: Any, strategy: str, sent: Assignment, context: Context, overrides: JsonMapping | None = None
 ) -> Report:
     """Let a strategy work on what was sent, within its allowance.
 
@@ -190,33 +191,31 @@ async def employ(
         strategy: Its name.
         sent: The work.
         context: The settings of the run.
-        own: Settings of the worker, which take the place of those of the run.
+        overrides: Settings of the worker, which take the place of those of the run.
     """
-    settings = settings_for(settings_of(strategy), context, own, sent["allowance"])
+    settings = settings_for(settings_of(strategy), context, overrides, sent["allowance"])
     result = await graph.ainvoke({"messages": sent["messages"]}, context=settings)
     outcome, answer = result["outcome"], result["answer"]
     searched = result["usage"]["tool_calls"] > 0
-    sources, told = sent.get("sources", ()), "\n".join(message.text for message in sent["messages"])
-    settled = None if answer is None else on_its_own(answer, sources, searched=searched, told=told)
-    report = Report(
-        number=sent["number"],
-        name=sent["name"],
-        strategy=strategy,
-        task=sent["task"],
-        answer=settled.text if settled else None,
-        said=result["messages"][-1].id if settled and settled.text == answer else None,
-        status=outcome["status"],
-        reason=outcome["reason"],
-        usage=result["usage"],
-    )
-    if settled and settled.wrong:
-        report["unfounded"] = settled.wrong
-    if settled and (said := passages(found_by(result), settled.references)):
-        report["passages"] = said
-    return {**report, "limit": outcome["limit"]} if "limit" in outcome else report
+    if answer is None:
+        return _report(sent, strategy, None, outcome, result["usage"])
+    checked = _with_sources(answer, sent, searched)
+    report = _report(sent, strategy, checked.text, outcome, result["usage"])
+    if checked.text == answer:
+        report["said"] = result["messages"][-1].id
+    if checked.wrong:
+        report["unfounded"] = checked.wrong
+    if cited := passages(observations_of_result(result), checked.references):
+        report["passages"] = cited
+    return report
 
 
-async def engage(agent: Agent, sent: Assignment, context: Context) -> Report:
+def _with_sources(answer: str, sent: Assignment, searched: bool) -> CheckedAnswer:
+    prompt_text = "\n".join(message.text for message in sent["messages"])
+    return with_own_references(answer, sent.get("sources", ()), searched=searched, prompt_text=prompt_text)
+
+
+async def run_agent(agent: Agent, sent: Assignment, context: Context) -> Report:
     """Let an agent of the user's own work on what was sent, within its allowance.
 
     Args:
@@ -228,51 +227,55 @@ async def engage(agent: Agent, sent: Assignment, context: Context) -> Report:
     meter = Meter(allowed, NOTHING_SPENT, conversation=sent["messages"])
     answer, ended = None, Outcome(status="answered", reason="the agent has answered")
     try:
-        said = (await ask_agent(agent, sent["messages"], meter)).answer
-        told = "\n".join(message.text for message in sent["messages"])
-        answer = on_its_own(said, sent.get("sources", ()), searched=True, told=told).text
+        reply = await ask_agent(agent, sent["messages"], meter)
+        answer = _with_sources(reply.answer, sent, searched=True).text
     except (LimitReached, ModelFailed) as error:
         ended = stopped(error)
-    outcome = decide(ended, answer)
+    return _report(sent, name_of(agent), answer, decide(ended, answer), meter.usage)
+
+
+def _report(sent: Assignment, strategy: str, answer: str | None, outcome: Outcome, usage: Usage) -> Report:
     report = Report(
         number=sent["number"],
         name=sent["name"],
-        strategy=name_of(agent),
+        strategy=strategy,
         task=sent["task"],
         answer=answer,
         said=None,
         status=outcome["status"],
         reason=outcome["reason"],
-        usage=meter.usage,
+        usage=usage,
     )
-    return {**report, "limit": outcome["limit"]} if "limit" in outcome else report
+    if "limit" in outcome:
+        report["limit"] = outcome["limit"]
+    return report
 
 
 def settings_for(
     schema: type[W],
     context: Context,
-    own: JsonMapping | None = None,
+    overrides: JsonMapping | None = None,
     allowance: Allowance | None = None,
-    travelling: Collection[str] = TRAVELLING,
+    inherited: Collection[str] = INHERITED,
 ) -> W:
-    """Return the settings of a worker: those inherited from the run, its own, and its allowance as the limits.
+    """Return the settings of a worker: those inherited from the run, those it overrides, and its allowance as limits.
 
-    A limit among its own holds if it is the lower one.
+    A limit among the overrides holds if it is the lower one.
     """
-    shared = schema.model_fields.keys() & type(context).model_fields.keys() & set(travelling)
-    settings = {name: getattr(context, name) for name in shared} | dict(own or {})
+    shared = schema.model_fields.keys() & type(context).model_fields.keys() & set(inherited)
+    settings = {name: getattr(context, name) for name in shared} | dict(overrides or {})
     allowed: JsonObject = {**(allowance or {})}
     limits = {name: min(settings.get(name) or most, most) for name, most in allowed.items()}
     return schema.model_validate(settings | limits).handed_on()
 
 
-async def check_worker(step: Step[Context], strategy: str, own: JsonMapping | None = None) -> None:
+async def check_worker(step: Step[Context], strategy: str, overrides: JsonMapping | None = None) -> None:
     """Refuse at the beginning of a run what a worker could not work with.
 
     Raises:
         Misuse: as `check_settings`.
     """
-    context = settings_for(settings_of(strategy), step.context, own)
+    context = settings_for(settings_of(strategy), step.context, overrides)
     check_caller(context, context.ambient)
     await check_settings(step, context)
 

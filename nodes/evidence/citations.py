@@ -28,7 +28,7 @@ _ADDRESS = re.compile(r"https?://[^\s<>\"'`)\]}]+")
 _ENDS = ".,;:!?*_"
 
 
-class Settled(NamedTuple):
+class CheckedAnswer(NamedTuple):
     """An answer whose citations were checked.
 
     Attributes:
@@ -49,7 +49,7 @@ class Settled(NamedTuple):
     def text(self) -> str:
         """The answer followed by its references."""
         cited = zip(self.numbers, self.references, strict=True)
-        lines = [f"[{number}] {entry(url, self.titles)}" for number, url in cited]
+        lines = [f"[{number}] {reference_line(url, self.titles)}" for number, url in cited]
         return "\n".join([self.body, "", "References:", *lines]) if lines else self.body
 
     @property
@@ -67,65 +67,85 @@ class Settled(NamedTuple):
         return prompts.NONE_CITED.format(count=len(self.urls)) if self.urls else ""
 
 
-def settle(answer: str, found: Sequence[str], given: str = "") -> Settled:
+def resolve_citations(answer: str, observations: Sequence[str], further: str = "") -> CheckedAnswer:
     """Check the citations of an answer: those that name nothing that was found are removed and reported.
 
     Numbers are those of the results, unless the answer brings a list of its own, whose addresses then count.
 
     Args:
         answer: Text with citations such as [1] or [2, 3].
-        found: The observations that it may rest on, in order.
-        given: Further text from which it may take addresses, such as the request.
+        observations: What tools have answered, in order: all that it may rest on.
+        further: Further text from which it may take addresses, such as the request.
     """
-    return settle_by(answer, addresses(found), "\n".join([*found, given]), titles_of(found))
+    material = "\n".join([*observations, further])
+    return resolve_by_address(answer, addresses(observations), material, titles_of(observations))
 
 
-def entry(url: str, titles: Mapping[str, str]) -> str:
+def reference_line(url: str, titles: Mapping[str, str]) -> str:
     """Return an address as a list of references shows it: after its title, if that is known."""
     title = shorten(_SCHEME.sub(r"\1: ", titles.get(url, "")), LONGEST_TITLE, placeholder=" ...")
     return f"{title}, {url}" if title else url
 
 
 def titles_in(text: str) -> dict[str, str]:
-    """Read the titles from lists of references that were made by `entry`, by their addresses."""
+    """Read the titles from lists of references that were made by `reference_line`, by their addresses."""
     return {url: title for title, url in _TITLED.findall(text)}
 
 
-def settle_by(answer: str, urls: Sequence[str], material: str, titles: Mapping[str, str] = NO_TITLES) -> Settled:
-    """Check the citations of an answer, as `settle`, by the addresses of what was found, in the order of their numbers;
-    other addresses that it names have to stand in the material."""
-    body, own = split_list(answer)
-    numbers: set[int] = set()
+def resolve_by_address(
+    answer: str, urls: Sequence[str], material: str, titles: Mapping[str, str] = NO_TITLES
+) -> CheckedAnswer:
+    """Check the citations of an answer, as `resolve_citations` does, by the addresses of the results.
+
+    Args:
+        answer: Text with citations such as [1] or [2, 3].
+        urls: The addresses, in the order of their numbers.
+        material: Text that has to hold all other addresses that the answer names.
+        titles: Titles of the results by address.
+    """
+    body, listed = split_references(answer)
+    results: set[int] = set()
     wrong: dict[str, None] = {}
 
-    def known(said: Iterable[int]) -> list[int]:
-        kept = dict.fromkeys(number for one in said if (number := _number(one, own, urls)))
-        wrong.update({f"[{one}] {own.get(one, '')}".strip(): None for one in said if not _number(one, own, urls)})
-        numbers.update(kept)
-        return list(kept)
+    def resolve(cited: Iterable[int]) -> list[int]:
+        resolved: dict[int, None] = {}
+        for number in cited:
+            if result := _result_number(number, listed, urls):
+                resolved[result] = None
+            else:
+                wrong[f"[{number}] {listed.get(number, '')}".strip()] = None
+        results.update(resolved)
+        return list(resolved)
 
-    def checked(match: re.Match[str]) -> str:
-        said = [int(number) for number in match[1].split(",")]
-        if not all(1 <= number <= LARGEST for number in said) or (kept := known(said)) == said:
-            return match[0]  # right as it is, or a range, an index, a year
-        lead = match[0][: len(match[0]) - len(match[0].lstrip())]
-        return f"{lead}[{', '.join(map(str, kept))}]" if kept else ""
+    def corrected(match: re.Match[str]) -> str:
+        cited = [int(number) for number in match[1].split(",")]
+        if not all(1 <= number <= LARGEST for number in cited):
+            return match[0]  # a range, an index, a year
+        resolved = resolve(cited)
+        return match[0] if resolved == cited else citation(match, map(str, resolved))
 
     if not _CITATION.search(body):
-        known(own)  # what is only listed is referred to as well
-    text = outside_code(_CITATION, checked, body)
+        resolve(listed)  # what is only listed is referred to as well
+    text = outside_code(_CITATION, corrected, body)
     named = [url.rstrip(_ENDS) for part in _CODE.split(body)[::2] for url in _ADDRESS.findall(part)]
     wrong |= {url: None for url in named if url not in material}
-    return Settled(text.strip(), sorted(numbers), list(wrong), urls, titles)
+    return CheckedAnswer(text.strip(), sorted(results), list(wrong), urls, titles)
+
+
+def citation(match: re.Match[str], numbers: Iterable[str]) -> str:
+    """Return a citation with other numbers in place of one that was matched; empty if there are none."""
+    lead = match[0][: len(match[0]) - len(match[0].lstrip())]
+    shown = ", ".join(numbers)
+    return f"{lead}[{shown}]" if shown else ""
 
 
 def outside_code(pattern: re.Pattern[str], replaced: Callable[[re.Match[str]], str], text: str) -> str:
     """Replace what a pattern finds in a text, but for the code in it."""
     parts = _CODE.split(text)
-    return "".join(part if place % 2 else pattern.sub(replaced, part) for place, part in enumerate(parts))
+    return "".join(part if index % 2 else pattern.sub(replaced, part) for index, part in enumerate(parts))
 
 
-class Sourced:
+class CitationReader:
     """Reads an answer while it comes: citations of what was not found are left out, and a list of references, which is
     made by code, is not shown. `urls` are the addresses of what was found."""
 
@@ -135,28 +155,27 @@ class Sourced:
     def feed(self, text: str) -> str:
         """Take the next piece, and return what is certain to stay."""
         *lines, self._line = (self._line + text).split("\n")
-        said = ""
+        answer = ""
         for line in lines:
             self._ended = self._ended or (not self._begun and bool(_HEADING.fullmatch(line) or _ENTRY.match(line)))
-            said += "" if self._ended else f"{self._checked(line)}\n"
+            answer += "" if self._ended else f"{self._checked(line)}\n"
             self._begun = False
         if self._ended or (not self._begun and _may_be_listed(self._line)):
-            return said
+            return answer
         opened = max(self._line.rfind("["), self._line.rfind("【"))
         whole = len(self._line) if opened < 0 or re.search(r"[\]】]", self._line[opened:]) else opened
         ready = self._line[:whole].rstrip()
         self._line, self._begun = self._line[len(ready) :], self._begun or bool(ready)
-        return said + self._checked(ready)
+        return answer + self._checked(ready)
 
     def _checked(self, text: str) -> str:
-        def kept(match: re.Match[str]) -> str:
-            said = [int(number) for number in match[1].split(",")]
-            if not all(1 <= number <= LARGEST for number in said) or max(said) <= self._count:
+        def corrected(match: re.Match[str]) -> str:
+            cited = [int(number) for number in match[1].split(",")]
+            if not all(1 <= number <= LARGEST for number in cited) or max(cited) <= self._count:
                 return match[0]
-            lead, left = match[0][: match[0].index(match[0].lstrip()[0])], [n for n in said if n <= self._count]
-            return f"{lead}[{', '.join(map(str, left))}]" if left else ""
+            return citation(match, [str(number) for number in cited if number <= self._count])
 
-        return _CITATION.sub(kept, text)
+        return _CITATION.sub(corrected, text)
 
 
 def _may_be_listed(line: str) -> bool:
@@ -165,14 +184,14 @@ def _may_be_listed(line: str) -> bool:
     return "references".startswith(word[: len("references")]) or bool(_NUMBERED.match(line))
 
 
-def _number(said: int, own: Mapping[int, str], urls: Sequence[str]) -> int:
+def _result_number(cited: int, listed: Mapping[int, str], urls: Sequence[str]) -> int:
     """Return the number of the result that a citation names; 0 if there is none."""
-    if said in own:
-        return urls.index(own[said]) + 1 if own[said] in urls else 0
-    return said if said <= len(urls) else 0
+    if cited in listed:
+        return urls.index(listed[cited]) + 1 if listed[cited] in urls else 0
+    return cited if cited <= len(urls) else 0
 
 
-def split_list(answer: str) -> tuple[str, dict[int, str]]:
+def split_references(answer: str) -> tuple[str, dict[int, str]]:
     """Split off the list of references that an answer ends with, under a heading or because the answer cites it.
 
     Returns:
@@ -180,13 +199,13 @@ def split_list(answer: str) -> tuple[str, dict[int, str]]:
     """
     lines = answer.strip().splitlines()
     begin = _list_begins(lines)
-    own = {int(entry[1]): entry[2].rstrip(_ENDS) for line in lines[begin:] if (entry := _ENTRY.match(line))}
-    return "\n".join(lines[:begin]).strip(), own
+    entries = [entry for line in lines[begin:] if (entry := _ENTRY.match(line))]
+    return "\n".join(lines[:begin]).strip(), {int(entry[1]): entry[2].rstrip(_ENDS) for entry in entries}
 
 
 def _list_begins(lines: Sequence[str]) -> int:
     """Return the line of the heading, or else of the first of the entries that end the text; the end if none does."""
-    if headings := [place for place, line in enumerate(lines) if place and _HEADING.fullmatch(line)]:
+    if headings := [number for number, line in enumerate(lines) if number and _HEADING.fullmatch(line)]:
         return headings[0]
     begin = len(lines)
     while begin and (not lines[begin - 1].strip() or _ENTRY.match(lines[begin - 1])):
@@ -198,11 +217,11 @@ def _list_begins(lines: Sequence[str]) -> int:
     return begin - has_heading
 
 
-def uncited(answer: str) -> str:
+def without_citations(answer: str) -> str:
     """Remove the citations from an answer that has no references."""
     return _CITATION.sub("", answer)
 
 
-def nothing(text: str) -> bool:
+def says_nothing(text: str) -> bool:
     """Tell whether a critique says that there is nothing to criticise."""
     return " ".join(re.findall(r"\w+", text.casefold())) in {"", "none", "nothing", "nothing is missing", "n a", "no"}

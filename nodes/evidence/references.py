@@ -5,14 +5,22 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from reflective_agents.nodes.evidence.citations import LARGEST, Settled, entry, outside_code, split_list, titles_in
+from reflective_agents.nodes.evidence.citations import (
+    LARGEST,
+    CheckedAnswer,
+    citation,
+    outside_code,
+    reference_line,
+    split_references,
+    titles_in,
+)
 
 MARK = "s"
 """What stands before the numbers of others' sources, where a worker's own results have numbers too: [s1]."""
 _CITED = re.compile(r"\s?[\[【](s?\d{1,4}(?:\s{0,3},\s{0,3}s?\d{1,4}){0,99})[\]】]", re.IGNORECASE)
 
 
-def together(answers: Sequence[str], mark: str = "") -> tuple[list[str], list[str]]:
+def number_together(answers: Sequence[str], mark: str = "") -> tuple[list[str], list[str]]:
     """Bring answers under one numbering, so that [1] is the same source in all of them.
 
     Args:
@@ -25,16 +33,16 @@ def together(answers: Sequence[str], mark: str = "") -> tuple[list[str], list[st
     urls: dict[str, int] = {}
     texts = []
     for answer in answers:
-        body, own = split_list(answer)
-        common = {str(number): urls.setdefault(url, len(urls) + 1) for number, url in own.items()}
-        said = outside_code(_CITED, partial(_renumbered, common=common, mark=mark), body)
-        named = titles_in(answer)
-        listed = dict.fromkeys(f"[{mark}{common[str(number)]}] {entry(url, named)}" for number, url in own.items())
-        texts.append("\n".join([said, "", "References:", *listed]) if listed else body)
+        body, listed = split_references(answer)
+        common = {str(number): urls.setdefault(url, len(urls) + 1) for number, url in listed.items()}
+        text = outside_code(_CITED, partial(_renumbered, common=common, mark=mark), body)
+        titles = titles_in(answer)
+        lines = dict.fromkeys(f"[{mark}{urls[url]}] {reference_line(url, titles)}" for url in listed.values())
+        texts.append("\n".join([text, "", "References:", *lines]) if lines else body)
     return texts, [*urls]
 
 
-def on_its_own(answer: str, sources: Sequence[str], *, searched: bool, told: str = "") -> Settled:
+def with_own_references(answer: str, sources: Sequence[str], *, searched: bool, prompt_text: str = "") -> CheckedAnswer:
     """Give the answer of a worker a list of references of its own, which holds what it cites of others' sources too.
 
     Args:
@@ -42,46 +50,43 @@ def on_its_own(answer: str, sources: Sequence[str], *, searched: bool, told: str
         sources: The addresses of what others have found.
         searched: Whether the worker could look things up, and has had its own list checked. What another one lists
             has to be among the sources, or is removed and reported.
-        told: What the worker was shown, in which the titles of the sources stand.
+        prompt_text: What the worker was shown, in which the titles of the sources stand.
     """
-    body, own = split_list(answer)
+    body, numbered = split_references(answer)
+    listed = {str(number): url for number, url in numbered.items()}
     right = {f"{MARK}{number}": url for number, url in enumerate(sources, 1)}
-    right |= {str(number): url for number, url in own.items() if searched or url in sources}
-    if not own and not searched:
+    right |= {mark: url for mark, url in listed.items() if searched or url in sources}
+    if not listed and not searched:
         right |= {str(number): url for number, url in enumerate(sources, 1)}
-    wrong = {f"[{number}] {url}": None for number, url in own.items() if str(number) not in right}
+    wrong = {f"[{mark}] {url}": None for mark, url in listed.items() if mark not in right}
     order: dict[str, int] = {}
 
-    def meant(one: str) -> bool:
-        by_number = one.isdecimal() and not searched and bool(right) and 1 <= int(one) <= LARGEST
-        return one in right or one.startswith(MARK) or by_number or one in map(str, own)
+    def is_citation(mark: str) -> bool:
+        by_number = mark.isdecimal() and not searched and bool(right) and 1 <= int(mark) <= LARGEST
+        return mark in right or mark.startswith(MARK) or by_number or mark in listed
 
-    def cited(match: re.Match[str]) -> str:
-        said = _numbers(match)
-        if not any(map(meant, said)):
+    def corrected(match: re.Match[str]) -> str:
+        marks = _marks(match)
+        if not any(map(is_citation, marks)):
             return match[0]  # a range, an index, a year
-        wrong.update(
-            {f"[{one}]": None for one in said if one not in right and not (one.isdecimal() and int(one) in own)}
-        )
-        kept = dict.fromkeys(str(order.setdefault(right[one], len(order) + 1)) for one in said if one in right)
-        return f"{_lead(match)}[{', '.join(kept)}]" if kept else ""
+        wrong.update({f"[{mark}]": None for mark in marks if mark not in right and mark not in listed})
+        return citation(match, dict.fromkeys(position(right[mark]) for mark in marks if mark in right))
 
-    text = outside_code(_CITED, cited, body)
-    urls = [*order] or [url for url in own.values() if url in right.values()]  # what is only listed stays
-    return Settled(text.strip(), [*range(1, len(urls) + 1)], [*wrong], urls, titles_in(f"{told}\n{answer}"))
+    def position(url: str) -> str:
+        return str(order.setdefault(url, len(order) + 1))
+
+    text = outside_code(_CITED, corrected, body)
+    urls = [*order] or [url for url in listed.values() if url in right.values()]  # what is only listed stays
+    titles = titles_in(f"{prompt_text}\n{answer}")
+    return CheckedAnswer(text.strip(), [*range(1, len(urls) + 1)], [*wrong], urls, titles)
 
 
 def _renumbered(match: re.Match[str], common: Mapping[str, int], mark: str) -> str:
-    said = _numbers(match)
-    if not all(one in common for one in said):
+    numbers = _marks(match)
+    if not all(number in common for number in numbers):
         return match[0]
-    shown = dict.fromkeys(f"{mark}{common[one]}" for one in said)
-    return f"{_lead(match)}[{', '.join(shown)}]"
+    return citation(match, dict.fromkeys(f"{mark}{common[number]}" for number in numbers))
 
 
-def _numbers(match: re.Match[str]) -> list[str]:
-    return [one.strip().casefold() for one in match[1].split(",")]
-
-
-def _lead(match: re.Match[str]) -> str:
-    return match[0][: len(match[0]) - len(match[0].lstrip())]
+def _marks(match: re.Match[str]) -> list[str]:
+    return [mark.strip().casefold() for mark in match[1].split(",")]

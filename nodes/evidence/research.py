@@ -40,20 +40,20 @@ def today() -> str:
     return f"{datetime.now(UTC):%A, %Y-%m-%d}"
 
 
-def own_tools(given: Sequence[BaseTool | Callable[..., JsonValue]]) -> list[BaseTool]:
+def as_tools(tools: Sequence[BaseTool | Callable[..., JsonValue]]) -> list[BaseTool]:
     """Return the tools of a setting; a plain function becomes a tool."""
-    return [tool if isinstance(tool, BaseTool) else as_tool(tool) for tool in given]
+    return [tool if isinstance(tool, BaseTool) else as_tool(tool) for tool in tools]
 
 
 async def act(step: Step[Context], message: AIMessage, tools: list[BaseTool]) -> list[AnyMessage]:
     """Run all tool calls of a message at once. Each is answered; what goes wrong is an answer too.
 
-    Those of the caller's tools wait for him, before any other is run: a node that is resumed begins anew.
+    Those of the caller's tools wait for the caller, before any other is run: a node that is resumed begins anew.
     """
     step.meter.check()
-    theirs = calls_of_caller(message, tools)
-    observations = results_of(theirs)
-    ours = message.model_copy(update={"tool_calls": [call for call in message.tool_calls if call not in theirs]})
+    callers = calls_of_caller(message, tools)
+    observations = results_of(callers)
+    ours = message.model_copy(update={"tool_calls": [call for call in message.tool_calls if call not in callers]})
     timeout = min(step.context.call_timeout, step.meter.seconds_left)
     observations += await run_tool_calls(ours, tools, timeout=timeout)
     errors = sum(observation.status == "error" for observation in observations)
@@ -73,7 +73,7 @@ async def find(step: Step[SearchContext], run_id: str, queries: list[str]) -> tu
     step.meter.check()
     problems: list[str] = []
 
-    async def one(query: str) -> list[SearchResult]:
+    async def run(query: str) -> list[SearchResult]:
         try:
             with telemetry.tool_call("search", query=query) as call:
                 async with asyncio.timeout(step.meter.seconds_left):
@@ -89,6 +89,6 @@ async def find(step: Step[SearchContext], run_id: str, queries: list[str]) -> tu
         step.emit("search", query=query, results=len(results))
         return results
 
-    found = await asyncio.gather(*(one(query) for query in queries))
-    unique = {(result["url"], result["content"]): result for results in found for result in results}
+    batches = await asyncio.gather(*(run(query) for query in queries))
+    unique = {(result["url"], result["content"]): result for results in batches for result in results}
     return list(unique.values()), sorted(problems)

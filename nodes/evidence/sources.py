@@ -1,7 +1,7 @@
 """What was found on the way: search results, numbered along a path, so that an answer can cite them."""
 
 import json
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from textwrap import shorten
 from typing import TypeGuard, TypeVar
 
@@ -21,39 +21,45 @@ def observations(messages: Iterable[BaseMessage]) -> list[str]:
     return [message.text for message in messages if isinstance(message, ToolMessage)]
 
 
-def found_by(result: JsonMapping) -> list[str]:
+def observations_of_result(result: JsonMapping) -> list[str]:
     """Return what a strategy has found, as far as its result holds it: as sources, or as observations of its steps."""
     steps = [*result.get("steps", ()), *result.get("tree", {}).values()]
     seen = [text for step in steps for text in observations(step["messages"]) or [step.get("observation", "")]]
     return [json.dumps(result.get("sources", [])), *seen]
 
 
-def passages(found: Iterable[str], urls: Container[str]) -> dict[str, str]:
+def passages(texts: Iterable[str], urls: Container[str]) -> dict[str, str]:
     """Return what the results in observations say that have one of these addresses, by address."""
-    said: dict[str, dict[str, None]] = {}
-    for result in (result for text in found for result in results_in(text) if result["url"] in urls):
-        said.setdefault(result["url"], {})[result["content"]] = None
-    return {url: shorten("\n".join(texts), LONGEST_PASSAGE, placeholder=" ...") for url, texts in said.items()}
+    contents: dict[str, dict[str, None]] = {}
+    for result in all_results(texts):
+        if result["url"] in urls:
+            contents.setdefault(result["url"], {})[result["content"]] = None
+    return {url: shorten("\n".join(parts), LONGEST_PASSAGE, placeholder=" ...") for url, parts in contents.items()}
 
 
-def addresses(found: Iterable[str]) -> list[str]:
+def addresses(texts: Iterable[str]) -> list[str]:
     """Return the addresses of all results in observations, each once: the first has the number 1."""
-    return list(dict.fromkeys(result["url"] for text in found for result in results_in(text)))
+    return list(dict.fromkeys(result["url"] for result in all_results(texts)))
 
 
-def titles_of(found: Iterable[str]) -> dict[str, str]:
+def titles_of(texts: Iterable[str]) -> dict[str, str]:
     """Return the titles of all results in observations by address; without those that say no more than that."""
-    named: dict[str, dict[str, None]] = {}
-    for result in (result for text in found for result in results_in(text)):
+    titles: dict[str, dict[str, None]] = {}
+    for result in all_results(texts):
         if isinstance(title := result.get("title"), str) and title.strip() and title.strip() not in result["url"]:
-            named.setdefault(result["url"], {})[title.strip()] = None
-    return {url: _common(list(several)) for url, several in named.items()}
+            titles.setdefault(result["url"], {})[title.strip()] = None
+    return {url: _document_title(list(several)) for url, several in titles.items()}
 
 
-def _common(names: Sequence[str]) -> str:
+def _document_title(titles: Sequence[str]) -> str:
     """Return the title of a document of which several passages were found, or else the first title."""
-    documents = {name.partition(" — ")[0] for name in names}
-    return documents.pop() if len(names) > 1 and len(documents) == 1 else names[0]
+    documents = {title.partition(" — ")[0] for title in titles}
+    return documents.pop() if len(titles) > 1 and len(documents) == 1 else titles[0]
+
+
+def all_results(texts: Iterable[str]) -> Iterator[JsonObject]:
+    """Yield the search results in observations, in order."""
+    return (result for text in texts for result in results_in(text))
 
 
 def results_in(observation: str) -> list[JsonObject]:
@@ -61,7 +67,7 @@ def results_in(observation: str) -> list[JsonObject]:
     object with such `results`."""
     value = _json(observation)
     value = value.get("results") if isinstance(value, dict) else value
-    return [one for one in value if _is_result(one)] if isinstance(value, list) else []
+    return [item for item in value if _is_result(item)] if isinstance(value, list) else []
 
 
 def numbered(observation: str, before: Sequence[str]) -> str:
@@ -72,15 +78,15 @@ def numbered(observation: str, before: Sequence[str]) -> str:
         before: The observations before it on the path.
     """
     value = _json(observation)
-    results = [one for one in value if _is_result(one)] if isinstance(value, list) else []
+    results = [item for item in value if _is_result(item)] if isinstance(value, list) else []
     if not isinstance(value, list) or not results or len(results) < len(value):
         return observation
-    seen = {_key(result) for text in before for result in results_in(text)}
+    seen = {_key(result) for result in all_results(before)}
     urls = addresses([*before, observation])
-    new = [with_number(one, urls) for one in results if _key(one) not in seen]
+    new = [with_number(result, urls) for result in results if _key(result) not in seen]
     if new:
         return json.dumps(new, ensure_ascii=False)
-    again = sorted({urls.index(one["url"]) + 1 for one in results})
+    again = sorted({urls.index(result["url"]) + 1 for result in results})
     return prompts.NOTHING_NEW.format(numbers=", ".join(f"[{number}]" for number in again))
 
 

@@ -14,7 +14,7 @@ from reflective_agents.memory.scoring import Ranking
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.remembering.lessons import Learned
-from reflective_agents.nodes.remembering.remember import caller, open_memory
+from reflective_agents.nodes.remembering.remember import authenticated_user, open_memory
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -46,13 +46,13 @@ async def recall(step: Step[Context], question: str) -> list[str]:
         return []
     try:
         stream = await _open(step, step.context.experience)
-        found = await stream.retrieve(
+        memories = await stream.retrieve(
             question, k=step.context.memory_size, now=time.time(), ranking=RELEVANCE, kinds=LESSONS
         )
     except (LimitReached, ModelFailed) as reason:
         step.emit("recalled", lessons=0, reason=str(reason))
         return []
-    lessons = [one.memory["text"] for one in reversed(found)]
+    lessons = [scored.memory["text"] for scored in reversed(memories)]
     step.emit("recalled", lessons=len(lessons), texts=lessons, kept_in=kept_in())
     return lessons
 
@@ -64,19 +64,20 @@ async def keep(step: Step[Context], state: RunState, learned: Sequence[Learned],
     The same lesson is kept once, an empty one never. It is marked as untested until a run that has drawn it is solved.
     Where a limit or a failing model stands in the way, that is told.
     """
-    lessons = {lesson_id(one.lesson): one for one in learned if one.lesson.strip()}
+    lessons = {lesson_id(item.lesson): item for item in learned if item.lesson.strip()}
     if step.context.experience is None or not lessons:
         return
     try:
         stream = await _open(step, step.context.experience)
-        known = {one["id"]: one["text"] for one in await stream.get(lessons)}
-        proven = [key for key in known if outcome["status"] == "solved" and f"({UNTESTED}" in known[key]]
+        stored = {memory["id"]: memory["text"] for memory in await stream.get(lessons)}
+        proven = [key for key in stored if outcome["status"] == "solved" and f"({UNTESTED}" in stored[key]]
         for key in proven:
             await stream.delete(key)
-        new = [one for key, one in lessons.items() if key not in known or key in proven]
+        new = [item for key, item in lessons.items() if key not in stored or key in proven]
         change = await stream.add([*_memories(state, new, outcome)])
-        if change.forgotten or proven:
-            await _forget_what_nothing_rests_on(stream)
+        if change.forgotten or proven:  # what no lesson rests on any more is archived no longer
+            for observation in await stream.latest(MOST, ["observation"]):
+                await stream.delete(observation["id"])
     except (LimitReached, ModelFailed) as reason:
         step.emit("not_kept", lessons=len(lessons), reason=str(reason))
         return
@@ -99,7 +100,7 @@ def experience_of(namespace: str) -> str:
 
 
 async def _open(step: Step[Context], name: str) -> MemoryStream:
-    user = caller()
+    user = authenticated_user()
     owner = experience_of(f"{quote(user, safe='')}/{name}" if user else name)
     return await open_memory(step, owner, max_memories=MOST)
 
@@ -107,22 +108,17 @@ async def _open(step: Step[Context], name: str) -> MemoryStream:
 def _memories(state: RunState, new: Sequence[Learned], outcome: Outcome) -> Iterator[Memory]:
     now, task = time.time(), " ".join(state["messages"][-1].text.split())[:LONGEST_TASK]
     mark = "" if outcome["status"] == "solved" else UNTESTED
-    for place, one in enumerate(new):
+    for number, learned in enumerate(new):
         evidence = "\n".join(
             [
                 quoted("task", task),
-                around("attempt", one.attempt[-LONGEST_ATTEMPT:]),
+                around("attempt", learned.attempt[-LONGEST_ATTEMPT:]),
                 quoted("outcome", f"{outcome['status']}: {outcome['reason']}"),
             ]
         )
-        rests_on = new_memory(evidence, created=now, importance=LEAST, key=f"{state['run_id']} lesson {place}")
+        rests_on = new_memory(evidence, created=now, importance=LEAST, key=f"{state['run_id']} lesson {number}")
         yield rests_on
-        lesson = one.lesson.strip()
+        lesson = learned.lesson.strip()
         text = f"{lesson[:LONGEST_LESSON]} ({mark}from the task: {task})"
-        made = new_memory(text, created=now, kind="reflection", importance=WEIGHT, evidence=[rests_on["id"]])
-        yield {**made, "id": lesson_id(lesson)}
-
-
-async def _forget_what_nothing_rests_on(stream: MemoryStream) -> None:
-    for left in await stream.latest(MOST, ["observation"]):
-        await stream.delete(left["id"])
+        memory = new_memory(text, created=now, kind="reflection", importance=WEIGHT, evidence=[rests_on["id"]])
+        yield {**memory, "id": lesson_id(lesson)}

@@ -29,15 +29,12 @@ def advice(trials: Sequence[Trial], earlier: Sequence[str], context: TrialsConte
         context: `reflection` and `memory_size`.
     """
     parts = []
-    own = [trial["reflection"] for trial in trials if trial["reflection"]][-context.memory_size :]
-    earlier = earlier[max(len(earlier) + len(own) - context.memory_size, 0) :]
+    reflections = [trial["reflection"] for trial in trials if trial["reflection"]][-context.memory_size :]
+    earlier = earlier[max(len(earlier) + len(reflections) - context.memory_size, 0) :]
     if context.reflection in ("reflexion", "last_attempt_and_reflexion"):
         parts += [f"\n\n{recalled_text(earlier)}"] if earlier else []
-        parts += (
-            [prompts.LESSONS.format(lessons="\n".join(f"- {' '.join(lesson.split())}" for lesson in own))]
-            if own
-            else []
-        )
+        lines = "\n".join(f"- {' '.join(lesson.split())}" for lesson in reflections)
+        parts += [prompts.LESSONS.format(lessons=lines)] if lines else []
     if trials and context.reflection in ("last_attempt", "last_attempt_and_reflexion"):
         parts.append(prompts.LAST_ATTEMPT.format(attempt=trials[-1]["attempt"]))
     return "".join(parts)

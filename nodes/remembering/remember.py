@@ -48,19 +48,19 @@ def store_of_process() -> BaseStore:
 
 def memories_text(memories: Sequence[Memory], clock: Clock | None = None) -> str:
     """Quote memories for a prompt, numbered from 1; a clock adds when each was made, and when it was superseded."""
-    return "\n".join(memory_text(one, number, clock) for number, one in enumerate(memories, 1))
+    return "\n".join(memory_text(memory, number, clock) for number, memory in enumerate(memories, 1))
 
 
 def memory_text(memory: Memory, number: int | str, clock: Clock | None = None) -> str:
     """Quote a memory for a prompt, under a number."""
-    known = {"number": number, "kind": memory["kind"]}
+    attributes = {"number": number, "kind": memory["kind"]}
     if speaker := memory.get("speaker"):
-        known["by"] = speaker
+        attributes["by"] = speaker
     if clock is not None:
-        known["of"] = clock(memory["created"])
+        attributes["of"] = clock(memory["created"])
         if "until" in memory:
-            known["superseded"] = clock(memory["until"])
-    return quoted("memory", memory["text"], **known)
+            attributes["superseded"] = clock(memory["until"])
+    return quoted("memory", memory["text"], **attributes)
 
 
 async def reflect(
@@ -69,7 +69,7 @@ async def reflect(
     stream: MemoryStream,
     *,
     now: float,
-    who: str = "",
+    identity: str = "",
     threshold: float = THRESHOLD,
     ranking: Ranking = PAPER,
     clock: Clock | None = None,
@@ -87,7 +87,7 @@ async def reflect(
         model: Which model to ask.
         stream: The agent's memory.
         now: Seconds of the agent's clock.
-        who: Who the agent is, in a few words.
+        identity: Who the agent is, in a few words.
         threshold: Importance of new observations beyond which a reflection is due.
         ranking: How memories are retrieved for the questions.
         clock: How a time is told to the model; None tells none.
@@ -102,51 +102,50 @@ async def reflect(
     pending = await stream.pending()
     if not is_due(pending, threshold):
         return []
-    recent = [one for one in await stream.latest(2 * RECENT) if counts(one)][-RECENT:]
-    questions = (await ask(step, model, _prompt(prompts.ASK, who, recent, clock), Questions)).questions
+    recent = [memory for memory in await stream.latest(2 * RECENT) if counts(memory)][-RECENT:]
+    questions = (await ask(step, model, _prompt(prompts.ASK, identity, recent, clock), Questions)).questions
 
     # One after the other, since what one question finds counts as accessed for the next.
-    found = [await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking) for question in questions]
+    retrieved = [await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking) for question in questions]
 
-    async def conclude(place: int, question: str) -> Drawn:
-        shown = sorted((one.memory for one in found[place] if counts(one.memory)), key=lambda one: one["created"])
-        prompt = _prompt(prompts.CONCLUDE, who, shown, clock, question=quoted("question", question))
-        said = await ask(step, model, prompt, Insights)
-        return draw(said, shown, key=f"reflection {stream.owner} {pending.latest.id} {place}", now=now)
+    async def conclude(number: int, question: str) -> Drawn:
+        usable = [scored.memory for scored in retrieved[number] if counts(scored.memory)]
+        shown = sorted(usable, key=lambda memory: memory["created"])
+        prompt = _prompt(prompts.CONCLUDE, identity, shown, clock, question=quoted("question", question))
+        reply = await ask(step, model, prompt, Insights)
+        return draw(reply, shown, key=f"reflection {stream.owner} {pending.latest.id} {number}", now=now)
 
-    drawn = await at_once([conclude(place, question) for place, question in enumerate(questions)])
-    insights = [insight for one in drawn for insight in one.insights]
+    batches = await at_once([conclude(number, question) for number, question in enumerate(questions)])
+    insights = [insight for batch in batches for insight in batch.insights]
     if ranking.hybrid:
         insights = merged(insights, await stream.latest(RECENT, _INSIGHTS))
     await stream.add(insights, reflected=pending.latest)
-    _tell(step, pending.importance, questions, insights, [text for one in drawn for text in one.refused])
-    return await stream.get(insight["id"] for insight in insights)
-
-
-def _tell(
-    step: Step[Context], importance: float, questions: list[str], insights: list[Memory], refused: list[str]
-) -> None:
+    refused = [text for batch in batches for text in batch.refused]
     for text in refused:
         step.meter.count(parse_failures=1)
         step.emit("refused_insight", insight=text, problem="it names none of the memories that were shown")
-    step.emit("reflected", importance=importance, questions=questions, insights=len(insights), refused=len(refused))
+    counted = {"insights": len(insights), "refused": len(refused)}
+    step.emit("reflected", importance=pending.importance, questions=questions, **counted)
+    return await stream.get(insight["id"] for insight in insights)
 
 
 def _prompt(
-    template: ChatPromptTemplate, who: str, memories: Sequence[Memory], clock: Clock | None, **texts: str
+    template: ChatPromptTemplate, identity: str, memories: Sequence[Memory], clock: Clock | None, **texts: str
 ) -> list[BaseMessage]:
-    return template.format_messages(who=_who(who), memories=memories_text(memories, clock), **texts)
+    agent = quoted("agent", identity) + "\n\n" if identity else ""
+    return template.format_messages(who=agent, memories=memories_text(memories, clock), **texts)
 
 
-def _who(who: str) -> str:
-    return quoted("agent", who) + "\n\n" if who else ""
+def owner_of(user: str) -> str:
+    """Return the owner of a user's memory."""
+    return f"user/{user}"
 
 
 ANYBODY = "anybody"
 """The user of a server that asks for no keys."""
 
 
-def caller() -> str | None:
+def authenticated_user() -> str | None:
     """Return the user whom the server has authenticated; None in Python, and on a server that asks for no keys."""
     server = get_runtime().server_info
     user = server.user.identity if server and server.user else ANYBODY

@@ -188,10 +188,10 @@ def _with_memory(
     """
     from reflective_agents.cli.database import open_store
     from reflective_agents.cli.options import make_context
-    from reflective_agents.graphs._memory.recall import owner_of
     from reflective_agents.memory.stream import MemoryStream
     from reflective_agents.models.providers import close_models
     from reflective_agents.nodes.remembering.experience import MOST, experience_of
+    from reflective_agents.nodes.remembering.remember import owner_of
     from reflective_agents.state.settings.memory import MemoryContext
 
     if user is not None and experience is not None:

@@ -12,10 +12,10 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from reflective_agents.graphs._reflection.critics import Draft, criticise, said_of
 from reflective_agents.graphs.reflection import best_draft, verdict
+from reflective_agents.nodes.asking.critics import Draft, criticise, judgement_of
 from reflective_agents.nodes.asking.transcript import quoted
-from reflective_agents.nodes.asking.wording import in_words_of
+from reflective_agents.nodes.asking.wording import use_prompts
 from reflective_agents.nodes.bridge import wait_for
 from reflective_agents.nodes.step import Spent, Step, Update
 from reflective_agents.prompts import reflection as prompts
@@ -77,7 +77,7 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
         conversation = _asked(before)
         spent = Spent(usage=state["reflection"]["usage"], messages=conversation)
         step = Step(self.context, spent, runtime.stream_writer)
-        with in_words_of(self.context.prompts):
+        with use_prompts(self.context.prompts):
             drafts, outcome = await self._judged(step, state["reflection"]["drafts"], conversation, reply)
         if outcome:
             outcome = decide(outcome, reply.text)
@@ -97,7 +97,7 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
             round=len(drafts) + 1, id=reply.id or "", text=reply.text, critique="", score=None, accepted=False
         )
         try:
-            before = said_of(drafts[-1] if drafts else None)
+            before = judgement_of(drafts[-1] if drafts else None)
             critique = await criticise(step, conversation, reply.text, before)
         except (LimitReached, ModelFailed) as error:
             return [*drafts, draft], stopped(error)

@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple, Protocol
 
 from reflective_agents.models.account import Settle
-from reflective_agents.nodes.remembering.remember import ANYBODY, caller
+from reflective_agents.nodes.remembering.remember import ANYBODY, authenticated_user
 from reflective_agents.serve.engine import IN_AEGRA
 from reflective_agents.state.errors import LimitReached
 from reflective_agents.state.limits import NANO, Limit
@@ -138,7 +138,7 @@ class DailyQuota:
             LimitReached: if it would exceed what he may spend today.
         """
         nano = nano or 0
-        user, day, held = caller() or ANYBODY, _today(), Spent(1, tokens, nano)
+        user, day, held = authenticated_user() or ANYBODY, _today(), Spent(1, tokens, nano)
         if not held.within(self.most) or not await self._book.add(user, day, held, self.most):
             raise LimitReached(self._reached(await self._book.spent(user, day), held), "of all runs of this day (UTC)")
 

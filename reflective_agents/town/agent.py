@@ -156,7 +156,7 @@ class Agent:
                 context.model,
                 self.stream,
                 now=self.seconds,
-                who=self.who,
+                identity=self.who,
                 threshold=context.reflect_at,
                 ranking=Ranking(context.recency, context.importance, context.relevance),
             )

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 
 from reflective_agents.environments.base import State
 from reflective_agents.nodes.asking.transcript import quoted, steps_text
-from reflective_agents.nodes.evidence.citations import split_list
+from reflective_agents.nodes.evidence.citations import split_references
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.state.tree import TreeNode, TreeView
@@ -205,7 +205,7 @@ def _step_text(step: TreeNode | Candidate, superseded: bool) -> str:
 
 def _checked(answer: TreeNode) -> str:
     """Return what code has found out about an answer, as a fact for its judge."""
-    body, _ = split_list(answer["messages"][0].text)
+    body, _ = split_references(answer["messages"][0].text)
     facts = [search_prompts.LENGTH.format(words=len(body.split())), answer.get("checked", "")]
     return quoted("checked", " ".join(filter(None, facts)))
 
@@ -214,7 +214,7 @@ def canonical_message(message: BaseMessage) -> str:
     """Return the same text for equal messages: without ids, white space, references and the order of arguments."""
     calls = [(call["name"], call["args"]) for call in getattr(message, "tool_calls", [])]
     broken = [(call["name"], call["args"]) for call in getattr(message, "invalid_tool_calls", [])]
-    return json.dumps([" ".join(split_list(message.text)[0].split()), calls, broken], sort_keys=True, default=str)
+    return json.dumps([" ".join(split_references(message.text)[0].split()), calls, broken], sort_keys=True, default=str)
 
 
 def is_answer(message: AnyMessage) -> bool:

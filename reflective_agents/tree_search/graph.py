@@ -5,15 +5,15 @@ from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableLambda
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import StateGraph
 from langgraph.types import Command, Overwrite
 
 from reflective_agents.environments.base import Environment, Task
-from reflective_agents.nodes.acting.agent import appraised, environment_of
-from reflective_agents.nodes.acting.react_text import read_answer
+from reflective_agents.nodes.acting.agent import appraise, environment_of
+from reflective_agents.nodes.acting.react_text import parse_answer
 from reflective_agents.nodes.answer_stream import AnswerStream, final_answer
 from reflective_agents.nodes.asking.transcript import quoted, request_text
-from reflective_agents.nodes.bridge import Bridged
+from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
@@ -71,15 +71,13 @@ def search_graph(
     """
     builder = strategy_graph(state, context_schema=schema, input_schema=ActingInput, output_schema=output)
     start, grow, steer, reply = usual_nodes(schema, setup)
-    route = Bridged(_expand_or_finish)
+    route = SyncAdapter(_expand_or_finish)
     builder.add_node("begin", begin(name, schema, enter, **FRESH, **fresh))
     builder.add_node("start", start)
     builder.add_node("expand", unless_ordered(expand or grow, steer) | route, destinations=("expand", "finish"))
     builder.add_node("finish", unless_ordered(finish or reply))
-    builder.add_edge(START, "begin")
     builder.add_edge("begin", "start")
     builder.add_conditional_edges("start", unless_ended("expand"), ["expand", "finish"])
-    builder.add_edge("finish", END)
     return builder
 
 
@@ -176,7 +174,7 @@ async def answer(state: SearchState, step: Step[TreeContext], search: TreeSearch
         try:
             text, reward = await conclude(state, step, search, None if step.context.environment else listener)
             message_id = await listener.end(text)
-            appraisal = appraised(await environment_of(step.context), reward)
+            appraisal = appraise(await environment_of(step.context), reward)
         except (LimitReached, ModelFailed) as stop:
             outcome = outcome_without_answer(outcome, stop)
     if outcome and step.context.gold_reward and "gold" in state["world"].get("task", {}):
@@ -231,5 +229,5 @@ async def conclude(
         raise ModelFailed("the model called a tool where it had to write text")
     candidate = await search.world.reward(nodes, text)
     if candidate is None:
-        return read_answer(text, await environment_of(step.context)) or "", None
+        return parse_answer(text, await environment_of(step.context)) or "", None
     return search.world.answer(candidate.as_node(f"{best['id']}.0", best["id"])), candidate.reward

@@ -3,9 +3,9 @@
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from reflective_agents.models.sending import Listener
-from reflective_agents.nodes.acting.own_agent import Agent, Said, ask_agent
-from reflective_agents.nodes.acting.react_text import read_answer
-from reflective_agents.nodes.asking.task_prompt import short_briefing
+from reflective_agents.nodes.acting.own_agent import Agent, AgentReply, ask_agent
+from reflective_agents.nodes.acting.react_text import parse_answer
+from reflective_agents.nodes.asking.task_prompt import short_task_prompt
 from reflective_agents.nodes.memo import each_to_its_end
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.families import TreeContext
@@ -47,18 +47,18 @@ class OwnAgent:
         """Return None: the agent has made all nodes."""
         return None
 
-    async def _ask(self, branch: Branch) -> Said:
+    async def _ask(self, branch: Branch) -> AgentReply:
         *earlier, last = branch.conversation
         task: list[BaseMessage] = [last]
         if isinstance(self.world, TaskWorld):
-            briefed = short_briefing(self.world.environment, examples=self.step.context.few_shot)
+            briefed = short_task_prompt(self.world.environment, examples=self.step.context.few_shot)
             task = [HumanMessage(briefed + self.world.environment.public(dict(self.world.start)))]
         lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
         return await ask_agent(self.agent, [*earlier, *lessons, *task], self.step.meter)
 
-    def _candidate(self, reply: Said, index: int) -> Candidate:
+    def _candidate(self, reply: AgentReply, index: int) -> Candidate:
         if isinstance(self.world, OpenWorld):
             return Candidate(index, messages=[AIMessage(reply.answer)], thought=reply.steps)
-        answer = read_answer(reply.answer, self.world.environment) or reply.answer
+        answer = parse_answer(reply.answer, self.world.environment) or reply.answer
         action = self.world.environment.final_action(answer) or answer
         return Candidate(index, thought=reply.steps or reply.answer, action=action)

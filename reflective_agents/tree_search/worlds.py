@@ -9,12 +9,12 @@ from langchain_core.tools import BaseTool
 from reflective_agents.environments.base import Environment, State, Transition
 from reflective_agents.nodes.acting.actions import take
 from reflective_agents.nodes.acting.agent import environment_of
-from reflective_agents.nodes.acting.react_text import read_answer
+from reflective_agents.nodes.acting.react_text import parse_answer
 from reflective_agents.nodes.asking.chat import ATTEMPTS
-from reflective_agents.nodes.asking.task_prompt import briefing
+from reflective_agents.nodes.asking.task_prompt import task_prompt
 from reflective_agents.nodes.asking.transcript import around
-from reflective_agents.nodes.evidence.citations import settle, split_list
-from reflective_agents.nodes.evidence.research import act, own_tools, search_tools
+from reflective_agents.nodes.evidence.citations import resolve_citations, split_references
+from reflective_agents.nodes.evidence.research import act, as_tools, search_tools
 from reflective_agents.nodes.evidence.sources import observations, with_numbers
 from reflective_agents.nodes.memo import memo_of
 from reflective_agents.nodes.step import Step
@@ -64,7 +64,7 @@ async def world_of(state: SearchState, step: Step[TreeContext]) -> "OpenWorld | 
     if environment is None and isinstance(step.context, AgentContext) and step.context.agent is not None:
         return AgentsWorld(step, [], state["request"])
     if environment is None:
-        user_tools: list[BaseTool] = own_tools(step.context.tools) if isinstance(step.context, ToolsContext) else []
+        user_tools: list[BaseTool] = as_tools(step.context.tools) if isinstance(step.context, ToolsContext) else []
         tools = {tool.name: tool for tool in [*search_tools(step, state["run_id"]), *user_tools]}
         return OpenWorld(step, [*tools.values()], state["request"])
     return TaskWorld(step, environment, state["world"], state["run_id"])
@@ -110,10 +110,10 @@ class OpenWorld:
         references cannot be accepted."""
         message = candidate.messages[0]
         if self.tools:
-            citations = settle(message.text, observations_on(path), self.request)
+            citations = resolve_citations(message.text, observations_on(path), self.request)
             candidate.messages[0] = message.model_copy(update={"content": citations.text})
             candidate.checked, candidate.unfounded = citations.facts, bool(citations.wrong)
-        elif split_list(message.text)[1]:
+        elif split_references(message.text)[1]:
             candidate.checked, candidate.unfounded = prompts.UNCHECKED, True
 
     def key(self, candidate: Candidate) -> str:
@@ -155,7 +155,7 @@ class TaskWorld:
 
     def __init__(self, step: Step[TreeContext], environment: Environment, start: State, run_id: str) -> None:
         self.step, self.environment, self.start, self.memo = step, environment, start, memo_of(run_id)
-        self.task = briefing(environment, examples=step.context.few_shot, asked=environment.public({**start}))
+        self.task = task_prompt(environment, examples=step.context.few_shot, request=environment.public({**start}))
 
     def state(self, node: TreeNode | None) -> State:
         """Return the environment's state at a node, with its task."""
@@ -203,7 +203,7 @@ class TaskWorld:
     async def reward(self, path: Sequence[TreeNode], text: str) -> Candidate | None:
         """Give the answer in a text to the environment, in the state at the end of a path; an empty one is at the
         start."""
-        answer = read_answer(text, self.environment)
+        answer = parse_answer(text, self.environment)
         action = self.environment.final_action(answer) if answer else None
         if action is None:
             return None

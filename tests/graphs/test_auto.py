@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reflective_agents.graphs._auto.policy import Standing, choose, options
+from reflective_agents.graphs._auto.policy import Progress, choose, options
 from reflective_agents.graphs.auto import graph
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -13,7 +13,7 @@ from reflective_agents.testing.script import Reply, Request
 GAME: dict[str, Any] = {"messages": [("user", "4 9 10 13")]}
 RIGHT = "Answer: (13 - 9) * (10 - 4) = 24"
 WRONG = "Answer: 13 + 10 + 9 - 4 = 24"
-PLENTY = Standing(calls=100, search_calls=100, rollout=7, checked=True)
+PLENTY = Progress(calls=100, search_calls=100, rollout=7, checked=True)
 CONTEXT = AutoContext(model="offline")
 
 
@@ -142,7 +142,7 @@ async def test_each_turn_is_an_event() -> None:
         (PLENTY._replace(samples=200, fruitless=20), None),
     ],
 )
-def test_the_cheapest_stage_that_may_still_pay_comes_next(at: Standing, stage: str | None) -> None:
+def test_the_cheapest_stage_that_may_still_pay_comes_next(at: Progress, stage: str | None) -> None:
     assert choose(at, CONTEXT).stage == stage
 
 

@@ -11,9 +11,9 @@ from tenacity import wait_none
 
 from reflective_agents.graphs._memory.citing import cited, only_cited, uncited
 from reflective_agents.graphs._memory.keeping import LONGEST, MOST_PARTS, parts
-from reflective_agents.graphs._memory.recall import owner_of
 from reflective_agents.graphs.memory import builder, graph
 from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.nodes.remembering.remember import owner_of
 from reflective_agents.state.errors import Misuse, WrongThread
 from reflective_agents.state.memories import Memory, new_memory
 from reflective_agents.state.settings.memory import MemoryContext

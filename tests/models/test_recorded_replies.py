@@ -18,7 +18,7 @@ from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs.chain_of_thought import read
 from reflective_agents.models.structured import read_form
 from reflective_agents.models.toolless import read_written_calls
-from reflective_agents.nodes.acting.react_text import read_move
+from reflective_agents.nodes.acting.react_text import parse_step
 
 FORMS: dict[int, dict[str, Any] | None] = {
     **dict.fromkeys((0, 13, 14, 15, 19, 20, 25, 26, 28, 29, 30, 32, 33, 37, 38, 44, 48, 49, 53), None),
@@ -108,7 +108,7 @@ def test_an_answer_is_read_or_refused(records: list[Record], number: int) -> Non
 @pytest.mark.parametrize("number", STEPS)
 def test_no_step_is_found_where_there_is_none(records: list[Record], number: int) -> None:
     (reply,) = replies(records[number])
-    move = read_move(reply.text, ["calculator"])
+    move = parse_step(reply.text, ["calculator"])
     assert (move["action"], move["answer"]) == ("", None)
 
 

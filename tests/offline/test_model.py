@@ -16,7 +16,7 @@ from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
 
-from reflective_agents.nodes.evidence.citations import split_list
+from reflective_agents.nodes.evidence.citations import split_references
 from reflective_agents.offline.model import OfflineChatModel
 from reflective_agents.state.schemas import AnswerQuestion, Critique, Judgement, Judgements, ReviseAnswer
 
@@ -322,7 +322,7 @@ def test_a_first_answer_without_evidence_is_honest_and_asks() -> None:
 
 def test_a_revised_answer_cites_only_what_was_found() -> None:
     value = filled(ReviseAnswer, FOUND)
-    answer, listed = split_list(value.answer)
+    answer, listed = split_references(value.answer)
     assert {int(number) for number in re.findall(r"\[(\d+)\]", answer)} == set(listed)
     assert set(listed.values()) < URLS
     assert (value.reflection.missing, value.search_queries) == ("", [])

@@ -9,10 +9,10 @@ from typing_extensions import TypedDict
 
 from reflective_agents.cli.database import open_store
 from reflective_agents.cli.threads import Saver, config_of, load, status
-from reflective_agents.graphs._memory.recall import owner_of
 from reflective_agents.memory.scoring import PAPER
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.remembering.experience import experience_of
+from reflective_agents.nodes.remembering.remember import owner_of
 
 NOW = 1_800_000_000.0
 """When the memories are asked, in seconds since 1970: after all of them were made."""

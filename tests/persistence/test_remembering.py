@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from reflective_agents.graphs._memory.recall import owner_of
 from reflective_agents.memory.layout import search
 from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.nodes.remembering.remember import owner_of
 from tests.persistence.talkers import FIRST, SECOND, Death, open_graph, settings, talk_until, thread
 
 STEPS, WRITES = range(-1, 8), range(1, 5)

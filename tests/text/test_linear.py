@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from reflective_agents.nodes.acting.react_text import as_call, read_move
-from reflective_agents.nodes.evidence.citations import settle
+from reflective_agents.nodes.acting.react_text import as_call, parse_step
+from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.text.labels import answer_in, bare, choice_in, last_word, sections, without_label, without_marker
 from reflective_agents.text.normal import normal_form
 from reflective_agents.text.structure import read_calls, read_object
@@ -22,9 +22,9 @@ READERS: list[Callable[[str], object]] = [
     lambda text: list(sections(text)),
     lambda text: read_object(text, ["a"], "a"),
     lambda text: read_calls(text, ["a"]),
-    lambda text: read_move(text, ["a"]),
+    lambda text: parse_step(text, ["a"]),
     lambda text: as_call(text, []),
-    lambda text: settle(text, ['[{"url": "https://a.example", "content": "A."}]']),
+    lambda text: resolve_citations(text, ['[{"url": "https://a.example", "content": "A."}]']),
 ]
 UNITS = [
     *map(chr, range(32, 127)),

@@ -9,7 +9,7 @@ from langchain_core.tools import tool
 
 from reflective_agents.environments.game24 import Game24
 from reflective_agents.nodes.acting.actions import act_tool
-from reflective_agents.nodes.acting.react_text import as_call, describe, read_move
+from reflective_agents.nodes.acting.react_text import as_call, describe_tools, parse_step
 
 
 @pytest.mark.parametrize(
@@ -49,19 +49,19 @@ from reflective_agents.nodes.acting.react_text import as_call, describe, read_mo
     ],
 )
 def test_forms_of_a_step(text: str, thought: str, action: str, answer: str | None) -> None:
-    move = read_move(text, ["search"])
+    move = parse_step(text, ["search"])
     assert (move["thought"], move["action"], move["answer"]) == (thought, action, answer)
 
 
 @given(st.text())
 def test_any_text_is_read_as_at_most_one_of_action_and_answer(text: str) -> None:
-    move = read_move(text)
+    move = parse_step(text)
     assert not (move["action"] and move["answer"])
 
 
 @given(st.text(alphabet='abc[]{}": \n'))
 def test_nothing_after_an_observation_is_read(text: str) -> None:
-    assert read_move(f"So.\nAction: a[1]\nObservation: {text}") == read_move("So.\nAction: a[1]")
+    assert parse_step(f"So.\nAction: a[1]\nObservation: {text}") == parse_step("So.\nAction: a[1]")
 
 
 def test_tools_are_described_by_their_first_line_and_signature() -> None:
@@ -73,8 +73,8 @@ def test_tools_are_described_by_their_first_line_and_signature() -> None:
         """
         return thing + unit
 
-    assert describe([weigh]).startswith('weigh[thing: string, unit: string = "kg"]: Weigh a thing.\n')
-    assert "Final Answer" in describe([])
+    assert describe_tools([weigh]).startswith('weigh[thing: string, unit: string = "kg"]: Weigh a thing.\n')
+    assert "Final Answer" in describe_tools([])
 
 
 def test_an_environment_is_declared_with_its_actions() -> None:

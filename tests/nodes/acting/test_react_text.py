@@ -5,8 +5,8 @@ import pytest
 from reflective_agents.environments.actions import find_answer
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.registry import get_environment
-from reflective_agents.nodes.acting.react_text import read_answer
-from reflective_agents.nodes.asking.task_prompt import material
+from reflective_agents.nodes.acting.react_text import parse_answer
+from reflective_agents.nodes.asking.task_prompt import articles_text
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,15 @@ def test_programs_and_boards_are_whole_texts(environment: str) -> None:
     ],
 )
 def test_the_best_answer_of_an_agent(text: str, environment: str, answer: str | None) -> None:
-    assert read_answer(text, get_environment(environment) if environment else None) == answer
+    assert parse_answer(text, get_environment(environment) if environment else None) == answer
 
 
 def test_material_is_what_the_task_brings() -> None:
-    assert material({}) == material({"task": {"id": "1"}}) == ""
+    assert articles_text({}) == articles_text({"task": {"id": "1"}}) == ""
     supporting = [["Moon", ["It pulls.", " It shines."]], ["Sun", ["Hot."]]]
-    assert material({"task": {"data": {"supporting": supporting}}}) == "Moon: It pulls. It shines.\n\nSun: Hot.\n\n"
+    assert (
+        articles_text({"task": {"data": {"supporting": supporting}}}) == "Moon: It pulls. It shines.\n\nSun: Hot.\n\n"
+    )
 
 
 @pytest.mark.parametrize(

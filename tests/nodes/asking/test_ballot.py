@@ -8,8 +8,8 @@ from langchain_core.tools import BaseTool, tool
 
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.game24 import Game24
-from reflective_agents.graphs.react import as_move
-from reflective_agents.nodes.acting.react_text import Move, read_move
+from reflective_agents.graphs.react import parsed_step
+from reflective_agents.nodes.acting.react_text import ParsedStep, parse_step
 from reflective_agents.nodes.asking.ballot import elect
 
 
@@ -22,22 +22,22 @@ def search(query: str, pages: int = 1) -> str:
 TOOLS: list[BaseTool] = [search]
 
 
-def call(name: str, **args: Any) -> Move:
-    return as_move(AIMessage("", tool_calls=[{"name": name, "args": args, "id": "1"}]))
+def call(name: str, **args: Any) -> ParsedStep:
+    return parsed_step(AIMessage("", tool_calls=[{"name": name, "args": args, "id": "1"}]))
 
 
-def said(text: str) -> Move:
-    return as_move(AIMessage(text))
+def said(text: str) -> ParsedStep:
+    return parsed_step(AIMessage(text))
 
 
-BROKEN = as_move(
+BROKEN = parsed_step(
     AIMessage(
         "", invalid_tool_calls=[{"name": "search", "args": "{", "id": "1", "error": "", "type": "invalid_tool_call"}]
     )
 )
 
 
-def winner(*moves: Move, environment: Environment | None = None) -> tuple[int, int]:
+def winner(*moves: ParsedStep, environment: Environment | None = None) -> tuple[int, int]:
     """The place of the sample that is taken, and its votes."""
     move, votes = elect(moves, environment, TOOLS, "How high is it?")
     return next(place for place, one in enumerate(moves) if one is move), votes
@@ -53,7 +53,7 @@ def test_calls_are_the_same_by_name_and_arguments() -> None:
 
 def test_several_calls_of_a_step_count_together_in_any_order() -> None:
     calls = [{"name": "search", "args": {"query": query}, "id": query} for query in "ab"]
-    both = [as_move(AIMessage("", tool_calls=order)) for order in (calls, calls[::-1])]
+    both = [parsed_step(AIMessage("", tool_calls=order)) for order in (calls, calls[::-1])]
     assert winner(call("search", query="a"), *both) == (1, 2)
 
 
@@ -70,11 +70,11 @@ def test_what_cannot_be_read_votes_only_if_nothing_can() -> None:
 @pytest.mark.parametrize("written", ["search[The moon]", 'search(query="the moon")', "Search[the  moon]"])
 def test_calls_written_as_text_are_read_first(written: str) -> None:
     texts = ["search[sun]", "search[the moon]", written]
-    assert winner(*(read_move(f"Thought: look.\nAction: {text}") for text in texts)) == (1, 2)
+    assert winner(*(parse_step(f"Thought: look.\nAction: {text}") for text in texts)) == (1, 2)
 
 
 def test_an_environment_says_which_actions_come_to_the_same() -> None:
     steps = ["4 + 5 = 9 (left: 6 9 10)", "10 - 4 = 6 (left: 5 6 6)", "5 + 4 = 9"]
     assert Game24().canonical(steps[0]) == Game24().canonical(steps[2])
-    assert winner(*(read_move(f"Action: {text}") for text in steps), environment=Game24()) == (0, 2)
+    assert winner(*(parse_step(f"Action: {text}") for text in steps), environment=Game24()) == (0, 2)
     assert winner(*(call("act", action=text) for text in steps), environment=Game24()) == (0, 2)

@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from reflective_agents.nodes.evidence.citations import Sourced, nothing, settle, split_list, uncited
+from reflective_agents.nodes.evidence.citations import (
+    CitationReader,
+    resolve_citations,
+    says_nothing,
+    split_references,
+    without_citations,
+)
 from reflective_agents.nodes.evidence.sources import addresses
 
 FOUND = [
@@ -25,10 +31,10 @@ FOUND = [
     ],
 )
 def test_the_list_is_built_of_the_numbers_that_are_cited(answer: str, listed: str) -> None:
-    settled = settle(answer, FOUND)
+    settled = resolve_citations(answer, FOUND)
     assert settled.text == f"{answer}\n\nReferences:\n{listed}"
     assert settled.wrong == []
-    assert settle(settled.text, FOUND) == settled, "what is settled stays"
+    assert resolve_citations(settled.text, FOUND) == settled, "what is settled stays"
 
 
 TITLED = [
@@ -46,17 +52,17 @@ def test_several_passages_of_a_document_are_referred_to_by_its_title() -> None:
     found = json.dumps(
         [{"title": f"Tides — {part}", "url": "corpus:b.md", "content": f"{part}."} for part in ("Ebb", "Flood")]
     )
-    assert settle("So [1].", [found]).text.endswith("[1] Tides, corpus:b.md")
+    assert resolve_citations("So [1].", [found]).text.endswith("[1] Tides, corpus:b.md")
 
 
 def test_references_have_the_titles_of_what_was_found() -> None:
-    settled = settle("So [1, 2], so [3].", TITLED)
+    settled = resolve_citations("So [1, 2], so [3].", TITLED)
     assert settled.text == (
         "So [1, 2], so [3].\n\nReferences:\n[1] Tides — Ebb, corpus:b.md\n"
         "[2] See https: //made.up/ now, https://a.example/\n[3] corpus:c.md"
     )
-    assert split_list(settled.text)[1] == {1: "corpus:b.md", 2: "https://a.example/", 3: "corpus:c.md"}
-    assert settle(settled.text, TITLED) == settled, "what is settled stays"
+    assert split_references(settled.text)[1] == {1: "corpus:b.md", 2: "https://a.example/", 3: "corpus:c.md"}
+    assert resolve_citations(settled.text, TITLED) == settled, "what is settled stays"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +75,7 @@ def test_references_have_the_titles_of_what_was_found() -> None:
     ],
 )
 def test_what_was_never_found_is_removed_and_named(answer: str, body: str, wrong: list[str]) -> None:
-    settled = settle(answer, FOUND)
+    settled = resolve_citations(answer, FOUND)
     assert (settled.body, settled.wrong) == (body, wrong)
     assert all(name in settled.facts for name in wrong)
 
@@ -86,43 +92,43 @@ def test_what_was_never_found_is_removed_and_named(answer: str, body: str, wrong
     ],
 )
 def test_what_is_no_citation_stays(text: str) -> None:
-    settled = settle(text, FOUND, given="What of https://asked.example?")
+    settled = resolve_citations(text, FOUND, further="What of https://asked.example?")
     assert (settled.text, settled.wrong) == (text, [])
 
 
 @pytest.mark.parametrize("heading", ["References:", "## References", "Quellen:", "**参考文献：**", ""])
 def test_a_list_of_its_own_counts_by_its_addresses_whatever_its_heading(heading: str) -> None:
     listed = f"{heading}\n1. C, a page: corpus:c.md\n- [2] <https://a.example/>"
-    assert settle(f"So [1], so [2].\n\n{listed}", FOUND).text == (
+    assert resolve_citations(f"So [1], so [2].\n\n{listed}", FOUND).text == (
         "So [3], so [1].\n\nReferences:\n[1] https://a.example/\n[3] corpus:c.md"
     )
 
 
 def test_links_that_are_the_answer_are_no_list_of_references() -> None:
     answer = "Two pages help:\n1. https://a.example/\n2. corpus:b.md"
-    assert split_list(answer) == (answer, {})
+    assert split_references(answer) == (answer, {})
 
 
 def test_sources_that_are_only_listed_are_kept() -> None:
-    assert settle("So.\n\nReferences:\n[7] corpus:b.md", FOUND).text == "So.\n\nReferences:\n[2] corpus:b.md"
+    assert resolve_citations("So.\n\nReferences:\n[7] corpus:b.md", FOUND).text == "So.\n\nReferences:\n[2] corpus:b.md"
 
 
 def test_what_code_says_of_an_answer() -> None:
     assert (
-        settle("So [1].", FOUND).facts
+        resolve_citations("So [1].", FOUND).facts
         == "Each citation names a result that was found; the list of references was added by code."
     )
-    assert settle("So.", FOUND).facts == "It cites none of the 3 results that were found."
-    assert settle("So.", []).facts == ""
+    assert resolve_citations("So.", FOUND).facts == "It cites none of the 3 results that were found."
+    assert resolve_citations("So.", []).facts == ""
 
 
 def test_a_draft_loses_its_citations() -> None:
-    assert uncited("So it is [1], and so [2, 3].") == "So it is, and so."
+    assert without_citations("So it is [1], and so [2, 3].") == "So it is, and so."
 
 
 @pytest.mark.parametrize(("text", "expected"), [("", True), (" None. ", True), ("n/a", True), ("no dates", False)])
 def test_when_a_critique_says_nothing(text: str, expected: bool) -> None:
-    assert nothing(text) is expected
+    assert says_nothing(text) is expected
 
 
 CITING = [
@@ -136,8 +142,8 @@ CITING = [
 @pytest.mark.parametrize("answer", CITING)
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_what_is_read_of_an_answer_that_comes_is_how_its_settled_form_begins(answer: str, size: int) -> None:
-    reader = Sourced(addresses(FOUND))
+    reader = CitationReader(addresses(FOUND))
     said = "".join(reader.feed(answer[start : start + size]) for start in range(0, len(answer), size))
-    settled = settle(answer, FOUND).text
+    settled = resolve_citations(answer, FOUND).text
     assert settled.startswith(said.rstrip())
-    assert len(said) > 0.6 * len(settle(answer, FOUND).body) - 10
+    assert len(said) > 0.6 * len(resolve_citations(answer, FOUND).body) - 10

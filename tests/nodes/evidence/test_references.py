@@ -2,7 +2,7 @@
 
 import pytest
 
-from reflective_agents.nodes.evidence.references import MARK, on_its_own, together
+from reflective_agents.nodes.evidence.references import MARK, number_together, with_own_references
 
 A, B, C = "https://a.example/", "https://b.example/", "corpus:c.md"
 TITLED = "So [1].\n\nReferences:\n[1] The sea, https://sea.example/"
@@ -11,13 +11,13 @@ SECOND = f"Else [1] or [1, 2].\n\nReferences:\n[1] {C}\n[2] {A}"
 
 
 def test_a_number_means_the_same_source_in_all_answers() -> None:
-    texts, urls = together([FIRST, "It cites nothing, not even a[1].", SECOND])
+    texts, urls = number_together([FIRST, "It cites nothing, not even a[1].", SECOND])
     assert urls == [A, B, C]
     assert texts == [FIRST, "It cites nothing, not even a[1].", f"Else [3] or [3, 1].\n\nReferences:\n[3] {C}\n[1] {A}"]
 
 
 def test_marks_keep_the_sources_of_others_apart_from_ones_own() -> None:
-    texts, _ = together([FIRST], "s")
+    texts, _ = number_together([FIRST], "s")
     assert texts == [f"So [s1], and so [s2].\n\nReferences:\n[s1] {A}\n[s2] {B}"]
 
 
@@ -39,9 +39,9 @@ def test_marks_keep_the_sources_of_others_apart_from_ones_own() -> None:
     ],
 )
 def test_an_answer_gets_a_list_of_its_own(answer: str, searched: bool, text: str) -> None:
-    settled = on_its_own(answer, [A, B], searched=searched)
+    settled = with_own_references(answer, [A, B], searched=searched)
     assert (settled.text, settled.wrong) == (text, [])
-    assert on_its_own(settled.text, [A, B], searched=True).text == text, "what is settled stays"
+    assert with_own_references(settled.text, [A, B], searched=True).text == text, "what is settled stays"
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_an_answer_gets_a_list_of_its_own(answer: str, searched: bool, text: str
     ],
 )
 def test_who_has_not_searched_cites_what_others_have_found(answer: str, text: str, wrong: list[str]) -> None:
-    settled = on_its_own(answer, [A, B], searched=False)
+    settled = with_own_references(answer, [A, B], searched=False)
     assert (settled.text, settled.wrong) == (text, wrong)
 
 
 def test_titles_go_along() -> None:
-    [text], urls = together([TITLED], MARK)
+    [text], urls = number_together([TITLED], MARK)
     assert text == "So [s1].\n\nReferences:\n[s1] The sea, https://sea.example/"
-    on_its_way = on_its_own("Deep [s1].", urls, searched=True, told=f"<report>\n{text}\n</report>")
+    on_its_way = with_own_references("Deep [s1].", urls, searched=True, prompt_text=f"<report>\n{text}\n</report>")
     assert on_its_way.text == "Deep [1].\n\nReferences:\n[1] The sea, https://sea.example/"

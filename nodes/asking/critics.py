@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import quoted, request_text
-from reflective_agents.nodes.evidence.citations import split_list
+from reflective_agents.nodes.evidence.citations import split_references
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import reflection as prompts
@@ -35,14 +35,14 @@ class Draft(TypedDict):
 
 
 class Judged(NamedTuple):
-    """What was said of an earlier draft."""
+    """What the critic said of an earlier draft, with its score (0..1)."""
 
     critique: str
     score: float
 
 
-def said_of(draft: Draft | None) -> Judged | None:
-    """Return what was said of a draft; None if there is none, or nobody has judged it."""
+def judgement_of(draft: Draft | None) -> Judged | None:
+    """Return what the critic said of a draft; None if there is none, or nobody has judged it."""
     return None if draft is None or draft["score"] is None else Judged(draft["critique"], draft["score"])
 
 
@@ -64,11 +64,10 @@ async def criticise(
     passed = 1 - len(problems) / len(checks) if checks else 1.0
     if context.critic == "checks":
         return Critique(critique="\n".join(problems) or "All checks pass.", score=passed, accept=not problems)
-    opinion = (
-        _ask_person(conversation, draft, problems)
-        if context.critic == "human"
-        else await _ask_model(step, conversation, draft, [_measured(draft), *problems], before)
-    )
+    if context.critic == "human":
+        opinion = _ask_person(conversation, draft, problems)
+    else:
+        opinion = await _ask_model(step, conversation, draft, problems, before)
     return Critique(
         critique="\n".join([opinion.critique, *problems]).strip(),
         score=min(opinion.score, passed),
@@ -76,19 +75,15 @@ async def criticise(
     )
 
 
-def _measured(draft: str) -> str:
-    """Return what is known of a draft without an opinion."""
-    text, _ = split_list(draft)
-    return prompts.LENGTH.format(words=len(text.split()), characters=len(text))
-
-
 async def _ask_model(
     step: Step[ReflectionContext],
     conversation: Sequence[BaseMessage],
     draft: str,
-    facts: Sequence[str],
+    problems: Sequence[str],
     before: Judged | None,
 ) -> Critique:
+    text, _ = split_references(draft)
+    facts = [prompts.LENGTH.format(words=len(text.split()), characters=len(text)), *problems]
     earlier = quoted("critique", before.critique, of="the draft before", score=f"{before.score:.2f}") if before else ""
     prompt = prompts.CRITICISE.format_messages(
         instructions=step.context.reflect_prompt or f"{TODAY.format(today=today())} {prompts.REFLECT}",
@@ -131,16 +126,17 @@ async def _run(check: Check, request: str, draft: str) -> str:
 
 
 def _word_checks(context: ReflectionContext) -> list[Check]:
-    low, high = context.min_words, context.max_words
+    checks: list[Check] = []
+    if (low := context.min_words) is not None:
+        checks.append(lambda _, draft: _unless(_words(draft) >= low, draft, f"at least {low} are needed"))
+    if (high := context.max_words) is not None:
+        checks.append(lambda _, draft: _unless(_words(draft) <= high, draft, f"at most {high} are allowed"))
+    return checks
 
-    def too_short(_: str, draft: str) -> str | None:
-        words = len(split_list(draft)[0].split())
-        return f"The draft has {words} words; at least {low} are needed." if low is not None and words < low else None
 
-    def too_long(_: str, draft: str) -> str | None:
-        words = len(split_list(draft)[0].split())
-        return (
-            f"The draft has {words} words; at most {high} are allowed." if high is not None and words > high else None
-        )
+def _words(draft: str) -> int:
+    return len(split_references(draft)[0].split())
 
-    return [check for check, bound in ((too_short, low), (too_long, high)) if bound is not None]
+
+def _unless(fits: bool, draft: str, demand: str) -> str | None:
+    return None if fits else f"The draft has {_words(draft)} words; {demand}."

@@ -1,9 +1,9 @@
-"""Where a run of `graphs.auto` stands: what it has found, and what it may still spend."""
+"""The progress of a run of `graphs.auto`: what it has found, and what it may still spend."""
 
+from reflective_agents.graphs._auto.answer_budget import answer_budget
 from reflective_agents.graphs._auto.answering import elected
-from reflective_agents.graphs._auto.growing import calls_of_rollout, growing
-from reflective_agents.graphs._auto.policy import Standing
-from reflective_agents.graphs._auto.room import room_for
+from reflective_agents.graphs._auto.growing import calls_of_rollout, widening_search
+from reflective_agents.graphs._auto.policy import Progress
 from reflective_agents.graphs._auto.state import AutoState
 from reflective_agents.graphs.chain_of_thought import certainty
 from reflective_agents.nodes.evidence.research import engine
@@ -18,33 +18,33 @@ LONGER = 3
 """How many times as long as a sample's the calls of a tree search are taken to be, before the first was sent."""
 
 
-async def standing(state: AutoState, step: Step[AutoContext]) -> Standing:
-    """Measure where a run stands."""
-    context, samples, search = step.context, state["samples"], await growing(state, step)
-    calls, search_calls, dear = affordable(state, step)
-    begun, grown = rollouts(state), sum(entry["calls"] for entry in state["log"])
-    rollout = max(grown // begun, 1) if begun else calls_of_rollout(search, context)
-    over = bool(state["search_over"])
-    found = engine(step, state["run_id"]) is not None or bool(context.tools)
-    return Standing(
+async def measure_progress(state: AutoState, step: Step[AutoContext]) -> Progress:
+    """Measure what a run has found, and what it may still spend."""
+    context, samples, search = step.context, state["samples"], await widening_search(state, step)
+    calls, search_calls, search_cost = affordable_calls(state, step)
+    begun, tree_calls = rollouts(state), sum(entry["calls"] for entry in state["log"])
+    rollout = max(tree_calls // begun, 1) if begun else calls_of_rollout(search, context)
+    search_over = bool(state["search_over"])
+    has_tools = engine(step, state["run_id"]) is not None or bool(context.tools)
+    return Progress(
         calls=calls,
         search_calls=search_calls,
         rollout=rollout,
-        search_cost=dear,
+        search_cost=search_cost,
         samples=len(samples),
-        certainty=safety(state, context),
-        checked=any(drawn["reward"] is not None for drawn in samples),
-        may_look_up=context.environment is None and found and context.max_rounds > 0 and state["evidence"] is None,
+        certainty=vote_safety(state, context),
+        checked=any(sample["reward"] is not None for sample in samples),
+        may_look_up=context.environment is None and has_tools and context.max_rounds > 0 and state["evidence"] is None,
         searched=bool(state["tree"]),
-        search_over=over,
+        search_over=search_over,
         fruitless=begun - state["better"],
-        promise=promise(state),
+        promise=best_unanswered_score(state),
         trials=state["trials"],
-        may_try=over and bool(samples) and state["trials"] < context.max_trials,
+        may_try=search_over and bool(samples) and state["trials"] < context.max_trials,
     )
 
 
-def affordable(state: AutoState, step: Step[AutoContext]) -> tuple[int, int, float]:
+def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, int, float]:
     """Return how many calls may still be sent, how many of the tree search, and how many calls one of the search is
     worth: by tokens where they run out first, else by number.
 
@@ -54,16 +54,18 @@ def affordable(state: AutoState, step: Step[AutoContext]) -> tuple[int, int, flo
     left = step.context.max_total_tokens - usage["total_tokens"]
     if not usage["model_calls"] or not usage["total_tokens"]:
         return calls, calls, 1.0
-    grown, tokens = sum(entry["calls"] for entry in state["log"]), sum(entry["tokens"] for entry in state["log"])
-    others = usage["model_calls"] - grown
-    each = max((usage["total_tokens"] - tokens) / others, 1.0) if others else tokens / max(grown, 1)
-    dear = max(tokens / grown, 1.0) if grown else LONGER * each
-    by_tokens = int((left - room_for("sample", longest)) / each)
-    searching = int((left - room_for("search", longest)) / dear)
-    return min(calls, by_tokens), min(calls, searching), dear / each if by_tokens < calls else 1.0
+    tree_calls = sum(entry["calls"] for entry in state["log"])
+    tree_tokens = sum(entry["tokens"] for entry in state["log"])
+    other_calls, other_tokens = usage["model_calls"] - tree_calls, usage["total_tokens"] - tree_tokens
+    per_call = max(other_tokens / other_calls, 1.0) if other_calls else tree_tokens / max(tree_calls, 1)
+    per_tree_call = max(tree_tokens / tree_calls, 1.0) if tree_calls else LONGER * per_call
+    by_tokens = int((left - answer_budget("sample", longest)) / per_call)
+    tree_by_tokens = int((left - answer_budget("search", longest)) / per_tree_call)
+    search_cost = per_tree_call / per_call if by_tokens < calls else 1.0
+    return min(calls, by_tokens), min(calls, tree_by_tokens), search_cost
 
 
-def safety(state: AutoState, context: AutoContext) -> float:
+def vote_safety(state: AutoState, context: AutoContext) -> float:
     """Return how safe the vote of the samples is, 0..1. It is not while tools that were given were not used, nor where
     the answer that leads declares that there is none."""
     leader = elected(state["samples"])
@@ -76,8 +78,8 @@ def spent_limit(state: AutoState, step: Step[AutoContext]) -> Limit:
     usage = step.meter.usage
     if step.meter.calls_left < 1:
         return step.meter.limit("max_model_calls")
-    each = usage["total_tokens"] // max(usage["model_calls"], 1) + 1
-    return step.meter.limit("max_total_tokens", each + room_for("sample", state.get("longest") or {}))
+    per_call = usage["total_tokens"] // max(usage["model_calls"], 1) + 1
+    return step.meter.limit("max_total_tokens", per_call + answer_budget("sample", state.get("longest") or {}))
 
 
 def rollouts(state: AutoState) -> int:
@@ -93,7 +95,7 @@ def under_way(state: AutoState) -> bool:
     return bool(waiting)
 
 
-def promise(state: AutoState) -> float:
+def best_unanswered_score(state: AutoState) -> float:
     """Return the score of the best step of a tree that is over, where no answer of it is better; 0 if there is none."""
     if not state["search_over"] or state["concluded"]:
         return 0.0

@@ -1,1 +1,0 @@
-"""Reflection: what serves this strategy alone."""
