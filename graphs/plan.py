@@ -49,7 +49,7 @@ from reflective_agents.state.cooperation import Assignment, PlanOutput, PlanStat
 from reflective_agents.state.decisions import Plan, PlannedGoal
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.outcome import many, stopped
+from reflective_agents.state.outcome import pluralize, stopped
 from reflective_agents.state.run import Input
 from reflective_agents.state.settings import employable
 from reflective_agents.state.settings.plan import LEVEL, PlanContext
@@ -167,8 +167,10 @@ def verdict(goals: Sequence[Subgoal], plans: int, step: Step[PlanContext]) -> Up
     if not failed:
         done = sum(goal["status"] == "done" for goal in goals)
         fruitless = sum(goal["reason"] == FRUITLESS for goal in goals)
-        but = f"; {FRUITLESS} for {many(fruitless, 'sub-goal')}" if fruitless else ""
-        return stop("answered", f"all that was planned is done: {many(done, 'sub-goal')}, {many(plans, 'plan')}{but}")
+        but = f"; {FRUITLESS} for {pluralize(fruitless, 'sub-goal')}" if fruitless else ""
+        return stop(
+            "answered", f"all that was planned is done: {pluralize(done, 'sub-goal')}, {pluralize(plans, 'plan')}{but}"
+        )
     if plans > context.max_replans:
         last = f"sub-goal {failed[-1]['id']} has failed: {failed[-1]['reason']:.300}"
         return stop_at(context.limit("max_replans", spent=plans - 1), last)

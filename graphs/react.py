@@ -43,7 +43,7 @@ from reflective_agents.nodes.voice import BESIDE_CALLS, Voice, final_answer
 from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.outcome import many
+from reflective_agents.state.outcome import pluralize
 from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.run import Output
 from reflective_agents.state.settings.react import ReactContext
@@ -189,7 +189,7 @@ def said_of(call: ToolCall | InvalidToolCall) -> str:
 
 def finished(actions: int, answer: str | None) -> Update:
     """Return the outcome of an agent that has answered, or whose task is over without an answer."""
-    return stop("answered", f"{'done' if answer else 'the task was over'} after {many(actions, 'action')}")
+    return stop("answered", f"{'done' if answer else 'the task was over'} after {pluralize(actions, 'action')}")
 
 
 def says_something(text: str, request: str) -> bool:

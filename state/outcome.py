@@ -43,7 +43,7 @@ UNCHECKED = Appraisal()
 DECLINED = "the answer declares that there is none"
 
 
-def many(count: int, noun: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     """Return a count with its noun: 1 action, 2,000 actions."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 

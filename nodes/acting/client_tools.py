@@ -1,4 +1,4 @@
-"""Tools that the caller carries out himself: a call of one pauses the run until he gives its result."""
+"""Tools that the caller carries out: a call of one pauses the run until its result comes."""
 
 from collections.abc import Mapping, Sequence
 

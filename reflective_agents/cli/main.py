@@ -210,10 +210,10 @@ def tree(
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there already.")] = False,
 ) -> int:
     """Show the tree of a search: as text, or in the files that are asked for; - is stdout."""
-    from reflective_agents.cli.tree import Asked
+    from reflective_agents.cli.tree import TreeRequest
     from reflective_agents.cli.tree import tree as show
 
-    return show(Asked(run, as_json, as_mermaid, html, preferences, pairs, margin, finetune, min_score, force))
+    return show(TreeRequest(run, as_json, as_mermaid, html, preferences, pairs, margin, finetune, min_score, force))
 
 
 @app.command(short_help="Change a tree search, and let it go on.")
@@ -254,12 +254,12 @@ def town(
     embeddings: Annotated[str | None, typer.Option(help="minilm, lexical, or <provider>:<model>.")] = None,
 ) -> int:
     """Let a small town of agents live for a day, and show it; reflect run town --help lists all settings."""
-    from reflective_agents.cli.town import Asked
+    from reflective_agents.cli.town import TownRequest
     from reflective_agents.cli.town import town as play
 
     given = {"town": file, "model": model, "max_steps": steps, "minutes": minutes, "embeddings": embeddings}
     settings = {name: value for name, value in given.items() if value is not None}
-    return play(Asked(told, thread, resume, as_json, html, show, force, settings))
+    return play(TownRequest(told, thread, resume, as_json, html, show, force, settings))
 
 
 def _run_command(name: str) -> TyperCommand:

@@ -7,7 +7,7 @@ from reflective_agents.cli.output import clean, one_line, say, wrapped
 from reflective_agents.cli.request import Request, Run
 from reflective_agents.state.errors import NoDatabase
 from reflective_agents.state.json_types import JsonMapping, JsonObject
-from reflective_agents.state.outcome import many
+from reflective_agents.state.outcome import pluralize
 from reflective_agents.state.run import Usage
 from reflective_agents.state.secrets import redacted
 
@@ -77,7 +77,7 @@ def as_json(request: Request, run: Run) -> JsonObject:
 
 def cost_line(usage: Usage) -> str:
     """Describe the cost of a run in words; faults only if there were any."""
-    spent = f"{many(usage['model_calls'], 'call')}, {usage['total_tokens']:,} tokens, {usage['seconds']:.1f} s"
+    spent = f"{pluralize(usage['model_calls'], 'call')}, {usage['total_tokens']:,} tokens, {usage['seconds']:.1f} s"
     spent += f", {money(usage)}" if usage["cost"] else ""
     faults = [f"{usage[name]} {name.replace('_', ' ')}" for name in _FAULTS if usage[name]]  # type: ignore[literal-required]
     return ", ".join([spent, *faults])
@@ -86,7 +86,7 @@ def cost_line(usage: Usage) -> str:
 def money(usage: Usage) -> str:
     """Describe the money that a run has cost."""
     unknown = usage["unpriced_calls"]
-    return f"${usage['cost']:,.6f}" + (f" (without {many(unknown, 'call')} of unknown price)" if unknown else "")
+    return f"${usage['cost']:,.6f}" + (f" (without {pluralize(unknown, 'call')} of unknown price)" if unknown else "")
 
 
 def show_draft(asks: JsonMapping) -> None:

@@ -38,7 +38,7 @@ from reflective_agents.models.providers import close_models
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse, NoDatabase, WrongThread
 from reflective_agents.state.json_types import JsonMapping
-from reflective_agents.state.outcome import many
+from reflective_agents.state.outcome import pluralize
 from reflective_agents.state.settings import settings_of
 from reflective_agents.tree_search.steering import earlier
 
@@ -151,7 +151,7 @@ async def _follow(events: Any, done: Run, progress: Progress) -> None:
                     continue
                 progress.add(event)
                 if not redrawable():
-                    say(f"{event['seconds']:.1f} s, {many(event['model_calls'], 'call')}: {line(event)}")
+                    say(f"{event['seconds']:.1f} s, {pluralize(event['model_calls'], 'call')}: {line(event)}")
 
 
 def _follow_inside(event: Event, progress: Progress) -> None:

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from reflective_agents.cli.output import say, stderr
 from reflective_agents.cli.progress import redrawable
 from reflective_agents.evals.results import Result
-from reflective_agents.state.outcome import many
+from reflective_agents.state.outcome import pluralize
 
 
 class Tally:
@@ -44,12 +44,12 @@ class Tally:
         parts = [f"{len(results):,}/{self.total:,} tasks"]
         if measured:
             parts.append(f"{sum(measured) / len(measured):.1%} correct")
-        parts.append(many(sum(usage["model_calls"] for usage in usages), "call"))
+        parts.append(pluralize(sum(usage["model_calls"] for usage in usages), "call"))
         parts.append(f"{sum(usage['total_tokens'] for usage in usages):,} tokens")
         if cost := sum(usage.get("cost", 0.0) for usage in usages):
             parts.append(f"${cost:,.4f}")
         if cached := sum(result.get("cached_calls", 0) for result in results):
-            parts.append(f"{many(cached, 'call')} from the cache")
+            parts.append(f"{pluralize(cached, 'call')} from the cache")
         if crashed := sum(result["error"] is not None for result in results):
             parts.append(f"{crashed:,} crashed")
         return ", ".join([*parts, *self._left()])

@@ -34,7 +34,7 @@ from reflective_agents.viewer.training import Pairs, examples, preferences
 
 
 @dataclass(frozen=True)
-class Asked:
+class TreeRequest:
     """What the user asks for: a run, by the name of its thread, and where its tree goes to. None is not asked for."""
 
     run: str | None = None
@@ -60,17 +60,17 @@ class Asked:
         }
 
 
-def tree(asked: Asked) -> int:
+def tree(request: TreeRequest) -> int:
     """Write the tree of a run: on the terminal, or into the files that were asked for.
 
     Raises:
         Misuse: if there is no such run, it has no tree, there is nothing to export, or a file cannot be written.
     """
-    check_targets(asked.targets, asked.force)
-    drawn = asyncio.run(_read(asked.run))
-    exports = list(_exports(drawn, asked))
+    check_targets(request.targets, request.force)
+    drawn = asyncio.run(_read(request.run))
+    exports = list(_exports(drawn, request))
     if exports:
-        write(exports, asked.force)
+        write(exports, request.force)
     else:
         stdout().print(tree_view(drawn))
     return 0
@@ -118,24 +118,24 @@ async def _last(saver: Saver) -> tuple[str, str]:
     raise Misuse('no run has left a tree: make one with: reflect run lats "..."')
 
 
-def _exports(drawn: Picture, asked: Asked) -> Iterator[Export]:
-    if asked.as_json is not None:
-        yield Export("--json", asked.as_json, json.dumps(drawn, ensure_ascii=False) + "\n")
-    if asked.as_mermaid is not None:
+def _exports(drawn: Picture, request: TreeRequest) -> Iterator[Export]:
+    if request.as_json is not None:
+        yield Export("--json", request.as_json, json.dumps(drawn, ensure_ascii=False) + "\n")
+    if request.as_mermaid is not None:
         edges = len(drawn["nodes"]) - 1
         if edges > MOST_EDGES:
             say(f"note: the tree has {edges:,} edges; Mermaid draws {MOST_EDGES} unless its maxEdges allows more")
-        yield Export("--mermaid", asked.as_mermaid, mermaid(drawn))
-    if asked.html is not None:
-        yield Export("--html", asked.html, page(drawn))
-    if asked.preferences is not None:
-        rows = preferences(drawn, asked.pairs, asked.margin)
-        yield _lines("--preferences", asked.preferences, rows, f"no two {asked.pairs} differ by {asked.margin}")
-    if asked.finetune is not None:
+        yield Export("--mermaid", request.as_mermaid, mermaid(drawn))
+    if request.html is not None:
+        yield Export("--html", request.html, page(drawn))
+    if request.preferences is not None:
+        rows = preferences(drawn, request.pairs, request.margin)
+        yield _lines("--preferences", request.preferences, rows, f"no two {request.pairs} differ by {request.margin}")
+    if request.finetune is not None:
         needed = "is not solved; --min-score takes it by its score"
-        wanted = needed if asked.min_score is None else f"is not worth {asked.min_score}"
-        rows = examples(drawn, asked.min_score)
-        yield _lines("--finetune", asked.finetune, rows, f"the best trajectory {wanted}")
+        wanted = needed if request.min_score is None else f"is not worth {request.min_score}"
+        rows = examples(drawn, request.min_score)
+        yield _lines("--finetune", request.finetune, rows, f"the best trajectory {wanted}")
 
 
 def _lines(option: str, target: str, rows: Sequence[JsonMapping], otherwise: str) -> Export:
