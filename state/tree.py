@@ -183,7 +183,15 @@ def _merge_node(before: TreeNode, node: TreeNode) -> TreeNode:
     return cast(TreeNode, {**before, **node, **fixed})
 
 
-def merge_stats(stats: Stats, writes: Sequence[Mapping[str, JsonMapping]]) -> Stats:
+def merge_stats(stats: Stats, writes: Sequence[Stats]) -> Stats:
+    """Replace the statistics of the nodes written; the last write of a node holds."""
+    merged = dict(stats)
+    for write in writes:
+        merged.update(write)
+    return merged
+
+
+def gain_stats(stats: Stats, writes: Sequence[Mapping[str, JsonMapping]]) -> Stats:
     """Apply changes of the statistics, as `changes_of` writes them: they take half of what whole entries would."""
     merged = dict(stats)
     for write in writes:
@@ -230,7 +238,7 @@ class SearchOutput(Output):
     """
 
     tree: Annotated[Tree, DeltaChannel(merge_nodes, snapshot_frequency=RARELY)]
-    stats: Annotated[Stats, DeltaChannel(merge_stats, snapshot_frequency=RARELY)]
+    stats: Annotated[Stats, DeltaChannel(gain_stats, snapshot_frequency=RARELY)]
     log: Annotated[list[LogEntry], DeltaChannel(append, snapshot_frequency=RARELY)]
     lessons: Annotated[list[Lesson], DeltaChannel(append, snapshot_frequency=RARELY)]
     expansions: int

@@ -84,14 +84,14 @@ class Progress:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the tree or the rounds, then what else happened and the cost, no higher than the screen."""
         notes = [*self.notes, *self.timeline.talk][-_NOTES_SHOWN:]
-        room = max(console.height - len(notes) - 3, 1)
+        height = max(console.height - len(notes) - 3, 1)
         if self.nodes:
-            yield tree_view(self, room)
+            yield tree_view(self, height)
         elif self.rounds:
             columns, rows = as_table(self.rounds)
-            yield table(columns, rows[-room:])
+            yield table(columns, rows[-height:])
         elif self.timeline.rows:
-            yield self.timeline.shown(room)
+            yield self.timeline.as_table(height)
         for note in notes:
             yield Text(note, style="dim", no_wrap=True, overflow="ellipsis")
         yield Text(self.status(), style="bold", no_wrap=True, overflow="ellipsis")
@@ -104,11 +104,11 @@ def details(event: Event) -> dict[str, Json]:
 
 def line(event: Event) -> str:
     """Format an event as one plain line."""
-    said = (f"{key}={_said(value)}" for key, value in details(event).items() if value != {} and key != "stats")
-    return one_line(f"{event['event']}: {', '.join(said)}")
+    parts = (f"{key}={_value(value)}" for key, value in details(event).items() if value != {} and key != "stats")
+    return one_line(f"{event['event']}: {', '.join(parts)}")
 
 
-def _said(value: Json) -> str:
+def _value(value: Json) -> str:
     if isinstance(value, dict):
         return "; ".join(f"{key} {shown(part)}" for key, part in value.items())
     return shown(value)
@@ -120,10 +120,10 @@ def as_table(rounds: Mapping[int, Mapping[str, Json]]) -> tuple[list[str], list[
     return columns, [[row.get(key) for key in columns] for row in rounds.values()]
 
 
-def tree_view(progress: Progress, room: int) -> Tree:
-    """Draw the tree in at most `room` lines: solved and high-scored nodes first, each with its ancestors."""
+def tree_view(progress: Progress, height: int) -> Tree:
+    """Draw the tree in at most `height` lines: solved and high-scored nodes first, each with its ancestors."""
     nodes = progress.nodes
-    chosen = _choose(nodes, room)
+    chosen = _choose(nodes, height)
     branches: dict[str | None, Tree] = {}
     for node_id in (node_id for node_id in nodes if node_id in chosen):
         hidden = sum(node["parent_id"] == node_id for key, node in nodes.items() if key not in chosen)
@@ -133,7 +133,7 @@ def tree_view(progress: Progress, room: int) -> Tree:
     return next(iter(branches.values()))
 
 
-def _choose(nodes: Mapping[str, Event], room: int) -> set[str]:
+def _choose(nodes: Mapping[str, Event], height: int) -> set[str]:
     chosen: set[str] = set()
     for best in sorted(nodes.values(), key=lambda node: (not node["solved"], -(node["score"] or 0))):
         path: list[str] = []
@@ -141,7 +141,7 @@ def _choose(nodes: Mapping[str, Event], room: int) -> set[str]:
         while current is not None and current not in chosen:
             path.append(current)
             current = nodes[current]["parent_id"] if current in nodes else None
-        if len(chosen) + len(path) <= room:
+        if len(chosen) + len(path) <= height:
             chosen.update(path)
     return chosen or {next(iter(nodes))}
 

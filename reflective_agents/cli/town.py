@@ -21,10 +21,10 @@ STRATEGY = "town"
 
 @dataclass(frozen=True)
 class TownRequest:
-    """What the user asks for: a day to be played, or with `show` one that was played. `settings` holds only what was
-    given; `told` is what the first agent is told."""
+    """What the user asks for: a day to be played, or with `show` one that was played. `opening` is what the first agent
+    is told, and `settings` holds only those that the user set."""
 
-    told: str | None = None
+    opening: str | None = None
     thread: str | None = None
     resume: bool = False
     as_json: bool = False
@@ -45,11 +45,13 @@ def town(request: TownRequest) -> int:
     """
     check_targets({"--html": request.html}, request.force)
     if request.show:
-        if request.told is not None or request.resume or request.settings:
+        if request.opening is not None or request.resume or request.settings:
             raise Misuse("--show plays nothing: leave out what the day is played with, or --show")
         return _show(request)
-    told = None if request.resume else request.told or load_town(request.settings.get("town", "lindenhof")).opening
-    code = run(Request(STRATEGY, told, request.settings, request.thread, request.resume, as_json=request.as_json))
+    opening = (
+        None if request.resume else request.opening or load_town(request.settings.get("town", "lindenhof")).opening
+    )
+    code = run(Request(STRATEGY, opening, request.settings, request.thread, request.resume, as_json=request.as_json))
     if request.html is not None and code == 0:
         _write_page(request, asyncio.run(_read(request.thread)))
     return code

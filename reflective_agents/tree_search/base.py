@@ -3,7 +3,7 @@
     jobs, changes = ask(algorithm, stats, room=4)      # up to 4 jobs, to be carried out at once
     changes = tell(algorithm, stats, job, children)    # in any order, and twice without harm
 
-The statistics go in and the changes of them come out; whoever asks merges them into the statistics. While a job
+The statistics go in and the changes of them come out; whoever asks merges them (`state.tree.merge_stats`). While a job
 is in flight, each node from the root to its place carries a virtual loss, so that the next job goes elsewhere; `tell`
 takes it back, and so does `withdraw` for a job that was given up.
 """

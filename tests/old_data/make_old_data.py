@@ -40,8 +40,8 @@ COMMANDS = {
     "finished-team": ["run", "team", KNOWN, "--max-rounds", "1"],
     "waiting-reflection": ["run", "reflection", KNOWN, "--critic", "human"],
 }
-STOPPED = {"stopped-lats": ("lats", "expand"), "stopped-plan": ("plan", "plan")}
-"""Runs that were broken off after a node."""
+STOPPED = {"stopped-lats": ("lats", "expand", UNKNOWN), "stopped-plan": ("plan", "plan", KNOWN)}
+"""Runs that were broken off: the strategy, the node after which, and the question."""
 EVALUATION = ["eval", "react", "arithmetic.jsonl", "--limit", "3", "--max-actions", "2", "--concurrency", "1"]
 
 
@@ -78,11 +78,11 @@ def reflect(*arguments: str) -> str:
 async def stop() -> None:
     """Break runs off after a node, as Python can."""
     async with open_saver() as saver:
-        for thread, (strategy, node) in STOPPED.items():
+        for thread, (strategy, node, text) in STOPPED.items():
             graph = load(strategy, saver)
             graph.interrupt_after_nodes = [node]
             context = settings_of(strategy)(model="offline", search="local")  # type: ignore[call-arg]
-            question: Any = {"messages": [("user", KNOWN)]}
+            question: Any = {"messages": [("user", text)]}
             config: Any = {"configurable": {"thread_id": thread}, "metadata": {"strategy": strategy}}
             await graph.ainvoke(question, config, context=context)
 

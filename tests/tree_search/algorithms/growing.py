@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from reflective_agents.state.tree import Stats, Tree, TreeNode, merge_nodes
+from reflective_agents.state.tree import Stats, Tree, TreeNode, merge_nodes, merge_stats
 from reflective_agents.tree_search.base import START, Algorithm, Child, Job, ask, tell, withdraw
 from reflective_agents.tree_search.places import ROOT, depth_of, exact, parent_of
 
@@ -70,7 +70,7 @@ class Search:
 
     def ask(self, room: int = 1) -> list[Job]:
         jobs, changes = ask(self.algorithm, self.stats, room)
-        self.stats = {**self.stats, **changes}
+        self.stats = merge_stats(self.stats, [changes])
         self.flight += jobs
         return jobs
 
@@ -79,13 +79,13 @@ class Search:
         changes = tell(self.algorithm, self.stats, job, children)
         self.before.append(self.stats)
         self.done.append((job, children))
-        self.stats = {**self.stats, **changes}
+        self.stats = merge_stats(self.stats, [changes])
         self.tree = merge_nodes(self.tree, [{child.node["id"]: child.node for child in children}])
         self.flight = [other for other in self.flight if other is not job]
         return changes
 
     def withdraw(self, job: Job) -> None:
-        self.stats = {**self.stats, **withdraw(self.stats, job)}
+        self.stats = merge_stats(self.stats, [withdraw(self.stats, job)])
         self.flight = [other for other in self.flight if other is not job]
 
     def run(self, jobs: int, room: int = 1) -> list[str | None]:
