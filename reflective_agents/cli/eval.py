@@ -203,7 +203,7 @@ async def _settings(request: Evaluation, dataset: Dataset) -> Context:
         settings.setdefault("environment", dataset.environment)
     context = make_context(schema, settings)
     if getattr(context, "critic", None) == "human":
-        raise Misuse("--critic human: nobody is request during an evaluation; choose model or checks")
+        raise Misuse("--critic human: nobody is asked during an evaluation; choose model or checks")
     await world_of(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False)).ready()
     choice = await check(context, settings)
     if request.max_total_cost is not None:
