@@ -28,11 +28,11 @@ from reflective_agents.nodes.asking.chat import price_of_call
 from reflective_agents.nodes.asking.wording import in_words_of
 from reflective_agents.nodes.bridge import Bridged
 from reflective_agents.nodes.checks import check_settings
+from reflective_agents.nodes.delegating.state import Allowance, Assignment, Report
 from reflective_agents.nodes.evidence.references import on_its_own
 from reflective_agents.nodes.evidence.sources import found_by, passages
 from reflective_agents.nodes.step import C, Step, Update, node, settings_in, stop_because
 from reflective_agents.state.context import Context
-from reflective_agents.state.cooperation import Allowance, Assignment, Report
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import SearchContext
 from reflective_agents.state.json_types import JsonMapping, JsonObject
