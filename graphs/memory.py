@@ -17,6 +17,7 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage
 
 from reflective_agents.graphs._memory import citing, keeping, recall
+from reflective_agents.graphs._memory.state import MemoryOutput, MemoryState
 from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import write
 from reflective_agents.nodes.evidence.research import today
@@ -28,7 +29,6 @@ from reflective_agents.prompts import recall as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.errors import InvalidOutput, WrongThread
 from reflective_agents.state.outcome import Appraisal, Outcome
-from reflective_agents.state.remembering import MemoryOutput, MemoryState
 from reflective_agents.state.run import Input
 from reflective_agents.state.settings.memory import MemoryContext
 

@@ -28,6 +28,8 @@ from reflective_agents.graphs._plan.subgoals import (
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.answer_stream import AnswerStream, Whole
 from reflective_agents.nodes.asking.chat import ask, model_of, write
+from reflective_agents.nodes.delegating.forms import Plan, PlannedGoal
+from reflective_agents.nodes.delegating.state import Assignment, PlanOutput, PlanState, Report, Subgoal
 from reflective_agents.nodes.delegating.workers import (
     branch,
     brief,
@@ -50,8 +52,6 @@ from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts.search import TODAY
-from reflective_agents.state.cooperation import Assignment, PlanOutput, PlanState, Report, Subgoal
-from reflective_agents.state.decisions import Plan, PlannedGoal
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import pluralize, stopped

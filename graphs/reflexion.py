@@ -30,7 +30,7 @@ from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.run import Input, Output, RunState
 from reflective_agents.state.schemas import AnswerQuestion, ReviseAnswer
 from reflective_agents.state.settings.reflexion import ReflexionContext
-from reflective_agents.state.sources import SearchResult
+from reflective_agents.web_search.results import SearchResult
 
 
 class Answer(TypedDict):

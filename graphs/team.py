@@ -34,6 +34,8 @@ from reflective_agents.graphs._team.reports import (
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import around, instructions, material, request_text
+from reflective_agents.nodes.delegating.forms import delegation_of, verdict_of
+from reflective_agents.nodes.delegating.state import Assignment, Report, Round, TeamOutput, TeamState
 from reflective_agents.nodes.delegating.workers import (
     Task,
     branch,
@@ -50,8 +52,6 @@ from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop
 from reflective_agents.nodes.turn import begin, end, strategy_graph
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import team as prompts
-from reflective_agents.state.cooperation import Assignment, Report, Round, TeamOutput, TeamState
-from reflective_agents.state.decisions import delegation_of, verdict_of
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import Appraisal, accepts

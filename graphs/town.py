@@ -47,7 +47,7 @@ async def wake(state: TownState, step: Step[TownContext]) -> Update:
     planned = await at_once([wake_up(agent, state["messages"]) for agent in agents])
     if not any(planned):
         step.meter.check()
-        raise InvalidOutput(f"nobody has a plan for the day: {agents[0].at_a_loss}")
+        raise InvalidOutput(f"nobody has a plan for the day: {agents[0].failure}")
     for agent in agents:
         step.emit("plan", agent=agent.name, plan=[stroke["what"] for stroke in agent.mind["strokes"]])
     return agents_update(agents)

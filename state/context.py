@@ -335,7 +335,9 @@ def _variables(schema: type[BaseSettings]) -> frozenset[str]:
     """Return the environment variables that hold settings, in lower case."""
     prefix = schema.model_config.get("env_prefix", "")
     aliases = [field.validation_alias for field in schema.model_fields.values()]
-    names = [name for one in aliases if isinstance(one, AliasChoices) for name in one.choices if isinstance(name, str)]
+    names = [
+        name for alias in aliases if isinstance(alias, AliasChoices) for name in alias.choices if isinstance(name, str)
+    ]
     return frozenset(name.lower() for name in (*names, *(prefix + field for field in schema.model_fields)))
 
 

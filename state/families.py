@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, Self, TypeVar
 
 from pydantic import (
@@ -20,6 +19,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import CoreSchema
 from typing_extensions import TypedDict
 
+from reflective_agents.state import shipped
 from reflective_agents.state.callers_schemas import Bounds, check_forms
 from reflective_agents.state.context import Context, Model, from_json
 from reflective_agents.state.json_types import JsonMapping, JsonObject
@@ -75,28 +75,19 @@ class SearchContext(Context):
     )
 
 
-def environments() -> Mapping[str, Any]:
-    """Return the shipped environments by name, as their registry lists them.
-
-    It is loaded when a setting names an environment: settings import no other room.
-    """
-    shipped: Mapping[str, Any] = import_module("reflective_agents.environments.registry").ENVIRONMENTS
-    return shipped
-
-
 def _is_environment(value: T) -> T | None:
     if value is None or value == "" or hasattr(value, "step"):
         return None if isinstance(value, str) else value
-    if isinstance(value, str) and value in environments():
+    if isinstance(value, str) and value in shipped.environments():
         return value
-    raise ValueError(f"an environment is one of {', '.join(environments())}, or in Python an Environment")
+    raise ValueError(f"an environment is one of {', '.join(shipped.environments())}, or in Python an Environment")
 
 
 class _Names:
     """The names of environments in a JSON schema, for forms."""
 
     def __get_pydantic_json_schema__(self, _: CoreSchema, __: GetJsonSchemaHandler) -> JsonObject:
-        return {"anyOf": [{"enum": list(environments()), "type": "string"}, {"type": "null"}]}
+        return {"anyOf": [{"enum": list(shipped.environments()), "type": "string"}, {"type": "null"}]}
 
 
 World = Annotated[Any, BeforeValidator(_is_environment), _Names(), OBJECT]
@@ -221,7 +212,7 @@ def _check_tools(tools: list[JsonObject]) -> list[JsonObject]:
 
 
 class AskingContext(Context):
-    """Settings of strategies that may ask their caller to carry out tools of his own."""
+    """Settings of strategies that may ask their caller to carry out tools."""
 
     client_tools: Annotated[list[JsonObject], BeforeValidator(from_json), AfterValidator(_check_tools), TEXT] = Field(
         default=[],
@@ -289,7 +280,7 @@ def presets_of(environment: Any, schema: type[TreeContext]) -> Preset:
         environment: A name or an object.
         schema: The settings of the strategy, whose module has its name.
     """
-    kind = environments()[environment] if isinstance(environment, str) else environment
+    kind = shipped.environments()[environment] if isinstance(environment, str) else environment
     own: Mapping[str, Preset] = getattr(kind, "presets", {})
     names = [part.__module__.rpartition(".")[2] for part in schema.__mro__]
     return next((own[name] for name in names if name in own), schema.task_presets)

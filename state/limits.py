@@ -32,5 +32,5 @@ def sentence(limit: Limit, detail: str = "") -> str:
     numbers = f"{counter}={round(limit['spent'], digits):.10g}"
     if needed := limit.get("needed"):
         numbers += f", the next step may need {round(needed, digits):.10g}"
-    said = f"{limit['name']}={limit['most']:.10g} reached ({numbers})"
-    return f"{said}; {detail}" if detail else said
+    text = f"{limit['name']}={limit['most']:.10g} reached ({numbers})"
+    return f"{text}; {detail}" if detail else text

@@ -96,7 +96,7 @@ def check_caller(context: BaseModel, ambient: Ambient) -> None:
         ambient: Returns what the operator's environment says.
 
     Raises:
-        OperatorOnly: if a setting of the operator's has another value than he gave it, or a rule of his is broken.
+        OperatorOnly: if a setting of the operator's differs from that of the environment, or a rule is broken.
     """
     if _check is None:
         return

@@ -68,8 +68,8 @@ def append_messages(messages: list[AnyMessage], writes: Sequence[Messages]) -> l
         new = convert_to_messages(write if isinstance(write, list) else [write])
         for message in new:
             message.content = clean_data(message.content)
-        for place, message in enumerate(new, len(messages)):
-            message.id = message.id or str(uuid5(NAMESPACE_OID, f"{place} {message.type} {message.content}"))
+        for index, message in enumerate(new, len(messages)):
+            message.id = message.id or str(uuid5(NAMESPACE_OID, f"{index} {message.type} {message.content}"))
         messages = cast(list[AnyMessage], add_messages(cast(Messages, messages), cast(Messages, new)))
     return messages
 

@@ -54,7 +54,11 @@ def _secrets(environment: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
 def _held(name: str, value: str) -> Iterator[str]:
     """Yield the secrets in the value of a variable, and their longer parts."""
     whole = [value.strip()] if _NAMES.search(name) and not _is_setting(name) else []
-    for secret in (*whole, *_of_address(value), *(unquote(told) for key, told in _pairs(value) if _NAMES.search(key))):
+    for secret in (
+        *whole,
+        *_of_address(value),
+        *(unquote(part) for key, part in _pairs(value) if _NAMES.search(key)),
+    ):
         if _is_ordinary(secret):
             continue
         yield secret

@@ -1,6 +1,6 @@
-"""The search tree as plain data: what a node says never changes and lies in one channel, its statistics in another.
+"""The search tree as plain data: the nodes, which never change, in one channel, their statistics in another.
 
-`log` tells in which order the tree has grown: from the three of them it can be drawn as it was at any moment.
+`log` records the order in which the tree has grown: from these three channels it can be drawn as it was at any moment.
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,7 +87,6 @@ Tree = dict[str, TreeNode]
 TreeView = Mapping[str, TreeNode]
 Stats = dict[str, NodeStats]
 StatsView = Mapping[str, NodeStats]
-_FIELDS = NodeStats.__annotations__.keys() - {"own"}
 
 
 class LogEntry(TypedDict):
@@ -143,8 +142,8 @@ class Order(TypedDict):
 
 def queued(waiting: list[Order], new: list[Order]) -> list[Order]:
     """Reduce the orders that wait: new ones are queued, and none is left once an empty list is written."""
-    gone = new[0].get("instead", 0) if new and isinstance(new[0], dict) else 0
-    return [*waiting[gone:], *new] if new else []
+    replaced = new[0].get("instead", 0) if new and isinstance(new[0], dict) else 0
+    return [*waiting[replaced:], *new] if new else []
 
 
 def first_figures(node: TreeNode) -> list[float]:
@@ -166,18 +165,22 @@ def merge_nodes(tree: Tree, writes: Sequence[Tree]) -> Tree:
     merged = dict(tree)
     for write in writes:
         for node_id, node in write.items():
-            known = merged.get(node_id)
-            if known is None:
+            before = merged.get(node_id)
+            if before is None:
                 merged[node_id] = node
-            elif known != node:
-                said = {key: value for key, value in known.items() if value not in (None, "") and value is not False}
-                by_hand = ("score", "solved", "hint") if node.get("rescored") else ("hint",)
-                said |= {name: node[name] for name in by_hand if name in node}  # type: ignore[literal-required]
-                said["kind"] = node.get("kind", "action") if known["kind"] == "action" else known["kind"]
-                terms = {**node.get("terms", {}), **known.get("terms", {})}
-                new = {**known, **node, **said, **({"terms": terms} if terms else {})}
-                merged[node_id] = new  # type: ignore[assignment]
+            elif before != node:
+                merged[node_id] = _merge_node(before, node)
     return merged
+
+
+def _merge_node(before: TreeNode, node: TreeNode) -> TreeNode:
+    fixed = {key: value for key, value in before.items() if value not in (None, "") and value is not False}
+    by_hand = ("score", "solved", "hint") if node.get("rescored") else ("hint",)
+    fixed |= {name: node[name] for name in by_hand if name in node}  # type: ignore[literal-required]
+    fixed["kind"] = node.get("kind", "action") if before["kind"] == "action" else before["kind"]
+    if terms := {**node.get("terms", {}), **before.get("terms", {})}:
+        fixed["terms"] = terms
+    return cast(TreeNode, {**before, **node, **fixed})
 
 
 def merge_stats(stats: Stats, writes: Sequence[Stats]) -> Stats:
@@ -189,18 +192,13 @@ def merge_stats(stats: Stats, writes: Sequence[Stats]) -> Stats:
 
 
 def gain_stats(stats: Stats, writes: Sequence[Mapping[str, JsonMapping]]) -> Stats:
-    """Take in what has changed of the statistics, as `changes_of` writes it: half of what whole entries would take.
-
-    Version 1 of the state kept what only one algorithm needs beside the other entries; here it becomes `own`.
-    """
+    """Apply changes of the statistics, as `changes_of` writes them: they take half of what whole entries would."""
     merged = dict(stats)
     for write in writes:
         for node_id, changed in write.items():
             before = merged.get(node_id, UNSEEN)
-            fields = {key: value for key, value in changed.items() if key in _FIELDS}
-            flat = {key: value for key, value in changed.items() if key not in _FIELDS and key != "own"}
-            own = {**before.get("own", {}), **flat, **changed.get("own", {})}
-            merged[node_id] = cast(NodeStats, {**before, **fields, **({"own": own} if own else {})})
+            extra = {**before.get("own", {}), **changed.get("own", {})}
+            merged[node_id] = cast(NodeStats, {**before, **changed, **({"own": extra} if extra else {})})
     return merged
 
 
@@ -210,13 +208,13 @@ def changes_of(stats: StatsView, before: StatsView) -> dict[str, JsonObject]:
 
 
 def _changed(node: NodeStats, before: NodeStats) -> JsonObject:
-    own = _differing(node.get("own", {}), before.get("own", {}))
-    return {**_differing({**node, "own": 0}, {**before, "own": 0}), **({"own": own} if own else {})}
+    extra = _differing(node.get("own", {}), before.get("own", {}))
+    return {**_differing({**node, "own": 0}, {**before, "own": 0}), **({"own": extra} if extra else {})}
 
 
 def _differing(new: JsonMapping, before: JsonMapping) -> JsonObject:
-    gone = {key: type(value)() for key, value in before.items() if key not in new}
-    return {key: value for key, value in new.items() if key not in before or before[key] != value} | gone
+    emptied = {key: type(value)() for key, value in before.items() if key not in new}
+    return {key: value for key, value in new.items() if key not in before or before[key] != value} | emptied
 
 
 def merge_values(values: dict[str, str], writes: Sequence[dict[str, str]]) -> dict[str, str]:

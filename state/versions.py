@@ -1,4 +1,4 @@
-"""The version of the state: what an earlier release has stored is brought up to date here, where it is read.
+"""The version of the state: what an earlier release has stored is brought up to date when it is read.
 
 A run that is resumed keeps the channels it began with, so its state is read through `upgraded` until it ends; the next
 question on the thread begins with the state of today. To change the shape of stored state: count `VERSION` up, and add
@@ -13,11 +13,11 @@ from reflective_agents.state.json_types import JsonMapping
 
 S = TypeVar("S", bound=JsonMapping)
 
-VERSION = 2
-"""What runs of this release write. 1 is what 0.1.0 wrote before it noted a version."""
+VERSION = 1
+"""What runs of this release write."""
 
 UPGRADES: dict[int, Callable[[Any], Any]] = {}
-"""By version: what makes the next version's state of it, if there is anything to do."""
+"""By version: the function that turns a state of that version into one of the next, where its shape has changed."""
 
 
 def upgraded(state: S) -> S:
@@ -26,7 +26,7 @@ def upgraded(state: S) -> S:
     Raises:
         WrongThread: if a newer release has written it.
     """
-    written = state.get("version", 1)
+    written = state.get("version") or VERSION  # none before the first node of a run has noted it
     if written > VERSION:
         raise WrongThread(
             f"this thread was written by a newer release (state version {written}, here {VERSION}): "

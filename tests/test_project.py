@@ -70,11 +70,13 @@ MODULES = {module_name(room, path): path for room in ROOMS for path in sources(r
 
 
 def imports(path: Path) -> set[str]:
-    """Return the modules that a file imports, wherever in it."""
+    """Return the modules that a file imports, wherever in it, also by name: `import_module("reflective_agents...")`."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= {node.value.partition(":")[0].rstrip(".")} & MODULES.keys()
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= (names & MODULES.keys()) or {node.module}
@@ -143,6 +145,22 @@ def test_imports_point_down(room: str) -> None:
         if room_of(name) not in allowed
     }
     assert upward == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import reflective_agents.cli.main",
+        "from reflective_agents.cli import main",
+        "from reflective_agents.cli.main import app",
+        "import_module('reflective_agents.cli.main')",
+        "import_module(f'reflective_agents.cli.{name}')",
+        "load('reflective_agents.cli.main:app')",
+    ],
+)
+def test_imports_by_name_are_seen(line: str, tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(f"def later(name):\n    {line}\n")
+    assert {room_of(name) for name in imports(tmp_path / "module.py")} == {"cli"}
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:

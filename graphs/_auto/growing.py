@@ -11,7 +11,6 @@ from reflective_agents.graphs import lats
 from reflective_agents.nodes.evidence.sources import with_numbers
 from reflective_agents.nodes.step import Step, Update
 from reflective_agents.state.settings.auto import AutoContext
-from reflective_agents.state.sources import SearchResult
 from reflective_agents.state.tree import SearchState
 from reflective_agents.tree_search.algorithms.widening import Widening
 from reflective_agents.tree_search.base import Job
@@ -19,6 +18,7 @@ from reflective_agents.tree_search.candidates import Branch, Candidate
 from reflective_agents.tree_search.graph import bare_root
 from reflective_agents.tree_search.job import NodeByState, TreeSearch
 from reflective_agents.tree_search.tree_paths import ROOT
+from reflective_agents.web_search.results import SearchResult
 
 
 class Rollout(lats.Rollout):

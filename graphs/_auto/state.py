@@ -6,8 +6,8 @@ from typing_extensions import TypedDict
 
 from reflective_agents.graphs.chain_of_thought import Sample
 from reflective_agents.state.limits import Limit
-from reflective_agents.state.sources import SearchResult
 from reflective_agents.state.tree import SearchOutput, SearchState
+from reflective_agents.web_search.results import SearchResult
 
 Stage = Literal["sample", "look_up", "search", "conclude", "trial"]
 STAGES: tuple[Stage, ...] = ("sample", "look_up", "search", "conclude", "trial")

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage
 
 from reflective_agents.graphs._memory.citing import uncited
 from reflective_agents.graphs._memory.recall import clock, open_memory_of_user
+from reflective_agents.graphs._memory.state import MemoryState, Recalled
 from reflective_agents.memory.reflection import same
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.asking.chat import ask
@@ -20,7 +21,6 @@ from reflective_agents.prompts import memory as memory_prompts
 from reflective_agents.prompts import recall as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.memories import LEAST, Fact, Facts, Kind, Memory, new_memory
-from reflective_agents.state.remembering import MemoryState, Recalled
 from reflective_agents.state.settings.memory import MemoryContext
 
 LONGEST = 1000

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
+from reflective_agents.graphs._memory.state import Recalled
 from reflective_agents.memory.reflection import same
 from reflective_agents.memory.scoring import HYBRID, PUBLISHED, Ranking
 from reflective_agents.memory.stream import MemoryStream, Scored
@@ -18,7 +19,6 @@ from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import recall as prompts
 from reflective_agents.state.errors import OperatorOnly
 from reflective_agents.state.memories import Memory
-from reflective_agents.state.remembering import Recalled
 from reflective_agents.state.settings.memory import MemoryContext
 from reflective_agents.text.stems import query_stems, stems
 

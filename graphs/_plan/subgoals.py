@@ -6,12 +6,12 @@ from graphlib import CycleError, TopologicalSorter
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from reflective_agents.nodes.asking.transcript import around, instructions, material, quoted, request_text
+from reflective_agents.nodes.delegating.forms import Plan, PlannedGoal
+from reflective_agents.nodes.delegating.state import Report, Subgoal
 from reflective_agents.nodes.delegating.workers import Task, failure
 from reflective_agents.nodes.evidence.references import MARK, number_together
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts import search as search_prompts
-from reflective_agents.state.cooperation import Report, Subgoal
-from reflective_agents.state.decisions import Plan, PlannedGoal
 from reflective_agents.text.declining import declines
 from reflective_agents.text.labels import without_label
 

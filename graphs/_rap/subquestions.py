@@ -25,12 +25,12 @@ from reflective_agents.prompts import rap as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.settings.rap import RapContext
-from reflective_agents.state.sources import SearchResult
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.labels import answer_in, bare, sections, without_label
 from reflective_agents.text.normal import numbers, read_number
 from reflective_agents.text.words import content_words, words
 from reflective_agents.tree_search.candidates import Candidate, hints_text
+from reflective_agents.web_search.results import SearchResult
 
 _PORTER = stemmer("porter")
 _LAST = re.compile(

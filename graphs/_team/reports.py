@@ -8,13 +8,13 @@ from langchain_core.messages import BaseMessage
 from reflective_agents.environments.actions import find_answer, has_answer
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.nodes.asking.transcript import around, quoted, request_text
+from reflective_agents.nodes.delegating.forms import Delegation
+from reflective_agents.nodes.delegating.state import Report, Round
 from reflective_agents.nodes.delegating.workers import failure
 from reflective_agents.nodes.evidence.citations import split_references
 from reflective_agents.nodes.evidence.references import MARK, number_together
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import team as prompts
-from reflective_agents.state.cooperation import Report, Round
-from reflective_agents.state.decisions import Delegation
 from reflective_agents.state.settings.team import Role
 
 

@@ -1,4 +1,4 @@
-"""Tools that the caller carries out: a call of one pauses the run until the caller gives its result."""
+"""Tools that the caller carries out: a call of one pauses the run until its result comes."""
 
 from collections.abc import Mapping, Sequence
 

@@ -2,10 +2,10 @@
 
 from typing import TypeVar
 
+from reflective_agents.nodes.delegating.state import Allowance
 from reflective_agents.nodes.delegating.workers import settings_for
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context
-from reflective_agents.state.cooperation import Allowance
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.limits import NANO
 from reflective_agents.state.outcome import Outcome, limited

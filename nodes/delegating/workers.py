@@ -28,12 +28,12 @@ from reflective_agents.nodes.asking.chat import price_of_call
 from reflective_agents.nodes.asking.wording import use_prompts
 from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.checks import check_settings
+from reflective_agents.nodes.delegating.state import Allowance, Assignment, Report
 from reflective_agents.nodes.evidence.citations import CheckedAnswer
 from reflective_agents.nodes.evidence.references import with_own_references
 from reflective_agents.nodes.evidence.sources import observations_of_result, passages
 from reflective_agents.nodes.step import C, Step, Update, node, settings_in, stop_because
 from reflective_agents.state.context import Context
-from reflective_agents.state.cooperation import Allowance, Assignment, Report
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import SearchContext
 from reflective_agents.state.json_types import JsonMapping, JsonObject

@@ -16,9 +16,9 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.errors import SearchFailed
 from reflective_agents.state.families import SearchContext
 from reflective_agents.state.limits import sentence
-from reflective_agents.state.sources import SearchResult
 from reflective_agents.tools.run import run_tool_calls
 from reflective_agents.web_search.engines import Search, cached, choose_search, make_search, search_tool
+from reflective_agents.web_search.results import SearchResult
 
 
 def engine(step: Step[SearchContext], run_id: str) -> Search | None:

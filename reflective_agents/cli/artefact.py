@@ -15,7 +15,7 @@ def replay(values: JsonMapping) -> Iterator[JsonObject]:
     for node_id, stat in (values.get("stats") or {}).items():
         if stat["children"]:
             yield {"event": "visited", "node": node_id, "stats": {node_id: [stat["visits"], stat["total"]]}}
-        if stat.get("own", stat).get("pruned"):  # version 1 of the state had no `own`
+        if stat.get("own", {}).get("pruned"):
             yield {"event": "pruned", "node": node_id}
     for draft in values.get("drafts") or []:
         yield {"event": "draft", "round": draft["round"], "words": len(draft["text"].split())}
@@ -24,10 +24,10 @@ def replay(values: JsonMapping) -> Iterator[JsonObject]:
     for answer in values.get("answers") or []:
         counted = {"references": len(answer["references"])} if answer["round"] else {}
         yield {"event": "revision", **{key: answer[key] for key in ("round", "missing", "queries")}, **counted}
-    for number, taken in enumerate(values.get("steps") or [], 1):
-        yield {"event": "action", "round": number, **{key: taken[key] for key in ("action", "observation", "valid")}}
-    for number, drawn in enumerate(values.get("samples") or [], 1):
-        yield {"event": "sample", "round": number, "answer": drawn["answer"]}
+    for number, act in enumerate(values.get("steps") or [], 1):
+        yield {"event": "action", "round": number, **{key: act[key] for key in ("action", "observation", "valid")}}
+    for number, sample in enumerate(values.get("samples") or [], 1):
+        yield {"event": "sample", "round": number, "answer": sample["answer"]}
     for trial in values.get("trials") or []:
         entry = {key: trial[key] for key in ("answer", "reward", "score", "solved", "reflection")}
         yield {"event": "trial", "round": trial["trial"], **entry}

@@ -39,20 +39,20 @@ class Choice:
 
     def lines(self) -> list[str]:
         """Describe the choice in words, one line each."""
-        said = [f"model: {_LABELS.get(self.model, self.model)} ({self.model_reason})"]
-        said += [f"{name.replace('_', ' ')}: {_LABELS.get(model, model)}" for name, model in self.helpers.items()]
+        lines = [f"model: {_LABELS.get(self.model, self.model)} ({self.model_reason})"]
+        lines += [f"{name.replace('_', ' ')}: {_LABELS.get(model, model)}" for name, model in self.helpers.items()]
         if self.search and self.searches:
-            said.append(f"search: {_LABELS.get(self.search, self.search)} ({self.search_reason})")
-        return said
+            lines.append(f"search: {_LABELS.get(self.search, self.search)} ({self.search_reason})")
+        return lines
 
 
-async def check(context: Context, given: JsonMapping) -> Choice:
-    """Look at all that the settings need; `given` are those that do not come from the environment.
+async def check(context: Context, settings: JsonMapping) -> Choice:
+    """Look at all that the settings need; `settings` are those that do not come from the environment.
 
     Raises:
         Misuse: if one of them cannot be had; the text says what to do.
     """
-    model, reason = choose_model(given.get("model"))
+    model, reason = choose_model(settings.get("model"))
     helpers = {name: value for name in ("judge_model", "critic_model") if (value := getattr(context, name, None))}
     arms = getattr(context, "arms", None) or []
     models = (model, *helpers.values(), *arms)
@@ -68,8 +68,8 @@ async def check(context: Context, given: JsonMapping) -> Choice:
     if not isinstance(context, SearchContext):
         return Choice(str(model), reason, models, helpers)
     search, search_reason = choose_search(context.search)
-    named = search if isinstance(search, str) else name_of(search)
-    return Choice(str(model), reason, models, helpers, named, search_reason, context.searches)
+    engine = search if isinstance(search, str) else name_of(search)
+    return Choice(str(model), reason, models, helpers, engine, search_reason, context.searches)
 
 
 STATISTICS, FRAMES = ("scipy",), ("pyarrow",)
@@ -87,5 +87,5 @@ def need(*libraries: str, extra: str = "evals") -> None:
     """
     missing = [name for name in libraries if find_spec(name) is None]
     if missing:
-        named = ", ".join(missing)
-        raise Misuse(f"{named} missing: in the project's folder, run: .venv/bin/pip install -e '.[{extra}]'")
+        names = ", ".join(missing)
+        raise Misuse(f"{names} missing: in the project's folder, run: .venv/bin/pip install -e '.[{extra}]'")

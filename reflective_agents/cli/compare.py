@@ -56,9 +56,9 @@ def _folders(name: str) -> list[Path]:
     """Return the folder of that name, else those in the data folder whose names begin so."""
     if Path(name).exists():
         return [Path(name)]
-    kept = sorted(folder.parent for folder in runs_folder().glob(f"*/{RUN}"))
-    exact = [folder for folder in kept if folder.name == name]
-    return exact or [folder for folder in kept if folder.name.startswith(name)] or [Path(name)]
+    folders = sorted(folder.parent for folder in runs_folder().glob(f"*/{RUN}"))
+    exact = [folder for folder in folders if folder.name == name]
+    return exact or [folder for folder in folders if folder.name.startswith(name)] or [Path(name)]
 
 
 def _page(comparison: Comparison, runs: Sequence[Shown]) -> str:
@@ -107,5 +107,5 @@ def _paired(column: Column) -> list[str]:
 
 def _difference(difference: Difference, form: str) -> str:
     interval = difference["interval"]
-    said = "" if interval is None else f" [{format(interval[0], form)}, {format(interval[1], form)}]"
-    return f"{format(difference['mean'], form)}{said}"
+    bounds = "" if interval is None else f" [{format(interval[0], form)}, {format(interval[1], form)}]"
+    return f"{format(difference['mean'], form)}{bounds}"

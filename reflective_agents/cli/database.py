@@ -47,10 +47,10 @@ async def open_database(package: str, kind: str, file: str) -> AsyncIterator[Any
 @asynccontextmanager
 async def _sqlite(name: str, package: str, kind: str) -> AsyncIterator[Any]:
     file = await asyncio.to_thread(_made_home) / name
-    made = getattr(importlib.import_module(f"{package}.sqlite.aio"), f"AsyncSqlite{kind}")
+    factory = getattr(importlib.import_module(f"{package}.sqlite.aio"), f"AsyncSqlite{kind}")
     await asyncio.to_thread(_claim, file)
     try:
-        async with made.from_conn_string(str(file)) as opened:
+        async with factory.from_conn_string(str(file)) as opened:
             await opened.setup()
             if kind == "Store":
                 await write_ahead(opened)
@@ -68,7 +68,7 @@ def _claim(file: Path) -> None:
     try:
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
         if sys.platform != "win32" and file.stat().st_uid == os.getuid():
-            file.chmod(0o600)  # conversations are private, also where an earlier version made the file
+            file.chmod(0o600)  # conversations are private
         with closing(sqlite3.connect(file, timeout=LOCKED_SECONDS)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.rollback()
@@ -119,15 +119,14 @@ async def _postgres(url: str, package: str, kind: str) -> AsyncIterator[Any]:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-    made = getattr(importlib.import_module(f"{package}.postgres.aio"), f"AsyncPostgres{kind}")
+    factory = getattr(importlib.import_module(f"{package}.postgres.aio"), f"AsyncPostgres{kind}")
     try:
-        given = conninfo_to_dict(url)
-        address = make_conninfo("", **{"connect_timeout": CONNECT_SECONDS, **given})
+        address = make_conninfo("", **{"connect_timeout": CONNECT_SECONDS, **conninfo_to_dict(url)})
     except psycopg.ProgrammingError as error:  # its text would show the password
         advice = "write postgresql://user:password@host:5432/name, or unset it to use SQLite"
         raise NoDatabase(f"DATABASE_URL is not the address of a PostgreSQL database: {advice}") from error
     try:
-        async with made.from_conn_string(address) as opened:
+        async with factory.from_conn_string(address) as opened:
             await opened.setup()
             yield opened
     except psycopg.Error as error:

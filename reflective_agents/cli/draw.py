@@ -6,7 +6,7 @@ from reflective_agents.cli.artefact import replay
 from reflective_agents.cli.options import make_context
 from reflective_agents.cli.output import print_table, stdout
 from reflective_agents.cli.progress import Progress, as_table
-from reflective_agents.cli.threads import exists, load, open_saver, read_thread, settings_kept
+from reflective_agents.cli.threads import exists, load, open_saver, read_thread, stored_settings
 from reflective_agents.cli.tree import picture_of, tree_view
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
@@ -49,4 +49,4 @@ async def _read(strategy: str, thread: str) -> tuple[JsonObject, JsonObject]:
         state = await read_thread(load(strategy, saver), saver, thread)
     if not exists(state):
         raise Misuse(f"there is no thread {thread}: reflect threads lists them")
-    return state.values, settings_kept(state)
+    return state.values, stored_settings(state)

@@ -42,9 +42,9 @@ def _check(name: str) -> None:
     ours = name.startswith(PREFIX)
     if name in OTHERS or name.removeprefix(PREFIX) in PROCESS:
         return
-    known = [*OTHERS, *_prefixed()]
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.75 if ours else 0.85)
-    if name not in known and (ours or close):
+    variables = [*OTHERS, *_prefixed()]
+    close = difflib.get_close_matches(name, variables, n=1, cutoff=0.75 if ours else 0.85)
+    if name not in variables and (ours or close):
         hint = f"; did you mean {close[0]}?" if close else ": reflect run STRATEGY --help lists the settings"
         say(f"warning: nothing reads {name}{hint}")
 

@@ -42,7 +42,7 @@ ANSWERED, FAILED, INTERRUPTED = 0, 1, 130
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the user asks for; `settings` holds only what was given."""
+    """What the user asks for; `settings` holds only those that the user set."""
 
     strategy: str
     dataset: Path
@@ -95,7 +95,7 @@ class Evaluation:
         return shlex.join(words)
 
 
-def run(asked: Evaluation) -> int:
+def run(request: Evaluation) -> int:
     """Run an evaluation, or resume it.
 
     Returns:
@@ -104,43 +104,43 @@ def run(asked: Evaluation) -> int:
     Raises:
         Misuse: if it cannot be carried out.
     """
-    check_targets({"--html": asked.html, "--export": asked.export}, force=True)
+    check_targets({"--html": request.html, "--export": request.export}, force=True)
     need(*STATISTICS)
-    if asked.export:
+    if request.export:
         need(*FRAMES, extra="parquet")
-    dataset = load_dataset(asked.dataset, form=asked.form, limit=asked.limit, seed=asked.shuffle)
+    dataset = load_dataset(request.dataset, form=request.form, limit=request.limit, seed=request.shuffle)
     tally = Tally(len(dataset.tasks))
     try:
-        summary, folder = run_until_signal(lambda: _evaluate(asked, dataset, tally))
+        summary, folder = run_until_signal(lambda: _evaluate(request, dataset, tally))
     except KeyboardInterrupt:
-        say(f"interrupted with {len(tally.results):,} of {tally.total:,} results; go on with: {asked.command()}")
+        say(f"interrupted with {len(tally.results):,} of {tally.total:,} results; go on with: {request.command()}")
         return INTERRUPTED
-    return _report(asked, summary, tally, folder)
+    return _report(request, summary, tally, folder)
 
 
-async def _evaluate(asked: Evaluation, dataset: Dataset, tally: Tally) -> tuple[Summary, Path]:
+async def _evaluate(request: Evaluation, dataset: Dataset, tally: Tally) -> tuple[Summary, Path]:
     """Check everything, and only then write to the folder."""
     expect_many_calls()
     try:
-        context = await _settings(asked, dataset)
-        wanted = about(asked.strategy, context, dataset)
-        folder = asked.out if asked.out else await asyncio.to_thread(folder_of, wanted, runs_folder())
+        context = await _settings(request, dataset)
+        description = about(request.strategy, context, dataset)
+        folder = request.out if request.out else await asyncio.to_thread(folder_of, description, runs_folder())
         tasks = f"{len(dataset.tasks):,} tasks of {dataset.name} ({dataset.environment_name})"
-        say(f"{asked.strategy} on {tasks}, in {folder}")
-        budget = Budget(asked.budget_tokens, asked.max_total_cost) if asked.has_budget else None
-        async with open_store(context) as store, _elsewhere(asked, context, dataset, folder) as elsewhere:
-            graph = load(asked.strategy, store=store)
+        say(f"{request.strategy} on {tasks}, in {folder}")
+        budget = Budget(request.budget_tokens, request.max_total_cost) if request.has_budget else None
+        async with open_store(context) as store, _workers(request, context, dataset, folder) as elsewhere:
+            graph = load(request.strategy, store=store)
             spare_garbage_collection()
-            with counting(tally) as tell:
+            with counting(tally) as add:
                 summary = await evaluate(
                     graph,
                     dataset,
                     context=context,
                     out=folder,
-                    concurrency=asked.concurrency,
-                    on_result=tell,
-                    retry_failed=asked.retry_failed,
-                    cache=open_cache(cache_file()) if asked.cache and elsewhere is None else None,
+                    concurrency=request.concurrency,
+                    on_result=add,
+                    retry_failed=request.retry_failed,
+                    cache=open_cache(cache_file()) if request.cache and elsewhere is None else None,
                     budget=budget,
                     elsewhere=elsewhere,
                 )
@@ -148,33 +148,33 @@ async def _evaluate(asked: Evaluation, dataset: Dataset, tally: Tally) -> tuple[
                     say(f"note: {budget.unreadable:,} lines of {folder / SPENT} cannot be read and do not count")
                 if budget and budget.reached:
                     so_far = f"{len(tally.results):,} of {tally.total:,} results"
-                    say(f"stopped: {budget.say()}, with {so_far}; to go on, raise it: {asked.command()}")
+                    say(f"stopped: {budget.say()}, with {so_far}; to go on, raise it: {request.command()}")
                 return summary, folder
     finally:
         await close_models()
 
 
 @asynccontextmanager
-async def _elsewhere(asked: Evaluation, context: Context, dataset: Dataset, folder: Path) -> AsyncIterator[Run | None]:
+async def _workers(request: Evaluation, context: Context, dataset: Dataset, folder: Path) -> AsyncIterator[Run | None]:
     """Yield what runs the tasks in other processes; None to run them in this one."""
-    if asked.workers is None and asked.ray is None:
+    if request.workers is None and request.ray is None:
         yield None
         return
-    job = _job(asked, context, dataset)
-    if asked.ray is None:
-        if asked.has_budget:
+    job = _job(request, context, dataset)
+    if request.ray is None:
+        if request.has_budget:
             job["spent"] = str((folder / SPENT).absolute())
-        async with local_workers(job, asked.workers or 1) as run:
+        async with local_workers(job, request.workers or 1) as run:
             yield run
         return
     need("ray", extra="ray")
     from reflective_agents.evals.on_ray import ray_workers  # an extra
 
-    async with ray_workers(job, asked.ray, asked.workers, asked.concurrency) as run:
+    async with ray_workers(job, request.ray, request.workers, request.concurrency) as run:
         yield run
 
 
-def _job(asked: Evaluation, context: Context, dataset: Dataset) -> Job:
+def _job(request: Evaluation, context: Context, dataset: Dataset) -> Job:
     """Return what workers need to know.
 
     Raises:
@@ -187,26 +187,26 @@ def _job(asked: Evaluation, context: Context, dataset: Dataset) -> Job:
         json.dumps(settings)
     except TypeError as error:
         raise Misuse(f"--workers, --ray: settings must be plain data ({error}): leave these options out") from error
-    cache = str(cache_file().absolute()) if asked.cache else None
-    return Job(strategy=asked.strategy, settings=settings, environment=dataset.environment_name, cache=cache)
+    cache = str(cache_file().absolute()) if request.cache else None
+    return Job(strategy=request.strategy, settings=settings, environment=dataset.environment_name, cache=cache)
 
 
-async def _settings(asked: Evaluation, dataset: Dataset) -> Context:
+async def _settings(request: Evaluation, dataset: Dataset) -> Context:
     """Return the settings of every run, with the model and the web search that were chosen.
 
     Raises:
         Misuse: if they do not fit, or the tasks cannot be run or measured with them.
     """
-    schema = settings_of(asked.strategy)
-    given = dict(asked.settings)
+    schema = settings_of(request.strategy)
+    settings = dict(request.settings)
     if "environment" in schema.model_fields and dataset.environment != PLAIN.name:
-        given.setdefault("environment", dataset.environment)
-    context = make_context(schema, given)
+        settings.setdefault("environment", dataset.environment)
+    context = make_context(schema, settings)
     if getattr(context, "critic", None) == "human":
         raise Misuse("--critic human: nobody is asked during an evaluation; choose model or checks")
     await world_of(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False)).ready()
-    choice = await check(context, given)
-    if asked.max_total_cost is not None:
+    choice = await check(context, settings)
+    if request.max_total_cost is not None:
         for model in choice.models:
             await check_price(get_model(model), table_of(context.prices), needed=True)
     for line in choice.lines():
@@ -223,17 +223,17 @@ async def advice(dataset: Dataset, context: Context) -> str:
     return environment.advise(dataset.tasks) if environment else ""
 
 
-def _report(asked: Evaluation, summary: Summary, tally: Tally, folder: Path) -> int:
-    if asked.as_json:
+def _report(request: Evaluation, summary: Summary, tally: Tally, folder: Path) -> int:
+    if request.as_json:
         print(json.dumps(summary))
     else:
         print_table(("figure", "value"), facts(summary))
-    if asked.html:  # after the figures: they are paid for, and a file that cannot be written must not hide them
-        write([Export("--html", str(asked.html), page(summary, tally.results.values(), folder))], force=True)
-    if asked.export:
-        export(asked.export, [folder])
+    if request.html:  # after the figures: they are paid for, and a file that cannot be written must not hide them
+        write([Export("--html", str(request.html), page(summary, tally.results.values(), folder))], force=True)
+    if request.export:
+        export(request.export, [folder])
     if any(failed(result) for result in tally.results.values()):
-        say(f"run the tasks again that crashed or failed: {replace(asked, retry_failed=True).command()}")
+        say(f"run the tasks again that crashed or failed: {replace(request, retry_failed=True).command()}")
     return ANSWERED if tally.answered else FAILED
 
 

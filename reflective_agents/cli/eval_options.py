@@ -3,13 +3,12 @@
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer.core import TyperCommand
-from typer.main import get_command
 
-from reflective_agents.cli.options import option, parameter, writable
+from reflective_agents.cli.options import parameter, setting_options, strategy_command
 from reflective_agents.evals.formats import FORMATS
 from reflective_agents.state.context import Context
 
@@ -40,23 +39,10 @@ def eval_command(name: str, summary: str, schema: type[Context], run: Callable[.
         schema: Its settings.
         run: What the command does, with the fields of `cli.eval.Evaluation`.
     """
-    settings = [option(field_name, field) for field_name, field in writable(schema).items()]
-    fixed = _fixed()
-
-    def command(**asked: Any) -> int:
-        given = {option.name: asked.pop(option.name) for option in settings}
-        return run(strategy=name, settings={key: value for key, value in given.items() if value is not None}, **asked)
-
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*fixed, *settings]}
-    command.__signature__ = inspect.Signature([*fixed, *settings])  # type: ignore[attr-defined]
-    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    single.command(name, help=summary, epilog=EPILOG)(command)
-    made = get_command(single)
-    assert isinstance(made, TyperCommand)
-    return made
+    return strategy_command(name, summary, _eval_parameters(), setting_options(schema), run, EPILOG)
 
 
-def _fixed() -> list[inspect.Parameter]:
+def _eval_parameters() -> list[inspect.Parameter]:
     """List the parameters of every evaluation, whatever the strategy."""
     dataset = Annotated[Path, typer.Argument(help=_DATASET, show_default=False, metavar="DATASET")]
     form = typer.Option("--format", metavar="|".join(FORMATS), help="Form of the data set. Default: as the first row.")

@@ -40,15 +40,17 @@ class StrategyGroup(TyperGroup):
         return list(strategy_names())
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand:
-        """Return the sub-command of a strategy; raises UnknownStrategy."""
-        return _run_command(cmd_name)
+        """Build the sub-command of a strategy."""
+        from reflective_agents.cli.options import run_command
+
+        return run_command(cmd_name, settings_of(cmd_name).does, settings_of(cmd_name), _run)
 
 
 class EvalGroup(StrategyGroup):
     """`reflect eval`: the same for evaluations."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand:
-        """Return the sub-command of a strategy; raises UnknownStrategy."""
+        """Build the sub-command of a strategy."""
         from reflective_agents.cli.eval_options import eval_command
 
         return eval_command(cmd_name, settings_of(cmd_name).does, settings_of(cmd_name), _evaluate)
@@ -210,17 +212,17 @@ def tree(
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there already.")] = False,
 ) -> int:
     """Show the tree of a search: as text, or in the files that are asked for; - is stdout."""
-    from reflective_agents.cli.tree import Asked
+    from reflective_agents.cli.tree import TreeRequest
     from reflective_agents.cli.tree import tree as show
 
-    return show(Asked(run, as_json, as_mermaid, html, preferences, pairs, margin, finetune, min_score, force))
+    return show(TreeRequest(run, as_json, as_mermaid, html, preferences, pairs, margin, finetune, min_score, force))
 
 
 @app.command(short_help="Change a tree search, and let it go on.")
 def steer(
     thread: Annotated[str, typer.Argument(help="The thread of a tree search, paused or ended.")],
     change: Annotated[Literal["prune", "rescore", "hint", "more", "stop", "fork"], typer.Argument(help="What to do.")],
-    given: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENTS...", help="See below.")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENTS...", help="See below.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for programs.")] = False,
 ) -> int:
     """Take a tree search by the hand, and let it go on: give nodes up, set a score, hint, ask for more, stop, or fork.
@@ -231,7 +233,7 @@ def steer(
     """
     from reflective_agents.cli.steer import steer as run
 
-    return run(thread, change, given or [], as_json)
+    return run(thread, change, arguments or [], as_json)
 
 
 @app.command(short_help="Let a small town of agents live for a day.")
@@ -254,49 +256,43 @@ def town(
     embeddings: Annotated[str | None, typer.Option(help="minilm, lexical, or <provider>:<model>.")] = None,
 ) -> int:
     """Let a small town of agents live for a day, and show it; reflect run town --help lists all settings."""
-    from reflective_agents.cli.town import Asked
+    from reflective_agents.cli.town import TownRequest
     from reflective_agents.cli.town import town as play
 
-    given = {"town": file, "model": model, "max_steps": steps, "minutes": minutes, "embeddings": embeddings}
-    settings = {name: value for name, value in given.items() if value is not None}
-    return play(Asked(told, thread, resume, as_json, html, show, force, settings))
+    options = {"town": file, "model": model, "max_steps": steps, "minutes": minutes, "embeddings": embeddings}
+    settings = {name: value for name, value in options.items() if value is not None}
+    return play(TownRequest(told, thread, resume, as_json, html, show, force, settings))
 
 
-def _run_command(name: str) -> TyperCommand:
-    from reflective_agents.cli.options import run_command
-
-    return run_command(name, settings_of(name).does, settings_of(name), _run)
-
-
-def _run(**asked: Any) -> int:
+def _run(**values: Any) -> int:
     try:
         from reflective_agents.cli.request import Request
         from reflective_agents.cli.run import run
 
-        request = Request(**clean_data(_read(asked)))  # bytes that are no UTF-8 come as halves of surrogate pairs
+        request = Request(**clean_data(_read(values)))  # bytes that are no UTF-8 come as halves of surrogate pairs
     except KeyboardInterrupt:  # these imports take seconds
         say("interrupted before the run began; nothing was written")
         return INTERRUPTED
     return run(request)
 
 
-def _read(asked: dict[str, Any]) -> dict[str, Any]:
-    """Read the texts that were given as `-` or `@FILE`: the question and the settings."""
+def _read(values: dict[str, Any]) -> dict[str, Any]:
+    """Read the texts that are written as `-` or `@FILE`: the question and the settings."""
     from reflective_agents.cli.options import flag_of
 
     settings = {
         name: read_text(value, flag_of(name)) if isinstance(value, str) else value
-        for name, value in asked["settings"].items()
+        for name, value in values["settings"].items()
     }
-    question = asked.get("question")
-    return {**asked, "settings": settings} | ({"question": read_text(question, "the question")} if question else {})
+    question = values.get("question")
+    return {**values, "settings": settings} | ({"question": read_text(question, "the question")} if question else {})
 
 
-def _evaluate(**asked: Any) -> int:
+def _evaluate(**values: Any) -> int:
     try:
         from reflective_agents.cli.eval import Evaluation, run
 
-        request = Evaluation(**_read(asked))
+        request = Evaluation(**_read(values))
     except KeyboardInterrupt:  # these imports take seconds
         say("interrupted before the run began; nothing was written")
         return INTERRUPTED

@@ -40,11 +40,11 @@ def list_(
 
     async def read(stream: "MemoryStream") -> list["Memory"]:
         if archived:
-            return [one async for one in stream.everything()][-limit:]
+            return [memory async for memory in stream.everything()][-limit:]
         return await stream.latest(limit)
 
     memories = _with_memory(user, experience, embeddings, read)
-    print_table(COLUMNS, [_row(one) for one in reversed(memories)])
+    print_table(COLUMNS, [_row(memory) for memory in reversed(memories)])
     return 0
 
 
@@ -53,18 +53,18 @@ def show(id: Id, user: User = None, experience: Experience = None, embeddings: V
     """Show a memory whole, with what it rests on and what rests on it."""
 
     async def read(stream: "MemoryStream") -> tuple["Memory", list["Memory"], list["Memory"]]:
-        return await _one(stream, id), await stream.evidence(id), await stream.derived(id)
+        return await _get(stream, id), await stream.evidence(id), await stream.derived(id)
 
     memory, evidence, derived = _with_memory(user, experience, embeddings, read)
-    place = "archived: found through what rests on it" if memory["archived"] else "in ordinary retrieval"
-    print(f"{memory['kind']} of {_when(memory['created'])}, importance {memory['importance']:g}, {place}")
+    retrieval = "archived: found through what rests on it" if memory["archived"] else "in ordinary retrieval"
+    print(f"{memory['kind']} of {_when(memory['created'])}, importance {memory['importance']:g}, {retrieval}")
     if "until" in memory:
         print(f"superseded: no longer holds since {_when(memory['until'])}")
-    print(f"last accessed {_when(memory['accessed'])}\n\n{clean(_said(memory))}")
-    for title, others in (("rests on", evidence), ("is the ground of", derived)):
-        if others:
+    print(f"last accessed {_when(memory['accessed'])}\n\n{clean(_text(memory))}")
+    for title, related in (("rests on", evidence), ("is the ground of", derived)):
+        if related:
             print(f"\n{title}:")
-            print_table(COLUMNS, [_row(one) for one in others])
+            print_table(COLUMNS, [_row(each) for each in related])
     return 0
 
 
@@ -93,17 +93,17 @@ def forget(
     async def look(stream: "MemoryStream") -> list["Memory"]:
         resting = await stream.derived(id)
         if not (derived and resting):  # what rests on it can still be forgotten when it is gone itself
-            await _one(stream, id)
+            await _get(stream, id)
         return resting
 
     async def delete(stream: "MemoryStream") -> None:
-        for one in [id, *(each["id"] for each in resting if too)]:
-            await stream.delete(one)
+        for memory_id in [id, *(each["id"] for each in resting if too)]:
+            await stream.delete(memory_id)
 
     resting = _with_memory(user, experience, embeddings, look)
     too = derived
     if resting and not derived:
-        print_table(COLUMNS, [_row(one) for one in resting])
+        print_table(COLUMNS, [_row(memory) for memory in resting])
         question = f"{len(resting)} memories rest on it, and may say the same: forget them, too?"
         too = sys.stdin.isatty() and typer.confirm(question, err=True)
     _with_memory(user, experience, embeddings, delete)
@@ -131,7 +131,7 @@ def edit(
     resting = _with_memory(user, experience, embeddings, change)
     say(f"corrected; {len(resting)} memories rest on it" if resting else "corrected")
     if resting:
-        print_table(COLUMNS, [_row(one) for one in resting])
+        print_table(COLUMNS, [_row(memory) for memory in resting])
     return 0
 
 
@@ -196,8 +196,8 @@ def _with_memory(
 
     if user is not None and experience is not None:
         raise Misuse("--user and --experience name two memories: choose one")
-    given = {"user": user, "embeddings": embeddings}
-    context = make_context(MemoryContext, {name: value for name, value in given.items() if value is not None})
+    options = {"user": user, "embeddings": embeddings}
+    context = make_context(MemoryContext, {name: value for name, value in options.items() if value is not None})
     assert isinstance(context, MemoryContext)
     owner = owner_of(context.user) if experience is None else experience_of(experience)
     most = context.max_memories if experience is None else MOST
@@ -213,20 +213,20 @@ def _with_memory(
     return asyncio.run(main())
 
 
-async def _one(stream: "MemoryStream", memory_id: str) -> "Memory":
-    found = await stream.get([memory_id])
-    if not found:
+async def _get(stream: "MemoryStream", memory_id: str) -> "Memory":
+    memories = await stream.get([memory_id])
+    if not memories:
         raise Misuse(f"there is no memory {memory_id} here: reflect memory list shows them")
-    return found[0]
+    return memories[0]
 
 
-def _row(one: "Memory") -> tuple[str, str, str, str, str]:
-    text = f"(superseded {_when(one['until'])}) {_said(one)}" if "until" in one else _said(one)
-    return one["id"], _when(one["created"]), one["kind"], f"{one['importance']:g}", text
+def _row(memory: "Memory") -> tuple[str, str, str, str, str]:
+    text = f"(superseded {_when(memory['until'])}) {_text(memory)}" if "until" in memory else _text(memory)
+    return memory["id"], _when(memory["created"]), memory["kind"], f"{memory['importance']:g}", text
 
 
-def _said(one: "Memory") -> str:
-    return f"{one['speaker']}: {one['text']}" if "speaker" in one else one["text"]
+def _text(memory: "Memory") -> str:
+    return f"{memory['speaker']}: {memory['text']}" if "speaker" in memory else memory["text"]
 
 
 def _when(seconds: float) -> str:

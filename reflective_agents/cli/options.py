@@ -1,7 +1,7 @@
-"""Turns the settings of a strategy into options of the command, and what was given back into settings."""
+"""Turns the settings of a strategy into options of the command, and the values of these back into settings."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -41,24 +41,54 @@ def run_command(name: str, summary: str, schema: type[Context], run: Callable[..
         schema: Its settings. All their options are optional, and their values are left to pydantic.
         run: What the command does, with the fields of `cli.request.Request`.
     """
-    settings = [option(field_name, field) for field_name, field in writable(schema).items()]
-    settings += [_old_option(old, new) for old, new in schema.renamed.items()]
-    fixed = _fixed(takes_critique="critic" in schema.model_fields or bool(schema.level))  # or that of a worker
-
-    def command(**asked: Any) -> int:
-        given = {option.name: asked.pop(option.name) for option in settings}
-        return run(strategy=name, settings={key: value for key, value in given.items() if value is not None}, **asked)
-
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*fixed, *settings]}
-    command.__signature__ = inspect.Signature([*fixed, *settings])  # type: ignore[attr-defined]
-    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    single.command(name, help=summary)(command)
-    made = get_command(single)
-    assert isinstance(made, TyperCommand)
-    return made
+    old_names = [
+        parameter(old, str | None, typer.Option(flag_of(old), hidden=True, help=f"Now {flag_of(new)}."))
+        for old, new in schema.renamed.items()
+    ]
+    takes_critique = "critic" in schema.model_fields or bool(schema.level)  # or that of a worker
+    return strategy_command(name, summary, _run_parameters(takes_critique), [*setting_options(schema), *old_names], run)
 
 
-def _fixed(takes_critique: bool) -> list[inspect.Parameter]:
+def setting_options(schema: type[Context]) -> list[inspect.Parameter]:
+    """List the options of a strategy's settings."""
+    return [option(name, field) for name, field in writable(schema).items()]
+
+
+def strategy_command(
+    name: str,
+    summary: str,
+    parameters: Sequence[inspect.Parameter],
+    settings: Sequence[inspect.Parameter],
+    run: Callable[..., int],
+    epilog: str | None = None,
+) -> TyperCommand:
+    """Build the command of a strategy.
+
+    Args:
+        name: The strategy.
+        summary: What it does, for the help.
+        parameters: What every strategy takes.
+        settings: The options of this one's settings. Their values are left to pydantic.
+        run: What the command does, with `strategy`, the `parameters`, and in `settings` those that were set.
+        epilog: What the help ends with.
+    """
+
+    def command(**values: Any) -> int:
+        options = {option.name: values.pop(option.name) for option in settings}
+        return run(
+            strategy=name, settings={key: value for key, value in options.items() if value is not None}, **values
+        )
+
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*parameters, *settings]}
+    command.__signature__ = inspect.Signature([*parameters, *settings])  # type: ignore[attr-defined]
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.command(name, help=summary, epilog=epilog)(command)
+    built = get_command(app)
+    assert isinstance(built, TyperCommand)
+    return built
+
+
+def _run_parameters(takes_critique: bool) -> list[inspect.Parameter]:
     """List the parameters of every strategy, whatever its settings."""
     parameters = [
         parameter("question", str | None, typer.Argument(help=_QUESTION, show_default=False)),
@@ -97,11 +127,6 @@ def option(name: str, field: FieldInfo) -> inspect.Parameter:
     return parameter(name, str | None, typer.Option(flag, help=words, metavar=_metavar(field)))
 
 
-def _old_option(old: str, new: str) -> inspect.Parameter:
-    """Make the option of a setting under its old name, which the help leaves out."""
-    return parameter(old, str | None, typer.Option(flag_of(old), hidden=True, help=f"Now {flag_of(new)}."))
-
-
 def _metavar(field: FieldInfo) -> str:
     """Describe what may be written: the choices, or the kind of value with its bounds."""
     kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)] or [field.annotation]
@@ -117,41 +142,41 @@ def _metavar(field: FieldInfo) -> str:
     return "INTEGER" if int in kinds else "TEXT"
 
 
-def make_context(schema: type[Context], given: JsonMapping) -> Context:
-    """Make the settings of a run: what was given, then the environment, then the defaults.
+def make_context(schema: type[Context], settings: JsonMapping) -> Context:
+    """Make the settings of a run: these, then those of the environment, then the defaults.
 
     Raises:
         Misuse: if a value does not fit; the text names the option, or the variable of the environment, it came from.
     """
     try:
-        return schema(**given_objects(given))
+        return schema(**with_environment(settings))
     except ValidationError as error:
-        raise Misuse("; ".join(_explain(problem, schema, given) for problem in error.errors())) from error
+        raise Misuse("; ".join(_explain(problem, schema, settings) for problem in error.errors())) from error
     except SettingsError as error:
         raise Misuse(f"a variable REFLECT_... of the environment cannot be read: {error}") from error
 
 
-def given_objects(given: JsonMapping) -> JsonObject:
-    """Return what was given, with the environment itself where its class is named, as in `my_game:Guess`.
+def with_environment(settings: JsonMapping) -> JsonObject:
+    """Return settings with the environment itself where they name its class, as in `my_game:Guess`.
 
     Only the command loads code by name: its user may run any code anyway.
 
     Raises:
         Misuse: if there is no such class.
     """
-    named = given.get("environment")
-    if not isinstance(named, str) or ":" not in named:
-        return dict(given)
+    name = settings.get("environment")
+    if not isinstance(name, str) or ":" not in name:
+        return dict(settings)
     from reflective_agents.environments.registry import load_environment
 
-    return {**given, "environment": load_environment(named)}
+    return {**settings, "environment": load_environment(name)}
 
 
-def _explain(problem: ErrorDetails, schema: type[Context], given: JsonMapping) -> str:
+def _explain(problem: ErrorDetails, schema: type[Context], settings: JsonMapping) -> str:
     name = str(problem["loc"][0]) if problem["loc"] else ""
     field = schema.model_fields.get(name)
     alias = field.validation_alias if field else None
     variable = alias.choices[-1] if isinstance(alias, AliasChoices) else f"REFLECT_{name.upper()}"
-    source = flag_of(name) if name in given else variable
+    source = flag_of(name) if name in settings else variable
     inner = ", ".join(f"item {part + 1}" if isinstance(part, int) else str(part) for part in problem["loc"][1:])
     return f"{source}: {inner and f'{inner}: '}{problem['msg']} (got {str(problem['input'])[:100]})"

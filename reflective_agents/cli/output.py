@@ -78,20 +78,20 @@ def say(text: str) -> None:
 def program() -> str:
     """Return what to type for this command: `reflect` where it is on the path, else the file that was called."""
     called = Path(sys.argv[0])
-    found = shutil.which("reflect")
-    if called.name != "reflect" or (found and Path(found).samefile(called)):
+    on_path = shutil.which("reflect")
+    if called.name != "reflect" or (on_path and Path(on_path).samefile(called)):
         return "reflect"
     return shlex.quote(os.path.relpath(called))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Json]]) -> Table:
     """Build a table of plain values; the first column never wraps."""
-    made = Table(box=None, pad_edge=False, header_style="bold")
+    built = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        made.add_column(column, no_wrap=column == columns[0])
+        built.add_column(column, no_wrap=column == columns[0])
     for row in rows:
-        made.add_row(*(Text(shown(cell)) for cell in row))
-    return made
+        built.add_row(*(Text(shown(cell)) for cell in row))
+    return built
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Json]], *, turn: bool = False) -> None:
@@ -103,11 +103,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Json]], *, turn:
         turn: Whether a table that is wider than the terminal becomes one with a column for each row.
     """
     if sys.stdout.isatty():
-        console, made = stdout(), table(columns, rows := list(rows))
-        if turn and console.measure(made, options=console.options.update(width=10_000)).maximum > console.width:
+        console, printed = stdout(), table(columns, rows := list(rows))
+        if turn and console.measure(printed, options=console.options.update(width=10_000)).maximum > console.width:
             columns, *rows = zip(columns, *rows, strict=True)
-            made = table(columns, rows)
-        console.print(made)
+            printed = table(columns, rows)
+        console.print(printed)
         return
     for row in (columns, *rows):
         print("\t".join(map(shown, row)))

@@ -101,7 +101,7 @@ class Progress:
             columns, rows = as_table(self.rounds)
             yield table(columns, rows[-height:])
         elif self.timeline.rows:
-            yield self.timeline.shown(height)
+            yield self.timeline.as_table(height)
         for note in notes:
             yield Text(note, style="dim", no_wrap=True, overflow="ellipsis")
         yield Text(self.status(), style="bold", no_wrap=True, overflow="ellipsis")
@@ -114,11 +114,11 @@ def details(event: Event) -> dict[str, Json]:
 
 def line(event: Event) -> str:
     """Format an event as one plain line."""
-    said = (f"{key}={_said(value)}" for key, value in details(event).items() if value != {} and key != "stats")
-    return one_line(f"{event['event']}: {', '.join(said)}")
+    parts = (f"{key}={_value(value)}" for key, value in details(event).items() if value != {} and key != "stats")
+    return one_line(f"{event['event']}: {', '.join(parts)}")
 
 
-def _said(value: Json) -> str:
+def _value(value: Json) -> str:
     if isinstance(value, dict):
         return "; ".join(f"{key} {shown(part)}" for key, part in value.items())
     return shown(value)
@@ -131,7 +131,7 @@ def as_table(rounds: Mapping[int, Mapping[str, Json]]) -> tuple[list[str], list[
 
 
 def tree_view(progress: Progress, height: int) -> Tree:
-    """Draw the tree in at most `room` lines: solved and high-scored nodes first, each with its ancestors."""
+    """Draw the tree in at most `height` lines: solved and high-scored nodes first, each with its ancestors."""
     nodes = progress.nodes
     chosen = _choose(nodes, height)
     branches: dict[str | None, Tree] = {}

@@ -18,7 +18,7 @@ Order = Callable[[Values], Command[str]]
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asks for; `settings` holds only what was given."""
+    """What the user asks for; `settings` holds only those that the user set."""
 
     strategy: str
     question: str | None = None
@@ -62,7 +62,7 @@ class Run:
         thread: Its thread, once that is chosen.
         resumable: Whether `--resume` would go on with it if it broke off now.
         choice: Its model and search.
-        progress: What it has told.
+        progress: Its progress events so far.
         result: Answer, outcome, usage and artefact, as plain data.
         asks: What a person is asked while the run waits for them.
     """

@@ -23,14 +23,14 @@ from reflective_agents.cli.threads import (
     config_of,
     config_to_resume,
     exists,
-    held,
     last_unfinished,
     load,
+    lock_thread,
     new_name,
     open_saver,
     read_thread,
-    settings_kept,
-    take_back,
+    restore_thread,
+    stored_settings,
     unfinished,
 )
 from reflective_agents.evals.transcripts import plain
@@ -55,14 +55,14 @@ def run(request: Request) -> int:
     request.check()
     done = Run()
     try:
-        _leg(request, done)
+        _run_until_stop(request, done)
         if done.asks and not request.as_json and not _person_present(request):
             show_draft(done.asks)
         while done.asks and _person_present(request):
             critique = _ask_person(done.asks)
             if critique is None:
                 break
-            _leg(replace(request, question=None, thread=done.thread, resume=True, critique=critique), done)
+            _run_until_stop(replace(request, question=None, thread=done.thread, resume=True, critique=critique), done)
     except KeyboardInterrupt:
         return report_interruption(request, done)
     except NoDatabase as error:
@@ -72,7 +72,7 @@ def run(request: Request) -> int:
     return report(request, done)
 
 
-def _leg(request: Request, done: Run) -> None:
+def _run_until_stop(request: Request, done: Run) -> None:
     """Run until the end or until a person is asked. SIGTERM and the terminal's hanging up are treated like Ctrl-C."""
 
     async def main() -> None:
@@ -91,8 +91,10 @@ async def _advance(request: Request, done: Run) -> None:
         done.choice = await check(context, request.settings)
     async with open_saver() as saver:
         graph = load(request.strategy, saver)
-        done.thread = request.thread or await _choose_thread(request, graph, saver)
-        async with held(saver, done.thread):
+        done.thread = request.thread or (
+            await last_unfinished(graph, saver) if request.resume else new_name(request.strategy)
+        )
+        async with lock_thread(saver, done.thread):
             await _run_on(request, done, graph, saver)
 
 
@@ -101,7 +103,7 @@ async def _run_on(request: Request, done: Run, graph: Graph, saver: Saver) -> No
     state = await _read(request, done.thread, graph, saver)
     settings = request.settings
     if request.resume:
-        settings = {**settings_kept(state), **settings}
+        settings = {**stored_settings(state), **settings}
     context = make_context(settings_of(request.strategy), settings)
     if request.resume:
         done.choice = await check(context, settings)
@@ -110,11 +112,11 @@ async def _run_on(request: Request, done: Run, graph: Graph, saver: Saver) -> No
     if done.progress is None:
         done.progress = _begin(request, done, context, state)
     if state.interrupts and request.critique is None:
-        return _settle(done, graph, state)
+        return _note_result(done, graph, state)
     if request.resume:
         config = config_to_resume(state, request.strategy, settings)
         if request.order is not None:
-            state, config = await _steered_from(request, graph, config)
+            state, config = await _steering_from(request, graph, config)
     else:
         config = config_of(done.thread, request.strategy, settings)
     async with open_store(context) as store:
@@ -126,17 +128,19 @@ async def _run_on(request: Request, done: Run, graph: Graph, saver: Saver) -> No
             await _follow(events, done, done.progress)
         except Misuse:
             if not request.resume and not done.progress.cost["model_calls"]:
-                await take_back(graph, saver, state)
+                await restore_thread(graph, saver, state)
             raise
-    _settle(done, graph, await graph.aget_state(config_of(done.thread)))
+    _note_result(done, graph, await graph.aget_state(config_of(done.thread)))
 
 
-async def _steered_from(request: Request, graph: Graph, config: RunnableConfig) -> tuple[StateSnapshot, RunnableConfig]:
-    """Return the state that a tree search is steered in, and the configuration that says so: an earlier one if it is
-    asked for."""
+async def _steering_from(
+    request: Request, graph: Graph, config: RunnableConfig
+) -> tuple[StateSnapshot, RunnableConfig]:
+    """Return the state from which a steered tree search goes on, and its configuration: an earlier one if the request
+    names a step."""
     last = config_of(config.get("configurable", {})["thread_id"])
-    place = last if request.step is None else await earlier(graph, last, request.step)
-    return await graph.aget_state(place), {**config, "configurable": {**place.get("configurable", {})}}
+    checkpoint = last if request.step is None else await earlier(graph, last, request.step)
+    return await graph.aget_state(checkpoint), {**config, "configurable": {**checkpoint.get("configurable", {})}}
 
 
 async def _follow(events: Any, done: Run, progress: Progress) -> None:
@@ -147,14 +151,14 @@ async def _follow(events: Any, done: Run, progress: Progress) -> None:
             async for namespace, event in events:
                 done.resumable = True
                 if namespace:
-                    _follow_inside(event, progress)
+                    _show_inner(event, progress)
                     continue
                 progress.add(event)
                 if not redrawable():
                     say(f"{event['seconds']:.1f} s, {pluralize(event['model_calls'], 'call')}: {line(event)}")
 
 
-def _follow_inside(event: Event, progress: Progress) -> None:
+def _show_inner(event: Event, progress: Progress) -> None:
     """Show the events of a strategy inside this one; its cost is added when it has ended."""
     if event["event"] in ("begin", "end"):
         return
@@ -162,11 +166,6 @@ def _follow_inside(event: Event, progress: Progress) -> None:
     progress.notes.append(line(note))
     if not redrawable():
         say(line(note))
-
-
-async def _choose_thread(request: Request, graph: Graph, saver: Saver) -> str:
-    """Choose the thread to run on, where none is named."""
-    return await last_unfinished(graph, saver) if request.resume else new_name(request.strategy)
 
 
 async def _read(request: Request, name: str, graph: Graph, saver: Saver) -> StateSnapshot:
@@ -180,8 +179,8 @@ async def _read(request: Request, name: str, graph: Graph, saver: Saver) -> Stat
         why = "its last run has ended" if exists(state) else "there is no such thread"
         raise Misuse(f'nothing to resume on thread {name}: {why}; ask with: {request.command(name)} "..."')
     if not request.resume and unfinished(state):
-        ways = f"go on with it: {request.command(name, '--resume')}, or choose another thread"
-        raise Misuse(f"thread {name} has an unfinished run: {ways}")
+        resume = request.command(name, "--resume")
+        raise Misuse(f"thread {name} has an unfinished run: go on with it: {resume}, or choose another thread")
     if request.critique is not None and not state.interrupts:
         raise Misuse(f"thread {name} does not wait for a critique: leave out --critique")
     return state
@@ -207,15 +206,15 @@ def _begin(request: Request, done: Run, context: Context, state: StateSnapshot) 
     """Say what runs where, and take in what a resumed run has already told."""
     how = "resumed" if request.resume else "continued" if exists(state) else "new"
     assert done.choice is not None
-    for said in (f"{request.strategy} on thread {done.thread} ({how})", *done.choice.lines()):
-        say(said)
+    for text in (f"{request.strategy} on thread {done.thread} ({how})", *done.choice.lines()):
+        say(text)
     progress = Progress(context)
     for event in replay(state.values) if request.resume else ():
         progress.add(event)
     return progress
 
 
-def _settle(done: Run, graph: Graph, state: StateSnapshot) -> None:
+def _note_result(done: Run, graph: Graph, state: StateSnapshot) -> None:
     """Note what has become of the run."""
     channels = graph.output_channels
     names = [channels] if isinstance(channels, str) else channels

@@ -61,10 +61,10 @@ def ask(question: str) -> str:
     """
 
     async def asking() -> None:
-        typed = asyncio.Event()
+        has_input = asyncio.Event()
         stderr().print(question, end="")
-        asyncio.get_running_loop().add_reader(sys.stdin, typed.set)
-        await typed.wait()
+        asyncio.get_running_loop().add_reader(sys.stdin, has_input.set)
+        await has_input.wait()
 
     if sys.platform == "win32":  # whose loop has no such readers
         return stderr().input(question)

@@ -11,31 +11,31 @@ from reflective_agents.state.errors import Misuse
 from reflective_agents.tree_search.steering import go_on, hint, more, prune, rescore, stop
 
 
-def steer(thread: str, change: str, given: Sequence[str], as_json: bool) -> int:
+def steer(thread: str, change: str, arguments: Sequence[str], as_json: bool) -> int:
     """Change the tree search of a thread and run it to its end.
 
     Args:
         thread: Its name.
         change: What is changed.
-        given: What follows on the command line.
+        arguments: What follows on the command line.
         as_json: Whether the result is written as JSON.
 
     Raises:
         Misuse: if there is no such thread, or the change cannot be made.
     """
-    order, step = order_of(change, given)
+    order, step = order_of(change, arguments)
     strategy = asyncio.run(_strategy(thread))
     return run(Request(strategy, thread=thread, resume=True, as_json=as_json, order=order, step=step))
 
 
-def order_of(change: str, given: Sequence[str]) -> tuple[Order, int | None]:
+def order_of(change: str, arguments: Sequence[str]) -> tuple[Order, int | None]:
     """Read a change: the order it comes to, and the step it begins at, if that is not the last.
 
     Raises:
         Misuse: if it cannot be read.
     """
     try:
-        match change, *given:
+        match change, *arguments:
             case "prune", *nodes:
                 return lambda values: prune(values, *nodes), None
             case "rescore", node, text:

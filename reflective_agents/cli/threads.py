@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from filelock import FileLock, Timeout
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
 from reflective_agents.cli.database import home_folder, open_database
@@ -42,7 +43,7 @@ async def open_saver() -> AsyncIterator[Saver]:
 
 
 @asynccontextmanager
-async def held(saver: Saver, thread: str) -> AsyncIterator[None]:
+async def lock_thread(saver: Saver, thread: str) -> AsyncIterator[None]:
     """Keep other runs of the command off a thread for the duration of the body: they would overwrite each other.
 
     Raises:
@@ -56,8 +57,8 @@ async def held(saver: Saver, thread: str) -> AsyncIterator[None]:
 
         assert isinstance(saver, AsyncPostgresSaver)
         assert isinstance(saver.conn, AsyncConnection)
-        asked = await saver.conn.execute("SELECT pg_try_advisory_lock(%s) AS taken", (int(key, 16) - 2**63,))
-        if (await asked.fetchone() or {})["taken"] is not True:
+        lock = await saver.conn.execute("SELECT pg_try_advisory_lock(%s) AS taken", (int(key, 16) - 2**63,))
+        if (await lock.fetchone() or {})["taken"] is not True:
             raise in_use
         yield  # the lock ends with the connection
         return
@@ -95,11 +96,11 @@ def config_to_resume(state: StateSnapshot, strategy: str, settings: JsonMapping)
     return config
 
 
-def settings_kept(state: StateSnapshot) -> JsonObject:
+def stored_settings(state: StateSnapshot) -> JsonObject:
     """Return the settings that were given to the run that a thread's last checkpoint belongs to."""
     metadata: JsonObject = {**(state.metadata or {})}
-    kept: JsonObject = json.loads(metadata.get("settings", "null")) or state.values.get("settings") or {}
-    return kept
+    settings: JsonObject = json.loads(metadata.get("settings", "null")) or state.values.get("settings") or {}
+    return settings
 
 
 async def read_thread(graph: Graph, saver: Saver, thread: str) -> StateSnapshot:
@@ -122,8 +123,8 @@ async def read_thread(graph: Graph, saver: Saver, thread: str) -> StateSnapshot:
 
 def owner_of(saved: CheckpointTuple) -> str | None:
     """Return the strategy that a checkpoint belongs to, if it says so."""
-    kept: JsonMapping = {**saved.metadata}
-    owner: str | None = saved.checkpoint["channel_values"].get("strategy") or kept.get("strategy")
+    metadata: JsonMapping = {**saved.metadata}
+    owner: str | None = saved.checkpoint["channel_values"].get("strategy") or metadata.get("strategy")
     return owner
 
 
@@ -145,7 +146,7 @@ def _damage(what: str) -> Iterator[None]:
         ) from error
 
 
-async def take_back(graph: Graph, saver: Saver, before: StateSnapshot) -> None:
+async def restore_thread(graph: Graph, saver: Saver, before: StateSnapshot) -> None:
     """Leave a thread as it was before a run that was refused: nothing of it is to be resumed.
 
     Args:
@@ -189,13 +190,13 @@ def _thread_of(config: RunnableConfig) -> str:
 
 async def recent(saver: Saver, strategy: str | None = None) -> list[tuple[str, str]]:
     """Return names and strategies of the threads of this command, the most recently used first."""
-    wanted = {"source": "input", **({"strategy": strategy} if strategy else {})}
+    inputs = {"source": "input", **({"strategy": strategy} if strategy else {})}
     names: dict[str, str] = {}
     with _damage("a thread"):
-        async for saved in saver.alist(None, filter=wanted):
-            kept: JsonMapping = {**saved.metadata}
-            if "strategy" in kept:
-                names.setdefault(_thread_of(saved.config), kept["strategy"])
+        async for saved in saver.alist(None, filter=inputs):
+            metadata: JsonMapping = {**saved.metadata}
+            if "strategy" in metadata:
+                names.setdefault(_thread_of(saved.config), metadata["strategy"])
     return list(names.items())
 
 
@@ -226,17 +227,13 @@ async def _rows(limit: int) -> list[tuple[str, ...]]:
                 continue
             state = await read_thread(load(strategy, saver), saver, name)
             when = datetime.fromisoformat(state.created_at or "").astimezone()
-            asked = [message.text for message in state.values.get("messages", []) if message.type == "human"]
-            question = one_line(asked[-1], 60) if asked else ""
+            questions = [message.text for message in state.values.get("messages", []) if message.type == "human"]
+            question = one_line(questions[-1], 60) if questions else ""
             rows.append((name, strategy, f"{when:%Y-%m-%d %H:%M}", status(state), question))
         return rows
 
 
-if TYPE_CHECKING:
-    from langgraph.store.base import BaseStore
-
-
-def load(name: str, saver: Saver | None = None, store: "BaseStore | None" = None) -> Graph:
+def load(name: str, saver: Saver | None = None, store: BaseStore | None = None) -> Graph:
     """Return the graph of a strategy, with a saver for its threads and a store for what outlives them, if given."""
     from reflective_agents.graphs import builder_of
 

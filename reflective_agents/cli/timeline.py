@@ -42,10 +42,10 @@ class Timeline:
         """List the rows of the table; the cell is empty where an agent goes on with the same thing."""
         return [[time, *(actions.get(agent, " ") for agent in self.agents)] for time, actions in self.rows.items()]
 
-    def shown(self, height: int) -> Table:
-        """Show the latest rows as a table of at most `room` lines, if each row fits on one line."""
-        made = table(self.columns(), self.lines()[-max(height - 1, 1) :])
-        made.expand = True
-        for column in made.columns[1:]:
+    def as_table(self, height: int) -> Table:
+        """Show the latest rows as a table of at most `height` lines, if each row fits on one line."""
+        built = table(self.columns(), self.lines()[-max(height - 1, 1) :])
+        built.expand = True
+        for column in built.columns[1:]:
             column.no_wrap, column.overflow, column.ratio = True, "ellipsis", 1
-        return made
+        return built

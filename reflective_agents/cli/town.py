@@ -20,11 +20,11 @@ STRATEGY = "town"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the user asks for: a day to be played, or with `show` one that was played. `settings` holds only what was
-    given; `told` is what the first agent is told."""
+class TownRequest:
+    """What the user asks for: a day to be played, or with `show` one that was played. `opening` is what the first agent
+    is told, and `settings` holds only those that the user set."""
 
-    told: str | None = None
+    opening: str | None = None
     thread: str | None = None
     resume: bool = False
     as_json: bool = False
@@ -34,7 +34,7 @@ class Asked:
     settings: JsonObject = field(default_factory=dict)
 
 
-def town(asked: Asked) -> int:
+def town(request: TownRequest) -> int:
     """Play a day, or show one; write its page if that is asked for.
 
     Returns:
@@ -43,24 +43,26 @@ def town(asked: Asked) -> int:
     Raises:
         Misuse: if it cannot be carried out, or the page cannot be written.
     """
-    check_targets({"--html": asked.html}, asked.force)
-    if asked.show:
-        if asked.told is not None or asked.resume or asked.settings:
+    check_targets({"--html": request.html}, request.force)
+    if request.show:
+        if request.opening is not None or request.resume or request.settings:
             raise Misuse("--show plays nothing: leave out what the day is played with, or --show")
-        return _show(asked)
-    told = None if asked.resume else asked.told or load_town(asked.settings.get("town", "lindenhof")).opening
-    code = run(Request(STRATEGY, told, asked.settings, asked.thread, asked.resume, as_json=asked.as_json))
-    if asked.html is not None and code == 0:
-        _write_page(asked, asyncio.run(_read(asked.thread)))
+        return _show(request)
+    opening = (
+        None if request.resume else request.opening or load_town(request.settings.get("town", "lindenhof")).opening
+    )
+    code = run(Request(STRATEGY, opening, request.settings, request.thread, request.resume, as_json=request.as_json))
+    if request.html is not None and code == 0:
+        _write_page(request, asyncio.run(_read(request.thread)))
     return code
 
 
-def _show(asked: Asked) -> int:
-    values = asyncio.run(_read(asked.thread))
-    if asked.html is not None:
-        _write_page(asked, values)
+def _show(request: TownRequest) -> int:
+    values = asyncio.run(_read(request.thread))
+    if request.html is not None:
+        _write_page(request, values)
         return 0
-    if asked.as_json:
+    if request.as_json:
         print(json.dumps(town_picture(values)))
         return 0
     timeline = Timeline()
@@ -71,8 +73,8 @@ def _show(asked: Asked) -> int:
     return 0
 
 
-def _write_page(asked: Asked, values: JsonObject) -> None:
-    write([Export("--html", asked.html or "", town_page(town_picture(values)))], asked.force)
+def _write_page(request: TownRequest, values: JsonObject) -> None:
+    write([Export("--html", request.html or "", town_page(town_picture(values)))], request.force)
 
 
 async def _read(thread: str | None) -> JsonObject:

@@ -20,7 +20,7 @@ from reflective_agents.cli.threads import (
     owner_of,
     read_thread,
     recent,
-    settings_kept,
+    stored_settings,
 )
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonMapping
@@ -34,7 +34,7 @@ from reflective_agents.viewer.training import Pairs, examples, preferences
 
 
 @dataclass(frozen=True)
-class Asked:
+class TreeRequest:
     """What the user asks for: a run, by the name of its thread, and where its tree goes to. None is not asked for."""
 
     run: str | None = None
@@ -60,29 +60,29 @@ class Asked:
         }
 
 
-def tree(asked: Asked) -> int:
+def tree(request: TreeRequest) -> int:
     """Write the tree of a run: on the terminal, or into the files that were asked for.
 
     Raises:
         Misuse: if there is no such run, it has no tree, there is nothing to export, or a file cannot be written.
     """
-    check_targets(asked.targets, asked.force)
-    drawn = asyncio.run(_read(asked.run))
-    exports = list(_exports(drawn, asked))
+    check_targets(request.targets, request.force)
+    search = asyncio.run(_read(request.run))
+    exports = list(_exports(search, request))
     if exports:
-        write(exports, asked.force)
+        write(exports, request.force)
     else:
-        stdout().print(tree_view(drawn))
+        stdout().print(tree_view(search))
     return 0
 
 
 async def _read(run: str | None) -> Picture:
     async with open_saver() as saver:
-        name, strategy = (run, await strategy_of(saver, run)) if run else await _last(saver)
+        name, strategy = (run, await strategy_of(saver, run)) if run else await _latest(saver)
         state = await read_thread(load(strategy, saver), saver, name)
     if not state.values.get("tree"):
         raise Misuse(f"thread {name} holds no tree: reflect draw {strategy} --thread {name} shows what it holds")
-    return picture_of(state.values, strategy, settings_kept(state))
+    return picture_of(state.values, strategy, stored_settings(state))
 
 
 def picture_of(values: JsonMapping, strategy: str, settings: JsonMapping) -> Picture:
@@ -108,7 +108,7 @@ async def strategy_of(saver: Saver, thread: str) -> str:
     return strategy
 
 
-async def _last(saver: Saver) -> tuple[str, str]:
+async def _latest(saver: Saver) -> tuple[str, str]:
     """Name and strategy of the latest thread that holds a tree."""
     for name, strategy in await recent(saver):
         if strategy in strategy_names() and "tree" in (graph := load(strategy, saver)).channels:
@@ -118,24 +118,24 @@ async def _last(saver: Saver) -> tuple[str, str]:
     raise Misuse('no run has left a tree: make one with: reflect run lats "..."')
 
 
-def _exports(drawn: Picture, asked: Asked) -> Iterator[Export]:
-    if asked.as_json is not None:
-        yield Export("--json", asked.as_json, json.dumps(drawn, ensure_ascii=False) + "\n")
-    if asked.as_mermaid is not None:
-        edges = len(drawn["nodes"]) - 1
+def _exports(search: Picture, request: TreeRequest) -> Iterator[Export]:
+    if request.as_json is not None:
+        yield Export("--json", request.as_json, json.dumps(search, ensure_ascii=False) + "\n")
+    if request.as_mermaid is not None:
+        edges = len(search["nodes"]) - 1
         if edges > MOST_EDGES:
             say(f"note: the tree has {edges:,} edges; Mermaid draws {MOST_EDGES} unless its maxEdges allows more")
-        yield Export("--mermaid", asked.as_mermaid, mermaid(drawn))
-    if asked.html is not None:
-        yield Export("--html", asked.html, page(drawn))
-    if asked.preferences is not None:
-        rows = preferences(drawn, asked.pairs, asked.margin)
-        yield _lines("--preferences", asked.preferences, rows, f"no two {asked.pairs} differ by {asked.margin}")
-    if asked.finetune is not None:
-        needed = "is not solved; --min-score takes it by its score"
-        wanted = needed if asked.min_score is None else f"is not worth {asked.min_score}"
-        rows = examples(drawn, asked.min_score)
-        yield _lines("--finetune", asked.finetune, rows, f"the best trajectory {wanted}")
+        yield Export("--mermaid", request.as_mermaid, mermaid(search))
+    if request.html is not None:
+        yield Export("--html", request.html, page(search))
+    if request.preferences is not None:
+        rows = preferences(search, request.pairs, request.margin)
+        yield _lines("--preferences", request.preferences, rows, f"no two {request.pairs} differ by {request.margin}")
+    if request.finetune is not None:
+        unsolved = "is not solved; --min-score takes it by its score"
+        reason = unsolved if request.min_score is None else f"is not worth {request.min_score}"
+        rows = examples(search, request.min_score)
+        yield _lines("--finetune", request.finetune, rows, f"the best trajectory {reason}")
 
 
 def _lines(option: str, target: str, rows: Sequence[JsonMapping], otherwise: str) -> Export:
@@ -144,22 +144,22 @@ def _lines(option: str, target: str, rows: Sequence[JsonMapping], otherwise: str
     return Export(option, target, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rows))
 
 
-def tree_view(drawn: Picture) -> View:
+def tree_view(search: Picture) -> View:
     """Draw the search tree with the statistics of each node: N visits, Q its value, UCT."""
-    below, seen, given_up = children(drawn), figures(drawn), pruned(drawn)
+    below, seen, given_up = children(search), figures(search), pruned(search)
     root = below[None][0]
-    view = View(_label(drawn, root, seen, given_up))
+    view = View(_label(search, root, seen, given_up))
     waiting = [(root, view)]
     while waiting:
         parent, branch = waiting.pop()
         for node in below.get(parent["id"], []):
-            waiting.append((node, branch.add(_label(drawn, node, seen, given_up))))
+            waiting.append((node, branch.add(_label(search, node, seen, given_up))))
     return view
 
 
-def _label(drawn: Picture, node: Node, seen: Mapping[str, Figures], given_up: set[str]) -> Text:
-    parts = [node["id"], node["kind"], *numbers(drawn, node, seen)]
+def _label(search: Picture, node: Node, seen: Mapping[str, Figures], given_up: set[str]) -> Text:
+    parts = [node["id"], node["kind"], *numbers(search, node, seen)]
     text = Text(" ".join(parts), no_wrap=True, overflow="ellipsis")
-    for mark in marks(drawn, node["id"], given_up):
+    for mark in marks(search, node["id"], given_up):
         text.append(f" {mark}", style="bold green" if mark != "pruned" else "dim")
-    return text.append(f"  {one_line(says(drawn, node), 60)}", style="dim")
+    return text.append(f"  {one_line(says(search, node), 60)}", style="dim")

@@ -74,7 +74,7 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
         *before, reply = state["messages"]
         if not isinstance(reply, AIMessage) or reply.tool_calls or not reply.text.strip():
             return None
-        conversation = _asked(before)
+        conversation = _up_to_question(before)
         spent = Spent(usage=state["reflection"]["usage"], messages=conversation)
         step = Step(self.context, spent, runtime.stream_writer)
         with use_prompts(self.context.prompts):
@@ -105,11 +105,16 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
         return [*drafts, judged], ended.get("outcome")
 
 
-def _asked(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+def _up_to_question(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return the conversation up to the question, without what was done since."""
-    places = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
-    own = [place for place in places if messages[place].additional_kwargs.get("lc_source") != SOURCE["lc_source"]]
-    return list(messages[: own[-1] + 1]) if own else [HumanMessage("")]
+    for end in range(len(messages), 0, -1):
+        if isinstance(messages[end - 1], HumanMessage) and not _is_critique(messages[end - 1]):
+            return list(messages[:end])
+    return [HumanMessage("")]
+
+
+def _is_critique(message: AnyMessage) -> bool:
+    return bool(message.additional_kwargs.get("lc_source") == SOURCE["lc_source"])
 
 
 def _again(drafts: Sequence[Draft]) -> Update:
@@ -123,6 +128,6 @@ def _last_word(drafts: Sequence[Draft], messages: Sequence[AnyMessage]) -> Updat
     best, last = best_draft(drafts), messages[-1]
     assert best is not None
     rejected = {draft["id"] for draft in drafts[:-1]}
-    critiques = {one.id for one in messages if one.additional_kwargs.get("lc_source") == SOURCE["lc_source"]}
-    gone = [RemoveMessage(id=name) for name in [*rejected, *critiques] if name]
-    return {"messages": [*gone, last.model_copy(update={"content": best["text"]})]}
+    critiques = {message.id for message in messages if _is_critique(message)}
+    removed = [RemoveMessage(id=name) for name in [*rejected, *critiques] if name]
+    return {"messages": [*removed, last.model_copy(update={"content": best["text"]})]}

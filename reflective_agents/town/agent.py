@@ -40,19 +40,19 @@ class Agent:
         retrievals: What it has retrieved in this step.
     """
 
-    def __init__(self, state: TownState, step: Step[TownContext], place: int, stream: MemoryStream) -> None:
+    def __init__(self, state: TownState, step: Step[TownContext], index: int, stream: MemoryStream) -> None:
         self.town = Town.model_validate(state["town"])
-        self.persona: Persona = self.town.agents[place]
-        self.told: str = "" if place else state["told"]
+        self.persona: Persona = self.town.agents[index]
+        self.inner_voice: str = "" if index else state["told"]
         self.step = step
         self.number: int = state["ticks"] + 1 if state["minds"] else 0
         self.minute = minutes_of(self.town.begins) + max(self.number - 1, 0) * step.context.minutes
-        self.mind: Mind = state["minds"][place].copy() if state["minds"] else _asleep(self.persona)
-        self.known: list[Remembered] = [one for one in state["remembered"] if one["agent"] == self.name]
+        self.mind: Mind = state["minds"][index].copy() if state["minds"] else _asleep(self.persona)
+        self.earlier: list[Remembered] = [memory for memory in state["remembered"] if memory["agent"] == self.name]
         self.memories: list[Remembered] = []
         self.retrievals: list[Retrieval] = []
         self.stream = stream
-        self.at_a_loss = ""
+        self.failure = ""
 
     @property
     def name(self) -> str:
@@ -65,9 +65,9 @@ class Agent:
         return 60.0 * self.minute
 
     @property
-    def who(self) -> str:
+    def description(self) -> str:
         """Who it is, with what its inner voice says today."""
-        return f"{self.persona.about}\nToday: {self.told}" if self.told else self.persona.about
+        return f"{self.persona.about}\nToday: {self.inner_voice}" if self.inner_voice else self.persona.about
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -77,17 +77,17 @@ class Agent:
     def scene(self, *parts: str, memories: Sequence[Memory] = ()) -> str:
         """Describe what the agent knows now, as quoted text: itself, the map, the time, `parts` and its memories."""
         places = "\n".join(f"{place.name}: {place.about}" for place in self.town.places)
-        known = [
-            quoted("agent", self.who, name=self.name),
+        knowledge = [
+            quoted("agent", self.description, name=self.name),
             quoted("map", places),
             quoted("time", clock_of(self.minute)),
             *parts,
-            *(self._quoted(number, one) for number, one in enumerate(memories, 1)),
+            *(self._quoted(number, memory) for number, memory in enumerate(memories, 1)),
         ]
-        return "\n".join(part for part in known if part)
+        return "\n".join(part for part in knowledge if part)
 
     def _quoted(self, number: int, memory: Memory) -> str:
-        how = next((one["how"] for one in self.known if one["id"] == memory["id"]), memory["kind"])
+        how = next((earlier["how"] for earlier in self.earlier if earlier["id"] == memory["id"]), memory["kind"])
         return quoted("memory", memory["text"], number=number, kind=how, time=clock_of(memory["created"] // 60))
 
     async def recall(self, query: str) -> list[Memory]:
@@ -97,18 +97,18 @@ class Agent:
         scored = await self.stream.retrieve(query, k=context.retrieved, now=self.seconds, ranking=ranking, renew=False)
         found = [
             Found(
-                id=one.memory["id"],
-                score=one.score,
-                recency=one.recency,
-                importance=one.importance,
-                relevance=one.relevance,
+                id=each.memory["id"],
+                score=each.score,
+                recency=each.recency,
+                importance=each.importance,
+                relevance=each.relevance,
             )
-            for one in scored
+            for each in scored
         ]
         self.retrievals.append(
             Retrieval(agent=self.name, step=self.number, time=clock_of(self.minute), query=query, found=found)
         )
-        return [one.memory for one in scored]
+        return [each.memory for each in scored]
 
     def remember(
         self,
@@ -129,8 +129,8 @@ class Agent:
             importance=importance,
             key=f"{self.name} {self.number} {ordinal}",
         )
-        made = Remembered(**memory, agent=self.name, step=self.number, how=how, source=source, talk=talk)
-        self.memories.append(made)
+        remembered = Remembered(**memory, agent=self.name, step=self.number, how=how, source=source, talk=talk)
+        self.memories.append(remembered)
 
     async def ask(
         self, prompt: Sequence[BaseMessage], form: type[F], check: Callable[[F], str | None] = lambda _: None
@@ -143,8 +143,8 @@ class Agent:
         try:
             return await ask(self.step, self.step.context.model, prompt, form, check)
         except InvalidOutput as error:
-            self.at_a_loss = str(error)
-            self.step.emit("at_a_loss", agent=self.name, reason=self.at_a_loss)
+            self.failure = str(error)
+            self.step.emit("at_a_loss", agent=self.name, reason=self.failure)
             return None
 
     async def reflect(self) -> None:
@@ -156,7 +156,7 @@ class Agent:
                 context.model,
                 self.stream,
                 now=self.seconds,
-                identity=self.who,
+                identity=self.description,
                 threshold=context.reflect_at,
                 ranking=Ranking(context.recency, context.importance, context.relevance),
             )
@@ -166,10 +166,11 @@ class Agent:
         mark = list(await self.stream.reflected())
         if mark != self.mind["mark"]:
             self.mind["mark"] = mark
-            made = [one for one in await self.stream.latest(100, _INSIGHTS) if one["created"] == self.seconds]
+            latest = await self.stream.latest(100, _INSIGHTS)
             self.memories += [
-                Remembered(**one, agent=self.name, step=self.number, how="reflection", source="", talk=0)
-                for one in made
+                Remembered(**memory, agent=self.name, step=self.number, how="reflection", source="", talk=0)
+                for memory in latest
+                if memory["created"] == self.seconds
             ]
 
 
@@ -199,28 +200,34 @@ async def open_agents(state: TownState, step: Step[TownContext]) -> list[Agent]:
     Where the store holds nothing of an agent, as after a restart without one, its memories are made anew of the state.
     """
     names = [agent["name"] for agent in state["town"]["agents"]]
-    return await at_once([_open(state, step, place, name) for place, name in enumerate(names)])
+    return await at_once([_open(state, step, index, name) for index, name in enumerate(names)])
 
 
-async def _open(state: TownState, step: Step[TownContext], place: int, name: str) -> Agent:
+async def _open(state: TownState, step: Step[TownContext], index: int, name: str) -> Agent:
     context = step.context
     stream = await open_memory(
         step, owner_of(state["run_id"], name), context.embeddings, max_memories=context.max_memories
     )
-    agent = Agent(state, step, place, stream)
-    if not agent.known:
+    agent = Agent(state, step, index, stream)
+    if not agent.earlier:
         return agent
     accessed = _accessed(name, state["retrievals"])
     if await stream.count() == 0:
-        renewed = [{**one, "accessed": accessed.get(one["id"], one["accessed"])} for one in agent.known]
+        renewed = [{**each, "accessed": accessed.get(each["id"], each["accessed"])} for each in agent.earlier]
         await stream.add(cast(list[Memory], renewed), reflected=Mark(*agent.mind["mark"]))
         return agent
-    await stream.add([one for one in agent.known if one["step"] == state["ticks"]])
-    await stream.renew(_accessed(name, [one for one in state["retrievals"] if one["step"] == state["ticks"]]))
+    await stream.add([memory for memory in agent.earlier if memory["step"] == state["ticks"]])
+    await stream.renew(
+        _accessed(name, [retrieval for retrieval in state["retrievals"] if retrieval["step"] == state["ticks"]])
+    )
     return agent
 
 
 def _accessed(name: str, retrievals: Sequence[Retrieval]) -> dict[str, float]:
     """Return when an agent last accessed its memories."""
-    own = [one for one in retrievals if one["agent"] == name]
-    return {found["id"]: 60.0 * minutes_of(one["time"]) for one in own for found in one["found"]}
+    return {
+        found["id"]: 60.0 * minutes_of(retrieval["time"])
+        for retrieval in retrievals
+        if retrieval["agent"] == name
+        for found in retrieval["found"]
+    }

@@ -98,14 +98,14 @@ class Utterance(BaseModel):
 def hour_plan_of(places: tuple[str, ...]) -> type[HourPlan]:
     """Build the form of a plan hour by hour at these places."""
     hour = _at(Hour, places)
-    return create_model("HourPlan", __base__=HourPlan, __doc__=HourPlan.__doc__, hours=_many(hour, 24))
+    return create_model("HourPlan", __base__=HourPlan, __doc__=HourPlan.__doc__, hours=_list_of(hour, 24))
 
 
 @cache
 def actions_of(places: tuple[str, ...]) -> type[Actions]:
     """Build the form of actions at these places."""
     action = _at(Action, places)
-    return create_model("Actions", __base__=Actions, __doc__=Actions.__doc__, actions=_many(action, 12))
+    return create_model("Actions", __base__=Actions, __doc__=Actions.__doc__, actions=_list_of(action, 12))
 
 
 @cache
@@ -120,5 +120,5 @@ def _at(form: type[BaseModel], places: tuple[str, ...]) -> type[BaseModel]:
     return create_model(form.__name__, __base__=form, __doc__=form.__doc__, place=place)
 
 
-def _many(form: type[BaseModel], most: int) -> tuple[type[list[BaseModel]], FieldInfo]:
+def _list_of(form: type[BaseModel], most: int) -> tuple[type[list[BaseModel]], FieldInfo]:
     return (list[form], Field(min_length=1, max_length=most))  # type: ignore[valid-type]

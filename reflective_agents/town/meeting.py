@@ -8,7 +8,7 @@ from reflective_agents.prompts import town as prompts
 from reflective_agents.state.settings.town import clock_of
 from reflective_agents.town.agent import EVERYDAY, Agent
 from reflective_agents.town.forms import Reaction, Utterance, reaction_of
-from reflective_agents.town.planning import told
+from reflective_agents.town.planning import appearance
 from reflective_agents.town.state import Conversation, Line
 
 
@@ -32,31 +32,33 @@ async def react(agent: Agent, others: Sequence[Agent]) -> Wish | None:
     agent.mind["seen"] = seen
     if not new:
         return None
-    known = await agent.recall(f"{agent.mind['doing']}; {' and '.join(told(other) for other in new)}")
-    sights = [quoted("seen", told(other), name=other.name, talked=_since(agent, other)) for other in others]
-    prompt = prompts.REACT.format_messages(scene=agent.scene(_doing(agent), *sights, memories=known))
+    memories = await agent.recall(f"{agent.mind['doing']}; {' and '.join(appearance(other) for other in new)}")
+    sights = [quoted("seen", appearance(other), name=other.name, talked=_since(agent, other)) for other in others]
+    prompt = prompts.REACT.format_messages(scene=agent.scene(_doing(agent), *sights, memories=memories))
     form = reaction_of(tuple(other.name for other in others))
-    made = await agent.ask(prompt, form, _flaw)
+    reaction = await agent.ask(prompt, form, _flaw)
     for other in new:
-        agent.remember(told(other), "seen", source=other.name, importance=made.importance if made else EVERYDAY)
-    return _carry_out(agent, made, others) if made else None
+        agent.remember(
+            appearance(other), "seen", source=other.name, importance=reaction.importance if reaction else EVERYDAY
+        )
+    return _carry_out(agent, reaction, others) if reaction else None
 
 
-def _carry_out(agent: Agent, made: Reaction, others: Sequence[Agent]) -> Wish | None:
-    if made.choice == "talk":
-        other = next(other for other in others if other.name == made.to)
-        return Wish(agent, other, made.what) if may_talk(agent, other) else None
-    if made.choice == "change":
-        agent.mind["doing"] = made.what
-        agent.mind["actions"] = [{**agent.mind["actions"][0], "what": made.what}, *agent.mind["actions"][1:]]
-        agent.remember(told(agent), "own", importance=made.importance)
+def _carry_out(agent: Agent, reaction: Reaction, others: Sequence[Agent]) -> Wish | None:
+    if reaction.choice == "talk":
+        other = next(other for other in others if other.name == reaction.to)
+        return Wish(agent, other, reaction.what) if may_talk(agent, other) else None
+    if reaction.choice == "change":
+        agent.mind["doing"] = reaction.what
+        agent.mind["actions"] = [{**agent.mind["actions"][0], "what": reaction.what}, *agent.mind["actions"][1:]]
+        agent.remember(appearance(agent), "own", importance=reaction.importance)
     return None
 
 
-def _flaw(made: Reaction) -> str | None:
-    if made.choice == "talk" and not made.to:
+def _flaw(reaction: Reaction) -> str | None:
+    if reaction.choice == "talk" and not reaction.to:
         return "say in `to` whom you talk to"
-    return "say in `what` what you do instead" if made.choice == "change" and not made.what.strip() else None
+    return "say in `what` what you do instead" if reaction.choice == "change" and not reaction.what.strip() else None
 
 
 def may_talk(agent: Agent, other: Agent) -> bool:
@@ -89,14 +91,14 @@ async def converse(wish: Wish, number: int) -> Conversation:
     for agent, other in ((speaker, listener), (listener, speaker)):
         agent.mind["talked"] = {**agent.mind["talked"], other.name: agent.minute}
     for _ in range(speaker.step.context.max_turns):
-        said = await _say(speaker, listener, wish.why, lines)
-        if said is None:
+        utterance = await _say(speaker, listener, wish.why, lines)
+        if utterance is None:
             break
-        lines.append(Line(agent=speaker.name, text=said.say))
-        text = f'{speaker.name} said to {listener.name}: "{said.say}"'
-        speaker.remember(text, "said", talk=number, importance=said.importance)
-        listener.remember(text, "heard", source=speaker.name, talk=number, importance=said.importance)
-        if said.ends:
+        lines.append(Line(agent=speaker.name, text=utterance.say))
+        text = f'{speaker.name} said to {listener.name}: "{utterance.say}"'
+        speaker.remember(text, "said", talk=number, importance=utterance.importance)
+        listener.remember(text, "heard", source=speaker.name, talk=number, importance=utterance.importance)
+        if utterance.ends:
             break
         speaker, listener = listener, speaker
     first = wish.agent
@@ -113,13 +115,13 @@ async def converse(wish: Wish, number: int) -> Conversation:
 
 async def _say(speaker: Agent, listener: Agent, why: str, lines: Sequence[Line]) -> Utterance | None:
     about = lines[-1]["text"] if lines else why
-    known = await speaker.recall(f"{listener.name}: {about}")
-    begun = [quoted("about", why)] if why and len(lines) % 2 == 0 else []
+    memories = await speaker.recall(f"{listener.name}: {about}")
+    topic = [quoted("about", why)] if why and len(lines) % 2 == 0 else []
     spoken = [quoted("said", line["text"], by=line["agent"]) for line in lines]
-    seen = quoted("seen", told(listener), name=listener.name)
-    scene = speaker.scene(_doing(speaker), seen, *begun, *spoken, memories=known)
+    seen = quoted("seen", appearance(listener), name=listener.name)
+    scene = speaker.scene(_doing(speaker), seen, *topic, *spoken, memories=memories)
     return await speaker.ask(prompts.SAY.format_messages(scene=scene), Utterance)
 
 
 def _doing(agent: Agent) -> str:
-    return quoted("doing", told(agent))
+    return quoted("doing", appearance(agent))

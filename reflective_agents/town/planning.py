@@ -35,23 +35,23 @@ async def wake(agent: Agent, conversation: Sequence[AnyMessage]) -> bool:
     Returns:
         False if the model makes no plan that can be read: the day is the usual one then.
     """
-    for one in agent.persona.knows:
-        agent.remember(one.text, "before", importance=one.importance)
-    if agent.told:
-        agent.remember(agent.told, "told", importance=VOICE_IMPORTANCE)
+    for knowledge in agent.persona.knows:
+        agent.remember(knowledge.text, "before", importance=knowledge.importance)
+    if agent.inner_voice:
+        agent.remember(agent.inner_voice, "told", importance=VOICE_IMPORTANCE)
     usual, end = "\n".join(agent.persona.usual), minutes_of(agent.town.ends)
     parts = [quoted("usual", usual)] if usual else []
     parts.append(_part("the whole day", agent.minute, end))
-    known: list[Memory] = list(agent.memories[-agent.step.context.retrieved :])
+    memories: list[Memory] = list(agent.memories[-agent.step.context.retrieved :])
     prompt = prompts.PLAN.format_messages(
-        conversation=conversation if agent.told else [], scene=agent.scene(*parts, memories=known)
+        conversation=conversation if agent.inner_voice else [], scene=agent.scene(*parts, memories=memories)
     )
-    made = await agent.ask(prompt, DayPlan)
-    strokes = [Part(minutes_of(one.start), one.what) for one in made.strokes] if made else _usual(agent)
+    plan = await agent.ask(prompt, DayPlan)
+    strokes = [Part(minutes_of(stroke.start), stroke.what) for stroke in plan.strokes] if plan else _usual(agent)
     agent.mind["strokes"] = _in_a_row(strokes, agent.minute, end)
-    day = "; ".join(f"{clock_of(one['start'])} {one['what']}" for one in agent.mind["strokes"])
+    day = "; ".join(f"{clock_of(stroke['start'])} {stroke['what']}" for stroke in agent.mind["strokes"])
     agent.remember(f"{agent.name}'s plan for today: {day}", "plan", kind="plan", importance=PLAN_IMPORTANCE)
-    return made is not None
+    return plan is not None
 
 
 async def act(agent: Agent) -> None:
@@ -60,22 +60,22 @@ async def act(agent: Agent) -> None:
     what, place = action["what"], action["place"]
     if (what, place) != (agent.mind["doing"], agent.mind["place"]):
         agent.mind["doing"], agent.mind["place"] = what, place
-        agent.remember(told(agent), "own", importance=action.get("importance", EVERYDAY))
+        agent.remember(appearance(agent), "own", importance=action.get("importance", EVERYDAY))
 
 
-def told(agent: Agent) -> str:
+def appearance(agent: Agent) -> str:
     """Describe what others can see of an agent: what it does, and where. What is no continuation of its name follows a
     colon: "Ben bakes bread", but "Ben: I bake bread"."""
     what, place = agent.mind["doing"], agent.mind["place"]
-    said = what if what.startswith(agent.name) else f"{agent.name}{':' if what[:1].isupper() else ''} {what}"
-    return said if place in what else f"{said} ({place})"
+    text = what if what.startswith(agent.name) else f"{agent.name}{':' if what[:1].isupper() else ''} {what}"
+    return text if place in what else f"{text} ({place})"
 
 
 async def _due(agent: Agent) -> Planned:
     """Return the action for this moment, decomposing the plan only as far as needed."""
     mind, now = agent.mind, agent.minute
     for name in ("strokes", "hours", "actions"):
-        mind[name] = [one for one in mind[name] if one["end"] > now]
+        mind[name] = [part for part in mind[name] if part["end"] > now]
     if not mind["actions"]:
         if not mind["hours"]:
             mind["hours"] = await _hours(agent, mind["strokes"][0])
@@ -88,26 +88,26 @@ async def _due(agent: Agent) -> Planned:
 async def _hours(agent: Agent, stroke: Planned) -> list[Planned]:
     start, end = agent.minute, stroke["end"]
     times = " ".join(clock_of(minute) for minute in range(start - start % HOUR, end, HOUR))
-    known = await agent.recall(f"{agent.name} at {times}: {stroke['what']}")
-    scene = agent.scene(_where(agent), _part(stroke["what"], start, end), memories=known)
+    memories = await agent.recall(f"{agent.name} at {times}: {stroke['what']}")
+    scene = agent.scene(_where(agent), _part(stroke["what"], start, end), memories=memories)
     prompt = prompts.HOURS.format_messages(scene=scene)
-    made = await agent.ask(prompt, hour_plan_of(agent.places))
-    if made is None:
+    plan = await agent.ask(prompt, hour_plan_of(agent.places))
+    if plan is None:
         return _in_a_row([Part(start, stroke["what"], agent.mind["place"])], start, end)
-    hours = [Part(minutes_of(one.start), one.what, one.place, one.importance) for one in made.hours]
+    hours = [Part(minutes_of(hour.start), hour.what, hour.place, hour.importance) for hour in plan.hours]
     return _in_a_row(hours, start, end)
 
 
 async def _actions(agent: Agent, hour: Planned) -> list[Planned]:
     start, end = agent.minute, min(hour["end"], agent.minute + HOUR)
-    known = await agent.recall(f"{agent.name} at {clock_of(start)}: {hour['what']}")
-    scene = agent.scene(_where(agent), _part(hour["what"], start, end, place=hour["place"]), memories=known)
+    memories = await agent.recall(f"{agent.name} at {clock_of(start)}: {hour['what']}")
+    scene = agent.scene(_where(agent), _part(hour["what"], start, end, place=hour["place"]), memories=memories)
     prompt = prompts.ACTIONS.format_messages(scene=scene)
-    made = await agent.ask(prompt, actions_of(agent.places))
-    begun, parts = start, list[Part]()
-    for one in made.actions if made else ():
-        parts.append(Part(begun, one.what, one.place, one.importance))
-        begun += one.minutes
+    plan = await agent.ask(prompt, actions_of(agent.places))
+    begins, parts = start, list[Part]()
+    for action in plan.actions if plan else ():
+        parts.append(Part(begins, action.what, action.place, action.importance))
+        begins += action.minutes
     return _in_a_row(parts, start, end) if parts else [{**hour, "start": start, "end": end}]
 
 

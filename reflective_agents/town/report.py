@@ -1,6 +1,7 @@
 """The report of a day: the agents with their memories, who knows of the news, and a summary in words."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from reflective_agents.state.settings.town import Town, clock_of, minutes_of
 from reflective_agents.text.extract import terms
@@ -29,18 +30,19 @@ def moments(agents: Sequence[Agent], talks: Sequence[Conversation]) -> list[Mome
 
 async def portrait(agent: Agent) -> Portrait:
     """Portray an agent with everything in its memory."""
-    log = {one["id"]: one for one in agent.known}
+    log = {memory["id"]: memory for memory in agent.earlier}
     memories: list[Remembered] = []
     async for memory in agent.stream.everything():
-        noted = log.get(memory["id"])
-        if noted:
-            memories.append({**noted, **memory})
+        if entry := log.get(memory["id"]):
+            memories.append({**entry, **memory})
     return _portrait(agent.town, agent.mind, memories)
 
 
 def portraits_of(town: Town, minds: Sequence[Mind], remembered: Sequence[Remembered]) -> list[Portrait]:
     """Portray the agents from the state alone, where their memories cannot be read."""
-    return [_portrait(town, mind, [one for one in remembered if one["agent"] == mind["agent"]]) for mind in minds]
+    return [
+        _portrait(town, mind, [memory for memory in remembered if memory["agent"] == mind["agent"]]) for mind in minds
+    ]
 
 
 def _portrait(town: Town, mind: Mind, memories: list[Remembered]) -> Portrait:
@@ -53,12 +55,12 @@ def spread(portraits: Sequence[Portrait], fact: str) -> list[Knows]:
 
     The way goes back from whom a memory came to that agent's own first memory of the fact, and so on.
     """
-    wanted = set(terms(fact))
+    words = set(terms(fact))
     first: dict[str, Remembered] = {}
     for portrait in portraits:
-        showing = [one for one in portrait["memories"] if wanted and wanted <= set(terms(one["text"]))]
+        showing = [memory for memory in portrait["memories"] if words and words <= set(terms(memory["text"]))]
         if showing:
-            first[portrait["name"]] = min(showing, key=lambda one: (one["created"], one["id"]))
+            first[portrait["name"]] = min(showing, key=lambda memory: (memory["created"], memory["id"]))
     return [_knows(portrait["name"], first) for portrait in portraits]
 
 
@@ -84,21 +86,17 @@ def summary(state: TownState, knows: Sequence[Knows], fact: str) -> str:
     ]
     lines += [f"{persona.name}: {_day_of(persona.name, day)}" for persona in town.agents]
     if fact:
-        told = [f"{' > '.join(one['way'])} ({one['time']})" for one in knows if one["knows"]]
-        count = sum(one["knows"] for one in knows)
-        lines.append(f"{count} of {len(knows)} know about {fact!r}: {'; '.join(told) or 'nobody'}.")
+        ways = [f"{' > '.join(agent['way'])} ({agent['time']})" for agent in knows if agent["knows"]]
+        lines.append(f"{len(ways)} of {len(knows)} know about {fact!r}: {'; '.join(ways) or 'nobody'}.")
     return "\n".join(lines)
 
 
 def _day_of(name: str, day: Sequence[Moment]) -> str:
-    own = [one for one in day if one["agent"] == name]
-    changes = [one for before, one in zip([None, *own], own, strict=False) if not before or _differs(before, one)]
-    told = [f"{one['time']} {one['doing']}" for one in changes[:SHOWN]]
-    return "; ".join([*told, f"and {len(changes) - SHOWN} more"] if len(changes) > SHOWN else told) + "."
-
-
-def _differs(one: Moment, other: Moment) -> bool:
-    return (one["doing"], one["place"]) != (other["doing"], other["place"])
+    rows = [moment for moment in day if moment["agent"] == name]
+    stays = groupby(rows, key=lambda moment: (moment["doing"], moment["place"]))
+    changes = [next(stay) for _, stay in stays]
+    lines = [f"{moment['time']} {moment['doing']}" for moment in changes[:SHOWN]]
+    return "; ".join([*lines, f"and {len(changes) - SHOWN} more"] if len(changes) > SHOWN else lines) + "."
 
 
 def is_over(town: Town, minute: int) -> bool:

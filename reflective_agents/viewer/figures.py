@@ -10,33 +10,33 @@ from reflective_agents.viewer.picture import Aggregate, Node, Picture
 def figures(picture: Picture, frame: int | None = None) -> dict[str, Figures]:
     """Return the figures of all nodes that have any, at a frame counted from 0; None for the last frame."""
     last = len(picture["frames"]) - 1 if frame is None else frame
-    return {key: own for frame in picture["frames"][: last + 1] for key, own in frame["stats"].items()}
+    return {key: stats for frame in picture["frames"][: last + 1] for key, stats in frame["stats"].items()}
 
 
-def value(own: Figures, aggregate: Aggregate = "mean") -> float | None:
+def value(stats: Figures, aggregate: Aggregate = "mean") -> float | None:
     """Calculate Q: the mean or the highest of the values seen at and below a node; if unvisited the prior, or None."""
-    if not own["visits"]:
-        return own.get("prior")
-    return own.get("best") if aggregate == "max" else own["total"] / own["visits"]
+    if not stats["visits"]:
+        return stats.get("prior")
+    return stats.get("best") if aggregate == "max" else stats["total"] / stats["visits"]
 
 
-def uct(own: Figures, parent: Figures, weight: float, aggregate: Aggregate = "mean") -> float | None:
+def uct(stats: Figures, parent: Figures, weight: float, aggregate: Aggregate = "mean") -> float | None:
     """Calculate the UCT score of a node: Q + w * sqrt(ln N(parent) / N); a prior counts as a visit. None without Q."""
-    q = value(own, aggregate)
+    q = value(stats, aggregate)
     if q is None:
         return None
-    return q + weight * math.sqrt(math.log(max(parent["visits"], 1)) / max(own["visits"], 1))
+    return q + weight * math.sqrt(math.log(max(parent["visits"], 1)) / max(stats["visits"], 1))
 
 
 def numbers(picture: Picture, node: Node, seen: Mapping[str, Figures]) -> Iterator[str]:
     """Yield N, Q and UCT of a node, as far as they are known; UCT only where nodes are selected by it."""
-    own, parent = seen.get(node["id"]), seen.get(node["parent_id"] or "")
-    if own is None:
+    stats, parent = seen.get(node["id"]), seen.get(node["parent_id"] or "")
+    if stats is None:
         return
     weight, aggregate = picture["weight"], picture["aggregate"]
-    bound = None if parent is None or weight is None else uct(own, parent, weight, aggregate)
-    yield f"N={own['visits']}"
-    for name, figure in (("Q", value(own, aggregate)), ("UCT", bound)):
+    bound = None if parent is None or weight is None else uct(stats, parent, weight, aggregate)
+    yield f"N={stats['visits']}"
+    for name, figure in (("Q", value(stats, aggregate)), ("UCT", bound)):
         if figure is not None:
             yield f"{name}={figure:.2f}"
 

@@ -55,22 +55,22 @@ def frames(values: JsonMapping) -> list[Frame]:
     final = {key: {**stat, **stat.get("own", {})} for key, stat in values["stats"].items()}
     if not log:
         entry = LogEntry(kind="end", node=None, added=list(tree), stats={}, calls=0, tokens=0)
-        return [_frame(0, entry, {key: _kept(own) for key, own in final.items()}, "")]
+        return [_frame(0, entry, {key: _final(own) for key, own in final.items()}, "")]
     log = [{**entry, "stats": {**_first(tree, entry["added"]), **entry["stats"]}} for entry in log]
-    last = {key: place for place, entry in enumerate(log) for key in entry["stats"]}
+    last = {key: number for number, entry in enumerate(log) for key in entry["stats"]}
     lessons = {lesson["node"]: lesson["text"] for lesson in values.get("lessons") or []}
     made = []
     seen: dict[str, Figures] = {}
-    for place, entry in enumerate(log):
+    for number, entry in enumerate(log):
         stats = {key: _figures(own, seen.get(key), final.get(key, {})) for key, own in entry["stats"].items()}
         for key, own in stats.items():
             # A node closes when something at or below it is told, and then for good: with its last change.
             if entry["kind"] == "rescore" and key == entry["node"] and "best" in own:
                 own["best"] = entry.get("change", {}).get("score", own["best"])
-            own["closed"] = last[key] == place and final.get(key, {}).get("closed", False)
+            own["closed"] = last[key] == number and final.get(key, {}).get("closed", False)
         seen |= stats
         learned = [lessons[key] for key in entry["added"] if key in lessons]
-        made.append(_frame(place, entry, stats, "\n".join(learned)))
+        made.append(_frame(number, entry, stats, "\n".join(learned)))
     return made
 
 
@@ -79,13 +79,13 @@ def _first(tree: TreeView, added: list[str]) -> dict[str, list[float]]:
     return {key: [1, tree[key].get("score") or 0.0] for key in added if key in tree}
 
 
-def _kept(own: JsonMapping) -> Figures:
-    kept = Figures(visits=own["visits"], total=own["total"], closed=own["closed"])
-    if "best" in own:
-        kept["best"] = own["best"]
-    if "prior" in own:
-        kept["prior"] = own["prior"]
-    return kept
+def _final(stats: JsonMapping) -> Figures:
+    final = Figures(visits=stats["visits"], total=stats["total"], closed=stats["closed"])
+    if "best" in stats:
+        final["best"] = stats["best"]
+    if "prior" in stats:
+        final["prior"] = stats["prior"]
+    return final
 
 
 def _figures(own: Sequence[float], before: Figures | None, final: JsonMapping) -> Figures:
@@ -94,7 +94,7 @@ def _figures(own: Sequence[float], before: Figures | None, final: JsonMapping) -
     if "prior" in final:
         made["prior"] = final["prior"]
     if "best" in final and made["visits"]:
-        # Who keeps it passes up one value at a time, of 0 or more: what the sum has grown by.
+        # An algorithm that keeps it passes up one value at a time, of 0 or more: what the sum has grown by.
         total, best = (before["total"], before.get("best", 0.0)) if before else (0.0, 0.0)
         made["best"] = max(best, made["total"] - total)
     return made

@@ -28,8 +28,8 @@ def _lines(picture: Picture, words: int) -> Iterator[str]:
     yield "flowchart LR"
     for key, node in picture["nodes"].items():
         before, after = _SHAPES[node["kind"]]
-        said = [key, node["kind"], *numbers(picture, node, seen), *marks(picture, key, given_up)]
-        yield f"    {_name(key)}{before}{' '.join(said)}<br/>{escaped(short(says(picture, node), words))}{after}"
+        label = [key, node["kind"], *numbers(picture, node, seen), *marks(picture, key, given_up)]
+        yield f"    {_name(key)}{before}{' '.join(label)}<br/>{escaped(short(says(picture, node), words))}{after}"
     for key, node in picture["nodes"].items():
         if node["parent_id"] is not None:
             arrow = "==>" if key in picture["path"] else "-.->" if key in given_up else "-->"

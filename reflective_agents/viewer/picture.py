@@ -99,13 +99,13 @@ def picture(values: JsonMapping, strategy: str, weight: float | None = None, agg
         aggregate: Whether the search goes by the mean or the highest of the values that a node has seen.
     """
     spoken = values.get("messages") or []
-    asked = max((place for place, message in enumerate(spoken, 1) if message.type == "human"), default=0)
+    end_of_question = max((end for end, message in enumerate(spoken, 1) if message.type == "human"), default=0)
     nodes = {key: _node(node) for key, node in values["tree"].items()}
     end = values.get("best") or _best(nodes)
-    drawn = {
+    data = {
         "strategy": strategy,
-        "question": spoken[asked - 1].text if asked else "",
-        "conversation": [_message(message) for message in spoken[:asked]],
+        "question": spoken[end_of_question - 1].text if end_of_question else "",
+        "conversation": [_message(message) for message in spoken[:end_of_question]],
         "weight": weight,
         "aggregate": aggregate,
         "nodes": nodes,
@@ -114,7 +114,7 @@ def picture(values: JsonMapping, strategy: str, weight: float | None = None, agg
         "reflections": [{"node": entry["node"], "text": entry["text"]} for entry in values.get("lessons") or []],
         **{name: values.get(name) for name in ("answer", "outcome", "usage")},
     }
-    return complete(drawn)
+    return complete(data)
 
 
 def complete(data: JsonMapping) -> Picture:
@@ -128,7 +128,7 @@ def complete(data: JsonMapping) -> Picture:
     lost = [key for key, node in nodes.items() if node["parent_id"] is not None and node["parent_id"] not in nodes]
     if len(roots) != 1 or lost:
         raise ValueError(f"the nodes do not form a tree: roots {roots}, without their parents {lost}")
-    entry = [_frame(place, frame, nodes) for place, frame in enumerate(data.get("frames") or [{}])]
+    entry = [_frame(number, frame, nodes) for number, frame in enumerate(data.get("frames") or [{}])]
     missing = nodes.keys() - {key for frame in entry for key in frame["added"]}
     entry[-1]["added"] = [*entry[-1]["added"], *(key for key in nodes if key in missing)]
     path = [key for key in data.get("path") or [] if key in nodes]
@@ -176,12 +176,12 @@ _PICTURE: JsonObject = {
 }
 
 
-def _filled(defaults: JsonMapping, given: JsonMapping) -> JsonObject:
-    return {**defaults, **{key: value for key, value in given.items() if value is not None or key not in defaults}}
+def _filled(defaults: JsonMapping, values: JsonMapping) -> JsonObject:
+    return {**defaults, **{key: value for key, value in values.items() if value is not None or key not in defaults}}
 
 
-def _frame(place: int, frame: JsonMapping, nodes: JsonMapping) -> JsonObject:
-    made = _filled(_FRAME, {"number": place, **frame})
+def _frame(number: int, frame: JsonMapping, nodes: JsonMapping) -> JsonObject:
+    made = _filled(_FRAME, {"number": number, **frame})
     return {**made, **{name: [key for key in made[name] if key in nodes] for name in ("added", "pruned")}}
 
 
@@ -190,8 +190,8 @@ def _node(node: JsonMapping) -> JsonObject:
     messages = [_message(message) for message in node.get("messages") or []]
     calls = [called(call) for message in messages for call in message["tool_calls"]]
     observed = [message["content"] for message in messages if message["type"] == "tool"]
-    said = {key: node[key] for key in Node.__annotations__ if key in node}
-    return {"action": ", ".join(calls), "observation": "\n".join(observed), **said, "messages": messages}
+    stored = {key: node[key] for key in Node.__annotations__ if key in node}
+    return {"action": ", ".join(calls), "observation": "\n".join(observed), **stored, "messages": messages}
 
 
 def _message(message: BaseMessage) -> Message:
@@ -225,9 +225,9 @@ def worth(node: JsonMapping) -> float | None:
 
 def path_to(nodes: Mapping[str, N], key: str) -> list[N]:
     """Return the nodes from the root down to a node, both included."""
-    found: list[N] = []
+    path: list[N] = []
     current: str | None = key
     while current is not None:
-        found.append(nodes[current])
+        path.append(nodes[current])
         current = nodes[current]["parent_id"]
-    return found[::-1]
+    return path[::-1]

@@ -97,15 +97,15 @@ def _trajectory(picture: Picture, end: Node) -> Chat:
 def _turn(node: Node) -> Chat:
     """Return what the model itself says at a node, without the replies to it."""
     turns = _turns(node)
-    return turns[: next((place for place, turn in enumerate(turns) if turn["role"] != "assistant"), len(turns))]
+    return turns[: next((index for index, turn in enumerate(turns) if turn["role"] != "assistant"), len(turns))]
 
 
 def _turns(node: Node) -> Chat:
     if node["messages"]:
         return _chat(node["messages"], node["id"])
-    said = "\n".join(filter(None, (node["thought"], node["action"])))
-    turns = (("assistant", said), ("user", node["observation"]))
-    return [{"role": role, "content": text} for role, text in turns if text]
+    text = "\n".join(filter(None, (node["thought"], node["action"])))
+    turns = (("assistant", text), ("user", node["observation"]))
+    return [{"role": role, "content": content} for role, content in turns if content]
 
 
 def _chat(messages: list[Message], stem: str) -> Chat:
@@ -117,7 +117,7 @@ def _chat(messages: list[Message], stem: str) -> Chat:
     waiting: list[str] = []
     for message in messages:
         made: JsonObject = {"role": _ROLES.get(message["type"], message["type"]), "content": message["content"]}
-        calls = [_call(call, f"call_{stem}_{len(chat)}_{place}") for place, call in enumerate(message["tool_calls"])]
+        calls = [_call(call, f"call_{stem}_{len(chat)}_{index}") for index, call in enumerate(message["tool_calls"])]
         if calls:
             made["tool_calls"] = calls
             waiting = [call["id"] for call in calls]

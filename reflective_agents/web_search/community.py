@@ -14,8 +14,8 @@ from langchain_core.documents import Document
 
 from reflective_agents.state.errors import MissingKey, Misuse
 from reflective_agents.state.json_types import JsonMapping
-from reflective_agents.state.sources import SearchResult
 from reflective_agents.web_search.own import Function, search_own
+from reflective_agents.web_search.results import SearchResult
 
 ENGINES = ("searxng", "duckduckgo", "arxiv", "pubmed", "wikipedia")
 UNTESTED = ENGINES[1:]

@@ -25,9 +25,9 @@ import platformdirs
 
 from reflective_agents.state.errors import BadCorpus
 from reflective_agents.state.forks import after_fork
-from reflective_agents.state.sources import SearchResult
 from reflective_agents.text.words import spaced, words
 from reflective_agents.web_search.documents import SUFFIXES, Passage, Unreadable, read_passages
+from reflective_agents.web_search.results import SearchResult
 
 log = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ from pydantic import BaseModel
 
 from reflective_agents.state.errors import BadCorpus, Misuse, SearchFailed
 from reflective_agents.state.forks import after_fork
-from reflective_agents.state.sources import SearchResult
 from reflective_agents.text.clean import clean_data
 from reflective_agents.web_search.community import ENGINES, check_engine, search_community
 from reflective_agents.web_search.corpus import open_corpus
 from reflective_agents.web_search.own import OwnSearch, search_own
+from reflective_agents.web_search.results import SearchResult
 from reflective_agents.web_search.tavily import search_tavily, tavily_key
 
 SearchKind = Literal["tavily", "local", "none", "searxng", "duckduckgo", "arxiv", "pubmed", "wikipedia"]

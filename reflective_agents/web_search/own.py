@@ -13,7 +13,7 @@ from langgraph.errors import GraphBubbleUp
 from reflective_agents.state.errors import SearchFailed
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.secrets import redacted
-from reflective_agents.state.sources import SearchResult
+from reflective_agents.web_search.results import SearchResult
 
 Found: TypeAlias = Document | str | JsonMapping
 Function: TypeAlias = Callable[[str], Iterable[Found] | Awaitable[Iterable[Found]]]

@@ -8,8 +8,8 @@ from tavily import AsyncTavilyClient, errors
 
 from reflective_agents.state.errors import MissingKey, SearchFailed
 from reflective_agents.state.secrets import redacted
-from reflective_agents.state.sources import SearchResult
 from reflective_agents.web_search.certificates import certificates
+from reflective_agents.web_search.results import SearchResult
 
 
 class _Hit(BaseModel):

@@ -23,7 +23,7 @@ SETTINGS = {
     for name in operators_settings(schema)
     if schema.model_fields[name].annotation is not bool
 }
-"""Settings that may name a file: those that the operator of a server keeps to himself."""
+"""Settings that may name a file: those that only the operator of a server may set."""
 NEEDED: dict[tuple[str, ...], list[str]] = {
     ("compare",): ["run"],
     ("dataset",): ["rows.csv", "--to", "inspect"],

@@ -9,7 +9,7 @@ from reflective_agents.cli.timeline import Timeline
 
 def drawn(timeline: Timeline, height: int) -> list[str]:
     console = Console(file=StringIO(), width=60)
-    console.print(timeline.shown(height))
+    console.print(timeline.as_table(height))
     file = console.file
     assert isinstance(file, StringIO)
     return file.getvalue().splitlines()

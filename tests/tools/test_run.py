@@ -19,10 +19,10 @@ from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from reflective_agents.state.errors import SearchFailed
-from reflective_agents.state.sources import SearchResult
 from reflective_agents.testing.clock import virtually
 from reflective_agents.tools.run import run_tool_calls, with_call_ids
 from reflective_agents.web_search.engines import search_tool
+from reflective_agents.web_search.results import SearchResult
 
 
 class State(TypedDict):

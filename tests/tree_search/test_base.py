@@ -192,10 +192,9 @@ def test_reducers_do_not_care_how_writes_are_batched(seed: int) -> None:
     assert merge_stats(merge_stats({}, entries[:half]), entries[half:]) == merge_stats({}, entries) == search.stats
 
 
-def test_statistics_of_the_first_version_keep_what_their_algorithm_has_noted() -> None:
-    """They had no `own`: what one algorithm alone needs lay beside the other entries, and was written as it changed."""
-    first = {"0": {"visits": 1, "total": 0.5, "begun": 1, "best": 0.5}}
-    stats = gain_stats({}, [first, {"0": {"children": 2, "begun": 2}}])
+def test_changes_of_statistics_keep_what_the_algorithm_has_noted() -> None:
+    first = {"0": {"visits": 1, "total": 0.5, "own": {"begun": 1, "best": 0.5}}}
+    stats = gain_stats({}, [first, {"0": {"children": 2, "own": {"begun": 2}}}])
     assert stats == {
         "0": {**NodeStats(visits=1, total=0.5, children=2, closed=False), "own": {"begun": 2, "best": 0.5}}
     }

@@ -9,7 +9,6 @@ import pytest
 from langchain_core.messages import ToolMessage
 
 from reflective_agents.state.errors import MissingKey, Misuse, SearchFailed
-from reflective_agents.state.sources import SearchResult
 from reflective_agents.web_search.engines import (
     MAX_CACHED_RUNS,
     Search,
@@ -18,6 +17,7 @@ from reflective_agents.web_search.engines import (
     make_search,
     search_tool,
 )
+from reflective_agents.web_search.results import SearchResult
 
 FOUND: list[SearchResult] = [{"title": "Größe", "url": "corpus:a.md", "content": "<b>data</b>"}]
 
