@@ -44,7 +44,6 @@ from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import many
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.run import Output
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.state.trial import ActingInput, ActingState
@@ -80,17 +79,16 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
 
     if ended := why_stop(state["steps"], step, prompt()):
         return ended | await conclude(state, step, environment, tools)
-    purpose: Purpose = {"request": state["messages"][-1].text}
     count = affordable_samples(step, prompt()) if context.step_samples > 1 else 1
     voice = voice_of(state, step) if environment is None and count == 1 else None
     if context.mode == "text":
         model = model_of(step, context.model)
         ends: JsonObject = {"stop": ["\nObservation"]} if takes_stop(model) else {}
-        sent = partial(sample_some, step, model, count=count, voice=voice, purpose=purpose, **ends)
+        sent = partial(sample_some, step, model, count=count, voice=voice, **ends)
         moves = [read_move(reply.text) for reply in await with_fewer_steps(prompt, sent)]
     else:
         declared = callable_tools(environment, tools)
-        ask = partial(propose, step, declared, count, purpose, voice)
+        ask = partial(propose, step, declared, count, voice)
         moves = [as_move(reply) for reply in await with_fewer_steps(prompt, ask)]
     move = moves[0]
     if len(moves) > 1:
@@ -143,15 +141,14 @@ async def propose(
     step: Step[ReactContext],
     tools: Sequence[BaseTool],
     count: int,
-    purpose: Purpose,
     voice: Voice | None,
     prompt: Sequence[BaseMessage],
 ) -> list[AIMessage]:
     """Ask for the next step as calls of tools, so many times at once."""
     if count == 1:
-        return [await call_tools(step, step.context.model, prompt, tools, purpose=purpose, voice=voice)]
+        return [await call_tools(step, step.context.model, prompt, tools, voice=voice)]
     model = model_of(step, step.context.model).bind_tools(tools)
-    return [called(reply) for reply in await sample_some(step, model, prompt, count, purpose=purpose)]
+    return [called(reply) for reply in await sample_some(step, model, prompt, count)]
 
 
 def as_move(reply: AIMessage) -> Move:
@@ -236,9 +233,8 @@ async def conclude(
         return agent_prompt(state, step, environment, tools, closing=prompts.BEST_ANSWER, most=least)
 
     try:
-        purpose: Purpose = {"request": state["messages"][-1].text}
         voice = None if environment else Voice(step, final_answer)
-        ask = partial(complete, step, step.context.model, tools=declared, purpose=purpose, voice=voice)
+        ask = partial(complete, step, step.context.model, tools=declared, voice=voice)
         text = await with_fewer_steps(prompt, ask)
     except (LimitReached, ModelFailed):
         return {}

@@ -27,7 +27,6 @@ from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ende
 from reflective_agents.prompts import experience
 from reflective_agents.prompts import reflexion as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.run import Input, Output, RunState
 from reflective_agents.state.schemas import AnswerQuestion, ReviseAnswer
 from reflective_agents.state.settings.reflexion import ReflexionContext
@@ -73,7 +72,7 @@ async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Answer from what the model knows, criticise the answer, and say what to search for."""
     said = prompts.DRAFT_ALONE if alone(step.context) else prompts.DRAFT_TO_SEARCH
     prompt = prompts.DRAFT.format_messages(instructions=said.format(today=today()), conversation=state["messages"])
-    value = await ask(step, step.context.model, prompt, AnswerQuestion, purpose={"request": state["messages"][-1].text})
+    value = await ask(step, step.context.model, prompt, AnswerQuestion)
     step.emit("draft", round=0, missing=value.reflection.missing, queries=value.search_queries)
     # A draft has no references, so nothing that it may cite can be checked.
     return respond(state, value, uncited(value.answer))
@@ -106,9 +105,9 @@ async def use_tools(
     prompt = prompts.GATHER.format_messages(
         conversation=conversation, answer=answer["answer"], missing=answer["missing"], queries="\n".join(queries)
     )
-    tools, purpose = own_tools(step.context.tools), Purpose(request=conversation[-1].text)
+    tools = own_tools(step.context.tools)
     try:
-        called = await call_tools(step, step.context.model, prompt, tools, purpose=purpose)
+        called = await call_tools(step, step.context.model, prompt, tools)
     except (LimitReached, ModelFailed) as error:
         return [], [str(error)]
     found, problems = list[SearchResult](), list[str]()
@@ -143,14 +142,7 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
         wrong = settled[-1].wrong if len(settled) == 1 else []
         return prompts.WRONG_SOURCES.format(names=", ".join(wrong)) if wrong else None
 
-    value = await ask(
-        step,
-        step.context.model,
-        prompt,
-        ReviseAnswer,
-        cites_what_was_found,
-        purpose={"request": state["messages"][-1].text},
-    )
+    value = await ask(step, step.context.model, prompt, ReviseAnswer, cites_what_was_found)
     update = respond(state, value, settled[-1].body, settled[-1])
     done, missing, wrong = len(state["answers"]), value.reflection.missing, settled[-1].wrong
     missing = prompts.REMOVED.format(names=", ".join(wrong)) if wrong else missing

@@ -23,7 +23,6 @@ from reflective_agents.nodes.evidence.sources import numbered
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import rap as prompts
 from reflective_agents.prompts.search import TODAY
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.state.sources import SearchResult
 from reflective_agents.state.tree import SearchState, TreeNode
@@ -73,11 +72,9 @@ class SubQuestions(WorldModel):
     def propose(self, path: Sequence[TreeNode], width: int) -> list[BaseMessage]:
         """Show the question and what is known, then ask for the next sub-question."""
         words = prompts.ASK if width == 1 else prompts.ASK_SEVERAL
-        return self._prompt(path, words.format(number=len(path), width=width))
-
-    def purpose(self, width: int) -> Purpose:
-        """Ask for up to so many possibilities for the next sub-question."""
-        return {"request": self.messages[-1].text, "wanted": "sub-questions", "last": self.last, "most": width}
+        prompt = self._prompt(path, words.format(number=len(path), width=width))
+        prompt[-1].additional_kwargs["subquestions"] = {"last": self.last, "most": width}  # for the offline model
+        return prompt
 
     async def foresee(self, path: Sequence[TreeNode], action: str) -> list[BaseMessage]:
         """Show the question, what is known and what the web search finds, then the sub-question."""
@@ -118,8 +115,7 @@ class SubQuestions(WorldModel):
             answer=quoted("answer", answer),
             form=prompts.CITED_FORM if found else prompts.WHOLE_FORM,
         )
-        purpose: Purpose = {"request": self.messages[-1].text}
-        reply = (await request(self.model, self._prompt(before, todo), self.step.meter, purpose=purpose))[0]
+        reply = (await request(self.model, self._prompt(before, todo), self.step.meter))[0]
         text = without_label(bare(reply.text), "final", "answer")
         text = settle(text, found, self.messages[-1].text).text if found else text
         number = read_number(self.form(answer))

@@ -60,7 +60,7 @@ class VoteJudge(Judge):
             candidates=candidates_text(candidates),
         )
         for _ in range(ATTEMPTS):
-            said = await self.sample(prompt, self.votes, {"wanted": "vote"})
+            said = await self.sample(prompt, self.votes)
             read = [read_vote(text, len(candidates)) for text in said]
             votes = Counter(number for number in read if number)
             self.step.meter.count(parse_failures=read.count(None))

@@ -120,7 +120,7 @@ class OfflineChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        reading = read(messages, kwargs.get("purpose"))
+        reading = read(messages, kwargs.get("request", ""))
         seed, tools = kwargs.get("seed", self.seed) or 0, kwargs.get("tools") or []
         limit, stops = kwargs.get("max_tokens", self.max_tokens), stop or self.stop or []
         count = kwargs.get("n", self.n) or 1
@@ -172,9 +172,9 @@ class OfflineChatModel(BaseChatModel):
             return "", [(forced["name"], Filler(reading, forced.get("parameters", {}), variant).fill())]
         if reading.verdict or reading.criticises:
             return str(grade(reading, reading.draft)), []
-        if reading.wanted == "sub-questions":
+        if reading.last:
             return subquestion(reading, variant), []
-        if reading.wanted == "vote" and reading.candidates:
+        if reading.candidates:
             return vote(reading), []
         found = None if choice == "none" else _search_tool(tools)
         steps = moves(reading, found is not None)

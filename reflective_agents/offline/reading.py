@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from reflective_agents.state.forks import CachedProperty
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.text.extract import Passage, Sentence, rank, sentences, terms
 from reflective_agents.text.structure import Json
 
@@ -87,12 +86,10 @@ class Reading:
     """What a candidate says that has no tags inside."""
     questions: tuple[str, ...] = ()
     """The sub-questions that were asked so far."""
-    wanted: str = "step"
-    """What is asked for, as in `state.purpose.Purpose`."""
     last: str = ""
-    """The sub-question that ends the questions."""
+    """The sub-question that ends the questions, where the next one is asked for; else empty."""
     most: int = 1
-    """Most sub-questions in a reply."""
+    """Most sub-questions in a reply, one a line."""
 
     @CachedProperty
     def terms(self) -> dict[str, str]:
@@ -125,21 +122,19 @@ class Reading:
         return any(passage.url for passage in self.passages)
 
 
-def read(messages: Sequence[BaseMessage], purpose: Purpose | None = None) -> Reading:
+def read(messages: Sequence[BaseMessage], request: str = "") -> Reading:
     """Return what the conversation holds. System messages are instructions for real models and are not read.
 
     Args:
         messages: The conversation.
-        purpose: What is asked for. Where it names no request, that is what the user said last.
+        request: The user's request, where the prompt has other messages of the user's role, such as instructions.
+            Without it the request is what the user said last.
     """
-    purpose = purpose or {}
     pieces = [piece for message in messages for piece in _pieces(message)]
     return replace(
-        _reading(_without_instructions(pieces, purpose.get("request", "").strip())),
+        _reading(_without_instructions(pieces, request.strip())),
         scene=messages[-1].text if messages else "",
-        wanted=purpose.get("wanted", "step"),
-        last=purpose.get("last", ""),
-        most=purpose.get("most", 1),
+        **(messages[-1].additional_kwargs.get("subquestions", {}) if messages else {}),
     )
 
 

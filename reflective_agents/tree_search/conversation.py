@@ -6,7 +6,6 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from reflective_agents.nodes.asking.transcript import quoted, steps_text
 from reflective_agents.prompts import lats as prompts
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.tree_search.candidates import Branch
 
@@ -46,8 +45,3 @@ def with_closing(messages: Sequence[AnyMessage], closing: str) -> list[AnyMessag
         return [*messages, *([HumanMessage(closing)] if closing else [])]
     joined = [HumanMessage(f"{last.text}\n{closing}")] if last.type == "human" else [last, HumanMessage(closing)]
     return [*earlier, *joined]
-
-
-def purpose_of(branch: Branch) -> Purpose:
-    """Return what a request is for: the next step of the user's request, or the answer to it."""
-    return {"request": branch.conversation[-1].text}
