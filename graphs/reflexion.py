@@ -31,6 +31,7 @@ from reflective_agents.state.run import Input, Output, RunState
 from reflective_agents.state.schemas import AnswerQuestion, ReviseAnswer
 from reflective_agents.state.settings.reflexion import ReflexionContext
 from reflective_agents.state.sources import SearchResult
+from reflective_agents.text.normal import folded
 
 
 class Answer(TypedDict):
@@ -238,14 +239,9 @@ def new_queries(queries: Sequence[str], answers: Sequence[Answer], context: Refl
     """Return at most `max_queries` distinct queries that were not run yet; none without a search engine and tools."""
     if alone(context):
         return []
-    asked = {normal(query) for answer in answers for query in answer["searched"]}
-    fresh = {normal(query): query for query in queries if normal(query)}
+    asked = {folded(query) for answer in answers for query in answer["searched"]}
+    fresh = {folded(query): query for query in queries if folded(query)}
     return [query for key, query in fresh.items() if key not in asked][: context.max_queries]
-
-
-def normal(query: str) -> str:
-    """Normalize a query: case and white space do not matter."""
-    return " ".join(query.casefold().split())
 
 
 builder = strategy_graph(

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from langchain_core.messages import BaseMessage
-from snowballstemmer import stemmer
 
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
@@ -28,10 +27,10 @@ from reflective_agents.state.sources import SearchResult
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.labels import answer_in, bare, sections, without_label
 from reflective_agents.text.normal import numbers, read_number
+from reflective_agents.text.stems import stem
 from reflective_agents.text.words import content_words, words
 from reflective_agents.tree_search.candidates import Candidate, hints_text
 
-_PORTER = stemmer("porter")
 _LAST = re.compile(
     r"\W*(?:now we can answer\b|现在(?:我们)?(?:可以|能)回答|jetzt können wir\b|ตอนนี้เรา(?:สามารถ)?ตอบ)", re.IGNORECASE
 )
@@ -221,7 +220,7 @@ def _names(query: str) -> set[str]:
 
 
 def _stems(text: Iterable[str]) -> set[str]:
-    return {stem for word in text if (stem := _PORTER.stemWord(word))}
+    return {stem(word) for word in text} - {""}
 
 
 def _shown(found: Sequence[str]) -> str:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reflective_agents.memory.postings import Postings, Rows, damping, idf, saturated
+from reflective_agents.memory.postings import Postings, Rows
 from reflective_agents.memory.scoring import Floats, highest, normalise
+from reflective_agents.text.bm25 import damping, idf, saturated
 
 NEAR = 0.5
 """Weight of a turn together with its neighbours, beside the turn itself."""

@@ -1,4 +1,4 @@
-"""Which memories hold which words, and how often: what BM25 reads (Robertson and Zaragoza 2009), in 5 bytes a word."""
+"""Which memories hold which words, and how often: what BM25 reads, in 5 bytes a word."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,6 @@ PACKED = np.dtype([("word", "<u4"), ("count", "u1")])
 """A word of a memory, as its hash, and how often it occurs, at most 255 times."""
 LOOSE = 20_000
 """Words that are not sorted in yet, beyond which they are, and beyond an eighth of those that are."""
-K1, B = 1.2, 0.75
 
 
 def hashed(word: str) -> int:
@@ -28,25 +27,6 @@ def pack(counts: Mapping[str, int]) -> bytes:
     for word, count in counts.items():
         merged[hashed(word)] += count
     return np.array([(word, min(count, 255)) for word, count in sorted(merged.items())], PACKED).tobytes()
-
-
-def idf(holding: int, total: int) -> float:
-    """Calculate the inverse document frequency of a word that `holding` of `total` memories hold; always positive."""
-    return max(float(np.log((total - holding + 0.5) / (holding + 0.5))), 1e-6)
-
-
-def damping(lengths: Floats) -> Floats:
-    """Calculate what BM25 adds to the number of occurrences below the line, for texts of these lengths in words."""
-    mean = max(float(lengths.mean()), 1.0) if len(lengths) else 1.0
-    return np.asarray(K1 * (1 - B + B * lengths / mean), np.float32)
-
-
-def saturated(counts: Floats, damping: Floats, weight: float) -> Floats:
-    """Weigh numbers of occurrences as BM25 does, for a word of this weight."""
-    shares = counts + damping
-    np.divide(counts, shares, out=shares)
-    shares *= weight * (K1 + 1)
-    return shares
 
 
 Flat = tuple[NDArray[np.uint32], NDArray[np.int32], NDArray[np.uint8]]

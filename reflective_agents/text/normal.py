@@ -57,6 +57,11 @@ _UNSPACED_GAP = re.compile(rf"(?<=[{_UNSPACED}]) (?=[{_UNSPACED}])")
 _PLACEHOLDER = re.compile(r"[\s.\u2026]*")
 
 
+def folded(text: str) -> str:
+    """Return a text in which case and blanks no longer differ."""
+    return " ".join(text.casefold().split())
+
+
 def tidy(text: str) -> str:
     """Return a text in its usual signs: full-width letters and marks, digits of other scripts, kinds of dashes,
     fractions in one sign ("1\u00bd" becomes "1 1/2"); without signs that cannot be seen."""
@@ -107,7 +112,7 @@ def normal_form(text: str) -> str:
     plain = " ".join(tidy(text).split())
     joined = " ".join(" ".join(_parts(without_answer_label(plain))).split())
     form = _UNSPACED_GAP.sub("", _ARTICLES.sub("", joined))
-    return form or " ".join(plain.casefold().split())
+    return form or folded(plain)
 
 
 def equal(one: str, other: str) -> bool:

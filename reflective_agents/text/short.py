@@ -2,9 +2,8 @@
 
 from functools import lru_cache
 
-from snowballstemmer import stemmer
-
 from reflective_agents.text.normal import normal_form, read_number
+from reflective_agents.text.stems import stem
 from reflective_agents.text.words import STOPWORDS, cut
 
 _BOUNDS = {
@@ -50,7 +49,6 @@ def short_form(answer: str, question: str) -> str:
 
 def _is_asked(asked: str, part: str) -> bool:
     """Whether a part of an answer consists of words of the question, in whatever form."""
-    stem = stemmer("porter").stemWord  # SQLite's stems, which memories are found by, would block the event loop
     others, words = set(cut(asked)), cut(part)
     return bool(words) and all(
         (word in asked and not word.isascii())
@@ -61,5 +59,5 @@ def _is_asked(asked: str, part: str) -> bool:
 
 def _inflected(word: str, other: str) -> bool:
     """Whether two words differ only in their endings."""
-    stem = max(len(word), len(other)) - _ENDING
-    return stem >= _STEM and word[:stem] == other[:stem]
+    shared = max(len(word), len(other)) - _ENDING
+    return shared >= _STEM and word[:shared] == other[:shared]

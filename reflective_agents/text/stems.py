@@ -1,9 +1,12 @@
-"""Stems of words, by SQLite's tokenizer: what BM25 counts."""
+"""Stems of words, by Porter's rules: what BM25 counts, and what two forms of one word have in common."""
 
 import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
+
+from snowballstemmer import stemmer
 
 from reflective_agents.text.words import content_words, spaced
 
@@ -14,6 +17,14 @@ CREATE VIRTUAL TABLE texts USING fts5(text, content = '', tokenize = "{TOKENIZER
 CREATE VIRTUAL TABLE stems USING fts5vocab(texts, 'instance');
 """
 _of_this_thread = threading.local()
+
+
+@lru_cache(maxsize=4096)
+def stem(word: str) -> str:
+    """Return the stem of a word in lower case. In Python, so that an event loop may call it; for many words and whole
+    texts `stems` is ten times as fast."""
+    stemmed: str = stemmer("porter").stemWord(word)
+    return stemmed
 
 
 def stems(texts: Sequence[str]) -> list[Counter[str]]:
