@@ -18,13 +18,13 @@ from reflective_agents.state.forks import after_fork
 from reflective_agents.state.sources import SearchResult
 from reflective_agents.text.clean import clean_data
 from reflective_agents.text.normal import folded
-from reflective_agents.web_search.community import ENGINES, check_engine, search_community
 from reflective_agents.web_search.corpus import open_corpus
 from reflective_agents.web_search.own import OwnSearch, search_own
+from reflective_agents.web_search.services import SERVICES, check_service, search_service
 from reflective_agents.web_search.tavily import search_tavily, tavily_key
 
 SearchKind = Literal["tavily", "local", "none", "searxng", "duckduckgo", "arxiv", "pubmed", "wikipedia"]
-"""Which search an agent may use: the web, a folder of documents, nothing, or an engine of langchain-community's."""
+"""Which search an agent may use: the web, a folder of documents, nothing, or a service that needs no key."""
 
 MAX_CACHED_RUNS = 64
 """Runs of which the results are remembered; the one that searched least recently is forgotten first."""
@@ -60,8 +60,8 @@ def choose_search(kind: str | OwnSearch | None) -> tuple[SearchKind | OwnSearch,
         if kind == known:
             if kind == "tavily":
                 tavily_key()
-            if kind in ENGINES:
-                check_engine(kind)
+            if kind in SERVICES:
+                check_service(kind)
             return known, "asked for"
     raise Misuse(f"Unknown search {kind!r}: choose one of {', '.join(get_args(SearchKind))}.")
 
@@ -97,8 +97,8 @@ def make_search(
                     results = await search_own(kind, query, max_results=max_results)
                 elif kind == "tavily":
                     results = await search_tavily(query, max_results=max_results)
-                elif kind in ENGINES:
-                    results = await search_community(kind, query, max_results=max_results)
+                elif kind in SERVICES:
+                    results = await search_service(kind, query, max_results=max_results)
                 else:
                     results = await _search_folder(corpus, query, max_results)
         except TimeoutError as error:
