@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from reflective_agents.memory.reflection import same
+from reflective_agents.memory.reflection import normalised
 from reflective_agents.memory.scoring import HYBRID, PUBLISHED, Ranking
 from reflective_agents.memory.stream import MemoryStream, Scored
 from reflective_agents.nodes.asking.transcript import quoted
@@ -82,7 +82,7 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     context, stream = step.context, await open_memory_of_user(step)
     if not context.retrieved:
         return []
-    now, said = time.time(), {same(message.text) for message in messages}
+    now, said = time.time(), {normalised(message.text) for message in messages}
     query, ranking = messages[-1].text[:QUERY], ranking_of(context)
     found = await stream.retrieve(
         query, k=max(CANDIDATES, 3 * context.retrieved), now=now, ranking=ranking, renew=False, apart_from=conversation
@@ -91,11 +91,11 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     await stream.renew({one.memory["id"]: now for one in chosen})
     wanted = dict.fromkeys(ground for one in chosen for ground in one.memory["evidence"][:MOST_EVIDENCE])
     grounds = {one["id"]: one for one in await stream.get(wanted) if one.get("conversation") != conversation}
-    shown = said | {same(one.memory["text"]) for one in chosen}
+    shown = said | {normalised(one.memory["text"]) for one in chosen}
     recalled = []
     for number, one in enumerate(chosen, 1):
         because = _because(one.memory, grounds, shown)
-        shown |= {same(text) for text in because}
+        shown |= {normalised(text) for text in because}
         recalled.append(_recalled(number, one, [_line(each) for each in because.values()]))
     return recalled
 
@@ -111,7 +111,7 @@ def _once(found: Sequence[Scored], said: set[str]) -> list[Scored]:
     for one in found:
         holder = facts.get(one.memory["id"], one)
         for each in _successors(holder, later):
-            text = same(each.memory["text"])
+            text = normalised(each.memory["text"])
             if text not in said:
                 kept.setdefault(text, each)
     return list(kept.values())
@@ -138,7 +138,7 @@ def _successors(one: Scored, later: Mapping[str, Scored]) -> list[Scored]:
 def _because(memory: Memory, grounds: Mapping[str, Memory], shown: set[str]) -> dict[str, Memory]:
     """Return what a memory rests on, by its text, without what is shown already."""
     evidence = [grounds[one] for one in memory["evidence"][:MOST_EVIDENCE] if one in grounds]
-    return {one["text"]: one for one in evidence if same(one["text"]) not in shown}
+    return {one["text"]: one for one in evidence if normalised(one["text"]) not in shown}
 
 
 def _line(memory: Memory) -> str:

@@ -10,7 +10,15 @@ from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from reflective_agents.memory.reflection import RECENT, SHOWN, THRESHOLD, Drawn, draw, is_due, merged
+from reflective_agents.memory.reflection import (
+    RECENT,
+    SHOWN,
+    THRESHOLD,
+    CheckedInsights,
+    check_insights,
+    is_due,
+    merged,
+)
 from reflective_agents.memory.scoring import PAPER, Ranking
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.asking.chat import ask
@@ -108,11 +116,11 @@ async def reflect(
     # One after the other, since what one question finds counts as accessed for the next.
     found = [await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking) for question in questions]
 
-    async def conclude(place: int, question: str) -> Drawn:
+    async def conclude(place: int, question: str) -> CheckedInsights:
         shown = sorted((one.memory for one in found[place] if counts(one.memory)), key=lambda one: one["created"])
         prompt = _prompt(prompts.CONCLUDE, who, shown, clock, question=quoted("question", question))
         said = await ask(step, model, prompt, Insights)
-        return draw(said, shown, key=f"reflection {stream.owner} {pending.latest.id} {place}", now=now)
+        return check_insights(said, shown, key=f"reflection {stream.owner} {pending.latest.id} {place}", now=now)
 
     drawn = await at_once([conclude(place, question) for place, question in enumerate(questions)])
     insights = [insight for one in drawn for insight in one.insights]

@@ -32,8 +32,8 @@ EVERYTHING = 1_000_000_000
 LONGEST_NAME = 1000
 
 
-_KNOWN = ("kind", "created", "importance", "evidence", "speaker", "conversation", "supersedes")
-_SAID = ("text", "about", "since")
+_INDEXED = ("kind", "created", "importance", "evidence", "speaker", "conversation", "supersedes")
+_CONTENT = ("text", "about", "since")
 
 
 def as_part(name: str) -> str:
@@ -60,12 +60,12 @@ class Layout:
 
     def put(self, memory: Memory, vector: NDArray[np.float32], words: bytes) -> list[PutOp]:
         """Return the operations that add a memory."""
-        known = {name: value for name, value in memory.items() if name in _KNOWN}
+        indexed = {name: value for name, value in memory.items() if name in _INDEXED}
         packed = {"vector": _ascii(vector.astype(np.float16).tobytes()), "words": _ascii(words)}
-        said = {name: value for name, value in memory.items() if name in _SAID}
+        content = {name: value for name, value in memory.items() if name in _CONTENT}
         return [
-            write(self.part("text"), memory["id"], said),
-            write(self.index(memory["id"][0]), memory["id"], {**known, **packed}),
+            write(self.part("text"), memory["id"], content),
+            write(self.index(memory["id"][0]), memory["id"], {**indexed, **packed}),
         ]
 
     def with_words(self, item: Item, words: bytes) -> Item:
@@ -85,10 +85,10 @@ class Layout:
 
     def delete(self, ids: Iterable[str]) -> list[PutOp]:
         """Return the operations that delete memories."""
-        places = ((memory_id, self.index(memory_id[0])) for memory_id in ids)
+        indexes = ((memory_id, self.index(memory_id[0])) for memory_id in ids)
         return [
             write(namespace, memory_id, None)
-            for memory_id, index in places
+            for memory_id, index in indexes
             for namespace in (self.part("text"), index, self.part("access"))
         ]
 
@@ -111,15 +111,15 @@ def write(namespace: Namespace, key: str, value: JsonObject | None) -> PutOp:
     return PutOp(namespace, key, value, index=False)
 
 
-async def read(store: BaseStore, asked: Iterable[GetOp]) -> list[Item | None]:
+async def read(store: BaseStore, operations: Iterable[GetOp]) -> list[Item | None]:
     """Read several items; None in the place of each that does not exist."""
-    return [item if isinstance(item, Item) else None for item in await store.abatch(asked)]
+    return [item if isinstance(item, Item) else None for item in await store.abatch(operations)]
 
 
 async def search(store: BaseStore, namespace: Namespace, limit: int = EVERYTHING) -> Sequence[SearchItem]:
     """Return all items of a namespace."""
-    (found,) = await store.abatch([SearchOp(namespace, limit=limit, refresh_ttl=False)])
-    return found  # type: ignore[return-value]  # what a search returns
+    (items,) = await store.abatch([SearchOp(namespace, limit=limit, refresh_ttl=False)])
+    return items  # type: ignore[return-value]  # what a search returns
 
 
 def unpack(items: Sequence[Item]) -> tuple[list[Entry], NDArray[np.float32]]:

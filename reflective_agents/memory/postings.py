@@ -48,29 +48,29 @@ class Postings:
     def add(self, start: int, packed: Sequence[bytes]) -> Floats:
         """Add the words of memories, whose rows follow on each other, and return the lengths of the texts in words."""
         words = np.frombuffer(b"".join(packed), PACKED)
-        places = np.repeat(np.arange(len(packed)), [len(one) // PACKED.itemsize for one in packed])
-        self._new.append((words["word"].copy(), (start + places).astype(np.int32), words["count"].copy()))
-        return np.asarray(np.bincount(places, words["count"], len(packed)), np.float64)
+        offsets = np.repeat(np.arange(len(packed)), [len(text) // PACKED.itemsize for text in packed])
+        self._new.append((words["word"].copy(), (start + offsets).astype(np.int32), words["count"].copy()))
+        return np.asarray(np.bincount(offsets, words["count"], len(packed)), np.float64)
 
     def holding(self, word: int) -> tuple[Rows, Floats]:
         """Return the rows of the memories that hold a word, and how often each does."""
-        self._settle()
+        self._merge_new()
         words, rows, counts = self._tail
         late = np.flatnonzero(words == np.uint32(word))
-        place = int(np.searchsorted(self._words, np.uint32(word)))
-        known = place < len(self._words) and self._words[place] == word
-        part = slice(self._starts[place], self._starts[place + 1]) if known else slice(0)
-        found = np.concatenate([self._rows[part], rows[late]]).astype(np.intp)
-        return found, np.concatenate([self._counts[part], counts[late]]).astype(np.float32)
+        index = int(np.searchsorted(self._words, np.uint32(word)))
+        present = index < len(self._words) and self._words[index] == word
+        part = slice(self._starts[index], self._starts[index + 1]) if present else slice(0)
+        holders = np.concatenate([self._rows[part], rows[late]]).astype(np.intp)
+        return holders, np.concatenate([self._counts[part], counts[late]]).astype(np.float32)
 
-    def move(self, places: NDArray[np.integer]) -> None:
+    def move(self, new_rows: NDArray[np.integer]) -> None:
         """Follow rows to where they have moved; those that moved to -1 are gone."""
         words, rows, counts = self._all()
-        rows = places[rows].astype(np.int32)
-        kept = rows >= 0
-        self._sort((words[kept], rows[kept], counts[kept]))
+        rows = new_rows[rows].astype(np.int32)
+        remaining = rows >= 0
+        self._sort((words[remaining], rows[remaining], counts[remaining]))
 
-    def _settle(self) -> None:
+    def _merge_new(self) -> None:
         if self._new:
             self._tail = _joined(self._tail, *self._new)
             self._new = []

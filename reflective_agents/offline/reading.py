@@ -56,7 +56,7 @@ class Reading:
     passages: tuple[Passage, ...]
     numbers: tuple[tuple[str, int], ...]
     """The URLs of the evidence with the numbers that they have there."""
-    asked: frozenset[frozenset[str]]
+    query_stems: frozenset[frozenset[str]]
     """The stems of each query so far."""
     searches: int
     """Actions since the request."""
@@ -108,7 +108,7 @@ class Reading:
         return rank(self.passages, {**self.terms, **self.wished}.values())
 
     @CachedProperty
-    def found(self) -> frozenset[str]:
+    def evidence_stems(self) -> frozenset[str]:
         """All stems of the evidence."""
         return frozenset().union(*(sentence.stems for sentence in self.sentences))
 
@@ -140,12 +140,12 @@ def read(messages: Sequence[BaseMessage], request: str = "") -> Reading:
 
 def _without_instructions(pieces: Sequence[Piece], request: str) -> list[Piece]:
     """Make the request what the user asked and no more, and notes of what stands after it in the user's role."""
-    places = [
-        place for place, piece in enumerate(pieces) if piece.kind == "human" and request and request in piece.text
+    matching = [
+        index for index, piece in enumerate(pieces) if piece.kind == "human" and request and request in piece.text
     ]
-    if not places:
+    if not matching:
         return [*pieces]
-    at = places[-1]
+    at = matching[-1]
     later = [replace(piece, kind="note") if piece.kind == "human" else piece for piece in pieces[at + 1 :]]
     return [*pieces[:at], replace(pieces[at], text=request), *later]
 
@@ -198,17 +198,17 @@ def _reading(pieces: Sequence[Piece]) -> Reading:
     if earlier and len(terms(question)) < 3 and _FOLLOW_UP.search(question):
         question = f"{_question(earlier[-1])[0]} {question}"
     texts = [*(text for text in earlier if len(text.split()) > LONG_REQUEST), material]
-    own = [piece.text for piece in pieces if piece.kind == "source"]
-    passages = [Passage("", "", text) for text in (*texts, *own) if text]
+    sources = [piece.text for piece in pieces if piece.kind == "source"]
+    passages = [Passage("", "", text) for text in (*texts, *sources) if text]
     shared = [piece for piece in pieces if piece.kind != "candidate"]
     return Reading(
         request=request,
         question=question,
         passages=tuple(dict.fromkeys([*passages, *_results(pieces), *_reported(reports), *_remembered(pieces)])),
         numbers=tuple({**_listed(reports), **_numbers(pieces)}.items()),
-        asked=frozenset(frozenset(terms(piece.text)) for piece in pieces if piece.kind == "query"),
+        query_stems=frozenset(frozenset(terms(piece.text)) for piece in pieces if piece.kind == "query"),
         searches=sum(piece.kind == "action" for piece in pieces[at:]),
-        draft=reports[-1].text if criticises else _standing(pieces[at:]) or _last(pieces, "draft"),
+        draft=reports[-1].text if criticises else _current_answer(pieces[at:]) or _last(pieces, "draft"),
         critique=_last(pieces, "critique"),
         verdict=_last(pieces, "verdict"),
         candidates=tuple(
@@ -233,9 +233,9 @@ def _request(pieces: Sequence[Piece]) -> tuple[int, str]:
     answer. Others, such as "Revise your answer" after search results, are instructions within the turn.
     """
     at, last, tagged = 0, "", any(piece.kind == "request" for piece in pieces)
-    for place, piece in enumerate(pieces):
+    for index, piece in enumerate(pieces):
         if piece.kind == "request" or (piece.kind == "human" and not tagged and last in {"", "answer"}):
-            at, last = place, ""
+            at, last = index, ""
         elif piece.kind in {"action", "observation", "answer", "draft", "critique"}:
             last = piece.kind
     return at, pieces[at].text if pieces else ""
@@ -250,7 +250,7 @@ def _question(request: str) -> tuple[str, str]:
     return " ".join(asks), " ".join(part for part in parts if part not in asks)
 
 
-def _standing(pieces: Sequence[Piece]) -> str:
+def _current_answer(pieces: Sequence[Piece]) -> str:
     """Return the current answer: the last one, unless an action follows it."""
     steps = [piece for piece in pieces if piece.kind in {"draft", "answer", "action"}]
     return steps[-1].text if steps and steps[-1].kind != "action" else ""
@@ -288,9 +288,9 @@ def _listed(reports: Iterable[Piece]) -> dict[str, int]:
 def _reported(reports: Iterable[Piece]) -> Iterator[Passage]:
     """Yield the sentences of reports, each with the page that it cites; what a report says of itself is left out."""
     for report in reports:
-        said, _, listed = report.text.partition("References:")
+        statements, _, listed = report.text.partition("References:")
         urls = dict(_REFERENCE.findall(listed))
-        for sentence in sentences(said):
+        for sentence in sentences(statements):
             if not _REMARK.match(sentence):
                 cited = _CITED.findall(sentence)
                 yield Passage("", urls.get(cited[0], "") if cited else "", UNCITABLE.sub("", sentence))

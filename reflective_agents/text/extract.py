@@ -56,8 +56,8 @@ def paragraphs(text: str) -> Iterator[str]:
     opened = ""
     for token in _markdown().parse(text):
         if token.type == "inline" and opened == "paragraph_open":
-            kept = [part for part in token.children or () if part.type in _KEPT]
-            parts = [" " if part.type.endswith("break") else part.content for part in kept]
+            shown = [part for part in token.children or () if part.type in _KEPT]
+            parts = [" " if part.type.endswith("break") else part.content for part in shown]
             yield " ".join("".join(parts).split())
         opened = token.type
 

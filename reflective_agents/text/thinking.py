@@ -62,7 +62,7 @@ class ThoughtFilter:
         return "" if self._begun else self._release()
 
     def _release(self) -> str:
-        said, _ = split_thought(self._held)
-        self._begun = bool(said) or not _OPEN.match(self._held)
+        visible, _ = split_thought(self._held)
+        self._begun = bool(visible) or not _OPEN.match(self._held)
         self._held = "" if self._begun else self._held
-        return said
+        return visible

@@ -56,13 +56,13 @@ def choose_search(kind: str | OwnSearch | None) -> tuple[SearchKind | OwnSearch,
     if kind is None:
         has_key = bool(os.environ.get("TAVILY_API_KEY", "").strip())
         return ("tavily", "TAVILY_API_KEY is set") if has_key else ("local", "TAVILY_API_KEY is not set")
-    for known in get_args(SearchKind):
-        if kind == known:
+    for name in get_args(SearchKind):
+        if kind == name:
             if kind == "tavily":
                 tavily_key()
             if kind in SERVICES:
                 check_service(kind)
-            return known, "asked for"
+            return name, "asked for"
     raise Misuse(f"Unknown search {kind!r}: choose one of {', '.join(get_args(SearchKind))}.")
 
 
