@@ -331,7 +331,10 @@ class Index:
 
         Words and vectors are compared at once.
         """
-        line = self._line = self._line or self._timeline()
+        if self._line is None:
+            columns = {name: self._used(name) for name in COLUMNS}
+            self._line = Timeline(columns, columns["kind"] == OBSERVATION)
+        line = self._line
         meaning, (alone, near) = await asyncio.gather(
             scoring.relevance(self._vectors[: self._end], query.vector),
             asyncio.to_thread(hybrid.bm25, line, self._postings, query.stems),
@@ -343,9 +346,6 @@ class Index:
         if query.periods:
             fitting += hybrid.PERIOD * hybrid.within(query.periods, line.created)
         return line.order, [scoring.lateness(line.created, now), line.importance, fitting]
-
-    def _timeline(self) -> Timeline:
-        return Timeline({name: self._used(name) for name in COLUMNS}, self._used("kind") == OBSERVATION)
 
     def pending(self, since: Mark) -> tuple[float, Mark]:
         """Return the importance of all observations after a place in the stream, and the place of the latest."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from reflective_agents.memory.index import Entry
 from reflective_agents.state.errors import Misuse
-from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.memories import Memory
 
 Namespace = tuple[str, ...]
@@ -124,13 +124,14 @@ async def search(store: BaseStore, namespace: Namespace, limit: int = EVERYTHING
 
 def unpack(items: Sequence[Item]) -> tuple[list[Entry], NDArray[np.float32]]:
     """Read index items: the entries of the index, and a matrix with one row per entry."""
-    entries = [_entry(item.key, item.value) for item in items]
+    entries = [entry_of(item.key, item.value, base64.b64decode(item.value["words"])) for item in items]
     packed = b"".join(base64.b64decode(item.value["vector"]) for item in items)
     vectors = np.frombuffer(packed, np.float16).astype(np.float32)
     return entries, vectors.reshape(len(items), -1) if items else np.zeros((0, 0), np.float32)
 
 
-def _entry(memory_id: str, value: JsonObject) -> Entry:
+def entry_of(memory_id: str, value: JsonMapping, words: bytes) -> Entry:
+    """Return what the index holds of a memory, or of an index item, with its packed words."""
     return Entry(
         memory_id,
         value["kind"],
@@ -140,7 +141,7 @@ def _entry(memory_id: str, value: JsonObject) -> Entry:
         value.get("speaker", ""),
         value.get("conversation", ""),
         tuple(value.get("supersedes", ())),
-        base64.b64decode(value["words"]),
+        words,
     )
 
 

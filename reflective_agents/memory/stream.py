@@ -13,8 +13,8 @@ from langgraph.store.base import BaseStore, Item
 from numpy.typing import NDArray
 
 from reflective_agents.memory.hybrid import MemoryQuery
-from reflective_agents.memory.index import Entry, Index
-from reflective_agents.memory.layout import read, rounded, search, write
+from reflective_agents.memory.index import Index
+from reflective_agents.memory.layout import entry_of, read, rounded, search, write
 from reflective_agents.memory.postings import hashed, pack
 from reflective_agents.memory.replica import replica_of
 from reflective_agents.memory.scoring import HYBRID, Ranking
@@ -160,7 +160,7 @@ class MemoryStream:
             rows = [row for row, memory in enumerate(memories) if memory["id"] not in index]
             new = [memories[row] for row in rows]
             changes = [change for row in rows for change in layout.put(memories[row], vectors[row], words[row])]
-            index.add([_entry(memories[row], words[row]) for row in rows], vectors[rows])
+            index.add([entry_of(memories[row]["id"], memories[row], words[row]) for row in rows], vectors[rows])
             changes += layout.renew(index.renew({memory["id"]: memory["accessed"] for memory in new}))
             forgotten = index.trim(max(self._max_memories, len(index) - AT_ONCE_DELETED))
             changes += layout.delete(forgotten)
@@ -264,10 +264,7 @@ class MemoryStream:
     async def _access(self, index: Index, ids: Collection[str], now: float) -> list[Memory]:
         """Read memories as they were before this access, and set when they were accessed."""
         memories = await self._read(index, ids)
-        renewed = {key: now for key in ids if now > index.accessed(key)}
-        if renewed:
-            await self._replica.commit(self._store, self._replica.layout.renew(renewed), list(renewed))
-            index.renew(renewed)
+        await self._renew(index, dict.fromkeys(ids, now))
         return memories
 
     async def evidence(self, memory_id: str) -> list[Memory]:
@@ -305,7 +302,7 @@ class MemoryStream:
         (counted,) = await asyncio.to_thread(stems, [indexed(edited)])
         async with self._current("edit") as index:
             index.remove([memory_id])
-            index.add([_entry(edited, pack(counted))], vectors)
+            index.add([entry_of(memory_id, edited, pack(counted))], vectors)
             index.renew({memory_id: edited["accessed"]})
             await self._replica.commit(
                 self._store, self._replica.layout.put(edited, vectors[0], pack(counted)), [memory_id]
@@ -370,20 +367,6 @@ def indexed(memory: Memory) -> str:
     if not memory.get("conversation"):
         return text
     return f"({datetime.fromtimestamp(memory['created'], UTC):%d %B %Y}) {text}"
-
-
-def _entry(memory: Memory, words: bytes) -> Entry:
-    return Entry(
-        memory["id"],
-        memory["kind"],
-        memory["created"],
-        memory["importance"],
-        tuple(memory["evidence"]),
-        memory.get("speaker", ""),
-        memory.get("conversation", ""),
-        tuple(memory.get("supersedes", ())),
-        words,
-    )
 
 
 def _memory(memory_id: str, stored: JsonObject, index: Index) -> Memory:

@@ -201,11 +201,12 @@ def _reading(pieces: Sequence[Piece]) -> Reading:
     sources = [piece.text for piece in pieces if piece.kind == "source"]
     passages = [Passage("", "", text) for text in (*texts, *sources) if text]
     shared = [piece for piece in pieces if piece.kind != "candidate"]
+    results = _results(pieces)
     return Reading(
         request=request,
         question=question,
-        passages=tuple(dict.fromkeys([*passages, *_results(pieces), *_reported(reports), *_remembered(pieces)])),
-        numbers=tuple({**_listed(reports), **_numbers(pieces)}.items()),
+        passages=tuple(dict.fromkeys([*passages, *_passages(results), *_reported(reports), *_remembered(pieces)])),
+        numbers=tuple({**_listed(reports), **_numbers(results)}.items()),
         query_stems=frozenset(frozenset(terms(piece.text)) for piece in pieces if piece.kind == "query"),
         searches=sum(piece.kind == "action" for piece in pieces[at:]),
         draft=reports[-1].text if criticises else _current_answer(pieces[at:]) or _last(pieces, "draft"),
@@ -260,23 +261,22 @@ def _last(pieces: Sequence[Piece], *kinds: str) -> str:
     return next((piece.text for piece in reversed(pieces) if piece.kind in kinds), "")
 
 
-def _results(pieces: Iterable[Piece]) -> Iterator[Passage]:
-    """Yield the search results among the observations; anything but a JSON array of results is not evidence."""
-    for piece in pieces:
-        for result in _json_array(piece.text) if piece.kind == "observation" else ():
-            if isinstance(result, dict) and isinstance(content := result.get("content"), str):
-                title, url = str(result.get("title") or ""), str(result.get("url") or "")
-                yield Passage(title, url, UNCITABLE.sub("", content))
+def _results(pieces: Iterable[Piece]) -> list[dict[str, Json]]:
+    """Return the search results among the observations; anything but a JSON array of results is not evidence."""
+    results = (result for piece in pieces if piece.kind == "observation" for result in _json_array(piece.text))
+    return [result for result in results if isinstance(result, dict)]
 
 
-def _numbers(pieces: Iterable[Piece]) -> dict[str, int]:
+def _passages(results: Iterable[dict[str, Json]]) -> Iterator[Passage]:
+    for result in results:
+        if isinstance(content := result.get("content"), str):
+            title, url = str(result.get("title") or ""), str(result.get("url") or "")
+            yield Passage(title, url, UNCITABLE.sub("", content))
+
+
+def _numbers(results: Iterable[dict[str, Json]]) -> dict[str, int]:
     """Return the numbers of search results by their URLs."""
-    results = [result for piece in pieces if piece.kind == "observation" for result in _json_array(piece.text)]
-    return {
-        str(result.get("url")): number
-        for result in results
-        if isinstance(result, dict) and isinstance(number := result.get("number"), int)
-    }
+    return {str(result.get("url")): number for result in results if isinstance(number := result.get("number"), int)}
 
 
 def _listed(reports: Iterable[Piece]) -> dict[str, int]:
