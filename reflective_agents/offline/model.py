@@ -228,7 +228,7 @@ def _finish(message: AIMessage) -> JsonObject:
 
 def _forced(reading: Reading, tools: Sequence[Tool], choice: str | bool | JsonMapping | None) -> JsonObject | None:
     """Return the function that must be called: the one named, or with several to choose from the one to search with."""
-    functions = {tool["function"]["name"]: tool["function"] for tool in tools}
+    functions: dict[str, JsonObject] = {tool["function"]["name"]: tool["function"] for tool in tools}
     if isinstance(choice, Mapping):
         choice = choice.get("function", {}).get("name", choice.get("name"))
     if not functions or choice in (None, False, "auto", "none"):

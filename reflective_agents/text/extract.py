@@ -103,7 +103,7 @@ def rank(passages: Iterable[Passage], words: Iterable[str]) -> list[Sentence]:
     scores = np.zeros(len(rows))
     for stem in dict.fromkeys(stem for counts in stems([*words]) for stem in counts):
         counts = np.array([content[stem] + TITLE_WEIGHT * title[stem] for content, title in counted])
-        scores += saturated(counts, damped, idf(np.count_nonzero(counts), len(rows)))
+        scores += saturated(counts, damped, idf(int(np.count_nonzero(counts)), len(rows)))
     return [
         Sentence(text, passage, frozenset(content), score)
         for (passage, text), content, score in zip(rows, contents, scores.tolist(), strict=True)

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from importlib import import_module
 from types import SimpleNamespace
@@ -134,7 +134,12 @@ async def test_arxiv_is_asked_by_its_library(monkeypatch: pytest.MonkeyPatch) ->
     now = datetime(2023, 5, 8, tzinfo=UTC)
     paper = arxiv.Result(entry_id="http://arxiv.org/abs/1", updated=now, published=now, title="T", summary="S")
     asked: list[Any] = []
-    monkeypatch.setattr(arxiv.Client, "results", lambda client, query: asked.append(query) or iter([paper]))
+
+    def results(client: Any, query: Any) -> Iterator[Any]:
+        asked.append(query)
+        yield paper
+
+    monkeypatch.setattr(arxiv.Client, "results", results)
     assert await search("arxiv", "tower", 3) == [SearchResult(title="T", url="http://arxiv.org/abs/1", content="S")]
     assert [(query.query, query.max_results) for query in asked] == [("tower", 3)]
 
