@@ -43,7 +43,6 @@ from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import pluralize
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.run import Output
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.state.trial import ActingInput, ActingState
@@ -79,17 +78,16 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
 
     if ended := why_stop(state["steps"], step, prompt()):
         return ended | await conclude(state, step, environment, tools)
-    purpose: Purpose = {"request": state["messages"][-1].text}
     count = affordable_samples(step, prompt()) if context.step_samples > 1 else 1
     listener = answer_stream_of(state, step) if environment is None and count == 1 else None
     if context.mode == "text":
         model = model_of(step, context.model)
         ends: JsonObject = {"stop": ["\nObservation"]} if takes_stop(model) else {}
-        send = partial(sample_some, step, model, count=count, listener=listener, purpose=purpose, **ends)
+        send = partial(sample_some, step, model, count=count, listener=listener, **ends)
         samples = [parse_step(reply.text) for reply in await with_fewer_steps(prompt, send)]
     else:
         declared = callable_tools(environment, tools)
-        propose_once = partial(propose, step, declared, count, purpose, listener)
+        propose_once = partial(propose, step, declared, count, listener)
         samples = [parsed_step(reply) for reply in await with_fewer_steps(prompt, propose_once)]
     move = samples[0]
     if len(samples) > 1:
@@ -145,15 +143,14 @@ async def propose(
     step: Step[ReactContext],
     tools: Sequence[BaseTool],
     count: int,
-    purpose: Purpose,
     listener: AnswerStream | None,
     prompt: Sequence[BaseMessage],
 ) -> list[AIMessage]:
     """Ask for the next step as calls of tools, so many times at once."""
     if count == 1:
-        return [await call_tools(step, step.context.model, prompt, tools, purpose=purpose, listener=listener)]
+        return [await call_tools(step, step.context.model, prompt, tools, listener=listener)]
     model = model_of(step, step.context.model).bind_tools(tools)
-    return [called(reply) for reply in await sample_some(step, model, prompt, count, purpose=purpose)]
+    return [called(reply) for reply in await sample_some(step, model, prompt, count)]
 
 
 def parsed_step(reply: AIMessage) -> ParsedStep:
@@ -240,9 +237,8 @@ async def conclude(
         return agent_prompt(state, step, environment, tools, closing=prompts.BEST_ANSWER, most=most)
 
     try:
-        purpose: Purpose = {"request": state["messages"][-1].text}
         listener = None if environment else AnswerStream(step, final_answer)
-        send = partial(complete, step, step.context.model, tools=declared, purpose=purpose, listener=listener)
+        send = partial(complete, step, step.context.model, tools=declared, listener=listener)
         text = await with_fewer_steps(prompt, send)
     except (LimitReached, ModelFailed):
         return {}

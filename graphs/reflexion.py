@@ -26,10 +26,10 @@ from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ende
 from reflective_agents.prompts import experience
 from reflective_agents.prompts import reflexion as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.run import Input, Output, RunState
 from reflective_agents.state.schemas import AnswerQuestion, ReviseAnswer
 from reflective_agents.state.settings.reflexion import ReflexionContext
+from reflective_agents.text.normal import folded
 from reflective_agents.web_search.results import SearchResult
 
 
@@ -72,7 +72,7 @@ async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Answer from what the model knows, criticise the answer, and say what to search for."""
     text = prompts.DRAFT_ALONE if alone(step.context) else prompts.DRAFT_TO_SEARCH
     prompt = prompts.DRAFT.format_messages(instructions=text.format(today=today()), conversation=state["messages"])
-    value = await ask(step, step.context.model, prompt, AnswerQuestion, purpose={"request": state["messages"][-1].text})
+    value = await ask(step, step.context.model, prompt, AnswerQuestion)
     step.emit("draft", round=0, missing=value.reflection.missing, queries=value.search_queries)
     # A draft has no references, so nothing that it may cite can be checked.
     return respond(state, value, without_citations(value.answer))
@@ -101,9 +101,9 @@ async def use_tools(
     prompt = prompts.GATHER.format_messages(
         conversation=conversation, answer=answer["answer"], missing=answer["missing"], queries="\n".join(queries)
     )
-    tools, purpose = as_tools(step.context.tools), Purpose(request=conversation[-1].text)
+    tools = as_tools(step.context.tools)
     try:
-        called = await call_tools(step, step.context.model, prompt, tools, purpose=purpose)
+        called = await call_tools(step, step.context.model, prompt, tools)
     except (LimitReached, ModelFailed) as error:
         return [], [str(error)]
     results, problems = list[SearchResult](), list[str]()
@@ -138,8 +138,7 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
         wrong = checked[-1].wrong if len(checked) == 1 else []
         return prompts.WRONG_SOURCES.format(names=", ".join(wrong)) if wrong else None
 
-    purpose: Purpose = {"request": state["messages"][-1].text}
-    value = await ask(step, step.context.model, prompt, ReviseAnswer, cites_what_was_found, purpose=purpose)
+    value = await ask(step, step.context.model, prompt, ReviseAnswer, cites_what_was_found)
     last = checked[-1]
     update = respond(state, value, last.body, last)
     done, missing, wrong = len(state["answers"]), value.reflection.missing, last.wrong
@@ -235,14 +234,9 @@ def new_queries(queries: Sequence[str], answers: Sequence[Answer], context: Refl
     """Return at most `max_queries` distinct queries that were not run yet; none without a search engine and tools."""
     if alone(context):
         return []
-    searched = {normal(query) for answer in answers for query in answer["searched"]}
-    queries_by_form = {normal(query): query for query in queries if normal(query)}
+    searched = {folded(query) for answer in answers for query in answer["searched"]}
+    queries_by_form = {folded(query): query for query in queries if folded(query)}
     return [query for form, query in queries_by_form.items() if form not in searched][: context.max_queries]
-
-
-def normal(query: str) -> str:
-    """Normalize a query: case and white space do not matter."""
-    return " ".join(query.casefold().split())
 
 
 builder = strategy_graph(

@@ -65,9 +65,9 @@ class SearchContext(Context):
 
     search: Engine = Field(
         default=None,
-        description="Search engine: 'tavily' (needs TAVILY_API_KEY), 'local' (the corpus), 'none'; with the extra "
-        "community 'searxng' (needs SEARXNG_URL), 'duckduckgo', 'arxiv', 'pubmed', 'wikipedia'; in Python also a "
-        "retriever of LangChain's, or a function. Default: tavily if TAVILY_API_KEY is set, else local.",
+        description="Search engine: 'tavily' (needs TAVILY_API_KEY), 'local' (the corpus), 'none', "
+        "'searxng' (needs SEARXNG_URL), 'pubmed', 'wikipedia', with the extra community 'duckduckgo', 'arxiv'; in "
+        "Python also a retriever of LangChain's, or a function. Default: tavily if TAVILY_API_KEY is set, else local.",
     )
     corpus: Annotated[str | None, OPERATOR] = Field(
         default=None,

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 from reflective_agents.graphs._memory.citing import uncited
 from reflective_agents.graphs._memory.recall import clock, open_memory_of_user
 from reflective_agents.graphs._memory.state import MemoryState, Recalled
-from reflective_agents.memory.reflection import same
+from reflective_agents.memory.reflection import normalised
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import quoted
@@ -127,6 +127,6 @@ async def _facts(step: Step[MemoryContext], state: MemoryState, known: Sequence[
 
 def _new(facts: Sequence[Fact], known: Sequence[Memory]) -> list[Fact]:
     """Select the facts that are not known yet, without repetitions."""
-    texts = {same(fact["text"]) for fact in known}
-    by_words = {same(fact.statement): fact for fact in facts}
+    texts = {normalised(fact["text"]) for fact in known}
+    by_words = {normalised(fact.statement): fact for fact in facts}
     return [fact for words, fact in by_words.items() if words and words not in texts]

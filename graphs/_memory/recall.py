@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from reflective_agents.graphs._memory.state import Recalled
-from reflective_agents.memory.reflection import same
+from reflective_agents.memory.reflection import normalised
 from reflective_agents.memory.scoring import HYBRID, PUBLISHED, Ranking
 from reflective_agents.memory.stream import MemoryStream, Scored
 from reflective_agents.nodes.asking.transcript import quoted
@@ -77,7 +77,7 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     context, stream = step.context, await open_memory_of_user(step)
     if not context.retrieved:
         return []
-    now, in_thread = time.time(), {same(message.text) for message in messages}
+    now, in_thread = time.time(), {normalised(message.text) for message in messages}
     query, ranking = messages[-1].text[:QUERY], ranking_of(context)
     ranked = await stream.retrieve(
         query, k=max(CANDIDATES, 3 * context.retrieved), now=now, ranking=ranking, renew=False, apart_from=conversation
@@ -88,11 +88,11 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     grounds = {
         memory["id"]: memory for memory in await stream.get(evidence) if memory.get("conversation") != conversation
     }
-    shown = in_thread | {same(scored.memory["text"]) for scored in chosen}
+    shown = in_thread | {normalised(scored.memory["text"]) for scored in chosen}
     recalled = []
     for number, scored in enumerate(chosen, 1):
         because = _because(scored.memory, grounds, shown)
-        shown |= {same(text) for text in because}
+        shown |= {normalised(text) for text in because}
         recalled.append(_recalled(number, scored, [_line(memory) for memory in because.values()]))
     return recalled
 
@@ -107,7 +107,7 @@ def _without_repetitions(ranked: Sequence[Scored], in_thread: set[str]) -> list[
     by_text: dict[str, Scored] = {}
     for scored in ranked:
         for version in _versions(fact_of.get(scored.memory["id"], scored), later):
-            text = same(version.memory["text"])
+            text = normalised(version.memory["text"])
             if text not in in_thread:
                 by_text.setdefault(text, version)
     return list(by_text.values())
@@ -134,7 +134,7 @@ def _versions(scored: Scored, later: Mapping[str, Scored]) -> list[Scored]:
 def _because(memory: Memory, grounds: Mapping[str, Memory], shown: set[str]) -> dict[str, Memory]:
     """Return what a memory rests on, by its text, without what is shown already."""
     evidence = [grounds[key] for key in memory["evidence"][:MOST_EVIDENCE] if key in grounds]
-    return {ground["text"]: ground for ground in evidence if same(ground["text"]) not in shown}
+    return {ground["text"]: ground for ground in evidence if normalised(ground["text"]) not in shown}
 
 
 def _line(memory: Memory) -> str:

@@ -44,7 +44,7 @@ class Proposals:
         asks = self.step.context.action_reward != "judge" and takes_logprobs(self.model)
         options: JsonObject = {"logprobs": True} if asks else {}
         several = width if self.lists else 1
-        prompt, options["purpose"] = self.world.propose(branch.path, several), self.world.purpose(several)
+        prompt = self.world.propose(branch.path, several)
         replies, _ = await sample_texts(self.step, self.model, prompt, 1 if self.lists else width, **options)
         steps = [line for reply in replies for line in self._read(reply)]
         terms = [{"r0": likely} if asks and likely is not None else {} for _, likely in steps]

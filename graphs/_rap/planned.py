@@ -16,6 +16,7 @@ from reflective_agents.prompts import rap as prompts
 from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.labels import bare, label_of
+from reflective_agents.text.normal import folded
 from reflective_agents.tree_search.candidates import Candidate, hints_text
 from reflective_agents.tree_search.worlds import TaskWorld
 
@@ -89,7 +90,7 @@ class PlannedTask(WorldModel):
 
     def form(self, answer: str) -> str:
         """Normalize an answer: blanks and case do not matter."""
-        return " ".join(answer.casefold().split())
+        return folded(answer)
 
     def state_key(self, path: Sequence[TreeNode]) -> str:
         """Identify the state by its facts, in any order."""

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from langchain_core.messages import BaseMessage
-from snowballstemmer import stemmer
 
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
@@ -23,16 +22,15 @@ from reflective_agents.nodes.evidence.sources import numbered
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import rap as prompts
 from reflective_agents.prompts.search import TODAY
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.labels import answer_in, bare, sections, without_label
 from reflective_agents.text.normal import numbers, read_number
+from reflective_agents.text.stems import stem
 from reflective_agents.text.words import content_words, words
 from reflective_agents.tree_search.candidates import Candidate, hints_text
 from reflective_agents.web_search.results import SearchResult
 
-_PORTER = stemmer("porter")
 _LAST = re.compile(
     r"\W*(?:now we can answer\b|现在(?:我们)?(?:可以|能)回答|jetzt können wir\b|ตอนนี้เรา(?:สามารถ)?ตอบ)", re.IGNORECASE
 )
@@ -73,11 +71,9 @@ class SubQuestions(WorldModel):
     def propose(self, path: Sequence[TreeNode], width: int) -> list[BaseMessage]:
         """Show the question and what is known, then ask for the next sub-question."""
         words = prompts.ASK if width == 1 else prompts.ASK_SEVERAL
-        return self._prompt(path, words.format(number=len(path), width=width))
-
-    def purpose(self, width: int) -> Purpose:
-        """Ask for up to so many possibilities for the next sub-question."""
-        return {"request": self.messages[-1].text, "wanted": "sub-questions", "last": self.last, "most": width}
+        prompt = self._prompt(path, words.format(number=len(path), width=width))
+        prompt[-1].additional_kwargs["subquestions"] = {"last": self.last, "most": width}  # for the offline model
+        return prompt
 
     async def foresee(self, path: Sequence[TreeNode], action: str) -> list[BaseMessage]:
         """Show the question, what is known and what the web search finds, then the sub-question."""
@@ -117,8 +113,7 @@ class SubQuestions(WorldModel):
             answer=quoted("answer", answer),
             form=prompts.CITED_FORM if observations else prompts.WHOLE_FORM,
         )
-        purpose: Purpose = {"request": self.messages[-1].text}
-        reply = (await request(self.model, self._prompt(before, todo), self.step.meter, purpose=purpose))[0]
+        reply = (await request(self.model, self._prompt(before, todo), self.step.meter))[0]
         text = without_label(bare(reply.text), "final", "answer")
         text = resolve_citations(text, observations, self.messages[-1].text).text if observations else text
         number = read_number(self.form(answer))
@@ -226,7 +221,7 @@ def _names(query: str) -> set[str]:
 
 
 def _stems(text: Iterable[str]) -> set[str]:
-    return {stem for word in text if (stem := _PORTER.stemWord(word))}
+    return {stem(word) for word in text} - {""}
 
 
 def _shown(observations: Sequence[str]) -> str:

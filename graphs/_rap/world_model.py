@@ -15,7 +15,6 @@ from reflective_agents.nodes.asking.sampling import calls_for, sample_texts
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import rap as prompts
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.tree_search.candidates import Candidate
@@ -62,10 +61,6 @@ class WorldModel(ABC):
     @abstractmethod
     def propose(self, path: Sequence[TreeNode], width: int) -> list[BaseMessage]:
         """Return what is asked for the next step, or for a list of up to `width` next steps."""
-
-    def purpose(self, width: int) -> Purpose | None:
-        """Return what `propose` asks for, as data for the offline model."""
-        return None
 
     @abstractmethod
     async def foresee(self, path: Sequence[TreeNode], action: str) -> list[BaseMessage]:

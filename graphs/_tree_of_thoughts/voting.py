@@ -60,7 +60,7 @@ class VoteJudge(Judge):
             candidates=candidates_text(candidates),
         )
         for _ in range(ATTEMPTS):
-            replies = await self.sample(prompt, self.votes, {"wanted": "vote"})
+            replies = await self.sample(prompt, self.votes)
             numbers = [read_vote(text, len(candidates)) for text in replies]
             votes = Counter(number for number in numbers if number)
             self.step.meter.count(parse_failures=numbers.count(None))

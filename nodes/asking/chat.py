@@ -21,7 +21,6 @@ from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context, Model, Structured
 from reflective_agents.state.errors import InvalidOutput, Misuse, ModelFailed, Refused
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.tools.run import with_call_ids
 
 T = TypeVar("T", bound=BaseModel)
@@ -74,7 +73,7 @@ async def write(
         step: The node that asks.
         model: Which model to ask.
         messages: The prompt.
-        voice: Who listens while the text is written, if it is the answer.
+        listener: Who listens while the text is written, if it is the answer.
 
     Raises:
         InvalidOutput: if it calls tools instead, in each of three attempts.
@@ -96,7 +95,6 @@ async def complete(
     *,
     stop: list[str] | None = None,
     tools: Sequence[BaseTool] = (),
-    purpose: Purpose | None = None,
     listener: Listener | None = None,
 ) -> str:
     """Let a model continue a text.
@@ -107,8 +105,7 @@ async def complete(
         messages: The prompt.
         stop: Texts before which the reply ends.
         tools: Tools whose calls stand in the prompt; none of them may be called.
-        purpose: What is asked for, as data for the offline model.
-        voice: Who listens while it is written, if it holds the answer.
+        listener: Who listens while it is written, if it holds the answer.
 
     Raises:
         ModelFailed: if the model calls a tool instead.
@@ -116,7 +113,7 @@ async def complete(
     chat = model_of(step, model)
     bound = chat.bind_tools(tools, tool_choice="none") if tools else chat
     options: JsonObject = {"stop": stop} if stop else {}
-    reply = (await request(bound, messages, step.meter, listener=listener, purpose=purpose, **options))[0]
+    reply = (await request(bound, messages, step.meter, listener=listener, **options))[0]
     if not reply.text.strip():
         raise ModelFailed("the model called a tool where it had to write text")
     return reply.text
@@ -128,7 +125,6 @@ async def call_tools(
     messages: Sequence[BaseMessage],
     tools: Sequence[BaseTool],
     *,
-    purpose: Purpose | None = None,
     listener: Listener | None = None,
 ) -> AIMessage:
     """Let a model call tools or answer; its message has an id for each call, and no metadata of the provider's.
@@ -137,7 +133,7 @@ async def call_tools(
     """
     chat = model_of(step, model)
     listener = None if capabilities_of(chat).talks else listener
-    reply = (await request(chat.bind_tools(tools), messages, step.meter, listener=listener, purpose=purpose))[0]
+    reply = (await request(chat.bind_tools(tools), messages, step.meter, listener=listener))[0]
     if listener and (reply.tool_calls or reply.invalid_tool_calls):
         capabilities_of(chat).talks = await listener.retract()
     return called(reply)
@@ -156,7 +152,6 @@ async def ask(
     check: Callable[[T], Awaitable[str] | str | None] = lambda _: None,
     *,
     judging: bool = False,
-    purpose: Purpose | None = None,
 ) -> T:
     """Ask for structured output, in the way that the model can do: a JSON schema of its server's, a forced tool, or
     text. What does not fit goes back to the model with the error, up to three attempts in all.
@@ -168,7 +163,6 @@ async def ask(
         schema: What the model has to fill in.
         check: A further demand on a valid output: nothing, or what is wrong with it, in words for the model.
         judging: Whether a judge or critic is asked.
-        purpose: What is asked for, as data for the offline model.
 
     Raises:
         InvalidOutput: if no attempt fits.
@@ -180,7 +174,7 @@ async def ask(
     methods = _Methods(step, chat)
     problem = ""
     for _ in range(ATTEMPTS):
-        send = partial(request, meter=step.meter, judging=judging, purpose=purpose)
+        send = partial(request, meter=step.meter, judging=judging)
         reply = await _fill_in(chat, prompt, schema, send, methods)
         value, problem = read_form(reply, schema)
         problem = problem if value is None else await _checked(check, value)

@@ -10,7 +10,15 @@ from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from reflective_agents.memory.reflection import RECENT, SHOWN, THRESHOLD, Drawn, draw, is_due, merged
+from reflective_agents.memory.reflection import (
+    RECENT,
+    SHOWN,
+    THRESHOLD,
+    CheckedInsights,
+    check_insights,
+    is_due,
+    merged,
+)
 from reflective_agents.memory.scoring import PAPER, Ranking
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.asking.chat import ask
@@ -108,12 +116,12 @@ async def reflect(
     # One after the other, since what one question finds counts as accessed for the next.
     retrieved = [await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking) for question in questions]
 
-    async def conclude(number: int, question: str) -> Drawn:
+    async def conclude(number: int, question: str) -> CheckedInsights:
         usable = [scored.memory for scored in retrieved[number] if counts(scored.memory)]
         shown = sorted(usable, key=lambda memory: memory["created"])
         prompt = _prompt(prompts.CONCLUDE, identity, shown, clock, question=quoted("question", question))
         reply = await ask(step, model, prompt, Insights)
-        return draw(reply, shown, key=f"reflection {stream.owner} {pending.latest.id} {number}", now=now)
+        return check_insights(reply, shown, key=f"reflection {stream.owner} {pending.latest.id} {number}", now=now)
 
     batches = await at_once([conclude(number, question) for number, question in enumerate(questions)])
     insights = [insight for batch in batches for insight in batch.insights]

@@ -16,12 +16,12 @@ from reflective_agents.state.prices import table_of
 from reflective_agents.state.settings.memory import MemoryContext
 from reflective_agents.state.settings.town import TownContext
 from reflective_agents.town.files import load_town
-from reflective_agents.web_search.community import UNTESTED
 from reflective_agents.web_search.engines import choose_search
 from reflective_agents.web_search.own import name_of
+from reflective_agents.web_search.services import UNTESTED
 
 _LABELS = {OFFLINE: "offline extractive model", "local": "local corpus", "none": "no search", "tavily": "Tavily"}
-_LABELS |= {name: f"{name} (untested, by langchain-community)" for name in UNTESTED}
+_LABELS |= {name: f"{name} (untested)" for name in UNTESTED}
 
 
 @dataclass(frozen=True)

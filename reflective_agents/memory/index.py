@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflective_agents.memory import hybrid, scoring
-from reflective_agents.memory.hybrid import Asked, Timeline
+from reflective_agents.memory.hybrid import MemoryQuery, Timeline
 from reflective_agents.memory.postings import Postings, Rows
 from reflective_agents.memory.scoring import LOWER, Floats, Ranking
 from reflective_agents.state.memories import KINDS, Kind, Mark
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
     words: bytes = b""
 
 
-class Found(NamedTuple):
+class Match(NamedTuple):
     """The id of a memory that was retrieved, its score, and the three normalised terms that make it."""
 
     id: str
@@ -76,7 +76,7 @@ class Index:
         self._evidence: dict[str, tuple[str, ...]] = {}
         self._resting: dict[str, set[str]] = {}
         self._supersedes: dict[str, tuple[str, ...]] = {}
-        self._settled = True
+        self._until_is_current = True
         self._postings = Postings()
         self._speakers, self._conversations = _Names(), _Names()
         self._line: Timeline | None = None
@@ -94,36 +94,36 @@ class Index:
 
     def add(self, entries: Sequence[Entry], vectors: NDArray[np.float32]) -> None:
         """Add memories with their vectors, a row each; one that is known already stays as it is."""
-        new = {one.id: place for place, one in enumerate(entries) if one.id not in self}
+        new = {entry.id: index for index, entry in enumerate(entries) if entry.id not in self}
         if not new:
             return
-        entries, vectors = [entries[place] for place in new.values()], vectors[list(new.values())]
+        entries, vectors = [entries[index] for index in new.values()], vectors[list(new.values())]
         start = self._end
         self._end += len(new)
         self._reserve(self._end, vectors.shape[1])
         self._vectors[start : self._end] = vectors
-        created = [one.created for one in entries]
+        created = [entry.created for entry in entries]
         values = {
-            "id": [one.id for one in entries],
-            "kind": [KINDS.index(one.kind) for one in entries],
+            "id": [entry.id for entry in entries],
+            "kind": [KINDS.index(entry.kind) for entry in entries],
             "created": created,
             "accessed": created,
-            "importance": [one.importance for one in entries],
+            "importance": [entry.importance for entry in entries],
             "alive": True,
             "until": math.inf,
-            "speaker": [self._speakers.number(one.speaker) for one in entries],
-            "conversation": [self._conversations.number(one.conversation) for one in entries],
-            "length": self._postings.add(start, [one.words for one in entries]),
+            "speaker": [self._speakers.number(entry.speaker) for entry in entries],
+            "conversation": [self._conversations.number(entry.conversation) for entry in entries],
+            "length": self._postings.add(start, [entry.words for entry in entries]),
         }
         for name, column in self._columns.items():
             column[start : self._end] = values.get(name, False)
-        self._rows.update({one.id: row for row, one in enumerate(entries, start)})
+        self._rows.update({entry.id: row for row, entry in enumerate(entries, start)})
         self._line = None
-        for one in entries:
-            if one.evidence or one.id in self._resting:
-                self._connect(one)
-        self._supersedes.update({one.id: one.supersedes for one in entries if one.supersedes})
-        self._settled = not self._supersedes
+        for entry in entries:
+            if entry.evidence or entry.id in self._resting:
+                self._connect(entry)
+        self._supersedes.update({entry.id: entry.supersedes for entry in entries if entry.supersedes})
+        self._until_is_current = not self._supersedes
 
     def _reserve(self, rows: int, dimensions: int) -> None:
         """Make room: a quarter more than there was, so that adding takes constant time on average."""
@@ -137,21 +137,21 @@ class Index:
             self._columns[name] = np.zeros(size, column.dtype)
             self._columns[name][:used] = column
 
-    def _connect(self, one: Entry) -> None:
-        evidence = tuple(below for below in one.evidence if below != one.id)
+    def _connect(self, entry: Entry) -> None:
+        evidence = tuple(below for below in entry.evidence if below != entry.id)
         if evidence:
-            self._evidence[one.id] = evidence
+            self._evidence[entry.id] = evidence
         for below in evidence:
-            self._resting.setdefault(below, set()).add(one.id)
-        self._settle([one.id, *evidence])
+            self._resting.setdefault(below, set()).add(entry.id)
+        self._update_flags([entry.id, *evidence])
 
-    def _settle(self, ids: Iterable[str]) -> None:
+    def _update_flags(self, ids: Iterable[str]) -> None:
         """Bring up to date what follows from the evidence."""
         kind, archived, carries = (self._columns[name] for name in ("kind", "archived", "carries"))
         for memory_id in ids:
             if memory_id in self:
                 row, above = self._rows[memory_id], self._resting.get(memory_id, ())
-                reflected_on = any(kind[self._rows[one]] == REFLECTION for one in above)
+                reflected_on = any(kind[self._rows[upper]] == REFLECTION for upper in above)
                 archived[row] = reflected_on and kind[row] != REFLECTION
                 carries[row] = bool(above)
 
@@ -162,22 +162,22 @@ class Index:
         from.
         """
         until = self._used("until")
-        if not self._settled:
+        if not self._until_is_current:
             until[:] = math.inf
             for later, superseded in self._supersedes.items():
                 since = self._used("created")[self._rows[later]]
-                rows = [self._rows[one] for one in superseded if one in self and one != later]
+                rows = [self._rows[earlier] for earlier in superseded if earlier in self and earlier != later]
                 rows += self._drawn_from([*superseded, *self._below(superseded)], since)
                 until[rows] = np.minimum(until[rows], since)
-            self._settled = True
+            self._until_is_current = True
         return until
 
     def _below(self, ids: Iterable[str]) -> list[str]:
-        return [below for one in ids for below in self._evidence.get(one, ())]
+        return [below for memory_id in ids for below in self._evidence.get(memory_id, ())]
 
     def _drawn_from(self, ids: Iterable[str], before: float) -> list[int]:
         """Return the rows of the reflections that rest on any of these memories and were made before a time."""
-        above = {self._rows[one] for memory_id in ids for one in self.derived(memory_id)}
+        above = {self._rows[upper] for memory_id in ids for upper in self.derived(memory_id)}
         kind, created = self._used("kind"), self._used("created")
         return [row for row in above if kind[row] == REFLECTION and created[row] < before]
 
@@ -192,32 +192,33 @@ class Index:
             self._vectors[row] = 0
             self._line = None
             if self._supersedes.pop(memory_id, None):
-                self._settled = False
+                self._until_is_current = False
             evidence = self._evidence.pop(memory_id, ())
             for below in evidence:
                 self._resting[below].discard(memory_id)
                 if not self._resting[below]:
                     del self._resting[below]
-            self._settle(evidence)
+            self._update_flags(evidence)
         if self._end - len(self) > max(HOLES, len(self) // 3):
             self._pack()
 
     def _pack(self) -> None:
         """Close the gaps that removed memories have left."""
         alive = self._used("alive").copy()
-        places = np.where(alive, np.cumsum(alive) - 1, -1)
-        self._postings.move(places)
+        new_rows = np.where(alive, np.cumsum(alive) - 1, -1)
+        self._postings.move(new_rows)
         self._vectors = self._vectors[: self._end][alive]
         for name, column in self._columns.items():
             self._columns[name] = column[: self._end][alive]
-        self._rows = {memory_id: int(places[row]) for memory_id, row in self._rows.items()}
+        self._rows = {memory_id: int(new_rows[row]) for memory_id, row in self._rows.items()}
         self._end = len(self)
 
     def renew(self, accessed: Mapping[str, float]) -> dict[str, float]:
         """Set when memories were last accessed, never back; returns those for which that is news."""
-        later = {one: at for one, at in accessed.items() if one in self and at > self.accessed(one)}
-        for one, at in later.items():
-            self._columns["accessed"][self._rows[one]] = at
+        news = ((key, at) for key, at in accessed.items() if key in self)
+        later = {memory_id: at for memory_id, at in news if at > self.accessed(memory_id)}
+        for memory_id, at in later.items():
+            self._columns["accessed"][self._rows[memory_id]] = at
         return later
 
     def accessed(self, memory_id: str) -> float:
@@ -250,7 +251,7 @@ class Index:
 
     def evidence(self, memory_id: str) -> list[str]:
         """Return the memories below one, level by level, without repetitions; deleted memories are missing."""
-        return [one for one in _reach(memory_id, self._evidence) if one in self]
+        return [below for below in _reach(memory_id, self._evidence) if below in self]
 
     def derived(self, memory_id: str) -> list[str]:
         """Return the memories above one, level by level, without repetitions."""
@@ -271,7 +272,7 @@ class Index:
         alive, kind = self._used("alive"), self._used("kind")
         if len(kinds) == len(KINDS):
             return alive.copy()
-        return np.asarray(alive & np.isin(kind, [KINDS.index(one) for one in kinds]))
+        return np.asarray(alive & np.isin(kind, [KINDS.index(name) for name in kinds]))
 
     def _ids_by_time(self, rows: NDArray[np.intp]) -> list[str]:
         ids = self._used("id")[rows]
@@ -279,72 +280,72 @@ class Index:
 
     async def retrieve(
         self,
-        asked: Asked,
+        query: MemoryQuery,
         k: int,
         now: float,
         ranking: Ranking,
         kinds: Collection[Kind] = KINDS,
         apart_from: str = "",
-    ) -> list[Found]:
+    ) -> list[Match]:
         """Retrieve the k best memories for a query, best first.
 
         Args:
-            asked: What is looked for.
+            query: What is looked for.
             k: How many at most.
             now: Seconds of the agent's clock.
             ranking: How they are ranked. What is in the archive is found under a hybrid one only.
             kinds: What kinds of memories.
             apart_from: A conversation whose memories are passed over.
         """
-        kept = self._of_kinds(kinds) & (ranking.hybrid | ~self._used("archived"))
+        eligible = self._of_kinds(kinds) & (ranking.hybrid | ~self._used("archived"))
         if apart_from in self._conversations.numbers and apart_from:
-            kept &= self._used("conversation") != self._conversations.numbers[apart_from]
-        if not kept.any():
+            eligible &= self._used("conversation") != self._conversations.numbers[apart_from]
+        if not eligible.any():
             return []
-        rows, terms = await (self._by_fit(asked, now) if ranking.hybrid else self._as_in_the_paper(asked, now))
-        if len(rows) < self._end or not kept.all():
-            places = np.flatnonzero(kept[rows])
-            rows, terms = rows[places], [one[places] for one in terms]
-        terms = [scoring.normalise(one) for one in terms]
+        rows, terms = await (self._by_fit(query, now) if ranking.hybrid else self._as_in_the_paper(query, now))
+        if len(rows) < self._end or not eligible.all():
+            positions = np.flatnonzero(eligible[rows])
+            rows, terms = rows[positions], [term[positions] for term in terms]
+        terms = [scoring.normalise(term) for term in terms]
         scores = scoring.score(terms, ranking)
         if ranking.hybrid:
             scores[(self._used("archived") | np.isfinite(self._until()))[rows]] *= LOWER
         return self._best(k, rows, scores, terms)
 
-    def _best(self, k: int, rows: Rows, scores: Floats, terms: Sequence[Floats]) -> list[Found]:
+    def _best(self, k: int, rows: Rows, scores: Floats, terms: Sequence[Floats]) -> list[Match]:
         """Return the k best of these rows, best first."""
         top = scoring.highest(scores, k)
         ids, created = self._used("id")[rows[top]], self._used("created")[rows[top]]
         order = scoring.best(scores[top], created, ids, k)
         columns = (column[top[order]].tolist() for column in (scores, *terms))
-        return [Found(*row) for row in zip(_decoded(ids[order]), *columns, strict=True)]
+        return [Match(*row) for row in zip(_decoded(ids[order]), *columns, strict=True)]
 
-    async def _as_in_the_paper(self, asked: Asked, now: float) -> tuple[Rows, list[Floats]]:
+    async def _as_in_the_paper(self, query: MemoryQuery, now: float) -> tuple[Rows, list[Floats]]:
         """Return rows, and their recency, importance and relevance as the paper has them, before normalisation."""
         latest = scoring.recency(self._used("accessed"), now)
-        cosines = await scoring.relevance(self._vectors[: self._end], asked.vector)
+        cosines = await scoring.relevance(self._vectors[: self._end], query.vector)
         return np.arange(self._end), [latest, self._used("importance"), cosines]
 
-    async def _by_fit(self, asked: Asked, now: float) -> tuple[Rows, list[Floats]]:
+    async def _by_fit(self, query: MemoryQuery, now: float) -> tuple[Rows, list[Floats]]:
         """Return rows, and their recency, importance and fit in every respect, before normalisation.
 
         Words and vectors are compared at once.
         """
-        line = self._line = self._line or self._timeline()
-        meaning, (said, near) = await asyncio.gather(
-            scoring.relevance(self._vectors[: self._end], asked.vector),
-            asyncio.to_thread(hybrid.bm25, line, self._postings, asked.stems),
+        if self._line is None:
+            columns = {name: self._used(name) for name in COLUMNS}
+            self._line = Timeline(columns, columns["kind"] == OBSERVATION)
+        line = self._line
+        meaning, (alone, near) = await asyncio.gather(
+            scoring.relevance(self._vectors[: self._end], query.vector),
+            asyncio.to_thread(hybrid.bm25, line, self._postings, query.stems),
         )
-        fitting = hybrid.fit(line, meaning[line.order], said, near, asked.meaning)
+        fitting = hybrid.fit(line, meaning[line.order], alone, near, query.meaning)
         for name, number in self._speakers.numbers.items():
-            if name and set(words(name)) <= asked.words:
+            if name and set(words(name)) <= query.words:
                 fitting += hybrid.SPEAKER * (self._used("speaker")[line.order] == number)
-        if asked.periods:
-            fitting += hybrid.PERIOD * hybrid.within(asked.periods, line.created)
+        if query.periods:
+            fitting += hybrid.PERIOD * hybrid.within(query.periods, line.created)
         return line.order, [scoring.lateness(line.created, now), line.importance, fitting]
-
-    def _timeline(self) -> Timeline:
-        return Timeline({name: self._used(name) for name in COLUMNS}, self._used("kind") == OBSERVATION)
 
     def pending(self, since: Mark) -> tuple[float, Mark]:
         """Return the importance of all observations after a place in the stream, and the place of the latest."""
@@ -362,7 +363,7 @@ class Index:
         Evidence is never forgotten before what rests on it. Of the memories on which no other rests, those go first
         whose recency and importance, normalised as for retrieval and with equal weights, are lowest.
         """
-        gone: list[str] = []
+        removed: list[str] = []
         while (surplus := len(self) - limit) > 0:
             free = np.flatnonzero(self._used("alive") & ~self._used("carries"))
             rows = free if len(free) else np.flatnonzero(self._used("alive"))
@@ -371,8 +372,8 @@ class Index:
             worth = worth + scoring.normalise(self._used("importance")[rows])
             going = _decoded(ids[scoring.best(-worth, -self._used("created")[rows], ids, surplus)])
             self.remove(going)
-            gone += going
-        return gone
+            removed += going
+        return removed
 
     def _used(self, column: str) -> NDArray[Any]:
         return self._columns[column][: self._end]
@@ -393,14 +394,14 @@ class _Names:
 
 
 def _decoded(ids: NDArray[np.bytes_]) -> list[str]:
-    return [one.decode() for one in ids.tolist()]
+    return [memory_id.decode() for memory_id in ids.tolist()]
 
 
 def _reach(start: str, edges: Mapping[str, Collection[str]]) -> list[str]:
     """Return everything that can be reached, nearest first, and by id within a level."""
-    found, level, reached = {start}, [start], list[str]()
+    seen, level, reached = {start}, [start], list[str]()
     while level:
-        level = sorted({other for one in level for other in edges.get(one, ())} - found)
-        found.update(level)
+        level = sorted({neighbour for memory_id in level for neighbour in edges.get(memory_id, ())} - seen)
+        seen.update(level)
         reached += level
     return reached

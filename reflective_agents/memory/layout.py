@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from reflective_agents.memory.index import Entry
 from reflective_agents.state.errors import Misuse
-from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.memories import Memory
 
 Namespace = tuple[str, ...]
@@ -32,8 +32,8 @@ EVERYTHING = 1_000_000_000
 LONGEST_NAME = 1000
 
 
-_KNOWN = ("kind", "created", "importance", "evidence", "speaker", "conversation", "supersedes")
-_SAID = ("text", "about", "since")
+_INDEXED = ("kind", "created", "importance", "evidence", "speaker", "conversation", "supersedes")
+_CONTENT = ("text", "about", "since")
 
 
 def as_part(name: str) -> str:
@@ -60,12 +60,12 @@ class Layout:
 
     def put(self, memory: Memory, vector: NDArray[np.float32], words: bytes) -> list[PutOp]:
         """Return the operations that add a memory."""
-        known = {name: value for name, value in memory.items() if name in _KNOWN}
+        indexed = {name: value for name, value in memory.items() if name in _INDEXED}
         packed = {"vector": _ascii(vector.astype(np.float16).tobytes()), "words": _ascii(words)}
-        said = {name: value for name, value in memory.items() if name in _SAID}
+        content = {name: value for name, value in memory.items() if name in _CONTENT}
         return [
-            write(self.part("text"), memory["id"], said),
-            write(self.index(memory["id"][0]), memory["id"], {**known, **packed}),
+            write(self.part("text"), memory["id"], content),
+            write(self.index(memory["id"][0]), memory["id"], {**indexed, **packed}),
         ]
 
     def with_words(self, item: Item, words: bytes) -> Item:
@@ -85,10 +85,10 @@ class Layout:
 
     def delete(self, ids: Iterable[str]) -> list[PutOp]:
         """Return the operations that delete memories."""
-        places = ((memory_id, self.index(memory_id[0])) for memory_id in ids)
+        indexes = ((memory_id, self.index(memory_id[0])) for memory_id in ids)
         return [
             write(namespace, memory_id, None)
-            for memory_id, index in places
+            for memory_id, index in indexes
             for namespace in (self.part("text"), index, self.part("access"))
         ]
 
@@ -111,26 +111,27 @@ def write(namespace: Namespace, key: str, value: JsonObject | None) -> PutOp:
     return PutOp(namespace, key, value, index=False)
 
 
-async def read(store: BaseStore, asked: Iterable[GetOp]) -> list[Item | None]:
+async def read(store: BaseStore, operations: Iterable[GetOp]) -> list[Item | None]:
     """Read several items; None in the place of each that does not exist."""
-    return [item if isinstance(item, Item) else None for item in await store.abatch(asked)]
+    return [item if isinstance(item, Item) else None for item in await store.abatch(operations)]
 
 
 async def search(store: BaseStore, namespace: Namespace, limit: int = EVERYTHING) -> Sequence[SearchItem]:
     """Return all items of a namespace."""
-    (found,) = await store.abatch([SearchOp(namespace, limit=limit, refresh_ttl=False)])
-    return found  # type: ignore[return-value]  # what a search returns
+    (items,) = await store.abatch([SearchOp(namespace, limit=limit, refresh_ttl=False)])
+    return items  # type: ignore[return-value]  # what a search returns
 
 
 def unpack(items: Sequence[Item]) -> tuple[list[Entry], NDArray[np.float32]]:
     """Read index items: the entries of the index, and a matrix with one row per entry."""
-    entries = [_entry(item.key, item.value) for item in items]
+    entries = [entry_of(item.key, item.value, base64.b64decode(item.value["words"])) for item in items]
     packed = b"".join(base64.b64decode(item.value["vector"]) for item in items)
     vectors = np.frombuffer(packed, np.float16).astype(np.float32)
     return entries, vectors.reshape(len(items), -1) if items else np.zeros((0, 0), np.float32)
 
 
-def _entry(memory_id: str, value: JsonObject) -> Entry:
+def entry_of(memory_id: str, value: JsonMapping, words: bytes) -> Entry:
+    """Return what the index holds of a memory, or of an index item, with its packed words."""
     return Entry(
         memory_id,
         value["kind"],
@@ -140,7 +141,7 @@ def _entry(memory_id: str, value: JsonObject) -> Entry:
         value.get("speaker", ""),
         value.get("conversation", ""),
         tuple(value.get("supersedes", ())),
-        base64.b64decode(value["words"]),
+        words,
     )
 
 

@@ -1,4 +1,4 @@
-"""Which memories hold which words, and how often: what BM25 reads (Robertson and Zaragoza 2009), in 5 bytes a word."""
+"""Which memories hold which words, and how often: what BM25 reads, in 5 bytes a word."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,6 @@ PACKED = np.dtype([("word", "<u4"), ("count", "u1")])
 """A word of a memory, as its hash, and how often it occurs, at most 255 times."""
 LOOSE = 20_000
 """Words that are not sorted in yet, beyond which they are, and beyond an eighth of those that are."""
-K1, B = 1.2, 0.75
 
 
 def hashed(word: str) -> int:
@@ -28,25 +27,6 @@ def pack(counts: Mapping[str, int]) -> bytes:
     for word, count in counts.items():
         merged[hashed(word)] += count
     return np.array([(word, min(count, 255)) for word, count in sorted(merged.items())], PACKED).tobytes()
-
-
-def idf(holding: int, total: int) -> float:
-    """Calculate the inverse document frequency of a word that `holding` of `total` memories hold; always positive."""
-    return max(float(np.log((total - holding + 0.5) / (holding + 0.5))), 1e-6)
-
-
-def damping(lengths: Floats) -> Floats:
-    """Calculate what BM25 adds to the number of occurrences below the line, for texts of these lengths in words."""
-    mean = max(float(lengths.mean()), 1.0) if len(lengths) else 1.0
-    return np.asarray(K1 * (1 - B + B * lengths / mean), np.float32)
-
-
-def saturated(counts: Floats, damping: Floats, weight: float) -> Floats:
-    """Weigh numbers of occurrences as BM25 does, for a word of this weight."""
-    shares = counts + damping
-    np.divide(counts, shares, out=shares)
-    shares *= weight * (K1 + 1)
-    return shares
 
 
 Flat = tuple[NDArray[np.uint32], NDArray[np.int32], NDArray[np.uint8]]
@@ -68,29 +48,29 @@ class Postings:
     def add(self, start: int, packed: Sequence[bytes]) -> Floats:
         """Add the words of memories, whose rows follow on each other, and return the lengths of the texts in words."""
         words = np.frombuffer(b"".join(packed), PACKED)
-        places = np.repeat(np.arange(len(packed)), [len(one) // PACKED.itemsize for one in packed])
-        self._new.append((words["word"].copy(), (start + places).astype(np.int32), words["count"].copy()))
-        return np.asarray(np.bincount(places, words["count"], len(packed)), np.float64)
+        offsets = np.repeat(np.arange(len(packed)), [len(text) // PACKED.itemsize for text in packed])
+        self._new.append((words["word"].copy(), (start + offsets).astype(np.int32), words["count"].copy()))
+        return np.asarray(np.bincount(offsets, words["count"], len(packed)), np.float64)
 
     def holding(self, word: int) -> tuple[Rows, Floats]:
         """Return the rows of the memories that hold a word, and how often each does."""
-        self._settle()
+        self._merge_new()
         words, rows, counts = self._tail
         late = np.flatnonzero(words == np.uint32(word))
-        place = int(np.searchsorted(self._words, np.uint32(word)))
-        known = place < len(self._words) and self._words[place] == word
-        part = slice(self._starts[place], self._starts[place + 1]) if known else slice(0)
-        found = np.concatenate([self._rows[part], rows[late]]).astype(np.intp)
-        return found, np.concatenate([self._counts[part], counts[late]]).astype(np.float32)
+        index = int(np.searchsorted(self._words, np.uint32(word)))
+        present = index < len(self._words) and self._words[index] == word
+        part = slice(self._starts[index], self._starts[index + 1]) if present else slice(0)
+        holders = np.concatenate([self._rows[part], rows[late]]).astype(np.intp)
+        return holders, np.concatenate([self._counts[part], counts[late]]).astype(np.float32)
 
-    def move(self, places: NDArray[np.integer]) -> None:
+    def move(self, new_rows: NDArray[np.integer]) -> None:
         """Follow rows to where they have moved; those that moved to -1 are gone."""
         words, rows, counts = self._all()
-        rows = places[rows].astype(np.int32)
-        kept = rows >= 0
-        self._sort((words[kept], rows[kept], counts[kept]))
+        rows = new_rows[rows].astype(np.int32)
+        remaining = rows >= 0
+        self._sort((words[remaining], rows[remaining], counts[remaining]))
 
-    def _settle(self) -> None:
+    def _merge_new(self) -> None:
         if self._new:
             self._tail = _joined(self._tail, *self._new)
             self._new = []

@@ -15,7 +15,7 @@ SHOWN = 30
 """Memories retrieved for each question."""
 
 
-class Drawn(NamedTuple):
+class CheckedInsights(NamedTuple):
     """The insights that hold, as memories, and the texts of those that were refused."""
 
     insights: list[Memory]
@@ -27,52 +27,52 @@ def is_due(pending: Pending, threshold: float = THRESHOLD) -> bool:
     return pending.importance > threshold
 
 
-def draw(said: Insights, shown: Sequence[Memory], *, key: str, now: float) -> Drawn:
+def check_insights(reply: Insights, shown: Sequence[Memory], *, key: str, now: float) -> CheckedInsights:
     """Make memories of insights. One is refused if none of the numbers it names was given; a number that was not
     given is left out.
 
     Args:
-        said: What the model says.
+        reply: What the model says.
         shown: The memories it was shown, in the order of their numbers, which begin at 1.
         key: What tells this question of this reflection from all others of the agent, so that the same insight gets
             the same id when the work is done again.
         now: Seconds of the agent's clock.
     """
-    drawn = Drawn([], [])
-    for place, one in enumerate(said.insights):
-        evidence = [shown[number - 1]["id"] for number in one.evidence if 0 < number <= len(shown)]
+    checked = CheckedInsights([], [])
+    for index, insight in enumerate(reply.insights):
+        evidence = [shown[number - 1]["id"] for number in insight.evidence if 0 < number <= len(shown)]
         if not evidence:
-            drawn.refused.append(one.insight)
+            checked.refused.append(insight.insight)
             continue
         memory = new_memory(
-            one.insight,
+            insight.insight,
             created=now,
             kind="reflection",
-            importance=one.importance,
+            importance=insight.importance,
             evidence=evidence,
-            key=f"{key} {place}",
+            key=f"{key} {index}",
         )
-        drawn.insights.append(memory)
-    return drawn
+        checked.insights.append(memory)
+    return checked
 
 
-def merged(insights: Sequence[Memory], known: Sequence[Memory]) -> list[Memory]:
+def merged(insights: Sequence[Memory], existing: Sequence[Memory]) -> list[Memory]:
     """Merge equal insights, with the evidence of all; drop those that are known already.
 
     Case, punctuation and white space make no difference.
     """
     by_words: dict[str, Memory] = {}
-    said = {same(one["text"]) for one in known}
+    existing_texts = {normalised(one["text"]) for one in existing}
     for one in insights:
-        key = same(one["text"])
+        key = normalised(one["text"])
         if key in by_words:
             evidence = [*by_words[key]["evidence"], *one["evidence"]]
             by_words[key] = {**by_words[key], "evidence": list(dict.fromkeys(evidence))}
-        elif key not in said:
+        elif key not in existing_texts:
             by_words[key] = one
     return list(by_words.values())
 
 
-def same(text: str) -> str:
+def normalised(text: str) -> str:
     """Normalize a text: case, punctuation and white space do not matter."""
     return " ".join(words(text))

@@ -23,7 +23,7 @@ from reflective_agents.text.stems import stems
 
 OLD_AT_ONCE = 500
 """Memories of an earlier version that are brought up to date in one request."""
-TOLD = 512
+MOST_TOUCHED = 512
 """Ids that a head tells; who is further behind reads the index anew."""
 MOST_HEADS = 32
 """Heads of one memory, most of them of processes that are gone, beyond which they are replaced by one."""
@@ -52,7 +52,7 @@ class Replica:
         """Start over as an empty memory and a new writer, after everything was deleted."""
         self._writer = uuid4().hex
         self._written = 0
-        self._touched: deque[str] = deque(maxlen=TOLD)
+        self._touched: deque[str] = deque(maxlen=MOST_TOUCHED)
         self._clear()
 
     def _clear(self) -> None:
@@ -85,8 +85,8 @@ class Replica:
         """
         self._written += len(touched)
         self._touched.extend(touched)
-        told = {"written": self._written, "touched": list(self._touched)}
-        head = write(self.layout.part("head"), self._writer, told)
+        value = {"written": self._written, "touched": list(self._touched)}
+        head = write(self.layout.part("head"), self._writer, value)
         # In the same order everywhere, so that two processes never wait for each other's rows.
         ordered = sorted([*changes, head], key=lambda change: (change.namespace, change.key))
         await store.abatch(ordered)
@@ -108,11 +108,11 @@ class Replica:
             return None
         missed: list[str] = []
         for writer, head in heads.items():
-            told: list[str] = head["touched"]
+            touched: list[str] = head["touched"]
             news = head["written"] - self._seen.get(writer, 0)
-            if not 0 <= news <= len(told):
+            if not 0 <= news <= len(touched):
                 return None
-            missed += told[len(told) - news :]
+            missed += touched[len(touched) - news :]
         return list(dict.fromkeys(missed))
 
     async def _load(self, store: BaseStore, heads: Mapping[str, JsonMapping]) -> None:
@@ -141,28 +141,28 @@ class Replica:
     async def _with_words(self, store: BaseStore, items: Sequence[Item]) -> list[Item]:
         texts = await read(store, self.layout.get("text", [item.key for item in items]))
         counted = await asyncio.to_thread(stems, [item.value["text"] if item else "" for item in texts])
-        made = [self.layout.with_words(item, pack(one)) for item, one in zip(items, counted, strict=True)]
-        await store.abatch([write(one.namespace, one.key, one.value) for one in made])
-        return made
+        updated = [self.layout.with_words(item, pack(one)) for item, one in zip(items, counted, strict=True)]
+        await store.abatch([write(one.namespace, one.key, one.value) for one in updated])
+        return updated
 
     async def _replace(self, store: BaseStore, heads: Iterable[str]) -> None:
         """Replace all heads by one that nobody can follow, so that everybody else reads the index anew, once."""
         part, heir = self.layout.part("head"), uuid4().hex
-        gone = [write(part, writer, None) for writer in sorted(heads)]
-        await store.abatch([*gone, write(part, heir, {"written": 1, "touched": []})])
+        deletions = [write(part, writer, None) for writer in sorted(heads)]
+        await store.abatch([*deletions, write(part, heir, {"written": 1, "touched": []})])
         self._seen = {heir: 1}
 
     async def _read_again(self, store: BaseStore, ids: list[str]) -> None:
         layout, count = self.layout, len(ids)
         about = layout.get("about", ["embeddings"])
-        asked = [*layout.get_index(ids), *layout.get("access", ids), *layout.get("mark", ids), *about]
-        found = await read(store, asked)
+        operations = [*layout.get_index(ids), *layout.get("access", ids), *layout.get("mark", ids), *about]
+        items = await read(store, operations)
         self.index.remove(ids)  # what is still there comes back, as it is now
-        await self._absorb(store, [item for item in found[:count] if item is not None])
-        self.index.renew({item.key: item.value["at"] for item in found[count : 2 * count] if item is not None})
-        for item in filter(None, found[2 * count : 3 * count]):
+        await self._absorb(store, [item for item in items[:count] if item is not None])
+        self.index.renew({item.key: item.value["at"] for item in items[count : 2 * count] if item is not None})
+        for item in filter(None, items[2 * count : 3 * count]):
             self.mark = max(self.mark, Mark(item.value["created"], item.key))
-        self.about = found[-1].value["name"] if found[-1] else None
+        self.about = items[-1].value["name"] if items[-1] else None
 
 
 _replicas: "weakref.WeakKeyDictionary[BaseStore, dict[str, Replica]]" = weakref.WeakKeyDictionary()

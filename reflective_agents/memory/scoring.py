@@ -122,9 +122,9 @@ def highest(values: Floats, k: int) -> NDArray[np.intp]:
     peaks = values[: len(values) // BLOCK * BLOCK].reshape(-1, BLOCK).max(axis=1)
     # At least k values are as high as the k-th highest peak, and few are.
     lowest = np.partition(peaks, -k)[-k] if k < len(peaks) else values.min()
-    places = np.flatnonzero(values >= lowest)
-    few = values[places]
-    return places[few >= np.partition(few, -k)[-k]] if k < len(few) else places
+    indices = np.flatnonzero(values >= lowest)
+    few = values[indices]
+    return indices[few >= np.partition(few, -k)[-k]] if k < len(few) else indices
 
 
 def best(scores: Floats, created: Floats, ids: NDArray[np.bytes_], k: int) -> NDArray[np.intp]:
@@ -133,6 +133,6 @@ def best(scores: Floats, created: Floats, ids: NDArray[np.bytes_], k: int) -> ND
     Among equals the later created goes first, then the id that sorts first. The order in which memories were added
     does not matter.
     """
-    places = highest(scores, k)
-    order = np.lexsort((ids[places], -created[places], -scores[places]))
-    return places[order[:k]]
+    indices = highest(scores, k)
+    order = np.lexsort((ids[indices], -created[indices], -scores[indices]))
+    return indices[order[:k]]

@@ -12,9 +12,9 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, Item
 from numpy.typing import NDArray
 
-from reflective_agents.memory.hybrid import Asked
-from reflective_agents.memory.index import Entry, Found, Index
-from reflective_agents.memory.layout import read, rounded, search, write
+from reflective_agents.memory.hybrid import MemoryQuery
+from reflective_agents.memory.index import Index
+from reflective_agents.memory.layout import entry_of, read, rounded, search, write
 from reflective_agents.memory.postings import hashed, pack
 from reflective_agents.memory.replica import replica_of
 from reflective_agents.memory.scoring import HYBRID, Ranking
@@ -135,10 +135,10 @@ class MemoryStream:
             ModelFailed, LimitReached: if the vectors cannot be had; then nothing is added.
         """
         async with self._current("look_up") as index:
-            new = list({one["id"]: one for one in memories if one["id"] not in index}.values())
-        texts = [indexed(one) for one in new]
+            new = list({memory["id"]: memory for memory in memories if memory["id"] not in index}.values())
+        texts = [indexed(memory) for memory in new]
         vectors = rounded(await self._vectors(texts))
-        words = await asyncio.to_thread(lambda: [pack(one) for one in stems(texts)])
+        words = await asyncio.to_thread(lambda: [pack(memory) for memory in stems(texts)])
         change = Change([], [])
         start, done = 0, False
         while not done:
@@ -157,24 +157,24 @@ class MemoryStream:
         layout = self._replica.layout
         async with self._current("store") as index:
             _check_length(index, vectors.shape[1] if len(vectors) else None)
-            rows = [row for row, one in enumerate(memories) if one["id"] not in index]
-            fresh = [memories[row] for row in rows]
+            rows = [row for row, memory in enumerate(memories) if memory["id"] not in index]
+            new = [memories[row] for row in rows]
             changes = [change for row in rows for change in layout.put(memories[row], vectors[row], words[row])]
-            index.add([_entry(memories[row], words[row]) for row in rows], vectors[rows])
-            changes += layout.renew(index.renew({one["id"]: one["accessed"] for one in fresh}))
+            index.add([entry_of(memories[row]["id"], memories[row], words[row]) for row in rows], vectors[rows])
+            changes += layout.renew(index.renew({memory["id"]: memory["accessed"] for memory in new}))
             forgotten = index.trim(max(self._max_memories, len(index) - AT_ONCE_DELETED))
             changes += layout.delete(forgotten)
-            touched = [*(one["id"] for one in fresh), *forgotten]
+            touched = [*(memory["id"] for memory in new), *forgotten]
             if mark is not None and mark > self._replica.mark:
                 self._replica.mark = mark
                 changes.append(write(layout.part("mark"), mark.id, {"created": mark.created}))
                 touched.append(mark.id)
-            if fresh and self._replica.about is None:
+            if new and self._replica.about is None:
                 self._replica.about = name_of(self._embeddings)
                 changes.append(write(layout.part("about"), "embeddings", {"name": self._replica.about}))
             if changes:
                 await self._replica.commit(self._store, changes, touched)
-        return Change([one["id"] for one in fresh], forgotten)
+        return Change([memory["id"] for memory in new], forgotten)
 
     async def get(self, ids: Iterable[str]) -> list[Memory]:
         """Read the memories with these ids, in their order; those that do not exist are left out."""
@@ -223,21 +223,24 @@ class MemoryStream:
         if not math.isfinite(now):
             raise Misuse(f"the time is a finite number of seconds, not {now}")
         ranking.check()
-        asked = await self._asked(query, now, ranking)
+        memory_query = await self._prepare(query, now, ranking)
         async with self._current("retrieve") as index:
-            _check_length(index, len(asked.vector))
-            found = {one.id: one for one in await index.retrieve(asked, k, now, ranking, kinds, apart_from)}
-            memories = await (self._access(index, found, now) if renew else self._read(index, found))
-        return [_scored(memory, found[memory["id"]]) for memory in memories]
+            _check_length(index, len(memory_query.vector))
+            best = await index.retrieve(memory_query, k, now, ranking, kinds, apart_from)
+            matches = {match.id: match for match in best}
+            memories = await (self._access(index, matches, now) if renew else self._read(index, matches))
+        return [Scored(memory, *matches[memory["id"]][1:]) for memory in memories]
 
-    async def _asked(self, query: str | Sequence[float] | NDArray[np.floating], now: float, ranking: Ranking) -> Asked:
+    async def _prepare(
+        self, query: str | Sequence[float] | NDArray[np.floating], now: float, ranking: Ranking
+    ) -> MemoryQuery:
         if not isinstance(query, str):
-            return Asked(_unit(query))
+            return MemoryQuery(_unit(query))
         vector = (await self._vectors([query]))[0]
         if not ranking.hybrid:
-            return Asked(vector)
-        asked = frozenset(map(hashed, await asyncio.to_thread(query_stems, query)))
-        return Asked(vector, meaning_of(self._embeddings), frozenset(words(query)), asked, periods(query, now))
+            return MemoryQuery(vector)
+        hashes = frozenset(map(hashed, await asyncio.to_thread(query_stems, query)))
+        return MemoryQuery(vector, meaning_of(self._embeddings), frozenset(words(query)), hashes, periods(query, now))
 
     async def renew(self, accessed: Mapping[str, float]) -> None:
         """Set when memories were last accessed, never back. Ids that do not exist are passed over.
@@ -261,10 +264,7 @@ class MemoryStream:
     async def _access(self, index: Index, ids: Collection[str], now: float) -> list[Memory]:
         """Read memories as they were before this access, and set when they were accessed."""
         memories = await self._read(index, ids)
-        renewed = {key: now for key in ids if now > index.accessed(key)}
-        if renewed:
-            await self._replica.commit(self._store, self._replica.layout.renew(renewed), list(renewed))
-            index.renew(renewed)
+        await self._renew(index, dict.fromkeys(ids, now))
         return memories
 
     async def evidence(self, memory_id: str) -> list[Memory]:
@@ -294,23 +294,23 @@ class MemoryStream:
             Misuse: if there is no such memory, or the text is empty.
             ModelFailed, LimitReached: if the vector cannot be had; then nothing is changed.
         """
-        found = await self.get([memory_id])
-        if not found:
+        existing = await self.get([memory_id])
+        if not existing:
             raise Misuse(f"there is no memory {memory_id} here")
-        edited: Memory = {**found[0], "text": new_memory(text, created=0.0)["text"]}
+        edited: Memory = {**existing[0], "text": new_memory(text, created=0.0)["text"]}
         vectors = rounded(await self._vectors([indexed(edited)]))
         (counted,) = await asyncio.to_thread(stems, [indexed(edited)])
         async with self._current("edit") as index:
             if memory_id not in index:  # deleted while its new vector was made
                 raise Misuse(f"there is no memory {memory_id} here")
             index.remove([memory_id])
-            index.add([_entry(edited, pack(counted))], vectors)
+            index.add([entry_of(memory_id, edited, pack(counted))], vectors)
             index.renew({memory_id: edited["accessed"]})
             await self._replica.commit(
                 self._store, self._replica.layout.put(edited, vectors[0], pack(counted)), [memory_id]
             )
-            (made,) = await self._read(index, [memory_id])
-        return made
+            (memory,) = await self._read(index, [memory_id])
+        return memory
 
     async def delete(self, memory_id: str) -> list[Memory]:
         """Delete a memory for good, and return what was derived from it, which stays. Evidence that only it kept in
@@ -333,17 +333,17 @@ class MemoryStream:
 
     @asynccontextmanager
     async def _current(self, operation: str) -> AsyncIterator[Index]:
-        with memory_operation(operation, namespace=self.owner) as told:
+        with memory_operation(operation, namespace=self.owner) as record:
             async with self._replica.current(self._store) as index:
                 self._check_embeddings()
                 yield index
-                told.note(memories=len(index))
+                record.note(memories=len(index))
 
     def _check_embeddings(self) -> None:
-        ours, about = name_of(self._embeddings), self._replica.about
-        if about not in (None, ours):
+        name, about = name_of(self._embeddings), self._replica.about
+        if about not in (None, name):
             raise Misuse(
-                f"this memory was made with the embeddings {about!r}, not {ours!r}: name them "
+                f"this memory was made with the embeddings {about!r}, not {name!r}: name them "
                 "(REFLECT_EMBEDDINGS), or export it and import it under another owner"
             )
 
@@ -351,10 +351,10 @@ class MemoryStream:
         return await embed(self._embeddings, texts, self._meter)
 
     async def _read(self, index: Index, ids: Iterable[str]) -> list[Memory]:
-        known = [one for one in ids if one in index]
+        existing = [memory_id for memory_id in ids if memory_id in index]
         items: list[Item | None] = []
-        for start in range(0, len(known), AT_ONCE):
-            items += await read(self._store, self._replica.layout.get("text", known[start : start + AT_ONCE]))
+        for start in range(0, len(existing), AT_ONCE):
+            items += await read(self._store, self._replica.layout.get("text", existing[start : start + AT_ONCE]))
         return [_memory(item.key, item.value, index) for item in items if item is not None]
 
 
@@ -365,24 +365,10 @@ def _check_length(index: Index, length: int | None) -> None:
 
 def indexed(memory: Memory) -> str:
     """Return the text of a memory that is embedded and counted; in a conversation, with who said it and when."""
-    said = f"{speaker}: {memory['text']}" if (speaker := memory.get("speaker")) else memory["text"]
+    text = f"{speaker}: {memory['text']}" if (speaker := memory.get("speaker")) else memory["text"]
     if not memory.get("conversation"):
-        return said
-    return f"({datetime.fromtimestamp(memory['created'], UTC):%d %B %Y}) {said}"
-
-
-def _entry(memory: Memory, words: bytes) -> Entry:
-    return Entry(
-        memory["id"],
-        memory["kind"],
-        memory["created"],
-        memory["importance"],
-        tuple(memory["evidence"]),
-        memory.get("speaker", ""),
-        memory.get("conversation", ""),
-        tuple(memory.get("supersedes", ())),
-        words,
-    )
+        return text
+    return f"({datetime.fromtimestamp(memory['created'], UTC):%d %B %Y}) {text}"
 
 
 def _memory(memory_id: str, stored: JsonObject, index: Index) -> Memory:
@@ -410,10 +396,6 @@ def _memory(memory_id: str, stored: JsonObject, index: Index) -> Memory:
     if until is not None:
         memory["until"] = until
     return memory
-
-
-def _scored(memory: Memory, found: Found) -> Scored:
-    return Scored(memory, *found[1:])
 
 
 def _unit(vector: Sequence[float] | NDArray[np.floating]) -> NDArray[np.float32]:

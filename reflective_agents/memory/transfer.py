@@ -51,33 +51,33 @@ def _parse(lines: Iterable[str]) -> tuple[list[Memory], Mark | None]:
                 mark = _MARK.validate_json(line)["mark"]
             else:
                 memories.append(_checked(_MEMORY.validate_json(line)))
-        except (ValidationError, Misuse) as wrong:
-            raise Misuse(f"line {number} is no memory: {_first_problem(wrong)}") from wrong
+        except (ValidationError, Misuse) as error:
+            raise Misuse(f"line {number} is no memory: {_first_problem(error)}") from error
     return memories, mark
 
 
-def _checked(given: Memory) -> Memory:
+def _checked(memory: Memory) -> Memory:
     """Check a memory and return it as it would have been made here."""
-    if not _ID.fullmatch(given["id"]):
+    if not _ID.fullmatch(memory["id"]):
         raise Misuse("an id has 32 hexadecimal digits")
-    check_time(given["accessed"])
-    made = new_memory(
-        given["text"],
-        created=given["created"],
-        kind=given["kind"],
-        importance=given["importance"],
-        evidence=given["evidence"],
-        speaker=given.get("speaker", ""),
-        conversation=given.get("conversation", ""),
-        about=given.get("about", ""),
-        since=given.get("since", ""),
-        supersedes=given.get("supersedes", ()),
+    check_time(memory["accessed"])
+    checked = new_memory(
+        memory["text"],
+        created=memory["created"],
+        kind=memory["kind"],
+        importance=memory["importance"],
+        evidence=memory["evidence"],
+        speaker=memory.get("speaker", ""),
+        conversation=memory.get("conversation", ""),
+        about=memory.get("about", ""),
+        since=memory.get("since", ""),
+        supersedes=memory.get("supersedes", ()),
     )
-    return {**made, "id": given["id"], "accessed": max(given["accessed"], made["created"])}
+    return {**checked, "id": memory["id"], "accessed": max(memory["accessed"], checked["created"])}
 
 
-def _first_problem(wrong: ValidationError | Misuse) -> str:
-    if isinstance(wrong, Misuse):
-        return str(wrong)
-    first = wrong.errors()[0]
+def _first_problem(error: ValidationError | Misuse) -> str:
+    if isinstance(error, Misuse):
+        return str(error)
+    first = error.errors()[0]
     return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"

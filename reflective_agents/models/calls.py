@@ -30,7 +30,6 @@ from reflective_agents.models.turns import escape_turn_signs
 from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.errors import LimitReached, ModelFailed, Refused, TooLong
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.purpose import Purpose
 
 
 async def request(
@@ -41,7 +40,6 @@ async def request(
     n: int = 1,
     listener: Listener | None = None,
     judging: bool = False,
-    purpose: Purpose | None = None,
     **options: Any,
 ) -> list[AIMessage]:
     """Ask a model, with up to three attempts if the provider is busy or fails; every attempt is a call that counts.
@@ -51,9 +49,8 @@ async def request(
         messages: The prompt.
         meter: The limits of the run.
         n: Candidates asked for: in this one request if the model can, else in requests at once.
-        voice: Who listens while the reply comes.
+        listener: Who listens while the reply comes.
         judging: Whether a judge or critic is asked, who may have a temperature of their own.
-        purpose: What is asked for, as data for the offline model.
         options: Further options of the call, such as `seed`.
 
     Returns:
@@ -65,8 +62,8 @@ async def request(
             `TooLong` if the prompt does not fit into the model's context.
     """
     base, bound = unbind(model)
-    if purpose and isinstance(base, OfflineChatModel):
-        options["purpose"] = purpose
+    if isinstance(base, OfflineChatModel):
+        options["request"] = meter.question
     options = merged(meter.parameters(judging), {**bound, **options})
     prompt = escape_turn_signs(show_images(in_language(messages, meter.language, meter.question), meter.asked))
     if n == 1:

@@ -77,38 +77,39 @@ def grade(reading: Reading, answer: str) -> Grade:
         answer: the answer with its citations and references; empty if there is none yet.
     """
     if not answer.strip():
-        return Grade(False, coverage(reading) if reading.passages else 0.0, 0, 0, tuple(reading.missing(reading.found)))
-    said = list(body(answer))
-    stems = set(terms(" ".join(said)))
+        missing = tuple(reading.missing(reading.evidence_stems))
+        return Grade(False, coverage(reading) if reading.passages else 0.0, 0, 0, missing)
+    statements = list(body(answer))
+    stems = set(terms(" ".join(statements)))
     missing = tuple(reading.missing(stems))
-    covered = 1 - len(missing) / len(reading.terms) if reading.terms else float(bool(said))
-    cited = _cited(reading, answer, said)
-    held = (
-        cited if not reading.sentences else sum(_supported(reading, sentence) for sentence in said) / max(len(said), 1)
-    )
+    covered = 1 - len(missing) / len(reading.terms) if reading.terms else float(bool(statements))
+    cited = _cited(reading, answer, statements)
+    support = cited
+    if reading.sentences:
+        support = sum(_supported(reading, sentence) for sentence in statements) / max(len(statements), 1)
     citable = reading.citable or bool(_REFERENCE.search(answer))
-    return Grade(True, covered, held, cited if citable else None, missing, tuple(_rare(reading, missing)))
+    return Grade(True, covered, support, cited if citable else None, missing, tuple(_rare(reading, missing)))
 
 
 def _rare(reading: Reading, words: Iterable[str]) -> Iterator[str]:
     """Yield the words that stand in no more than a share of the passages."""
-    held: dict[Passage, set[str]] = {}
+    stems_of: dict[Passage, set[str]] = {}
     for sentence in reading.sentences:
-        held.setdefault(sentence.passage, set()).update(sentence.stems)
+        stems_of.setdefault(sentence.passage, set()).update(sentence.stems)
     for word in words:
-        if sum(any(stem in stems for stem in terms(word)) for stems in held.values()) <= COMMON * len(held):
+        if sum(any(stem in stems for stem in terms(word)) for stems in stems_of.values()) <= COMMON * len(stems_of):
             yield word
 
 
-def _cited(reading: Reading, answer: str, said: list[str]) -> float:
+def _cited(reading: Reading, answer: str, statements: list[str]) -> float:
     """Return the share of sentences whose citations all resolve, to pages that were found where any were shown."""
     listed = dict(_REFERENCE.findall(answer))
-    found = {passage.url for passage in reading.passages if passage.url}
-    good = {number for number, url in listed.items() if not found or url in found}
-    marks = [set(_CITATION.findall(sentence)) for sentence in said]
+    shown = {passage.url for passage in reading.passages if passage.url}
+    good = {number for number, url in listed.items() if not shown or url in shown}
+    marks = [set(_CITATION.findall(sentence)) for sentence in statements]
     return sum(bool(numbers) and numbers <= good for numbers in marks) / max(len(marks), 1)
 
 
 def _supported(reading: Reading, sentence: str) -> bool:
     stems = set(terms(_CITATION.sub("", sentence)))
-    return any(len(stems & other.stems) >= SUPPORTED * len(stems) for other in reading.sentences) if stems else False
+    return bool(stems) and any(len(stems & source.stems) >= SUPPORTED * len(stems) for source in reading.sentences)

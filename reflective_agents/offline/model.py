@@ -120,7 +120,7 @@ class OfflineChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        reading = read(messages, kwargs.get("purpose"))
+        reading = read(messages, kwargs.get("request", ""))
         seed, tools = kwargs.get("seed", self.seed) or 0, kwargs.get("tools") or []
         limit, stops = kwargs.get("max_tokens", self.max_tokens), stop or self.stop or []
         count = kwargs.get("n", self.n) or 1
@@ -172,16 +172,16 @@ class OfflineChatModel(BaseChatModel):
             return "", [(forced["name"], Filler(reading, forced.get("parameters", {}), variant).fill())]
         if reading.verdict or reading.criticises:
             return str(grade(reading, reading.draft)), []
-        if reading.wanted == "sub-questions":
+        if reading.last:
             return subquestion(reading, variant), []
-        if reading.wanted == "vote" and reading.candidates:
+        if reading.candidates:
             return vote(reading), []
-        found = None if choice == "none" else _search_tool(tools)
-        steps = moves(reading, found is not None)
+        search_tool = None if choice == "none" else _search_tool(tools)
+        steps = moves(reading, search_tool is not None)
         step = steps[variant % len(steps)]
-        if found is None or not isinstance(step, tuple):
+        if search_tool is None or not isinstance(step, tuple):
             return str(step), []
-        tool, name = found
+        tool, name = search_tool
         filler = Filler(reading, tool["parameters"], variant)
         return "", [(tool["name"], {**filler.fill(), name: query}) for query in step]
 
@@ -192,7 +192,7 @@ class OfflineChatModel(BaseChatModel):
         for mark in stops:
             text = text.split(mark, 1)[0]
         reason = "tool_calls" if calls else "stop"
-        whole, broken = [], []
+        calls_made, calls_cut = [], []
         used = self.get_num_tokens(text)
         if limit is not None and used > limit:
             text, reason = text[: limit * TOKEN], "length"
@@ -200,14 +200,14 @@ class OfflineChatModel(BaseChatModel):
             spelled = json.dumps(args, ensure_ascii=False)
             used += self.get_num_tokens(f"{name} {spelled}")
             if limit is None or used <= limit:
-                whole.append(ToolCall(name=name, args=args, id=f"call_{key}_{number}"))
+                calls_made.append(ToolCall(name=name, args=args, id=f"call_{key}_{number}"))
             else:
                 reason = "length"
-                broken.append(
+                calls_cut.append(
                     invalid_tool_call(name=name, args="", id=f"call_{key}_{number}", error="cut at max_tokens")
                 )
         metadata = {"model_name": self.model_name, "model_provider": "offline", "note": NOTE, "finish_reason": reason}
-        return AIMessage(text, tool_calls=whole, invalid_tool_calls=broken, response_metadata=metadata)
+        return AIMessage(text, tool_calls=calls_made, invalid_tool_calls=calls_cut, response_metadata=metadata)
 
     def _usage(self, messages: list[BaseMessage], tools: Sequence[Tool], replies: Sequence[AIMessage]) -> UsageMetadata:
         sent = self.get_num_tokens_from_messages(messages, tools)
@@ -228,23 +228,25 @@ def _finish(message: AIMessage) -> JsonObject:
 
 def _forced(reading: Reading, tools: Sequence[Tool], choice: str | bool | JsonMapping | None) -> JsonObject | None:
     """Return the function that must be called: the one named, or with several to choose from the one to search with."""
-    functions = {tool["function"]["name"]: tool["function"] for tool in tools}
+    functions: dict[str, JsonObject] = {tool["function"]["name"]: tool["function"] for tool in tools}
     if isinstance(choice, Mapping):
         choice = choice.get("function", {}).get("name", choice.get("name"))
     if not functions or choice in (None, False, "auto", "none"):
         return None
-    found = _search_tool(tools)
-    return functions.get(str(choice)) or (found[0] if found and len(functions) > 1 else next(iter(functions.values())))
+    if str(choice) in functions:
+        return functions[str(choice)]
+    search_tool = _search_tool(tools) if len(functions) > 1 else None
+    return search_tool[0] if search_tool else next(iter(functions.values()))
 
 
 def _search_tool(tools: Sequence[Tool]) -> tuple[JsonObject, str] | None:
     """Return the function to search with and its field for the query, if one of the tools is fit for it."""
-    for wanted in (*QUERY_FIELDS, None):
+    for field in (*QUERY_FIELDS, None):
         for function in (tool["function"] for tool in tools):
             parameters = function.get("parameters", {})
             for name in parameters.get("required", ()):
                 text = parameters["properties"].get(name, {}).get("type") == "string"
-                if text and (name == wanted or (wanted is None and name not in NO_QUERY_FIELDS)):
+                if text and (name == field or (field is None and name not in NO_QUERY_FIELDS)):
                     return function, name
     return None
 

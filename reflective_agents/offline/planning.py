@@ -18,24 +18,25 @@ def subgoals(reading: Reading) -> Iterator[dict[str, str | list[str]]]:
 
     After a failure: what the words of the sub-goals mean that have failed, as far as it was not asked yet.
     """
-    asked = {goal.text for goal in reading.subgoals}
-    first = len(asked) + 1
+    earlier = {goal.text for goal in reading.subgoals}
+    first = len(earlier) + 1
     if reading.failures:
         failed = {failure.name for failure in reading.failures}
         words = [word for goal in reading.subgoals if goal.name in failed for word in terms(goal.text).values()]
-        goals = [goal for word in dict.fromkeys(words) if (goal := _meaning(word)) not in asked][:2]
+        goals = [goal for word in dict.fromkeys(words) if (goal := _meaning(word)) not in earlier][:2]
         goals = goals or [reading.question]
-        yield from (_subgoal(place, goal) for place, goal in enumerate(goals, first))
+        yield from (_subgoal(number, goal) for number, goal in enumerate(goals, first))
         return
     goals, words = _questions(reading.question), list(reading.terms.values())
-    known = [_meaning(word) for word in dict.fromkeys((words[0], words[-1]))] if len(goals) == 1 < len(words) else []
-    yield from (_subgoal(place, goal) for place, goal in enumerate(known, first))
-    needed = range(first, first + len(known))
-    yield from (_subgoal(place, goal, *needed) for place, goal in enumerate(goals, first + len(known)))
+    ends = dict.fromkeys((words[0], words[-1])) if len(goals) == 1 < len(words) else {}
+    definitions = [_meaning(word) for word in ends]
+    yield from (_subgoal(number, goal) for number, goal in enumerate(definitions, first))
+    needs = range(first, first + len(definitions))
+    yield from (_subgoal(number, goal, *needs) for number, goal in enumerate(goals, first + len(definitions)))
 
 
-def _subgoal(place: int, goal: str, *needed: int) -> dict[str, str | list[str]]:
-    return {"id": str(place), "goal": goal, "needs": [str(place) for place in needed]}
+def _subgoal(number: int, goal: str, *needs: int) -> dict[str, str | list[str]]:
+    return {"id": str(number), "goal": goal, "needs": [str(number) for number in needs]}
 
 
 def _meaning(word: str) -> str:
@@ -45,8 +46,8 @@ def _meaning(word: str) -> str:
 def _questions(text: str) -> list[str]:
     """Split a text into its questions."""
     parts = [part.strip(" ,;.?") for sentence in split(text) for part in _NEXT_QUESTION.split(sentence)]
-    whole = [f"{part[0].upper()}{part[1:]}?" for part in parts if part]
-    return whole if len(whole) > 1 else [text.strip()]
+    questions = [f"{part[0].upper()}{part[1:]}?" for part in parts if part]
+    return questions if len(questions) > 1 else [text.strip()]
 
 
 def tasks(reading: Reading) -> Iterator[dict[str, str]]:
@@ -69,8 +70,11 @@ def _is_critic(member: Piece) -> bool:
 
 def best(reading: Reading) -> Reading:
     """Return the candidate with the best grade, of equals the last; the reading itself if there is none."""
-    latest = reversed(reading.candidates)
-    return max(latest, key=lambda one: (bool(one.draft), grade(one, one.draft).score), default=reading)
+
+    def worth(candidate: Reading) -> tuple[bool, float]:
+        return bool(candidate.draft), grade(candidate, candidate.draft).score
+
+    return max(reversed(reading.candidates), key=worth, default=reading)
 
 
 def subquestion(reading: Reading, variant: int) -> str:
@@ -93,5 +97,7 @@ def useful(reading: Reading, step: str) -> float:
 
 def vote(reading: Reading) -> str:
     """Return a vote for the candidate with the best grade, of equals for the one that is most about the question."""
-    worth = [(grade(one, one.draft).score, useful(reading, one.text)) for one in reading.candidates]
+    grades = [grade(candidate, candidate.draft).score for candidate in reading.candidates]
+    uses = [useful(reading, candidate.text) for candidate in reading.candidates]
+    worth = list(zip(grades, uses, strict=True))
     return f"The best choice is {worth.index(max(worth)) + 1}"

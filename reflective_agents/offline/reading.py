@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from reflective_agents.state.forks import CachedProperty
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.text.extract import Passage, Sentence, rank, sentences, terms
 from reflective_agents.text.structure import Json
 
@@ -57,7 +56,7 @@ class Reading:
     passages: tuple[Passage, ...]
     numbers: tuple[tuple[str, int], ...]
     """The URLs of the evidence with the numbers that they have there."""
-    asked: frozenset[frozenset[str]]
+    query_stems: frozenset[frozenset[str]]
     """The stems of each query so far."""
     searches: int
     """Actions since the request."""
@@ -87,12 +86,10 @@ class Reading:
     """What a candidate says that has no tags inside."""
     questions: tuple[str, ...] = ()
     """The sub-questions that were asked so far."""
-    wanted: str = "step"
-    """What is asked for, as in `state.purpose.Purpose`."""
     last: str = ""
-    """The sub-question that ends the questions."""
+    """The sub-question that ends the questions, where the next one is asked for; else empty."""
     most: int = 1
-    """Most sub-questions in a reply."""
+    """Most sub-questions in a reply, one a line."""
 
     @CachedProperty
     def terms(self) -> dict[str, str]:
@@ -111,7 +108,7 @@ class Reading:
         return rank(self.passages, {**self.terms, **self.wished}.values())
 
     @CachedProperty
-    def found(self) -> frozenset[str]:
+    def evidence_stems(self) -> frozenset[str]:
         """All stems of the evidence."""
         return frozenset().union(*(sentence.stems for sentence in self.sentences))
 
@@ -125,32 +122,30 @@ class Reading:
         return any(passage.url for passage in self.passages)
 
 
-def read(messages: Sequence[BaseMessage], purpose: Purpose | None = None) -> Reading:
+def read(messages: Sequence[BaseMessage], request: str = "") -> Reading:
     """Return what the conversation holds. System messages are instructions for real models and are not read.
 
     Args:
         messages: The conversation.
-        purpose: What is asked for. Where it names no request, that is what the user said last.
+        request: The user's request, where the prompt has other messages of the user's role, such as instructions.
+            Without it the request is what the user said last.
     """
-    purpose = purpose or {}
     pieces = [piece for message in messages for piece in _pieces(message)]
     return replace(
-        _reading(_without_instructions(pieces, purpose.get("request", "").strip())),
+        _reading(_without_instructions(pieces, request.strip())),
         scene=messages[-1].text if messages else "",
-        wanted=purpose.get("wanted", "step"),
-        last=purpose.get("last", ""),
-        most=purpose.get("most", 1),
+        **(messages[-1].additional_kwargs.get("subquestions", {}) if messages else {}),
     )
 
 
 def _without_instructions(pieces: Sequence[Piece], request: str) -> list[Piece]:
     """Make the request what the user asked and no more, and notes of what stands after it in the user's role."""
-    places = [
-        place for place, piece in enumerate(pieces) if piece.kind == "human" and request and request in piece.text
+    matching = [
+        index for index, piece in enumerate(pieces) if piece.kind == "human" and request and request in piece.text
     ]
-    if not places:
+    if not matching:
         return [*pieces]
-    at = places[-1]
+    at = matching[-1]
     later = [replace(piece, kind="note") if piece.kind == "human" else piece for piece in pieces[at + 1 :]]
     return [*pieces[:at], replace(pieces[at], text=request), *later]
 
@@ -203,17 +198,18 @@ def _reading(pieces: Sequence[Piece]) -> Reading:
     if earlier and len(terms(question)) < 3 and _FOLLOW_UP.search(question):
         question = f"{_question(earlier[-1])[0]} {question}"
     texts = [*(text for text in earlier if len(text.split()) > LONG_REQUEST), material]
-    own = [piece.text for piece in pieces if piece.kind == "source"]
-    passages = [Passage("", "", text) for text in (*texts, *own) if text]
+    sources = [piece.text for piece in pieces if piece.kind == "source"]
+    passages = [Passage("", "", text) for text in (*texts, *sources) if text]
     shared = [piece for piece in pieces if piece.kind != "candidate"]
+    results = _results(pieces)
     return Reading(
         request=request,
         question=question,
-        passages=tuple(dict.fromkeys([*passages, *_results(pieces), *_reported(reports), *_remembered(pieces)])),
-        numbers=tuple({**_listed(reports), **_numbers(pieces)}.items()),
-        asked=frozenset(frozenset(terms(piece.text)) for piece in pieces if piece.kind == "query"),
+        passages=tuple(dict.fromkeys([*passages, *_passages(results), *_reported(reports), *_remembered(pieces)])),
+        numbers=tuple({**_listed(reports), **_numbers(results)}.items()),
+        query_stems=frozenset(frozenset(terms(piece.text)) for piece in pieces if piece.kind == "query"),
         searches=sum(piece.kind == "action" for piece in pieces[at:]),
-        draft=reports[-1].text if criticises else _standing(pieces[at:]) or _last(pieces, "draft"),
+        draft=reports[-1].text if criticises else _current_answer(pieces[at:]) or _last(pieces, "draft"),
         critique=_last(pieces, "critique"),
         verdict=_last(pieces, "verdict"),
         candidates=tuple(
@@ -238,9 +234,9 @@ def _request(pieces: Sequence[Piece]) -> tuple[int, str]:
     answer. Others, such as "Revise your answer" after search results, are instructions within the turn.
     """
     at, last, tagged = 0, "", any(piece.kind == "request" for piece in pieces)
-    for place, piece in enumerate(pieces):
+    for index, piece in enumerate(pieces):
         if piece.kind == "request" or (piece.kind == "human" and not tagged and last in {"", "answer"}):
-            at, last = place, ""
+            at, last = index, ""
         elif piece.kind in {"action", "observation", "answer", "draft", "critique"}:
             last = piece.kind
     return at, pieces[at].text if pieces else ""
@@ -255,7 +251,7 @@ def _question(request: str) -> tuple[str, str]:
     return " ".join(asks), " ".join(part for part in parts if part not in asks)
 
 
-def _standing(pieces: Sequence[Piece]) -> str:
+def _current_answer(pieces: Sequence[Piece]) -> str:
     """Return the current answer: the last one, unless an action follows it."""
     steps = [piece for piece in pieces if piece.kind in {"draft", "answer", "action"}]
     return steps[-1].text if steps and steps[-1].kind != "action" else ""
@@ -265,23 +261,22 @@ def _last(pieces: Sequence[Piece], *kinds: str) -> str:
     return next((piece.text for piece in reversed(pieces) if piece.kind in kinds), "")
 
 
-def _results(pieces: Iterable[Piece]) -> Iterator[Passage]:
-    """Yield the search results among the observations; anything but a JSON array of results is not evidence."""
-    for piece in pieces:
-        for result in _json_array(piece.text) if piece.kind == "observation" else ():
-            if isinstance(result, dict) and isinstance(content := result.get("content"), str):
-                title, url = str(result.get("title") or ""), str(result.get("url") or "")
-                yield Passage(title, url, UNCITABLE.sub("", content))
+def _results(pieces: Iterable[Piece]) -> list[dict[str, Json]]:
+    """Return the search results among the observations; anything but a JSON array of results is not evidence."""
+    results = (result for piece in pieces if piece.kind == "observation" for result in _json_array(piece.text))
+    return [result for result in results if isinstance(result, dict)]
 
 
-def _numbers(pieces: Iterable[Piece]) -> dict[str, int]:
+def _passages(results: Iterable[dict[str, Json]]) -> Iterator[Passage]:
+    for result in results:
+        if isinstance(content := result.get("content"), str):
+            title, url = str(result.get("title") or ""), str(result.get("url") or "")
+            yield Passage(title, url, UNCITABLE.sub("", content))
+
+
+def _numbers(results: Iterable[dict[str, Json]]) -> dict[str, int]:
     """Return the numbers of search results by their URLs."""
-    results = [result for piece in pieces if piece.kind == "observation" for result in _json_array(piece.text)]
-    return {
-        str(result.get("url")): number
-        for result in results
-        if isinstance(result, dict) and isinstance(number := result.get("number"), int)
-    }
+    return {str(result.get("url")): number for result in results if isinstance(number := result.get("number"), int)}
 
 
 def _listed(reports: Iterable[Piece]) -> dict[str, int]:
@@ -293,9 +288,9 @@ def _listed(reports: Iterable[Piece]) -> dict[str, int]:
 def _reported(reports: Iterable[Piece]) -> Iterator[Passage]:
     """Yield the sentences of reports, each with the page that it cites; what a report says of itself is left out."""
     for report in reports:
-        said, _, listed = report.text.partition("References:")
+        statements, _, listed = report.text.partition("References:")
         urls = dict(_REFERENCE.findall(listed))
-        for sentence in sentences(said):
+        for sentence in sentences(statements):
             if not _REMARK.match(sentence):
                 cited = _CITED.findall(sentence)
                 yield Passage("", urls.get(cited[0], "") if cited else "", UNCITABLE.sub("", sentence))

@@ -114,7 +114,7 @@ class Filler:
             return schema["enum"][index % len(schema["enum"])]
         kind = schema.get("type", "object" if "properties" in schema else "string")
         if isinstance(kind, list):
-            kind = next((one for one in kind if one != "null"), "null")
+            kind = next((option for option in kind if option != "null"), "null")
         if kind == "object":
             return self._object(schema, index, depth)
         if kind == "array":
@@ -141,25 +141,25 @@ class Filler:
 
     def _object(self, schema: Schema, index: int, depth: int) -> dict[str, Json]:
         required = set(schema.get("required", ()))
-        known = ANSWERS | CRITIQUES | VERDICTS | QUERIES | SCORES | {"query", "references", "missing", "judgements"}
+        meaning = ANSWERS | CRITIQUES | VERDICTS | QUERIES | SCORES | {"query", "references", "missing", "judgements"}
         return {
             name: self._value(part, name, index, depth + 1)
             for name, part in schema.get("properties", {}).items()
-            if name in required or (depth < MAX_DEPTH and (name in known or "default" not in self._resolve(part)))
+            if name in required or (depth < MAX_DEPTH and (name in meaning or "default" not in self._resolve(part)))
         }
 
     def _array(self, schema: Schema, name: str, depth: int) -> list[Json]:
         least, most = schema.get("minItems", 0), schema.get("maxItems", math.inf)
         prefix, items = schema.get("prefixItems", ()), schema.get("items", {})
-        known = list(self._known(name, least, items))
-        fitting = [value for value in known if _fits(value, self._resolve(items))]
+        named = list(self._named_items(name, least, items))
+        fitting = [value for value in named if _fits(value, self._resolve(items))]
         values = fitting[: int(min(most, len(fitting)))]
         values += [self._value(part, name, 0, depth + 1) for part in prefix[len(values) :]]
         return values + [
             self._value(items, name, index, depth + 1) for index in range(len(values), min(least, MAX_VALUES))
         ]
 
-    def _known(self, name: str, least: int, items: Schema) -> Iterator[Any]:
+    def _named_items(self, name: str, least: int, items: Schema) -> Iterator[Any]:
         """Yield the items of an array whose name has a meaning."""
         if name in QUERIES:
             new = queries(self.reading, of_missing=bool(self.reading.sentences))
@@ -241,8 +241,8 @@ def _bounds(schema: Schema, *, whole: bool) -> tuple[float | None, float | None]
         lows += [math.floor(above) + 1] if above is not None else []
         highs += [math.ceil(below) - 1] if below is not None else []
         return max(lows, default=None), min(highs, default=None)
-    top = min((one for one in (high, below) if one is not None), default=None)
-    bottom = max((one for one in (low, above) if one is not None), default=None)
+    top = min((bound for bound in (high, below) if bound is not None), default=None)
+    bottom = max((bound for bound in (low, above) if bound is not None), default=None)
     width = 1.0 if top is None or bottom is None else top - bottom
     if bottom is not None and bottom == above:
         bottom += width / 2

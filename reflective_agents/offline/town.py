@@ -54,14 +54,14 @@ class Scene:
         """Return the parts under a tag."""
         return [block for block in self.blocks if block.tag == tag]
 
-    def one(self, tag: str) -> Block:
+    def first(self, tag: str) -> Block:
         """Return the first part under a tag; an empty one if there is none."""
         return next(iter(self.all(tag)), Block(tag, "", {}))
 
     @property
     def places(self) -> list[str]:
         """The places of the town, the longest name first."""
-        names = [line.partition(":")[0] for line in self.one("map").text.splitlines()]
+        names = [line.partition(":")[0] for line in self.first("map").text.splitlines()]
         return sorted(names, key=len, reverse=True)
 
     def place(self, text: str) -> str:
@@ -70,15 +70,15 @@ class Scene:
 
     def appointment(self, minute: int) -> Block | None:
         """Find a memory that names this hour and a place."""
-        fitting = (one for one in self.all("memory") if one["kind"] != "plan" and self.place(one.text))
-        return next((one for one in fitting if minute in _times(one.text)), None)
+        fitting = (memory for memory in self.all("memory") if memory["kind"] != "plan" and self.place(memory.text))
+        return next((memory for memory in fitting if minute in _times(memory.text)), None)
 
     @property
     def lived(self) -> list[Block]:
         """The memories that are neither plans nor greetings; all if there is nothing else."""
-        known = self.all("memory")
-        kept = [one for one in known if one["kind"] != "plan" and not core(one.text).startswith((GREETING, FAREWELL))]
-        return kept or known
+        memories = self.all("memory")
+        unplanned = [memory for memory in memories if memory["kind"] != "plan"]
+        return [memory for memory in unplanned if not core(memory.text).startswith((GREETING, FAREWELL))] or memories
 
     def tellable(self, listener: str) -> list[Block]:
         """List what is worth telling someone, with what names a time first.
@@ -86,15 +86,16 @@ class Scene:
         Left out is what was said in this conversation, what comes from the listener or is about them, and what they are
         doing already.
         """
-        said = [core(one.text) for one in self.all("said")]
-        found = [one for one in self.all("memory") if one["kind"] in TOLD and core(one.text) not in said]
-        doing = " ".join(one.text for one in self.all("seen") if one["name"] == listener)
-        fresh = [
-            one
-            for one in found
-            if _speaker(one.text) != listener and listener not in core(one.text) and core(one.text) not in doing
-        ]
-        return sorted(fresh, key=lambda one: not _times(one.text))
+        utterances = {core(block.text) for block in self.all("said")}
+        doing = " ".join(block.text for block in self.all("seen") if block["name"] == listener)
+
+        def is_news(memory: Block) -> bool:
+            text = core(memory.text)
+            old = text in utterances or text in doing
+            return not old and listener not in text and _speaker(memory.text) != listener
+
+        news = [memory for memory in self.all("memory") if memory["kind"] in TOLD and is_news(memory)]
+        return sorted(news, key=lambda memory: not _times(memory.text))
 
 
 def live(form: str, text: str) -> JsonObject | None:
@@ -136,14 +137,14 @@ def _clock(minute: int) -> str:
 def day_plan(scene: Scene) -> dict[str, list[dict[str, str]]]:
     """Plan the usual day."""
     usual = [
-        {"start": f"{hour}:{minute}", "what": what} for hour, minute, what in _USUAL.findall(scene.one("usual").text)
+        {"start": f"{hour}:{minute}", "what": what} for hour, minute, what in _USUAL.findall(scene.first("usual").text)
     ]
-    return {"strokes": usual[:12] or [{"start": scene.one("time").text, "what": "goes about the day"}]}
+    return {"strokes": usual[:12] or [{"start": scene.first("time").text, "what": "goes about the day"}]}
 
 
 def hour_plan(scene: Scene) -> dict[str, list[dict[str, str | float]]]:
     """Plan the same thing for every hour, except for appointments."""
-    part = scene.one("part")
+    part = scene.first("part")
     start, end = _minute(part["start"]), _minute(part["end"])
     starts = [start, *range(start - start % 60 + 60, end, 60)]
     return {"hours": [{"start": _clock(minute), **_due(scene, part, minute)} for minute in starts[:24]]}
@@ -151,7 +152,7 @@ def hour_plan(scene: Scene) -> dict[str, list[dict[str, str | float]]]:
 
 def actions(scene: Scene) -> dict[str, list[dict[str, str | float]]]:
     """Plan one thing for the whole hour."""
-    part = scene.one("part")
+    part = scene.first("part")
     start, end = _minute(part["start"]), _minute(part["end"])
     return {"actions": [{"minutes": min(end - start, 240), **_due(scene, part, start)}]}
 
@@ -162,7 +163,7 @@ def _due(scene: Scene, part: Block, minute: int) -> dict[str, str | float]:
         place = scene.place(core(appointment.text))
         what = f"is at the appointment: {core(appointment.text)}"
         return {"what": what, "place": place, "importance": APPOINTMENT}
-    here = scene.place(scene.one("doing").text) or (scene.places or [""])[0]
+    here = scene.place(scene.first("doing").text) or (scene.places or [""])[0]
     return {"what": part.text, "place": part["place"] or scene.place(part.text) or here, "importance": ROUTINE}
 
 
@@ -177,14 +178,13 @@ def reaction(scene: Scene) -> dict[str, str | float]:
 
 def utterance(scene: Scene) -> dict[str, str | bool | float]:
     """Say what is worth telling, and from whom it comes."""
-    listener, said = scene.one("seen")["name"], len(scene.all("said"))
+    listener, turns = scene.first("seen")["name"], len(scene.all("said"))
     news = scene.tellable(listener)
     if not news:
-        return {"say": f"{FAREWELL if said else GREETING}, {listener}.", "ends": said > 0, "importance": TALK}
-    speaker = _speaker(news[0].text)
-    text = core(news[0].text)
-    told = f"I heard from {speaker}: {text}" if speaker else text
-    return {"say": told, "ends": said + 1 >= TURNS, "importance": APPOINTMENT if _times(text) else TALK}
+        return {"say": f"{FAREWELL if turns else GREETING}, {listener}.", "ends": turns > 0, "importance": TALK}
+    speaker, text = _speaker(news[0].text), core(news[0].text)
+    say = f"I heard from {speaker}: {text}" if speaker else text
+    return {"say": say, "ends": turns + 1 >= TURNS, "importance": APPOINTMENT if _times(text) else TALK}
 
 
 def questions(scene: Scene) -> dict[str, list[str]]:
@@ -192,37 +192,37 @@ def questions(scene: Scene) -> dict[str, list[str]]:
     count: Counter[str] = Counter()
     words: dict[str, str] = {}
     for memory in scene.lived:
-        known = {stem: word for stem, word in terms(core(memory.text)).items() if not word[0].isdigit()}
-        count.update(known.keys())
-        words = {**known, **words}
+        stems = {stem: word for stem, word in terms(core(memory.text)).items() if not word[0].isdigit()}
+        count.update(stems.keys())
+        words = {**stems, **words}
     common = [words[stem] for stem, _ in count.most_common(3)]
     return {"questions": [f"What about {word}?" for word in islice(cycle(common or ["today"]), 3)]}
 
 
 def insights(scene: Scene) -> JsonObject:
     """Repeat what most memories on the question are about, with the memories that share its words as evidence."""
-    topic = set(terms(scene.one("question").text))
-    named = next(iter(terms(scene.one("question").text).values()), "this")
-    known = scene.lived
-    stems = {one["number"]: set(terms(core(one.text))) for one in known}
-    close = [one for one in known if stems[one["number"]] & topic] or known
-    by_core = {core(one.text): one for one in reversed([*close, *known])}
-    drawn = []
-    for one in islice(cycle(list(by_core.values())[::-1]), 5):
-        own = stems[one["number"]]
-        alike = [other for other in close if len(stems[other["number"]] & own) * 2 >= max(len(own), 1)][:4]
-        numbers = sorted({int(one["number"]), *(int(other["number"]) for other in alike)})
-        told = f"On {named}: {core(one.text)}"
-        drawn.append({"insight": told, "evidence": numbers, "importance": APPOINTMENT if _times(told) else TALK})
-    return {"insights": drawn}
+    topic = set(terms(scene.first("question").text))
+    named = next(iter(terms(scene.first("question").text).values()), "this")
+    memories = scene.lived
+    stems = {memory["number"]: set(terms(core(memory.text))) for memory in memories}
+    related = [memory for memory in memories if stems[memory["number"]] & topic] or memories
+    by_core = {core(memory.text): memory for memory in reversed([*related, *memories])}
+    insights: list[JsonObject] = []
+    for memory in islice(cycle(list(by_core.values())[::-1]), 5):
+        shared = stems[memory["number"]]
+        alike = [other for other in related if len(stems[other["number"]] & shared) * 2 >= max(len(shared), 1)][:4]
+        numbers = sorted({int(block["number"]) for block in (memory, *alike)})
+        text = f"On {named}: {core(memory.text)}"
+        insights.append({"insight": text, "evidence": numbers, "importance": APPOINTMENT if _times(text) else TALK})
+    return {"insights": insights}
 
 
 def facts(scene: Scene) -> JsonObject:
     """Keep each sentence of the user's that asks nothing and says something, as it stands."""
-    said = [sentence for one in scene.all("said") for sentence in split(one.text)]
-    kept = [one for one in dict.fromkeys(said) if not one.endswith("?") and len(terms(one)) > 1]
-    made = [{"about": "the user", "statement": one, "since": "", "importance": TALK, "supersedes": []} for one in kept]
-    return {"facts": made[:MOST_FACTS]}
+    sentences = dict.fromkeys(sentence for block in scene.all("said") for sentence in split(block.text))
+    statements = [sentence for sentence in sentences if not sentence.endswith("?") and len(terms(sentence)) > 1]
+    common = {"about": "the user", "since": "", "importance": TALK, "supersedes": []}
+    return {"facts": [{**common, "statement": statement} for statement in statements[:MOST_FACTS]]}
 
 
 FORMS: dict[str, Callable[[Scene], JsonObject]] = {

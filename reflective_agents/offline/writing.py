@@ -71,7 +71,7 @@ def moves(reading: Reading, searching: bool) -> list[Move]:
         return [*answers]
     if not reading.sentences:
         return [*steps[:2], *([(new[0], new[-1])] if len(new) > 1 else []), *steps[2:]]
-    waiting = any(frozenset(terms(query)) not in reading.asked for query in _leading(reading))
+    waiting = any(frozenset(terms(query)) not in reading.query_stems for query in _leading(reading))
     enough = coverage(reading) >= COVERED or not waiting
     turns = zip_longest(answers, steps) if enough else zip_longest(steps, answers)
     return [move for move in chain.from_iterable(turns) if move is not None]
@@ -79,15 +79,15 @@ def moves(reading: Reading, searching: bool) -> list[Move]:
 
 def coverage(reading: Reading) -> float:
     """Return the share of the question's terms that the evidence holds, 0..1; 1 when the question has no terms."""
-    return 1 - len(reading.missing(reading.found)) / max(len(reading.terms), 1)
+    return 1 - len(reading.missing(reading.evidence_stems)) / max(len(reading.terms), 1)
 
 
 def _leading(reading: Reading) -> list[str]:
     """Return the whole question, and what is still missing of it; the latter first once something is known."""
     words = list(reading.terms.values())
-    missing = reading.missing(reading.found)
-    known = [word for word in words if word not in missing]
-    focus = [" ".join(known[:1] + missing if len(missing) < 2 else missing)] if missing and known else []
+    missing = reading.missing(reading.evidence_stems)
+    covered = [word for word in words if word not in missing]
+    focus = [" ".join(covered[:1] + missing if len(missing) < 2 else missing)] if missing and covered else []
     whole = " ".join(words[:QUERY_WORDS]) or reading.question.strip()
     return [*focus, whole] if reading.sentences else [whole, *focus]
 
@@ -103,11 +103,11 @@ def queries(reading: Reading, *, of_missing: bool = False) -> list[str]:
     singles = words if len(words) > 1 else []
     pairs = sorted(combinations(range(len(words)), 2), key=lambda pair: (pair[1] - pair[0] == 1, pair))
     options = [*_leading(reading), *(f"{words[first]} {words[second]}" for first, second in pairs), *singles]
-    lacking = set(terms(" ".join(reading.missing(reading.found))))
+    lacking = set(terms(" ".join(reading.missing(reading.evidence_stems))))
     new: dict[frozenset[str], str] = {}
     for option in options:
         stems = frozenset(terms(option))
-        if option and stems not in reading.asked and (not of_missing or stems & lacking):
+        if option and stems not in reading.query_stems and (not of_missing or stems & lacking):
             new.setdefault(stems, option)
     return list(new.values())
 
@@ -126,7 +126,7 @@ def write(
         named: whether to name the terms of the question that the evidence does not cover.
         anew: whether to number the references from 1 even if the evidence has numbers.
     """
-    missing = reading.missing(reading.found) if named else []
+    missing = reading.missing(reading.evidence_stems) if named else []
     remark = f"\n\n{MISSING}{', '.join(missing)}." if missing and reading.sentences else ""
     chosen = select(reading, length, skipped)
     if not chosen or (reading.citable and coverage(reading) < ANSWERABLE):
@@ -138,11 +138,11 @@ def write(
     return Written(text + remark, tuple(numbers), tuple(numbers.values()))
 
 
-def _numbered(urls: list[str], given: dict[str, int]) -> dict[str, int]:
+def _numbered(urls: list[str], existing: dict[str, int]) -> dict[str, int]:
     """Return URLs with the numbers that the evidence gives them; from 1 if it does not tell them apart."""
-    numbers = {url: given[url] for url in urls if url in given}
+    numbers = {url: existing[url] for url in urls if url in existing}
     if len({*numbers.values()}) == len(urls):
-        return dict(sorted(numbers.items(), key=lambda one: one[1]))
+        return dict(sorted(numbers.items(), key=lambda item: item[1]))
     return {url: number for number, url in enumerate(urls, 1)}
 
 
@@ -159,8 +159,8 @@ def _compose(reading: Reading) -> str:
     words = list(reading.terms.values())
     if not words or not _CREATIVE.search(reading.request):
         return f"{reading.failure}: {NOTHING}" if reading.failure else NOTHING
-    known = {**dict(list(reading.terms.items())[: (len(words) + 1) // 2]), **terms(reading.draft), **reading.wished}
-    return f"{COMPOSED} The request names {', '.join(word for stem, word in reading.terms.items() if stem in known)}."
+    shown = {**dict(list(reading.terms.items())[: (len(words) + 1) // 2]), **terms(reading.draft), **reading.wished}
+    return f"{COMPOSED} The request names {', '.join(word for stem, word in reading.terms.items() if stem in shown)}."
 
 
 def select(reading: Reading, length: int, skipped: int = 0) -> list[Sentence]:
@@ -169,15 +169,15 @@ def select(reading: Reading, length: int, skipped: int = 0) -> list[Sentence]:
     chosen = [sentence for sentence in ranked if reading.critique and _stands_in(sentence, reading.draft)]
     length = max(length, len(chosen) + 2) if chosen else length
     pool = ranked[skipped:] if len(ranked) - skipped >= min(length, 2) else ranked
-    wanted = {*reading.terms, *reading.wished}
+    target = {*reading.terms, *reading.wished}
     floor = FLOOR * _rank(ranked[0]) if ranked else 0
     while len(chosen) < length:
         have: frozenset[str] = frozenset().union(*(sentence.stems for sentence in chosen))
-        fresh = [sentence for sentence in pool if not any(_repeats(sentence, other) for other in chosen)]
-        if not fresh:
+        unused = [sentence for sentence in pool if not any(_repeats(sentence, other) for other in chosen)]
+        if not unused:
             break
-        gains = [(floor + _rank(sentence)) * (1 + len((sentence.stems & wanted) - have)) ** 3 for sentence in fresh]
-        chosen.append(fresh[gains.index(max(gains))])
+        gains = [(floor + _rank(sentence)) * (1 + len((sentence.stems & target) - have)) ** 3 for sentence in unused]
+        chosen.append(unused[gains.index(max(gains))])
     return _in_reading_order(reading, chosen)
 
 
@@ -192,8 +192,8 @@ def _rank(sentence: Sentence) -> float:
     return (1.5 if _DEFINITION.search(sentence.text) else 1) * sentence.score
 
 
-def _repeats(sentence: Sentence, other: Sentence) -> bool:
-    return len(sentence.stems & other.stems) > 0.5 * min(len(sentence.stems), len(other.stems))
+def _repeats(sentence: Sentence, second: Sentence) -> bool:
+    return len(sentence.stems & second.stems) > 0.5 * min(len(sentence.stems), len(second.stems))
 
 
 def _stands_in(sentence: Sentence, text: str) -> bool:
@@ -202,8 +202,8 @@ def _stands_in(sentence: Sentence, text: str) -> bool:
 
 def _in_reading_order(reading: Reading, chosen: list[Sentence]) -> list[Sentence]:
     sources = list(dict.fromkeys(sentence.passage.url for sentence in chosen))
-    places = {id(sentence): place for place, sentence in enumerate(reading.sentences)}
-    return sorted(chosen, key=lambda sentence: (sources.index(sentence.passage.url), places[id(sentence)]))
+    positions = {id(sentence): position for position, sentence in enumerate(reading.sentences)}
+    return sorted(chosen, key=lambda sentence: (sources.index(sentence.passage.url), positions[id(sentence)]))
 
 
 def body(text: str) -> Iterator[str]:

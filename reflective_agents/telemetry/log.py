@@ -38,10 +38,11 @@ class JsonLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Put time, level and logger before what the record tells."""
-        told = record.msg if isinstance(record.msg, Mapping) else {"message": record.getMessage()}
+        fields = record.msg if isinstance(record.msg, Mapping) else {"message": record.getMessage()}
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        own = {"time": time, "level": record.levelname, "logger": record.name}
-        return str(Event({**own, **{f"{name}_" if name in own else name: value for name, value in told.items()}}))
+        header = {"time": time, "level": record.levelname, "logger": record.name}
+        renamed = {f"{name}_" if name in header else name: value for name, value in fields.items()}
+        return str(Event({**header, **renamed}))
 
 
 class _Output:
@@ -110,8 +111,8 @@ def _stderr() -> logging.Handler:
     handler = logging.StreamHandler()
 
     def is_new(record: logging.LogRecord) -> bool:
-        others = logging.getLogger().handlers
-        return not any(getattr(it, "stream", None) is handler.stream and it.level <= record.levelno for it in others)
+        handlers = logging.getLogger().handlers
+        return not any(getattr(it, "stream", None) is handler.stream and it.level <= record.levelno for it in handlers)
 
     handler.addFilter(is_new)
     return handler

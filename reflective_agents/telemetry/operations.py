@@ -28,7 +28,7 @@ SHOWN = {
 
 
 @dataclass(frozen=True)
-class _Place:
+class _StepContext:
     """In which step of which run something happens."""
 
     run_id: str | None
@@ -44,12 +44,12 @@ class _Place:
         return {**ids, **above, "strategy": self.strategy, "step": self.step}
 
 
-_place: ContextVar[_Place | None] = ContextVar("place", default=None)
+_current_step: ContextVar[_StepContext | None] = ContextVar("step", default=None)
 
 
 def _event(name: str, fields: Mapping[str, Fact]) -> Event:
-    place = _place.get()
-    return Event({"event": name, **(place.fields() if place else {}), **_plain(fields)})
+    current = _current_step.get()
+    return Event({"event": name, **(current.fields() if current else {}), **_plain(fields)})
 
 
 def _plain(fields: Mapping[str, Fact]) -> dict[str, Plain]:
@@ -94,8 +94,8 @@ class Operation:
         tracer = spans.tracer()
         self._scope = None
         if tracer:
-            known = _event(self._event, self._fields)
-            self._scope = spans.begin(tracer, self._title, known, self._parent, call=self._kind == "model")
+            event = _event(self._event, self._fields)
+            self._scope = spans.begin(tracer, self._title, event, self._parent, call=self._kind == "model")
             self._span = self._scope.__enter__()
         return self
 
@@ -157,28 +157,28 @@ def step(name: str, run_id: str | None, strategy: str | None, config: RunnableCo
         strategy: The graph; None in a run's first step, which tells it by its event `begin`.
         config: What LangGraph gave the node.
     """
-    above = _place.get()
-    place = _Place(
+    above = _current_step.get()
+    current = _StepContext(
         run_id,
         thread_id=(config.get("configurable") or {}).get("thread_id"),
         strategy=strategy,
         step=name,
         parent_run_id=above.run_id if above else None,
     )
-    token = _place.set(place)
+    token = _current_step.set(current)
     try:
-        run = spans.RUNS.span(getattr(config.get("callbacks"), "parent_run_id", None), place.fields())
+        run = spans.RUNS.span(getattr(config.get("callbacks"), "parent_run_id", None), current.fields())
         with _operation("decision", "step", f"step {name}", {}, run):
             yield
     finally:
-        _place.reset(token)
+        _current_step.reset(token)
 
 
 def decision(event: str, **fields: Fact) -> None:
     """Tell what a strategy has just found or decided: one line of `reflect.decision`."""
-    place, strategy = _place.get(), fields.get("strategy")
-    if place and event == "begin" and isinstance(strategy, str):
-        _place.set(replace(place, strategy=strategy))
+    current, strategy = _current_step.get(), fields.get("strategy")
+    if current and event == "begin" and isinstance(strategy, str):
+        _current_step.set(replace(current, strategy=strategy))
     if LOGGERS["decision"].isEnabledFor(logging.INFO):
         LOGGERS["decision"].info(_event(event, fields))
 

@@ -47,23 +47,23 @@ _ATTRIBUTES = {
 """The names that the semantic conventions have for what the log tells under others."""
 
 _settings: dict[str, str] = {}
-_own: "TracerProvider | None" = None
+_own_provider: "TracerProvider | None" = None
 
 
 def configure() -> None:
     """Export spans as the environment asks, from now on; what an earlier call has begun is flushed and closed."""
-    global _settings, _own
+    global _settings, _own_provider
     settings = {name: value for name, value in os.environ.items() if name.startswith("OTEL_")}
     if settings == _settings:
         return
-    previous, _own, _settings = _own, None, settings
+    previous, _own_provider, _settings = _own_provider, None, settings
     if previous is not None:
         previous.shutdown()
-    if names := _wanted(settings):
-        _own = _provider(names)
+    if names := _exporters(settings):
+        _own_provider = _provider(names)
 
 
-def _wanted(settings: Mapping[str, str]) -> list[str]:
+def _exporters(settings: Mapping[str, str]) -> list[str]:
     """Return the names of the exporters asked for."""
     if settings.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return []
@@ -82,10 +82,10 @@ def _provider(names: list[str]) -> "TracerProvider | None":
         return None
     provider = TracerProvider()
     for name in names:
-        found = entry_points(group="opentelemetry_traces_exporter", name=name)
-        if not found:
+        points = entry_points(group="opentelemetry_traces_exporter", name=name)
+        if not points:
             warnings.warn(f"no spans are exported: the OpenTelemetry exporter {name} is not installed", stacklevel=2)
-        for point in found:
+        for point in points:
             provider.add_span_processor(BatchSpanProcessor(point.load()()))
     return provider
 
@@ -96,7 +96,7 @@ def tracer() -> "Tracer | None":
     if trace is None:
         return None
     provider = trace.get_tracer_provider()
-    return _tracer_of(_own if isinstance(provider, trace.ProxyTracerProvider) else provider)
+    return _tracer_of(_own_provider if isinstance(provider, trace.ProxyTracerProvider) else provider)
 
 
 @lru_cache(maxsize=1)
@@ -105,8 +105,8 @@ def _tracer_of(provider: "Provider | None") -> "Tracer | None":
         return None
     from opentelemetry.trace import NoOpTracer
 
-    made = provider.get_tracer(SCOPE)
-    return None if isinstance(made, NoOpTracer) else made
+    tracer = provider.get_tracer(SCOPE)
+    return None if isinstance(tracer, NoOpTracer) else tracer
 
 
 def begin(
@@ -140,8 +140,8 @@ def note(span: "Span", fields: Mapping[str, Plain]) -> None:
 
 def attributes(fields: Mapping[str, Plain]) -> dict[str, str | float | bool]:
     """Name fields as in the semantic conventions, or after this project."""
-    told = {name: value for name, value in fields.items() if value is not None and name != "seconds"}
-    return {_ATTRIBUTES.get(name, f"reflect.{name}"): value for name, value in told.items()}
+    named = {name: value for name, value in fields.items() if value is not None and name != "seconds"}
+    return {_ATTRIBUTES.get(name, f"reflect.{name}"): value for name, value in named.items()}
 
 
 def _fail(span: "Span", fault: str) -> None:
@@ -169,29 +169,10 @@ class Runs(BaseCallbackHandler):
     """
 
     run_inline = True
+    ignore_llm = ignore_chat_model = ignore_agent = ignore_retriever = True
 
     def __init__(self) -> None:
         self._chains: dict[UUID, _Chain] = {}
-
-    @property
-    def ignore_llm(self) -> bool:
-        """Completions are not watched."""
-        return True
-
-    @property
-    def ignore_chat_model(self) -> bool:
-        """Chat models are not watched."""
-        return True
-
-    @property
-    def ignore_agent(self) -> bool:
-        """Agents are not watched."""
-        return True
-
-    @property
-    def ignore_retriever(self) -> bool:
-        """Retrievers are not watched."""
-        return True
 
     def on_chain_start(
         self,
@@ -240,12 +221,12 @@ def _span_of(graph: _Chain, to: "Tracer", fields: Mapping[str, Plain]) -> "Span"
     from opentelemetry.trace import get_current_span, set_span_in_context
 
     if graph.span is None:
-        context, above = graph.context, graph.graph
-        if above and get_current_span(context) is get_current_span(above.context):  # no step lies between them
-            context = set_span_in_context(_span_of(above, to, {}))
-        known = attributes({**fields, "event": "invoke_agent", "strategy": graph.name, "step": None})
+        context, parent = graph.context, graph.graph
+        if parent and get_current_span(context) is get_current_span(parent.context):  # no step lies between them
+            context = set_span_in_context(_span_of(parent, to, {}))
+        named = attributes({**fields, "event": "invoke_agent", "strategy": graph.name, "step": None})
         graph.span = to.start_span(
-            f"invoke_agent {graph.name}", context=context, start_time=graph.began, attributes=known
+            f"invoke_agent {graph.name}", context=context, start_time=graph.began, attributes=named
         )
     return graph.span
 

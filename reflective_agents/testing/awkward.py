@@ -124,8 +124,8 @@ def _spoilt(manner: Manner, choice: Choice, request: Request) -> Choice:
         return replace(choice, content=f"<think>\n{THOUGHT}\n</think>\n\n{text}")
     if manner == "thinks_half":
         return replace(choice, content=f"{THOUGHT}\n</think>\n\n{text}")
-    room = request.max_tokens or 0
-    if manner == "thinks_unclosed" or (manner == "thinks_cut_off" and room < _ROOM):
+    limit = request.max_tokens or 0
+    if manner == "thinks_unclosed" or (manner == "thinks_cut_off" and limit < _ROOM):
         return Choice(f"<think>\n{THOUGHT}", finish_reason="length")
     if manner == "thinks_cut_off":
         return replace(choice, content=f"<think>\n{THOUGHT}\n</think>\n\n{text}")

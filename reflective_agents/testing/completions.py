@@ -18,9 +18,9 @@ Json: TypeAlias = JsonObject
 def parse_request(body: Json) -> Request:
     """Parse the body of a chat completion into what a scripted model sees."""
     names = ("tools", "tool_choice", "response_format", "stop", "n", "seed")
-    given = {name: body[name] for name in names if body.get(name) is not None}
+    parameters = {name: body[name] for name in names if body.get(name) is not None}
     most = body.get("max_completion_tokens", body.get("max_tokens"))
-    return build_request([_message(message) for message in body.get("messages", [])], max_tokens=most, **given)
+    return build_request([_message(message) for message in body.get("messages", [])], max_tokens=most, **parameters)
 
 
 def completion(body: Json, request: Request, choices: Sequence[Choice]) -> Json:
@@ -48,8 +48,8 @@ def chunks(body: Json, request: Request, choices: Sequence[Choice]) -> Iterator[
 
 def usage_of(request: Request, choices: Sequence[Choice]) -> dict[str, int]:
     """Return the usage of a whole call in OpenAI's terms."""
-    asked, answered = usage(request, choices)
-    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+    prompt, completion = usage(request, choices)
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
 def _message(data: Json) -> BaseMessage:

@@ -191,5 +191,5 @@ def _chunk(piece: Piece) -> AIMessageChunk:
 
 
 def _usage(request: Request, choices: Sequence[Choice]) -> UsageMetadata:
-    asked, answered = usage(request, choices)
-    return UsageMetadata(input_tokens=asked, output_tokens=answered, total_tokens=asked + answered)
+    prompt, completion = usage(request, choices)
+    return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)

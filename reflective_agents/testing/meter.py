@@ -24,15 +24,15 @@ class Meter:
         self.max_in_flight = 0
         self.waves = 0
         """How many times a call began while none was in flight."""
-        self._asked: Counter[str] = Counter()
+        self._attempts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     @contextmanager
     def call(self, request: Request) -> Iterator[Request]:
         """Count a call as in flight for the duration of the block; gives the request with its `attempt` filled in."""
         with self._lock:
-            request = replace(request, attempt=self._asked[request.key])
-            self._asked[request.key] += 1
+            request = replace(request, attempt=self._attempts[request.key])
+            self._attempts[request.key] += 1
             self.calls.append(request)
             self.waves += self.in_flight == 0
             self.in_flight += 1

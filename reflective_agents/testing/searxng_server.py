@@ -32,5 +32,5 @@ class SearxNGServer(LocalServer):
         self.queries.append(request.query["q"])
         if self._status != 200 or request.query.get("format") != "json":
             return web.Response(status=403 if self._status == 200 else self._status)
-        found = [{"engines": ["local"], "category": "general", "content": "", **result} for result in self._results]
-        return web.json_response({"query": request.query["q"], "results": found, "answers": [], "suggestions": []})
+        results = [{"engines": ["local"], "category": "general", "content": "", **result} for result in self._results]
+        return web.json_response({"query": request.query["q"], "results": results, "answers": [], "suggestions": []})

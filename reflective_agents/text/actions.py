@@ -57,7 +57,7 @@ def read_call(action: str, tools: Sequence[Declared]) -> tuple[str, dict[str, Js
 
     Where the only tool takes an action, as that of an environment does, it need not be named.
     """
-    known = {tool.name.casefold(): tool for tool in tools}
+    by_name = {tool.name.casefold(): tool for tool in tools}
     if calls := read_calls(action, [tool.name for tool in tools]):
         name, args = calls[0]
     else:
@@ -66,9 +66,9 @@ def read_call(action: str, tools: Sequence[Declared]) -> tuple[str, dict[str, Js
         only = tools[0] if len(tools) == 1 and list(tools[0].required) == ["action"] else None
         if only and name.casefold() != only.name.casefold():
             return only.name, {only.required[0]: action}
-        given = action[named.end() : _closing(action, named.end())] if named else ""
-        args = _arguments(given, known.get(name.casefold()))
-    tool = known.get(name.casefold())
+        input_text = action[named.end() : _closing(action, named.end())] if named else ""
+        args = _arguments(input_text, by_name.get(name.casefold()))
+    tool = by_name.get(name.casefold())
     if tool and args.keys() == {"input"} and "input" not in tool.fields and tool.fields:
         args = {next(iter(tool.fields)): args["input"]}
     return tool.name if tool else name, args
@@ -89,8 +89,8 @@ def read_step(text: str, names: Collection[str] = ()) -> WrittenStep:
     parts = list(sections(text, ("thought", "action", "input", "final")))
     for part, following in zip(parts, [*parts[1:], None], strict=True):
         if part.name == "action" and part.value.strip():
-            given = following.value.strip() if following and following.name == "input" else None
-            return _step(text[: part.start], action=_in_brackets(bare(part.value), given))
+            action_input = following.value.strip() if following and following.name == "input" else None
+            return _step(text[: part.start], action=_in_brackets(bare(part.value), action_input))
         if part.name == "final":
             return _step(text[: part.start], answer=bare(text[part.begin :]) or None)
     return _unlabelled(text, names)
@@ -116,10 +116,10 @@ def _step(thought: str, action: str = "", answer: str | None = None) -> WrittenS
     return WrittenStep(without_label(thought.strip(), "thought"), action, answer)
 
 
-def _in_brackets(action: str, given: str | None) -> str:
+def _in_brackets(action: str, action_input: str | None) -> str:
     """Rewrite an action in the form that environments read: with plain brackets around its input."""
-    if given is not None:
-        return f"{action}[{given}]"
+    if action_input is not None:
+        return f"{action}[{action_input}]"
     named = _NAMED.match(action)
     if named is None or action[named.end() - 1] in "[(":
         return action
@@ -127,29 +127,29 @@ def _in_brackets(action: str, given: str | None) -> str:
     return f"{named[1]}[{action[named.end() : end]}]"
 
 
-def _arguments(given: str, tool: Declared | None) -> dict[str, Json]:
+def _arguments(text: str, tool: Declared | None) -> dict[str, Json]:
     """Read what is in the brackets: JSON, `name=value`, values in their order, or the one required value."""
-    if given.strip().startswith("{"):
-        return next((dict(value) for value in objects(given) if isinstance(value, dict)), {"input": given})
+    if text.strip().startswith("{"):
+        return next((dict(value) for value in objects(text) if isinstance(value, dict)), {"input": text})
     fields = list(tool.fields) if tool else ["input"]
-    parts = _parts(given)
+    parts = _parts(text)
     pairs = [_PAIR.match(part) for part in parts]
     if all(pair and (pair[1] in fields or len(parts) > 1) for pair in pairs) and parts:
         return {pair[1]: _plain(pair[2]) for pair in pairs if pair}
-    needed = len(tool.required) if tool else 1
+    required = len(tool.required) if tool else 1
     if not fields:
         return {f"argument {number}": _plain(part) for number, part in enumerate(parts, 1)}
-    if not parts and needed != 1:
+    if not parts and required != 1:
         return {}
-    if needed <= 1 or len(parts) < needed:
-        return {fields[0]: _plain(given)}
+    if required <= 1 or len(parts) < required:
+        return {fields[0]: _plain(text)}
     return {(fields[i] if i < len(fields) else f"argument {i + 1}"): _plain(part) for i, part in enumerate(parts)}
 
 
-def _parts(given: str) -> list[str]:
+def _parts(text: str) -> list[str]:
     """Split a text at the commas that are outside quotes and brackets."""
     parts, depth, quote = [""], 0, ""
-    for mark in _SPLIT.findall(given):
+    for mark in _SPLIT.findall(text):
         if quote or mark in "\"'":
             quote = ("" if mark == quote else quote) if quote else mark
         depth += (mark in "[({") - (mark in "])}") if not quote else 0
@@ -174,10 +174,10 @@ def _closing(text: str, begin: int) -> int:
     """Find where the bracket closes that was opened before a place, whatever follows; else the end."""
     opening = text[begin - 1]
     closing, depth = _CLOSING[_OPENING.index(opening)], 1
-    for place in range(begin, len(text)):
-        depth += {opening: 1, closing: -1}.get(text[place], 0)
+    for index in range(begin, len(text)):
+        depth += {opening: 1, closing: -1}.get(text[index], 0)
         if depth == 0:
-            return place
+            return index
     return len(text)
 
 

@@ -39,7 +39,7 @@ _WHICH = {
     "這": "this",
 }
 _WEEKDAYS = {"一": "mon", "二": "tue", "三": "wed", "四": "thu", "五": "fri", "六": "sat", "日": "sun", "天": "sun"}
-_DIGITS = {digit: place for place, digit in enumerate("〇一二三四五六七八九")} | {"两": 2, "兩": 2}
+_DIGITS = {digit: number for number, digit in enumerate("〇一二三四五六七八九")} | {"两": 2, "兩": 2}
 _ENGLISH = _NAMES | _NUMBERS | _UNITS | _HAN_UNITS | _HAN_FEASTS | _HAN_SEASONS | _HAN_DAYS | _WAYS | _WHICH
 
 
@@ -96,9 +96,9 @@ def in_english(text: str, today: date) -> str:
 def _filled(english: str, years: dict[str, int], match: re.Match[str]) -> str:
     """Fill the English of a rule with what its pattern has matched."""
     groups = match.groups("")
-    number = next((read for one in groups if (read := _han(one)) is not None), "")
+    number = next((read for group in groups if (read := _han(group)) is not None), "")
     weekday = _WEEKDAYS.get(groups[-1], "") if groups else ""
-    return english.format(*(_ENGLISH.get(one, one) for one in groups), number=number, weekday=weekday, **years)
+    return english.format(*(_ENGLISH.get(group, group) for group in groups), number=number, weekday=weekday, **years)
 
 
 def _han(word: str) -> int | None:

@@ -60,28 +60,28 @@ def _days(count: int) -> timedelta:
 
 
 def _spans(text: str, today: date) -> Iterator[Span]:
-    taken: list[tuple[int, int]] = []
+    covered: list[tuple[int, int]] = []
     for pattern, read in _PATTERNS:
         for match in pattern.finditer(text):
-            if any(match.start() < end and start < match.end() for start, end in taken):
+            if any(match.start() < end and start < match.end() for start, end in covered):
                 continue
             span = read(match, today)
             if span is not None:
-                taken.append(match.span())
+                covered.append(match.span())
                 yield _shifted(span, text[: match.start()])
 
 
 def _shifted(span: Span, before: str) -> Span:
     """Shift a span by what precedes it, such as "two weeks before"."""
-    found = [match for match in _SHIFT.finditer(before) if match.end() == len(before)]
-    if not found:
+    shifts = [match for match in _SHIFT.finditer(before) if match.end() == len(before)]
+    if not shifts:
         return span
-    number, unit, way = found[-1].groups()
+    number, unit, direction = shifts[-1].groups()
     if number is None:  # the week before: the whole of it
         length = {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
         earlier = Span(span.first - _days(length), span.first - _days(1))
-        return earlier if way == "before" else Span(span.last + _days(1), span.last + _days(length))
-    sign = -1 if way == "before" else 1
+        return earlier if direction == "before" else Span(span.last + _days(1), span.last + _days(length))
+    sign = -1 if direction == "before" else 1
     return _about(_moved(span.first, unit, sign * _count(number)), unit)
 
 

@@ -38,5 +38,5 @@ def declines(text: str) -> bool:
     Only a short text can: one that goes on after "I do not know" has something else to say. A list of references does
     not count.
     """
-    said = text.partition("\n\nReferences:\n")[0].strip().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    return len(said) <= LONGEST and _DECLINING.search(said) is not None
+    statement = text.partition("\n\nReferences:\n")[0].strip().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    return len(statement) <= LONGEST and _DECLINING.search(statement) is not None

@@ -1,27 +1,23 @@
-"""Reading text for the offline model: sentences out of Markdown, terms and ranks out of SQLite's full-text search.
+"""Reading text for the offline model: sentences out of Markdown, the terms in them, and how well they fit a question.
 
-Words are cut in any script, compared, and sentences ranked, by FTS5 with its Porter tokenizer, so that "reflecting"
-meets "Reflection".
+Words are cut in any script and compared by their stems, so that "reflecting" meets "Reflection".
 """
 
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
+import numpy as np
 from markdown_it import MarkdownIt
 
-from reflective_agents.text.stems import TOKENIZER
+from reflective_agents.text.bm25 import damping, idf, saturated
+from reflective_agents.text.stems import stems
 from reflective_agents.text.words import STOPWORDS, cut
 
-TABLE = f"""
-create virtual table text using fts5(title, content, tokenize = "{TOKENIZER}");
-create virtual table term using fts5vocab(text, 'instance');
-"""
-TITLE_WEIGHT, CONTENT_WEIGHT = 0.3, 1.0
+TITLE_WEIGHT = 0.3
+"""What an occurrence in the title of a passage counts beside one in the sentence itself."""
 
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|cf|vs|al|figs?|eq|vol|dr|mrs?|ms|prof|st|approx|[a-z])\.$", re.I)
 _SENTENCE_END = re.compile(
@@ -60,8 +56,8 @@ def paragraphs(text: str) -> Iterator[str]:
     opened = ""
     for token in _markdown().parse(text):
         if token.type == "inline" and opened == "paragraph_open":
-            kept = [part for part in token.children or () if part.type in _KEPT]
-            parts = [" " if part.type.endswith("break") else part.content for part in kept]
+            shown = [part for part in token.children or () if part.type in _KEPT]
+            parts = [" " if part.type.endswith("break") else part.content for part in shown]
             yield " ".join("".join(parts).split())
         opened = token.type
 
@@ -90,29 +86,25 @@ def _content_words(text: str) -> list[str]:
 def terms(text: str) -> Mapping[str, str]:
     """Return the content terms of a text in order: the stem, and the word as it stood there. Stopwords are left out."""
     words = _content_words(text)
-    with closing(sqlite3.connect(":memory:")) as database:
-        database.executescript(TABLE)
-        database.executemany("insert into text values ('', ?)", ((word,) for word in words))
-        found: dict[str, str] = {}
-        for stem, row in database.execute("select term, doc from term order by doc"):
-            found.setdefault(stem, words[row - 1])
-    return MappingProxyType(found)
+    by_stem: dict[str, str] = {}
+    for word, counts in zip(words, stems(words), strict=True):
+        for stem in counts:
+            by_stem.setdefault(stem, word)
+    return MappingProxyType(by_stem)
 
 
 def rank(passages: Iterable[Passage], words: Iterable[str]) -> list[Sentence]:
     """Return every sentence of the passages in reading order, ranked by BM25 for any of the words."""
     rows = [(passage, text) for passage in passages for text in sentences(passage.content)]
-    query = " OR ".join(f'"{word}"' for word in words)
-    with closing(sqlite3.connect(":memory:")) as database:
-        database.executescript(TABLE)
-        content = ((" ".join(_content_words(part)) for part in (passage.title, text)) for passage, text in rows)
-        database.executemany("insert into text values (?, ?)", map(tuple, content))
-        stems: list[set[str]] = [set() for _ in rows]
-        for stem, row in database.execute("select term, doc from term where col = 'content'"):
-            stems[row - 1].add(stem)
-        ranks = f"select rowid, -bm25(text, {TITLE_WEIGHT}, {CONTENT_WEIGHT}) from text where text match ?"
-        scores: dict[int, float] = dict(database.execute(ranks, (query,)) if query else ())
+    contents = stems([" ".join(_content_words(text)) for _, text in rows])
+    titles = stems([" ".join(_content_words(passage.title)) for passage, _ in rows])
+    counted = list(zip(contents, titles, strict=True))
+    damped = damping(np.array([content.total() + title.total() for content, title in counted]))
+    scores = np.zeros(len(rows))
+    for stem in dict.fromkeys(stem for counts in stems([*words]) for stem in counts):
+        counts = np.array([content[stem] + TITLE_WEIGHT * title[stem] for content, title in counted])
+        scores += saturated(counts, damped, idf(int(np.count_nonzero(counts)), len(rows)))
     return [
-        Sentence(text, passage, frozenset(stems[place]), max(scores[place + 1], 1e-9) if place + 1 in scores else 0.0)
-        for place, (passage, text) in enumerate(rows)
+        Sentence(text, passage, frozenset(content), score)
+        for (passage, text), content, score in zip(rows, contents, scores.tolist(), strict=True)
     ]

@@ -50,7 +50,7 @@ _WRAPS = ("**", "__", "*", "_", "`", '"', "“”", "「」", "『』")
 _LANGUAGE = re.compile(r"[A-Za-z][\w+#-]*+[ \t]*+(?=\n|\Z)")
 _LONGEST_LINE = 1_000
 """Characters of a last line that are read, from its end."""
-_SAID = re.compile(
+_STATEMENT = re.compile(
     r"(?:\b(?:answer|antwort)\b(?:(?!\bwh)[^.:\n]){0,80}?(?:\b(?:is|lautet|ist)\b[ \t]*+:?|:)|答案是[:：]?)"
     r"[\s*_]{0,8}+([^\n]{1,500})",
     re.IGNORECASE,
@@ -118,12 +118,12 @@ def label_of(line: str, names: Collection[str] = tuple(NAMES)) -> tuple[str, int
     """
     mark = _MARK.match(line[:60])
     begin = mark.end() if mark else 0
-    found = _pattern(tuple(names)).match(line, begin)
-    if found is None or (found[0][-1] not in ":：﹕" and not {"*", "#", "_"} & {*line[:begin]}):
+    match = _pattern(tuple(names)).match(line, begin)
+    if match is None or (match[0][-1] not in ":：﹕" and not {"*", "#", "_"} & {*line[:begin]}):
         return None  # a word that stands alone is a label only if it is written as a heading
-    half = _HALF.match(line, found.end())
-    closes = half and half[1][0] in line[:begin] and half[1][0] not in found[2]
-    return _owners()[found[1].casefold()], half.end() if half and closes else found.end()
+    half = _HALF.match(line, match.end())
+    closes = half and half[1][0] in line[:begin] and half[1][0] not in match[2]
+    return _owners()[match[1].casefold()], half.end() if half and closes else match.end()
 
 
 def without_label(text: str, *names: str) -> str:
@@ -140,12 +140,12 @@ def without_answer_label(text: str) -> str:
 
 def sections(text: str, names: Collection[str] = tuple(NAMES)) -> Iterator[Labelled]:
     """Yield the parts of a text, each from its label to the next one; what stands before the first has no name."""
-    name, start, begin, place = "", 0, 0, 0
+    name, start, begin, position = "", 0, 0, 0
     for line in text.splitlines(keepends=True):
-        if not line.isspace() and (found := label_of(line, names)):
-            yield Labelled(name, text[begin:place], start, begin)
-            name, start, begin = found[0], place, place + found[1]
-        place += len(line)
+        if not line.isspace() and (label := label_of(line, names)):
+            yield Labelled(name, text[begin:position], start, begin)
+            name, start, begin = label[0], position, position + label[1]
+        position += len(line)
     yield Labelled(name, text[begin:], start, begin)
 
 
@@ -177,10 +177,10 @@ def answer_in(text: str) -> str | None:
         return value
     if boxed := _BOXED.findall(text):
         return bare(boxed[-1])
-    said = [(found.start(), found[1]) for pattern in (_SAID, _HASHES) for found in pattern.finditer(text)]
-    if not said:
+    statements = [(match.start(), match[1]) for pattern in (_STATEMENT, _HASHES) for match in pattern.finditer(text)]
+    if not statements:
         return None
-    return bare(_SENTENCE_END.split(max(said)[1], maxsplit=1)[0]).rstrip(".。")
+    return bare(_SENTENCE_END.split(max(statements)[1], maxsplit=1)[0]).rstrip(".。")
 
 
 def choice_in(text: str) -> int | None:
@@ -242,8 +242,8 @@ def last_word(text: str, words: Collection[str]) -> str:
     """
     lines = text.strip().splitlines()
     last = _nfkc(lines[-1][-_LONGEST_LINE:]).casefold() if lines else ""
-    said = set(_judgement(tuple(words)).findall(last))
-    return said.pop() if len(said) == 1 else ""
+    judgements = set(_judgement(tuple(words)).findall(last))
+    return judgements.pop() if len(judgements) == 1 else ""
 
 
 @cache

@@ -57,10 +57,15 @@ _UNSPACED_GAP = re.compile(rf"(?<=[{_UNSPACED}]) (?=[{_UNSPACED}])")
 _PLACEHOLDER = re.compile(r"[\s.\u2026]*")
 
 
+def folded(text: str) -> str:
+    """Return a text in which case and blanks no longer differ."""
+    return " ".join(text.casefold().split())
+
+
 def tidy(text: str) -> str:
     """Return a text in its usual signs: full-width letters and marks, digits of other scripts, kinds of dashes,
     fractions in one sign ("1\u00bd" becomes "1 1/2"); without signs that cannot be seen."""
-    text = _VULGAR.sub(" ", _SUPERSCRIPT.sub(lambda found: f"^{found[0]}", text))
+    text = _VULGAR.sub(" ", _SUPERSCRIPT.sub(lambda match: f"^{match[0]}", text))
     text = unicodedata.normalize("NFKC", text.replace("\u2014", " ")).translate(_SIGNS)
     if text.isascii():
         return text
@@ -80,19 +85,19 @@ def read_number(text: str) -> Fraction | None:
     half.
     """
     plain = " ".join(tidy(text).split()).rstrip(" .")
-    found = _NUMBER.match(plain)
-    value = _value(found) if found else None
-    if found is None or value is None or (found["currency"] or found["unit"] or "$").strip() != "$":
+    match = _NUMBER.match(plain)
+    value = _value(match) if match else None
+    if match is None or value is None or (match["currency"] or match["unit"] or "$").strip() != "$":
         return None
-    share = _PERCENT.match(plain, found.end())
-    if (share or found).end() < len(plain):
+    share = _PERCENT.match(plain, match.end())
+    if (share or match).end() < len(plain):
         return None
     return value / _per(share) if share else value
 
 
 def numbers(text: str) -> list[Fraction]:
     """Return the numbers that stand in a text, in their order; a percent sign is not looked at."""
-    values = [_value(found) for found in _NUMBER.finditer(" ".join(tidy(text).split()))]
+    values = [_value(match) for match in _NUMBER.finditer(" ".join(tidy(text).split()))]
     return [value for value in values if value is not None]
 
 
@@ -107,42 +112,42 @@ def normal_form(text: str) -> str:
     plain = " ".join(tidy(text).split())
     joined = " ".join(" ".join(_parts(without_answer_label(plain))).split())
     form = _UNSPACED_GAP.sub("", _ARTICLES.sub("", joined))
-    return form or " ".join(plain.casefold().split())
+    return form or folded(plain)
 
 
-def equal(one: str, other: str) -> bool:
+def equal(first: str, second: str) -> bool:
     """Return whether two answers say the same: as numbers if both are, else as text."""
-    return normal_form(one) == normal_form(other)
+    return normal_form(first) == normal_form(second)
 
 
 def _parts(text: str) -> list[str]:
     """Split a text into its numbers, by their value, and the text between them without punctuation."""
     parts: list[str] = []
-    place = 0
-    for found in _NUMBER.finditer(text):
-        value = _value(found)
+    position = 0
+    for match in _NUMBER.finditer(text):
+        value = _value(match)
         if value is None:
             continue
-        share = _PERCENT.match(text, found.end())
-        currency = (found["currency"] or found["unit"] or "").strip().strip("$")
-        parts += [_words(text[place : found.start()]), str(value / _per(share) if share else value), currency]
-        place = (share or found).end()
-    return [*parts, _words(text[place:])]
+        share = _PERCENT.match(text, match.end())
+        currency = (match["currency"] or match["unit"] or "").strip().strip("$")
+        parts += [_words(text[position : match.start()]), str(value / _per(share) if share else value), currency]
+        position = (share or match).end()
+    return [*parts, _words(text[position:])]
 
 
 def _per(share: re.Match[str]) -> int:
     return 100 if share["percent"] else 1000
 
 
-def _value(found: re.Match[str]) -> Fraction | None:
+def _value(match: re.Match[str]) -> Fraction | None:
     """Return the value of a matched number; None if it has too many digits."""
-    if len(found[0]) > _LONGEST:
+    if len(match[0]) > _LONGEST:
         return None
-    if found["below"]:
-        value = Fraction(int(found["above"]), int(found["below"])) + int(found["mixed"] or 0)
+    if match["below"]:
+        value = Fraction(int(match["above"]), int(match["below"])) + int(match["mixed"] or 0)
     else:
-        value = Fraction(_with_point(found["digits"])) * Fraction(10) ** int(found["power"] or 0)
-    return -value if "-" in (found["sign"], found["minus"]) else value
+        value = Fraction(_with_point(match["digits"])) * Fraction(10) ** int(match["power"] or 0)
+    return -value if "-" in (match["sign"], match["minus"]) else value
 
 
 def _with_point(digits: str) -> str:

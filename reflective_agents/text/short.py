@@ -2,9 +2,8 @@
 
 from functools import lru_cache
 
-from snowballstemmer import stemmer
-
 from reflective_agents.text.normal import normal_form, read_number
+from reflective_agents.text.stems import stem
 from reflective_agents.text.words import STOPWORDS, cut
 
 _BOUNDS = {
@@ -39,27 +38,26 @@ def short_form(answer: str, question: str) -> str:
     figures = [read_number(part) is not None for part in parts]
     if sum(figures) != 1:
         return " ".join(parts)
-    asked = normal_form(question)
-    kept = (
+    question_form = normal_form(question)
+    parts_that_count = (
         part
         for part, figure in zip(parts, figures, strict=True)
-        if figure or not (part in _FREQUENT or _is_asked(asked, part))
+        if figure or not (part in _FREQUENT or _is_asked(question_form, part))
     )
-    return " ".join(kept)
+    return " ".join(parts_that_count)
 
 
-def _is_asked(asked: str, part: str) -> bool:
+def _is_asked(question_form: str, part: str) -> bool:
     """Whether a part of an answer consists of words of the question, in whatever form."""
-    stem = stemmer("porter").stemWord  # SQLite's stems, which memories are found by, would block the event loop
-    others, words = set(cut(asked)), cut(part)
+    question_words, words = set(cut(question_form)), cut(part)
     return bool(words) and all(
-        (word in asked and not word.isascii())
-        or any(_inflected(word, other) or stem(word) == stem(other) for other in others)
+        (word in question_form and not word.isascii())
+        or any(_inflected(word, question_word) or stem(word) == stem(question_word) for question_word in question_words)
         for word in words
     )
 
 
-def _inflected(word: str, other: str) -> bool:
+def _inflected(first: str, second: str) -> bool:
     """Whether two words differ only in their endings."""
-    stem = max(len(word), len(other)) - _ENDING
-    return stem >= _STEM and word[:stem] == other[:stem]
+    shared = max(len(first), len(second)) - _ENDING
+    return shared >= _STEM and first[:shared] == second[:shared]

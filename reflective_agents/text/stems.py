@@ -1,9 +1,12 @@
-"""Stems of words, by SQLite's tokenizer: what BM25 counts."""
+"""Stems of words, by Porter's rules: what BM25 counts, and what two forms of one word have in common."""
 
 import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
+
+from snowballstemmer import stemmer
 
 from reflective_agents.text.words import content_words, spaced
 
@@ -16,17 +19,25 @@ CREATE VIRTUAL TABLE stems USING fts5vocab(texts, 'instance');
 _of_this_thread = threading.local()
 
 
+@lru_cache(maxsize=4096)
+def stem(word: str) -> str:
+    """Return the stem of a word in lower case. In Python, so that an event loop may call it; for many words and whole
+    texts `stems` is ten times as fast."""
+    stemmed: str = stemmer("porter").stemWord(word)
+    return stemmed
+
+
 def stems(texts: Sequence[str]) -> list[Counter[str]]:
     """Count each stem in each text, in any script. Blocks for about 20 microseconds per text."""
     database = _database()
-    rows = [(place, spaced(text.encode(errors="ignore").decode())) for place, text in enumerate(texts)]
-    found: list[Counter[str]] = [Counter() for _ in texts]
+    rows = [(index, spaced(text.encode(errors="ignore").decode())) for index, text in enumerate(texts)]
+    counts: list[Counter[str]] = [Counter() for _ in texts]
     with database:
         database.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", rows)
-        for stem, place in database.execute("SELECT term, doc FROM stems"):
-            found[place][stem] += 1
+        for stem, index in database.execute("SELECT term, doc FROM stems"):
+            counts[index][stem] += 1
         database.execute("INSERT INTO texts (texts) VALUES ('delete-all')")
-    return found
+    return counts
 
 
 def query_stems(query: str) -> set[str]:
@@ -38,5 +49,5 @@ def _database() -> sqlite3.Connection:
     if not hasattr(_of_this_thread, "database"):
         _of_this_thread.database = sqlite3.connect(":memory:")
         _of_this_thread.database.executescript(_TABLES)
-    made: sqlite3.Connection = _of_this_thread.database
-    return made
+    connection: sqlite3.Connection = _of_this_thread.database
+    return connection

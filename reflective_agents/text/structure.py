@@ -82,14 +82,14 @@ def read_calls(text: str, names: Collection[str]) -> list[tuple[str, dict[str, J
 def objects(text: str) -> Iterator[Json]:
     """Yield the objects and lists of a text, outermost ones only, in order."""
     text = text[:_LONGEST]
-    place, left = 0, _AGAIN * len(text) + 10 * _TRY
-    while left > 0 and (start := _BEGIN.search(text, place)):
+    position, budget = 0, _AGAIN * len(text) + 10 * _TRY
+    while budget > 0 and (start := _BEGIN.search(text, position)):
         begin = start.start()
         try:
-            value, place = _whole(text, begin)
+            value, position = _whole(text, begin)
         except _BrokenOff as broken:
-            left -= max(broken.place - begin, _TRY)
-            place = begin + 1
+            budget -= max(broken.position - begin, _TRY)
+            position = begin + 1
         else:
             yield clean_data(value)
 
@@ -113,12 +113,12 @@ def _as_call(value: Json) -> tuple[str, dict[str, Json]] | None:
     if not isinstance(value, dict) or len(value) > 4 or "description" in value:
         return None
     name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
-    given: Json = next((value[key] for key in _ARGUMENTS if key in value), None)
-    if isinstance(given, str) and "{" in given:
-        given = next((inner for inner in objects(given) if isinstance(inner, dict)), given)
-    if isinstance(given, str):
-        given = {"input": given}
-    return (name, given) if isinstance(name, str) and isinstance(given, dict) else None
+    arguments: Json = next((value[key] for key in _ARGUMENTS if key in value), None)
+    if isinstance(arguments, str) and "{" in arguments:
+        arguments = next((inner for inner in objects(arguments) if isinstance(inner, dict)), arguments)
+    if isinstance(arguments, str):
+        arguments = {"input": arguments}
+    return (name, arguments) if isinstance(name, str) and isinstance(arguments, dict) else None
 
 
 def _is_all(text: str) -> bool:
@@ -128,10 +128,10 @@ def _is_all(text: str) -> bool:
 
 
 class _BrokenOff(Exception):
-    """Raised when a value does not end; `place` is how far it was read."""
+    """Raised when a value does not end; `position` is how far it was read."""
 
-    def __init__(self, place: int) -> None:
-        self.place = place
+    def __init__(self, position: int) -> None:
+        self.position = position
 
 
 def _whole(text: str, begin: int) -> tuple[Json, int]:
@@ -146,7 +146,7 @@ def _whole(text: str, begin: int) -> tuple[Json, int]:
     try:
         return _value(text, begin, 0)
     except _BrokenOff as broken:
-        raise _BrokenOff(max(broken.place, reached)) from None
+        raise _BrokenOff(max(broken.position, reached)) from None
     except IndexError:
         raise _BrokenOff(len(text)) from None
 
@@ -170,11 +170,11 @@ def _value(text: str, at: int, depth: int) -> tuple[Json, int]:
 
 
 def _object(text: str, at: int, depth: int) -> tuple[Json, int]:
-    found: dict[str, Json] = {}
+    result: dict[str, Json] = {}
     while True:
         at = _skip(text, at)
         if text[at] == "}":
-            return found, at + 1
+            return result, at + 1
         if text[at] == ",":
             at += 1
             continue
@@ -188,20 +188,20 @@ def _object(text: str, at: int, depth: int) -> tuple[Json, int]:
         at = _skip(text, at)
         if text[at] != ":":
             raise _BrokenOff(at)
-        found[key], at = _value(text, at + 1, depth + 1)
+        result[key], at = _value(text, at + 1, depth + 1)
 
 
 def _list(text: str, at: int, depth: int) -> tuple[Json, int]:
-    found: list[Json] = []
+    items: list[Json] = []
     while True:
         at = _skip(text, at)
         if text[at] == "]":
-            return found, at + 1
+            return items, at + 1
         if text[at] == ",":
             at += 1
             continue
         value, at = _value(text, at, depth + 1)
-        found.append(value)
+        items.append(value)
 
 
 def _string(text: str, at: int, followers: str) -> tuple[str, int]:

@@ -67,8 +67,8 @@ def is_of_syllables(word: str) -> bool:
 
 def content_words(text: str) -> list[str]:
     """Return the words of a text without the most common English ones, unless it has no others."""
-    found = words(text)
-    return [word for word in found if word not in STOPWORDS] or found
+    every = words(text)
+    return [word for word in every if word not in STOPWORDS] or every
 
 
 def count_words(text: str) -> int:
@@ -76,7 +76,7 @@ def count_words(text: str) -> int:
     if text.isascii():
         return len(text.split())
     runs = _RUN.findall(text)
-    syllables, letters = (sum(len(run[place]) for run in runs) for place in (0, 1))
+    syllables, letters = (sum(len(run[group]) for run in runs) for group in (0, 1))
     return len(_RUN.sub(" ", text).split()) + -(-syllables // _SYLLABLES_A_WORD) + -(-letters // _LETTERS_A_WORD)
 
 

@@ -27,13 +27,13 @@ _numbers = count()
 
 
 @asynccontextmanager
-async def group(wanted: bool, memory: int, processes: int) -> AsyncIterator[list[Path]]:
+async def group(enabled: bool, memory: int, processes: int) -> AsyncIterator[list[Path]]:
     """Make groups with these limits, one in each hierarchy; at the end of the block they are removed.
 
     Yields:
-        Their folders; none where none can be made, or none is wanted.
+        Their folders; none where none can be made, or it is not enabled.
     """
-    made = await asyncio.to_thread(_make, memory + SPARE, processes + HELPERS) if wanted else []
+    made = await asyncio.to_thread(_make, memory + SPARE, processes + HELPERS) if enabled else []
     try:
         yield made
     finally:

@@ -74,9 +74,9 @@ _Execute = Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[str]]]
 
 def _bounded(timeout: float | None) -> Callable[[ToolCallRequest, _Execute], Awaitable[ToolMessage | Command[str]]]:
     async def call(request: ToolCallRequest, execute: _Execute) -> ToolMessage:
-        with telemetry.tool_call(request.tool.name if request.tool else "unknown") as told:
+        with telemetry.tool_call(request.tool.name if request.tool else "unknown") as record:
             answer = await in_time(request, execute)
-            told.note(outcome="error" if answer.status == "error" else "ok", result=answer.text)
+            record.note(outcome="error" if answer.status == "error" else "ok", result=answer.text)
             return answer
 
     async def in_time(request: ToolCallRequest, execute: _Execute) -> ToolMessage:
@@ -97,14 +97,14 @@ def _bounded(timeout: float | None) -> Callable[[ToolCallRequest, _Execute], Awa
 def _misfit(tool: BaseTool, args: JsonMapping) -> str:
     """Return what a tool takes, and which arguments it does not: it would ignore them without a word; empty if none."""
     schema = tool.args_schema
-    known, takes_any = set[str](), True
+    parameters, takes_any = set[str](), True
     if isinstance(schema, dict):
-        known, takes_any = set(schema.get("properties") or ()), bool(schema.get("additionalProperties"))
+        parameters, takes_any = set(schema.get("properties") or ()), bool(schema.get("additionalProperties"))
     elif schema is not None and issubclass(schema, BaseModel):
         aliases = {field.alias for field in schema.model_fields.values() if field.alias}
-        known, takes_any = schema.model_fields.keys() | aliases, schema.model_config.get("extra") == "allow"
-    surplus = sorted(args.keys() - known) if known and not takes_any else []
-    return f"{', '.join(sorted(known))}, not {', '.join(surplus)}" if surplus else ""
+        parameters, takes_any = schema.model_fields.keys() | aliases, schema.model_config.get("extra") == "allow"
+    surplus = sorted(args.keys() - parameters) if parameters and not takes_any else []
+    return f"{', '.join(sorted(parameters))}, not {', '.join(surplus)}" if surplus else ""
 
 
 def _contained_tool(tool: BaseTool) -> BaseTool:
@@ -145,8 +145,8 @@ def cut_result(answer: ToolMessage) -> ToolMessage:
     answer = answer.model_copy(update={"content": clean_data(answer.content)})
     if not isinstance(answer.content, str) or len(answer.content) <= MAX_RESULT:
         return answer
-    told = f"{answer.content[:MAX_RESULT]}\n(cut off: {len(answer.content)} characters are too many)"
-    return answer.model_copy(update={"content": told})
+    shortened = f"{answer.content[:MAX_RESULT]}\n(cut off: {len(answer.content)} characters are too many)"
+    return answer.model_copy(update={"content": shortened})
 
 
 def _explain(error: Exception) -> str:

@@ -309,8 +309,8 @@ async def run_program(
     return RunResult(exit_code, out.decode(errors="replace"), err.decode(errors="replace"), timed_out, bool(enclosure))
 
 
-async def _keep(reader: asyncio.StreamReader, kept: bytearray) -> None:
+async def _keep(reader: asyncio.StreamReader, beginning: bytearray) -> None:
     """Read to the end, and keep the beginning."""
     with suppress(ConnectionError):  # an end like any other
         while chunk := await reader.read(1 << 16):
-            kept += chunk[: MAX_OUTPUT_BYTES - len(kept)]
+            beginning += chunk[: MAX_OUTPUT_BYTES - len(beginning)]

@@ -84,7 +84,7 @@ def seccomp_filter(machine: str = platform.machine()) -> bytes | None:
         (_EQUAL, 0, 3, clone), (_LOAD, 0, 0, _FIRST_ARGUMENT),
         (_ANY_BIT, 0, last + 5, NEW_NAMESPACES), (_RETURN, 0, 0, _ERRNO | EPERM),
         (_EQUAL, 0, last + 3, socket), (_LOAD, 0, 0, _FIRST_ARGUMENT),
-        *((_EQUAL, last - place + 1, 0, family) for place, family in enumerate(FAMILIES)),
+        *((_EQUAL, last - index + 1, 0, family) for index, family in enumerate(FAMILIES)),
         (_RETURN, 0, 0, _ERRNO | EAFNOSUPPORT),
         (_RETURN, 0, 0, _ALLOW),
     ]  # fmt: skip

@@ -66,5 +66,5 @@ def _names(file: Path) -> set[Path]:
     """Return the other names by which a library is looked for: in its folder, and where a loader is expected."""
     folders = {file.parent, *(Path(folder).resolve() for folder in _LOADERS)}
     stem = file.name.partition(".so")[0].rstrip("0123456789.-")  # a name may hold the version in front of .so, too
-    found = {name for folder in folders for name in folder.glob(f"{stem}*.so?*") if name.resolve() == file}
-    return found - {file}
+    names = {name for folder in folders for name in folder.glob(f"{stem}*.so?*") if name.resolve() == file}
+    return names - {file}

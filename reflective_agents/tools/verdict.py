@@ -111,9 +111,9 @@ async def _judge(job: dict[str, str], tests: list[str], enclosure: str, limits: 
 
 
 def _case(test: str, report: dict[str, Json]) -> Case:
-    told = str(report.get("output") or report.get("failed") or "")
+    text = str(report.get("output") or report.get("failed") or "")
     # One line without what a terminal obeys: of several, one could pose as the list of tests that passed.
-    output = "".join(character if character.isprintable() else " " for character in told)
+    output = "".join(character if character.isprintable() else " " for character in text)
     return Case(test, report.get("passed") is True, output, report.get("timed_out") is True)
 
 

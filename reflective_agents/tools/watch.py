@@ -67,17 +67,17 @@ def _files(pid: int) -> int:
     with suppress(*_GONE):
         folder = _PROC / str(pid) / "root/tmp"
         if folder.stat().st_dev != Path("/tmp").stat().st_dev:  # while it is set up, it is this machine's
-            found = os.statvfs(folder)
-            return found.f_files - found.f_ffree
+            stats = os.statvfs(folder)
+            return stats.f_files - stats.f_ffree
     return 0
 
 
 def family(pid: int) -> list[int]:
     """Return a process and all its descendants, parents first."""
-    found = [pid]
-    for parent in found:
-        found += _children(parent)
-    return found
+    pids = [pid]
+    for parent in pids:
+        pids += _children(parent)
+    return pids
 
 
 def kill(pid: int) -> None:
@@ -107,10 +107,10 @@ def _children(parent: int) -> list[int]:
 
 def _listed_children(parent: int) -> list[int]:
     """Look through all processes, where the kernel does not list the children of one."""
-    found = []
+    children = []
     for entry in _PROC.glob("[0-9]*/stat"):
         with suppress(*_GONE):
             # The name of the program, in brackets, may hold anything; the parent is the second field after it.
             if int(entry.read_text(errors="replace").rpartition(")")[2].split()[1]) == parent:
-                found.append(int(entry.parent.name))
-    return found
+                children.append(int(entry.parent.name))
+    return children

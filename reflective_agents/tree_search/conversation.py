@@ -6,7 +6,6 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from reflective_agents.nodes.asking.transcript import quoted, steps_text
 from reflective_agents.prompts import lats as prompts
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.tree_search.candidates import Branch
 
@@ -43,8 +42,3 @@ def with_closing(messages: Sequence[AnyMessage], closing: str) -> list[AnyMessag
     if closing and messages and messages[-1].type == "human":
         return [*messages[:-1], HumanMessage(f"{messages[-1].text}\n{closing}")]
     return [*messages, HumanMessage(closing)] if closing else [*messages]
-
-
-def purpose_of(branch: Branch) -> Purpose:
-    """Return the purpose of a model call: the user's request."""
-    return {"request": branch.conversation[-1].text}

@@ -26,7 +26,7 @@ from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import without_marker
 from reflective_agents.tools.run import with_call_ids
 from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
-from reflective_agents.tree_search.conversation import history, purpose_of, refusals, sibling_calls, with_closing
+from reflective_agents.tree_search.conversation import history, refusals, sibling_calls, with_closing
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
 
 Follow = Callable[[list[Candidate]], Awaitable[None]]
@@ -113,14 +113,14 @@ class Sampling(ABC):
         async def read(replies: Replies) -> None:
             await follow([self.read(reply, index) for index, reply in replies.items()])
 
-        options = {"first": branch.job["first"], "purpose": purpose_of(branch), **self.options()}
+        options = {"first": branch.job["first"], **self.options()}
         prompt = [*self.prompt(branch), *refusals(branch)]
         await sample_each(self.step, self.bound(branch), prompt, range(width), read, **options)
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer from the steps of the branch."""
         chat, prompt = self.bound(branch), self.prompt(branch, prompts.CONCLUDE)
-        return (await request(chat, prompt, self.step.meter, listener=listener, purpose=purpose_of(branch)))[0].text
+        return (await request(chat, prompt, self.step.meter, listener=listener))[0].text
 
     def author(self, node: TreeNode) -> BaseChatModel:
         """Return the model, which makes all nodes."""
@@ -194,7 +194,7 @@ class ListedCalls(ChatSampling):
     async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
         """Ask for the lists at once, and pass their steps on."""
         prompt = [*self.prompt(branch), *refusals(branch)]
-        replies = await sample(self.step, self.bound(branch), prompt, self.lists, purpose=purpose_of(branch))
+        replies = await sample(self.step, self.bound(branch), prompt, self.lists)
         messages = [message for reply in replies for message in _one_per_call(reply)]
         await follow([self.read(message, i) for i, message in enumerate(messages[: width * self.lists])])
 

@@ -18,7 +18,6 @@ from reflective_agents.state.context import Model
 from reflective_agents.state.errors import LimitReached
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.outcome import accepts
-from reflective_agents.state.purpose import Purpose
 from reflective_agents.state.schemas import Judgement, Judgements
 from reflective_agents.text.labels import last_word
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, lessons_to_judge, trajectory_text
@@ -128,9 +127,9 @@ class Judge(Value):
 
         return entries(await ask(self.step, self.model, prompt, schema, check_count, judging=True))
 
-    async def sample(self, prompt: list[BaseMessage], count: int, purpose: Purpose | None = None) -> list[str]:
+    async def sample(self, prompt: list[BaseMessage], count: int) -> list[str]:
         """Ask the same `count` times, and return the texts."""
-        replies = await sample(self.step, model_of(self.step, self.model), prompt, count, purpose=purpose, judging=True)
+        replies = await sample(self.step, model_of(self.step, self.model), prompt, count, judging=True)
         return [reply.text for reply in replies]
 
     def calls_for(self, samples: int) -> int:

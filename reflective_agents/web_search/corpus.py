@@ -25,6 +25,7 @@ import platformdirs
 
 from reflective_agents.state.errors import BadCorpus
 from reflective_agents.state.forks import after_fork
+from reflective_agents.text.stems import TOKENIZER
 from reflective_agents.text.words import spaced, words
 from reflective_agents.web_search.documents import SUFFIXES, Passage, Unreadable, read_passages
 from reflective_agents.web_search.results import SearchResult
@@ -46,12 +47,12 @@ _COMMON = frozenset(
     """.split()  # noqa: SIM905 - a list of 64 quoted words is harder to read
 )
 # Passages as they are shown, and beside them an index of their words, which keeps no text of its own.
-_SCHEMA = """
+_SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS passages (id INTEGER PRIMARY KEY, path TEXT, title TEXT, text TEXT);
 CREATE INDEX IF NOT EXISTS passages_path ON passages (path);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
-    title, text, content = '', tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
+    title, text, content = '', tokenize = "{TOKENIZER}"
 );
 """
 _FORMAT = 2  # raise it when the schema or the splitting changes: older index files are then left alone
@@ -98,28 +99,29 @@ class Corpus:
 
     def _refresh(self, path: Path) -> None:
         """Bring the index up to date with the folder."""
-        found = dict(_scan(self.folder))
-        if (path, found) == self._seen and path.exists():
+        stamps = dict(_scan(self.folder))
+        if (path, stamps) == self._seen and path.exists():
             return
         try:
-            self._update(path, found)
+            self._update(path, stamps)
         except sqlite3.OperationalError:  # locked, or the disk is full: the index itself is sound
             raise
         except sqlite3.DatabaseError as error:
             log.warning("The index of %s is damaged and is built anew: %s", self.folder, error)
             path.unlink(missing_ok=True)
-            self._update(path, found)
-        self._seen = path, found
+            self._update(path, stamps)
+        self._seen = path, stamps
 
-    def _update(self, path: Path, found: dict[str, Stamp]) -> None:
+    def _update(self, path: Path, stamps: dict[str, Stamp]) -> None:
         with closing(_connect(path, "rwc")) as index:
             index.execute("PRAGMA synchronous = OFF")  # what a power failure damages is built anew
             index.executescript(_SCHEMA)
-            known = {name: (size, mtime) for name, size, mtime in index.execute("SELECT path, size, mtime FROM files")}
-            for name in known.keys() - found.keys():
+            rows = index.execute("SELECT path, size, mtime FROM files")
+            indexed = {name: (size, mtime) for name, size, mtime in rows}
+            for name in indexed.keys() - stamps.keys():
                 _replace(index, name, None, [])
-            for name, stamp in found.items():
-                if known.get(name) != stamp:
+            for name, stamp in stamps.items():
+                if indexed.get(name) != stamp:
                     _replace(index, name, stamp, _read(self.folder, name))
             if not index.execute("SELECT 1 FROM passages LIMIT 1").fetchone():
                 raise BadCorpus(f"None of the files in {self.folder} could be read: {_ADVICE}")
@@ -155,9 +157,9 @@ def open_corpus(folder: str | None) -> Corpus:
 
 @cache
 def _corpus(folder: Path) -> Corpus:
-    others = Counter(path.suffix.lower() for path in _files(folder) if path.suffix.lower() not in SUFFIXES)
-    if others:
-        kinds = ", ".join(f"{count} {suffix or 'without an ending'}" for suffix, count in others.most_common(5))
+    skipped = Counter(path.suffix.lower() for path in _files(folder) if path.suffix.lower() not in SUFFIXES)
+    if skipped:
+        kinds = ", ".join(f"{count} {suffix or 'without an ending'}" for suffix, count in skipped.most_common(5))
         log.warning("Skipped files of %s (%s): %s", folder, kinds, _READ)
     return Corpus(folder)
 
@@ -228,17 +230,17 @@ def _cut(rows: list[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
 
 def _terms(query: str) -> list[str]:
     """Return the distinct words of a query; those that every text is full of only if there are no others."""
-    found = list(dict.fromkeys(words(query)))[:_MAX_TERMS]
-    return [word for word in found if word not in _COMMON] or found
+    terms = list(dict.fromkeys(words(query)))[:_MAX_TERMS]
+    return [word for word in terms if word not in _COMMON] or terms
 
 
 def _spread(rows: list[tuple[str, str, str]]) -> list[SearchResult]:
     """Turn rows, the best first, into results, with so many passages of one document at most."""
-    taken: Counter[str] = Counter()
+    shown: Counter[str] = Counter()
     results = []
     for title, path, text in rows:
-        taken[path] += 1
-        if taken[path] <= PASSAGES_PER_DOCUMENT:
+        shown[path] += 1
+        if shown[path] <= PASSAGES_PER_DOCUMENT:
             results.append(SearchResult(title=title, url=f"corpus:{path}", content=text))
     return results
 

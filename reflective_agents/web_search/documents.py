@@ -136,8 +136,8 @@ def _read_html(data: bytes, name: str) -> _Document:
 
 def _without(markup: str, begin: str, end: str) -> str:
     """Leave out comments and the like. Where one has no end, Python's parser would look for it from each beginning."""
-    first, *others = markup.split(begin)
-    closed = [rest for _, mark, rest in (other.partition(end) for other in others) if mark]
+    first, *pieces = markup.split(begin)
+    closed = [rest for _, mark, rest in (piece.partition(end) for piece in pieces) if mark]
     return "".join([first, *closed])
 
 
@@ -225,23 +225,23 @@ def _pack(paragraphs: Iterable[str]) -> Iterator[str]:
 
     A line break stays where a paragraph began.
     """
-    held, size = "", 0
+    buffer, size = "", 0
     for paragraph in paragraphs:
         for sentence in _SENTENCE.findall(f"{paragraph}\n"):
             more = count_words(sentence)
-            if held and size + more > PASSAGE_WORDS * 1.25:
-                yield held.strip()
-                held, size = "", 0
-            held, size = held + sentence, size + more
+            if buffer and size + more > PASSAGE_WORDS * 1.25:
+                yield buffer.strip()
+                buffer, size = "", 0
+            buffer, size = buffer + sentence, size + more
             if size > PASSAGE_WORDS * 2:  # no end of a sentence in sight: tables, lists, code
-                *heads, held = _cut(held, size)
+                *heads, buffer = _cut(buffer, size)
                 yield from map(str.strip, heads)
-                size = count_words(held)
+                size = count_words(buffer)
         if size >= PASSAGE_WORDS * 0.75:
-            yield held.strip()
-            held, size = "", 0
-    if held.strip():
-        yield held.strip()
+            yield buffer.strip()
+            buffer, size = "", 0
+    if buffer.strip():
+        yield buffer.strip()
 
 
 def _cut(text: str, size: int) -> Iterator[str]:
@@ -249,13 +249,13 @@ def _cut(text: str, size: int) -> Iterator[str]:
 
     The last piece, which is what is left, has up to twice as many.
     """
-    begin, held = 0, 0
+    begin, words = 0, 0
     for part in re.finditer(r"\S{1,20}\s*", text):
         more = count_words(part[0])
-        if held and held + more > PASSAGE_WORDS:
+        if words and words + more > PASSAGE_WORDS:
             yield text[begin : part.start()]
-            begin, size, held = part.start(), size - held, 0
+            begin, size, words = part.start(), size - words, 0
             if size <= PASSAGE_WORDS * 2:
                 break
-        held += more
+        words += more
     yield text[begin:]

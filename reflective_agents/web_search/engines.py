@@ -16,14 +16,15 @@ from pydantic import BaseModel
 from reflective_agents.state.errors import BadCorpus, Misuse, SearchFailed
 from reflective_agents.state.forks import after_fork
 from reflective_agents.text.clean import clean_data
-from reflective_agents.web_search.community import ENGINES, check_engine, search_community
+from reflective_agents.text.normal import folded
 from reflective_agents.web_search.corpus import open_corpus
 from reflective_agents.web_search.own import OwnSearch, search_own
 from reflective_agents.web_search.results import SearchResult
+from reflective_agents.web_search.services import SERVICES, check_service, search_service
 from reflective_agents.web_search.tavily import search_tavily, tavily_key
 
 SearchKind = Literal["tavily", "local", "none", "searxng", "duckduckgo", "arxiv", "pubmed", "wikipedia"]
-"""Which search an agent may use: the web, a folder of documents, nothing, or an engine of langchain-community's."""
+"""Which search an agent may use: the web, a folder of documents, nothing, or a service that needs no key."""
 
 MAX_CACHED_RUNS = 64
 """Runs of which the results are remembered; the one that searched least recently is forgotten first."""
@@ -55,13 +56,13 @@ def choose_search(kind: str | OwnSearch | None) -> tuple[SearchKind | OwnSearch,
     if kind is None:
         has_key = bool(os.environ.get("TAVILY_API_KEY", "").strip())
         return ("tavily", "TAVILY_API_KEY is set") if has_key else ("local", "TAVILY_API_KEY is not set")
-    for known in get_args(SearchKind):
-        if kind == known:
+    for name in get_args(SearchKind):
+        if kind == name:
             if kind == "tavily":
                 tavily_key()
-            if kind in ENGINES:
-                check_engine(kind)
-            return known, "asked for"
+            if kind in SERVICES:
+                check_service(kind)
+            return name, "asked for"
     raise Misuse(f"Unknown search {kind!r}: choose one of {', '.join(get_args(SearchKind))}.")
 
 
@@ -96,8 +97,8 @@ def make_search(
                     results = await search_own(kind, query, max_results=max_results)
                 elif kind == "tavily":
                     results = await search_tavily(query, max_results=max_results)
-                elif kind in ENGINES:
-                    results = await search_community(kind, query, max_results=max_results)
+                elif kind in SERVICES:
+                    results = await search_service(kind, query, max_results=max_results)
                 else:
                     results = await _search_folder(corpus, query, max_results)
         except TimeoutError as error:
@@ -173,10 +174,10 @@ def cached(search: Search, key: str) -> Search:
     run = _run(key)
 
     async def ask(query: str) -> list[SearchResult]:
-        normal = " ".join(query.casefold().split())
-        if normal not in run.found:
-            await _join(search, run, query, normal)
-        return [result.copy() for result in run.found[normal]]
+        normalised = folded(query)
+        if normalised not in run.results:
+            await _join(search, run, query, normalised)
+        return [result.copy() for result in run.results[normalised]]
 
     return ask
 
@@ -193,7 +194,7 @@ class _Run:
     """What one run has found, and what it is asking, by normalised query."""
 
     def __init__(self) -> None:
-        self.found: dict[str, list[SearchResult]] = {}
+        self.results: dict[str, list[SearchResult]] = {}
         self.flights: dict[tuple[asyncio.AbstractEventLoop, str], _Flight] = {}
 
 
@@ -218,18 +219,18 @@ def _run(key: str) -> _Run:
         return run
 
 
-async def _join(search: Search, run: _Run, query: str, normal: str) -> None:
+async def _join(search: Search, run: _Run, query: str, normalised: str) -> None:
     """Wait for the request under way for this query, or send it. It is given up once nobody waits any more."""
     # A task belongs to its loop: a run that asks from two loops at once sends one request in each.
-    place = (asyncio.get_running_loop(), normal)
-    flight = run.flights.get(place)
+    key = (asyncio.get_running_loop(), normalised)
+    flight = run.flights.get(key)
     if flight is None:
-        flight = run.flights[place] = _Flight(asyncio.create_task(search(query)))
+        flight = run.flights[key] = _Flight(asyncio.create_task(search(query)))
     flight.waiting += 1
     try:
-        run.found[normal] = clean_data(await asyncio.shield(flight.request))
+        run.results[normalised] = clean_data(await asyncio.shield(flight.request))
     finally:
         flight.waiting -= 1
         if not flight.waiting:
             flight.request.cancel()
-            run.flights.pop(place, None)
+            run.flights.pop(key, None)

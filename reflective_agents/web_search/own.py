@@ -15,14 +15,16 @@ from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.secrets import redacted
 from reflective_agents.web_search.results import SearchResult
 
-Found: TypeAlias = Document | str | JsonMapping
-Function: TypeAlias = Callable[[str], Iterable[Found] | Awaitable[Iterable[Found]]]
+Result: TypeAlias = Document | str | JsonMapping
+Function: TypeAlias = Callable[[str], Iterable[Result] | Awaitable[Iterable[Result]]]
 OwnSearch = Function | Runnable[str, list[Document]]
 """`query -> results`, at once or awaited, or a retriever. A result is a `Document`, a text, or a mapping with
 `content` (or `snippet`, `text`), `url` (or `link`, `source`) and `title`."""
 
-_CONTENT = ("content", "snippet", "text", "page_content")
-_URL = ("url", "link", "source", "href")
+_CONTENT = ("content", "snippet", "text", "body", "page_content")
+_URL = ("url", "link", "source", "href", "Entry ID")
+_TITLE = ("title", "Title")
+"""What results, among them those of langchain-community's retrievers, call the same."""
 
 
 def name_of(engine: OwnSearch) -> str:
@@ -37,36 +39,36 @@ async def search_own(engine: OwnSearch, query: str, *, max_results: int) -> list
         SearchFailed: if it fails, or finds what is no result.
     """
     try:
-        found = await _asked(engine, query)
+        results = await _ask(engine, query)
     except (SearchFailed, GraphBubbleUp):  # the latter is how `interrupt()` pauses a run
         raise
     except Exception as error:  # whatever the code of others raises is an observation for the model
         raise SearchFailed(f"{name_of(engine)} failed: {type(error).__name__}: {redacted(str(error))}") from error
-    if not isinstance(found, Iterable) or isinstance(found, str | Mapping):
-        raise SearchFailed(f"{name_of(engine)} returned {type(found).__name__}, not a list of results")
-    results = [_result(each, name_of(engine)) for each in found]
-    return [result for result in results if result["content"]][:max_results]
+    if not isinstance(results, Iterable) or isinstance(results, str | Mapping):
+        raise SearchFailed(f"{name_of(engine)} returned {type(results).__name__}, not a list of results")
+    sources = [_source(result, name_of(engine)) for result in results]
+    return [source for source in sources if source["content"]][:max_results]
 
 
-async def _asked(engine: OwnSearch, query: str) -> Iterable[Found]:
+async def _ask(engine: OwnSearch, query: str) -> Iterable[Result]:
     if isinstance(engine, Runnable):
         return await engine.ainvoke(query)
     awaits = inspect.iscoroutinefunction(engine) or inspect.iscoroutinefunction(getattr(engine, "__call__", None))  # noqa: B004
-    found = engine(query) if awaits else await asyncio.to_thread(engine, query)
-    return await found if isinstance(found, Awaitable) else found
+    results = engine(query) if awaits else await asyncio.to_thread(engine, query)
+    return await results if isinstance(results, Awaitable) else results
 
 
-def _result(found: Found, engine: str) -> SearchResult:
+def _source(result: Result, engine: str) -> SearchResult:
     """Read a result; one without an address gets one that names its engine and content, so that it can be cited."""
-    if isinstance(found, Document):
-        data: JsonMapping = {**found.metadata, "content": found.page_content}
-    elif isinstance(found, Mapping):
-        data = found
+    if isinstance(result, Document):
+        data: JsonMapping = {**result.metadata, "content": result.page_content}
+    elif isinstance(result, Mapping):
+        data = result
     else:
-        data = {"content": found}
+        data = {"content": result}
     content = _first(data, _CONTENT)
     url = _first(data, _URL) or f"{engine}:{blake2b(content.encode(), digest_size=6).hexdigest()}"
-    return SearchResult(title=_first(data, ("title", "Title")) or url, url=url, content=content)
+    return SearchResult(title=_first(data, _TITLE) or url, url=url, content=content)
 
 
 def _first(data: JsonMapping, names: Iterable[str]) -> str:

@@ -23,11 +23,11 @@ def read(characters: int) -> str:
     return json.dumps([title, list(_pages(reader, characters))])
 
 
-def _pages(reader: PdfReader, left: int) -> Iterator[str]:
+def _pages(reader: PdfReader, characters: int) -> Iterator[str]:
     for page in reader.pages:
         text = page.extract_text()
-        left -= len(text)
-        if left < 0:
+        characters -= len(text)
+        if characters < 0:
             raise MemoryError
         yield text
 

@@ -61,7 +61,8 @@ async def search_tavily(query: str, *, max_results: int) -> list[SearchResult]:
         raise SearchFailed("Tavily's reply could not be read.") from error
     except _FAULTS as error:
         raise SearchFailed(_explain(error)) from error
-    return [_result(hit) for hit in reply.results[:max_results] if hit.content and hit.content.strip()]
+    hits = [(hit, (hit.content or "").strip()) for hit in reply.results[:max_results]]
+    return [SearchResult(title=hit.title or hit.url, url=hit.url, content=content) for hit, content in hits if content]
 
 
 _FAULTS = (
@@ -73,10 +74,6 @@ _FAULTS = (
     httpx.HTTPError,
     httpx.InvalidURL,
 )
-
-
-def _result(hit: _Hit) -> SearchResult:
-    return SearchResult(title=hit.title or hit.url, url=hit.url, content=(hit.content or "").strip())
 
 
 def _explain(error: Exception) -> str:

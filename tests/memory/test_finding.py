@@ -265,7 +265,7 @@ async def test_words_count_the_same_whether_many_memories_hold_them_or_few(
     await stream.delete(CHATTER[3]["id"])
     query = "Small figs, number 7 and a nut?"
     usual = await stream.retrieve(query, k=40, now=AUGUST, renew=False)
-    monkeypatch.setattr("reflective_agents.memory.hybrid.MANY", many)
+    monkeypatch.setattr("reflective_agents.memory.hybrid.COMMON_WORD", many)
     other = await stream.retrieve(query, k=40, now=AUGUST, renew=False)
     assert [one.memory["text"] for one in other] == [one.memory["text"] for one in usual]
     assert [one.relevance for one in other] == pytest.approx([one.relevance for one in usual], abs=1e-6)

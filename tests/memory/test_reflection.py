@@ -8,7 +8,7 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
-from reflective_agents.memory.reflection import draw
+from reflective_agents.memory.reflection import check_insights
 from reflective_agents.memory.scoring import HYBRID, PAPER
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.remembering.remember import memories_text, open_memory, reflect
@@ -140,7 +140,9 @@ async def test_two_processes_that_reflect_at_once_draw_the_same_insights() -> No
     said = Insights.model_validate(
         {"insights": [{"insight": f"Other {n}", "evidence": [1], "importance": 2} for n in range(5)]}
     )
-    late = draw(said, await second.get([EVENTS[0]["id"]]), key=f"reflection anna {pending.latest.id} 0", now=9001.0)
+    late = check_insights(
+        said, await second.get([EVENTS[0]["id"]]), key=f"reflection anna {pending.latest.id} 0", now=9001.0
+    )
     change = await second.add(late.insights, reflected=pending.latest)
     assert change.added == []
     assert await second.get([one["id"] for one in insights]) == insights

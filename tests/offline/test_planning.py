@@ -110,10 +110,10 @@ def test_a_worker_that_is_told_how_says_that_it_has_failed() -> None:
 def test_a_vote_names_the_answer_with_the_best_grade() -> None:
     answers = f"{candidate(1, 'ada', 'Nobody knows.')}\n{candidate(2, 'bob', GOOD)}\n{candidate(3, 'cyd', 'So.')}"
     asked = HumanMessage(f"<request>\nWhat does UCT balance?\n</request>\n{answers}")
-    assert OfflineChatModel().invoke([asked], purpose={"wanted": "vote"}).text == "The best choice is 2"
+    assert OfflineChatModel().invoke([asked]).text == "The best choice is 2"
 
 
 def test_of_plans_the_vote_goes_to_the_one_that_is_most_about_the_question() -> None:
     plans = "\n".join(f'<candidate number="{n}">\n{text}\n</candidate>' for n, text in enumerate(["Bread.", "UCT!"], 1))
     asked = HumanMessage(f"<request>\nWhat does UCT balance?\n</request>\n{plans}")
-    assert OfflineChatModel().invoke([asked], purpose={"wanted": "vote"}).text == "The best choice is 2"
+    assert OfflineChatModel().invoke([asked]).text == "The best choice is 2"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reflective_agents.text.normal import equal, normal_form, numbers, read_number, tidy
+from reflective_agents.text.normal import equal, folded, normal_form, numbers, read_number, tidy
 
 NUMBERS = {
     "1.5": "3/2",
@@ -183,3 +183,7 @@ def test_long_runs_take_linear_work(piece: str) -> None:
 def test_a_label_in_any_language_is_not_part_of_an_answer(said: str) -> None:
     assert equal(said, "北京")
     assert equal("คำตอบ: 48", "48")
+
+
+def test_case_and_blanks_do_not_matter_in_a_folded_text() -> None:
+    assert folded("  Who\tBAKES\n bread? ") == folded("who bakes bread?") == "who bakes bread?"

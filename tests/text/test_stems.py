@@ -1,6 +1,6 @@
 """Stems: what two texts have in common, however their words are inflected or written."""
 
-from reflective_agents.text.stems import query_stems, stems
+from reflective_agents.text.stems import query_stems, stem, stems
 
 
 def test_inflected_and_accented_words_meet() -> None:
@@ -22,3 +22,8 @@ def test_scripts_without_blanks_are_cut() -> None:
 def test_a_query_is_its_content_words_and_may_hold_anything() -> None:
     assert query_stems("Where is the running club?") == {"run", "club"}
     assert query_stems('"a OR b" NEAR( \ud800') == {"near", "b"}
+
+
+def test_one_word_has_the_stem_that_texts_count() -> None:
+    for word in ("reflections", "baking", "relational", "moons"):
+        assert [stem(word)] == [*stems([word])[0]]

@@ -1,7 +1,7 @@
-"""Search engines of one's own, and those of langchain-community."""
+"""Search engines of one's own."""
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,11 +10,9 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
 from reflective_agents.graphs import graph_of
-from reflective_agents.state.errors import MissingKey, Misuse, SearchFailed
+from reflective_agents.state.errors import SearchFailed
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, ToolUse
-from reflective_agents.testing.searxng_server import SearxNGServer
-from reflective_agents.web_search import community
 from reflective_agents.web_search.engines import make_search
 
 PAGE = {"title": "Towers", "url": "https://example.com/towers", "content": "The tower is 330 m high."}
@@ -103,61 +101,3 @@ async def test_other_engines_are_refused(engine: object) -> None:
     graph: Any = graph_of("react")
     with pytest.raises(ValueError, match="a search is one of tavily, local, none, searxng"):
         await graph.ainvoke(ASK, context={"model": "offline", "search": engine})
-
-
-# langchain-community
-
-
-@pytest.fixture
-async def searxng(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SearxNGServer]:
-    async with SearxNGServer([PAGE, {**PAGE, "title": "Empty", "content": ""}]) as server:
-        monkeypatch.setenv("SEARXNG_URL", server.address)
-        yield server
-
-
-@pytest.mark.wire
-async def test_searxng(searxng: SearxNGServer) -> None:
-    search = make_search("searxng", None)
-    assert search
-    assert await search("tower height") == [PAGE]
-    assert searxng.queries == ["tower height"]
-
-
-@pytest.mark.wire
-async def test_a_run_searches_with_searxng(searxng: SearxNGServer) -> None:
-    graph: Any = graph_of("react")
-    result = await graph.ainvoke(ASK, context={"model": FakeChatModel(reply=agent), "search": "searxng"})
-    assert PAGE["content"] in result["answer"]
-    assert searxng.queries == ["tower"]
-
-
-@pytest.mark.wire
-async def test_a_searxng_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with SearxNGServer([], status=500) as server:
-        monkeypatch.setenv("SEARXNG_URL", server.address)
-        search = make_search("searxng", None)
-        assert search
-        with pytest.raises(SearchFailed, match="searxng failed"):
-            await search("tower")
-
-
-async def test_searxng_needs_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SEARXNG_URL", raising=False)
-    graph: Any = graph_of("react")
-    with pytest.raises(MissingKey, match="SEARXNG_URL"):
-        await graph.ainvoke(ASK, context={"model": "offline", "search": "searxng"})
-
-
-@pytest.mark.parametrize("name", community.UNTESTED)
-def test_engines_of_the_internet_are_importable(name: str) -> None:
-    assert callable(getattr(community, name)(3))
-
-
-async def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> Any:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    monkeypatch.setattr(community, "import_module", missing)
-    graph: Any = graph_of("react")
-    with pytest.raises(Misuse, match=r"pip install 'reflective-agents\[community\]'"):
-        await graph.ainvoke(ASK, context={"model": "offline", "search": "arxiv"})

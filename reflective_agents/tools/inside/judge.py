@@ -111,10 +111,10 @@ def as_exception(kind: str, text: str) -> Exception:
 
     One that ends an iteration would end a test's own loops, and skip what they have yet to compare.
     """
-    known = getattr(builtins, kind, None)
-    ends = issubclass(known, (StopIteration, StopAsyncIteration)) if isinstance(known, type) else True
-    if isinstance(known, type) and issubclass(known, Exception) and not issubclass(known, UnicodeError) and not ends:
-        return known(text)
+    named = getattr(builtins, kind, None)
+    unfit = (UnicodeError, StopIteration, StopAsyncIteration)  # the first takes more than a text
+    if isinstance(named, type) and issubclass(named, Exception) and not issubclass(named, unfit):
+        return named(text)
     return ProgramError(f"{kind}: {text}")
 
 
@@ -140,12 +140,12 @@ def judge(channel: Channel, report: Channel, job: Examination) -> None:
     greeting = channel.receive()
     if "failed" in greeting:
         return report.send({"failed": cut(str(greeting["failed"]))})
-    given = prepare(job)
+    setup_names = prepare(job)
     report.send({"failed": None})
     for test in job["tests"]:
         remote = Remote(channel)
         channel.send("begin")
-        verdict = carry_out(test, {**borrowed(test, job["entry_point"], greeting["names"], remote), **given})
+        verdict = carry_out(test, {**borrowed(test, job["entry_point"], greeting["names"], remote), **setup_names})
         with Caught() as farewell:
             channel.send("end")
             while "ended" not in channel.receive():
@@ -164,10 +164,10 @@ def borrowed(test: str, entry_point: str, offered: dict[str, Any], remote: Remot
     with Caught():
         read = {node.id for node in ast.walk(ast.parse(test)) if isinstance(node, ast.Name)} & offered.keys()
         modules = {name: importlib.import_module(name) for name in read & sys.stdlib_module_names}
-        own = {name for name in read if name[:2] != "__" and not hasattr(builtins, name)} - modules.keys()
+        needed = {name for name in read if name[:2] != "__" and not hasattr(builtins, name)} - modules.keys()
         if entry_point in offered:
-            own.add(entry_point)
-        return {**modules, **{name: remote.decode(offered[name]) for name in own}}
+            needed.add(entry_point)
+        return {**modules, **{name: remote.decode(offered[name]) for name in needed}}
     return {}
 
 

@@ -13,10 +13,10 @@ def serve_program(channel: Channel, job: Job) -> None:
     objects = Objects()
     names: dict[str, dict[str, int | str]] = {}
     with Caught() as loading:
-        given = prepare(job)
-        module = load(job["program"], "program", given)
-        own = {name: value for name, value in vars(module).items() if given.get(name, names) is not value}
-        names = {name: objects.handle(value) for name, value in own.items() if name[:2] != "__"}
+        setup_names = prepare(job)
+        module = load(job["program"], "program", setup_names)
+        defined = {name: value for name, value in vars(module).items() if setup_names.get(name, names) is not value}
+        names = {name: objects.handle(value) for name, value in defined.items() if name[:2] != "__"}
     channel.send({"failed": describe(loading.error)} if loading.error else {"names": names})
     status = 0
     while loading.error is None:
@@ -35,11 +35,11 @@ def prepare(job: Job) -> dict[str, Any]:
     return {name: value for name, value in names.items() if name[:2] != "__" and name != job["entry_point"]}
 
 
-def load(source: str, name: str, given: dict[str, Any] | None = None) -> types.ModuleType:
+def load(source: str, name: str, names: dict[str, Any] | None = None) -> types.ModuleType:
     """Carry out source text as a module of its own, in which the names `given` are known."""
     module = types.ModuleType(name)
     sys.modules[name] = module  # where dataclasses look for it
-    vars(module).update(given or {})
+    vars(module).update(names or {})
     exec(compile(source, f"<{name}>", "exec", dont_inherit=True), vars(module))
     return module
 
