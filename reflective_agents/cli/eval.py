@@ -161,9 +161,9 @@ async def _elsewhere(asked: Evaluation, context: Context, dataset: Dataset, fold
         yield None
         return
     job = _job(asked, context, dataset)
+    if asked.has_budget or (folder / SPENT).exists():
+        job["spent"] = str((folder / SPENT).absolute())
     if asked.ray is None:
-        if asked.has_budget:
-            job["spent"] = str((folder / SPENT).absolute())
         async with local_workers(job, asked.workers or 1) as run:
             yield run
         return

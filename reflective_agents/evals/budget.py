@@ -140,6 +140,10 @@ class Budget:
             self._add(self._spent, {"budget_tokens": usage["total_tokens"], "max_total_cost": cost})
         self._check(0, 0)
 
+    def total(self) -> dict[str, int]:
+        """Return what is spent, and held for calls under way."""
+        return {name: self._spent[name] + self._held[name] for name in UNITS}
+
     def say(self) -> str:
         """Say which limit was met; nothing if none was."""
         return sentence(self.reached) if self.reached else ""

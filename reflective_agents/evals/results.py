@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 from contextlib import ExitStack
+from glob import escape
 from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, Literal, NotRequired, cast
@@ -181,7 +182,7 @@ def _flush(file: BinaryIO, data: bytes) -> None:
 def folder_of(about: About, parent: Path) -> Path:
     """Return the folder of a run: the one that holds the same run already, whichever release began it, else a new
     one. A neighbour that cannot be read is another run."""
-    folders = sorted(parent.glob(f"{about['strategy']}-{about['dataset']}-*"))
+    folders = sorted(parent.glob(f"{escape(about['strategy'])}-{escape(about['dataset'])}-*"))
     return next((folder for folder in folders if _holds(folder, about)), parent / _name(about))
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from langgraph.graph.state import CompiledStateGraph
 
 from reflective_agents.environments.base import Environment, Task
-from reflective_agents.evals.budget import Budget, Cut
+from reflective_agents.evals.budget import SPENT, Budget, Cut
 from reflective_agents.evals.datasets import Dataset
 from reflective_agents.evals.results import About, Attempt, Result, Store, failed, nothing_yet
 from reflective_agents.evals.scoring import is_correct, world_of
@@ -79,10 +79,13 @@ async def evaluate(
         The summary of all results.
 
     Raises:
-        Misuse: if the folder holds another run, or cannot be written.
+        Misuse: if the tasks cannot be run here, the folder holds another run, or it cannot be written.
     """
+    await world_of(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False)).ready()
     store = await asyncio.to_thread(Store, out, about(graph.get_name(), context, dataset))
     tell = on_result or (lambda result, new: None)
+    if budget is None and (out / SPENT).exists():
+        budget = Budget()  # a later session with a budget must know what this one spends
     try:
         kept = [result for result in store.results.values() if not (retry_failed and failed(result))]
         for result in kept:

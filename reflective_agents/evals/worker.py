@@ -36,7 +36,7 @@ class Job(TypedDict):
     environment: str
     cache: str | None
     spent: NotRequired[str]
-    """The ledger of the evaluation, if it has a budget and this machine holds it."""
+    """The ledger of the evaluation, if it has a budget: a file on the machine of the driver."""
 
 
 class Runner:
@@ -47,10 +47,9 @@ class Runner:
         self._environment = job["environment"]
         self._context = settings_of(job["strategy"])(**job["settings"])
         self._cache = open_cache(Path(job["cache"])) if job["cache"] else None
-        if ledger := job.get("spent"):
-            budget = Budget()
-            budget.record(Path(ledger))
-            charge_to(budget)
+        self.budget = Budget()
+        if "spent" in job:
+            charge_to(self.budget)
         spare_garbage_collection()
 
     async def run(self, task: Task) -> Finished:
@@ -61,7 +60,10 @@ class Runner:
 
 async def serve(read: asyncio.StreamReader, out: int) -> None:
     """Run the tasks that are read, all at once, and write what comes of them to a file descriptor."""
-    runner = Runner(json.loads(await read.readline()))
+    job: Job = json.loads(await read.readline())
+    runner = Runner(job)
+    if ledger := job.get("spent"):
+        runner.budget.record(Path(ledger))
     under_way: set[asyncio.Task[None]] = set()
 
     async def work(task: Task) -> None:

@@ -46,3 +46,10 @@ def test_a_broken_neighbour_is_another_run(broken: str, tmp_path: Path) -> None:
     Store(own, about).close()
     assert own != neighbour
     assert folder_of(about, tmp_path) == own
+
+
+def test_a_data_set_may_be_called_like_a_pattern(tmp_path: Path) -> None:
+    about = make_about(dataset="all[1]*")
+    folder = tmp_path / "fake-all[1]*-begun-before"
+    Store(folder, about).close()
+    assert folder_of(about, tmp_path) == folder
