@@ -71,11 +71,11 @@ async def serve(read: asyncio.StreamReader, out: int) -> None:
         await asyncio.to_thread(_write, out, line)
 
     while line := await read.readline():
-        begun = asyncio.create_task(work(json.loads(line)))
-        under_way.add(begun)
-        begun.add_done_callback(under_way.discard)
-    for begun in under_way:
-        begun.cancel()
+        running = asyncio.create_task(work(json.loads(line)))
+        under_way.add(running)
+        running.add_done_callback(under_way.discard)
+    for running in under_way:
+        running.cancel()
     await asyncio.gather(*under_way, return_exceptions=True)
     await close_models()
 

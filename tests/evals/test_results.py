@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reflective_agents.evals.results import RUN, Store, folder_of, read_run
-from reflective_agents.evals.transcripts import Place, Transcript, read_transcript
+from reflective_agents.evals.transcripts import Transcript, TranscriptSpan, read_transcript
 from tests.evals.fakes import make_about, make_result
 
 
@@ -26,7 +26,7 @@ def test_transcripts_of_tasks_that_end_at_once_are_kept_apart(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("place", [[0, 9], [3, 90], [10_000, 90], [0, 10_000]])
-def test_a_transcript_that_does_not_lie_where_it_should_is_left_out(tmp_path: Path, place: Place) -> None:
+def test_a_transcript_that_does_not_lie_where_it_should_is_left_out(tmp_path: Path, place: TranscriptSpan) -> None:
     store = Store(tmp_path, make_about())
     for name in "ab":
         store.append(make_result(name), Transcript(id=name, messages=[], trials=[], reflections=[], shown={}))
