@@ -28,7 +28,7 @@ _STATE = re.compile(r"<state>\n(.*?)\n</state>", re.DOTALL)
 def left(text: str) -> str:
     """Return the numbers that are left at the end of a prompt, as the records write them."""
     matches = _LEFT.findall(text)
-    return " ".join(map(str, sorted(Fraction(word) for word in match[-1].split()))) if match else ""
+    return " ".join(map(str, sorted(Fraction(word) for word in matches[-1].split()))) if matches else ""
 
 
 def after(numbers: str, action: str) -> str | None:

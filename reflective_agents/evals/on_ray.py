@@ -4,7 +4,7 @@ set there."""
 import asyncio
 import json
 import logging
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,20 +14,53 @@ import ray
 from ray.exceptions import RayActorError
 
 from reflective_agents.environments.base import Task
+from reflective_agents.evals.budget import Budget
 from reflective_agents.evals.ledger import Ledger
 from reflective_agents.evals.run import Finished, Run
 from reflective_agents.evals.worker import Job, Runner
 from reflective_agents.evals.workers import WorkerLost, sharing
+from reflective_agents.models.account import Settle
 
-POLL = 0.1
+POLL = 0.05
 """Seconds after which actors are asked again what they have spent."""
+
+
+class ReportedBudget(Budget):
+    """Holds calls of an actor until the driver has written them into the ledger, so that none is sent without it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._reports = 0
+        self._reported = asyncio.Condition()
+
+    async def report(self) -> dict[str, int]:
+        """Return what is spent and held. The driver writes it before it asks again."""
+        async with self._reported:
+            self._reports += 1
+            self._reported.notify_all()
+            return self.total()
+
+    async def hold(self, tokens: int, nano: int | None) -> Settle:
+        """Hold a call, until it is written: the next report has it, and the one after that is asked for once it is."""
+        settle = await super().hold(tokens, nano)
+        written = False
+        try:
+            async with self._reported:
+                last = self._reports + 2
+                await self._reported.wait_for(lambda: self._reports >= last)
+            written = True
+        finally:
+            if not written:
+                await settle(0, 0, 0)
+        return settle
 
 
 class TaskActor:
     """What runs in an actor: a strategy, and as many tasks at once as it is sent."""
 
     def __init__(self, job: Job) -> None:
-        self._runner = Runner(job)
+        self._budget = ReportedBudget()
+        self._runner = Runner(job, self._budget)
 
     async def run(self, task: str) -> str:
         """Run a task, from JSON to JSON."""
@@ -35,7 +68,7 @@ class TaskActor:
 
     async def spent(self) -> dict[str, int]:
         """Return what all tasks have spent so far, and what is held for calls under way."""
-        return self._runner.budget.total()
+        return await self._budget.report()
 
 
 class Actor:
@@ -112,7 +145,7 @@ class Spender(Protocol):
 
 @asynccontextmanager
 async def recorded(spenders: Sequence[Spender], file: str | None) -> AsyncIterator[None]:
-    """Write what others spend during the body into a ledger, ten times a second: it is on no machine of theirs.
+    """Write what others spend during the body into a ledger, which is on no machine of theirs.
 
     Args:
         spenders: Who spends; there may be more of them later.
@@ -121,25 +154,40 @@ async def recorded(spenders: Sequence[Spender], file: str | None) -> AsyncIterat
     if file is None:
         yield
         return
-    ledger, written = Ledger(Path(file)), defaultdict[int, Counter[str]](Counter)
+    ledger, written = Ledger(Path(file)), dict[int, Counter[str]]()
 
-    async def record() -> None:
-        for number, spender in enumerate(list(spenders)):
-            amounts = {name: amount - written[number][name] for name, amount in (await spender.spent()).items()}
-            if any(amounts.values()):
-                ledger.add(amounts)
-                written[number].update(amounts)
+    async def record(number: int) -> None:
+        total = await spenders[number].spent()
+        earlier = written.setdefault(number, Counter())
+        amounts = {name: amount - earlier[name] for name, amount in total.items()}
+        if any(amounts.values()):
+            ledger.add(amounts)
+            earlier.update(amounts)
 
-    async def keep_recording() -> None:
+    async def keep_recording(number: int) -> None:
         while True:
-            await record()
+            await record(number)
             await asyncio.sleep(POLL)
 
-    recording = asyncio.create_task(keep_recording())
+    async def record_all(group: asyncio.TaskGroup) -> None:
+        recordings: list[asyncio.Task[None]] = []
+        try:
+            while True:
+                new = range(len(recordings), len(spenders))
+                recordings += [group.create_task(keep_recording(number)) for number in new]
+                await asyncio.sleep(POLL)
+        finally:
+            for recording in recordings:
+                recording.cancel()
+
     try:
-        yield
+        async with asyncio.TaskGroup() as group:
+            recording = group.create_task(record_all(group))
+            yield
+            recording.cancel()
+        for number in written:
+            await record(number)
+    except ExceptionGroup as faults:
+        raise faults.exceptions[0] from faults
     finally:
-        recording.cancel()
-        await asyncio.gather(recording, return_exceptions=True)
-        await record()
         ledger.close()

@@ -42,12 +42,12 @@ class Job(TypedDict):
 class Runner:
     """A strategy that is ready to run tasks."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, budget: Budget | None = None) -> None:
         self._graph = builder_of(job["strategy"]).compile(name=job["strategy"])
         self._environment = job["environment"]
         self._context = settings_of(job["strategy"])(**job["settings"])
         self._cache = open_cache(Path(job["cache"])) if job["cache"] else None
-        self.budget = Budget()
+        self.budget = budget or Budget()
         if "spent" in job:
             charge_to(self.budget)
         spare_garbage_collection()

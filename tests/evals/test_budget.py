@@ -204,9 +204,7 @@ def test_killed_sessions_forget_nothing_they_spent(start: Callable[..., Popen[st
             process.wait()
             time.sleep(0.5 if where else 0)  # until the workers have ended
         ledger = Ledger(Path("run", SPENT))
-        seen = ledger.total()["budget_tokens"]
-        assert most / 2 < server.total_tokens
-        assert seen >= server.total_tokens / (2 if "--ray" in where else 1)  # actors are asked ten times a second
+        assert most / 2 < server.total_tokens <= ledger.total()["budget_tokens"]
         ledger.close()
         assert where or server.total_tokens <= most  # tasks under way in workers may exceed it
 

@@ -111,8 +111,27 @@ async def test_what_actors_spend_is_in_the_ledger_while_they_run(tmp_path: Path)
         await settle(1, 40, 2)
         remotes.append(Remote(budgets[1]))
         await budgets[1].hold(100, 0)
+        await asyncio.sleep(0.2)
     assert ledger.total() == {"budget_tokens": 140, "max_total_cost": 2}
     ledger.close()
+
+
+async def test_an_actor_sends_a_call_once_it_is_written(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    from reflective_agents.evals.on_ray import ReportedBudget
+
+    budget = ReportedBudget()
+    holding = asyncio.create_task(budget.hold(300, 0))
+    for _ in range(2):
+        await asyncio.sleep(0.01)
+        assert not holding.done()
+        assert (await budget.report())["budget_tokens"] == 300
+    await (await holding)(1, 40, 0)
+    cancelled = asyncio.create_task(budget.hold(300, 0))
+    await asyncio.sleep(0.01)
+    cancelled.cancel()
+    await asyncio.gather(cancelled, return_exceptions=True)
+    assert budget.total()["budget_tokens"] == 40
 
 
 @pytest.fixture(params=["processes", "ray"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from reflective_agents.evals.page import Cell, TaskRow, Point, ResultsPicture, results_page
+from reflective_agents.evals.page import Cell, Point, ResultsPicture, TaskRow, results_page
 from tests.viewer.conftest import Shown
 from tests.viewer.pictures import small
 from tests.viewer.test_page import MARKUP, UNSEEN
