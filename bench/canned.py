@@ -74,8 +74,8 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._read += data
-        head, found, body = self._read.partition(b"\r\n\r\n")
-        if found and len(body) >= int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]):
+        head, separator, body = self._read.partition(b"\r\n\r\n")
+        if separator and len(body) >= int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]):
             self._read = b""
             asyncio.get_running_loop().call_later(self._latency, self._transport.write, _ANSWER)
 

@@ -40,9 +40,9 @@ def measure_engine(large: int, rounds: int) -> list[Row]:
         large: The nodes of the large tree, which is compared with one of 100.
         rounds: How often each is measured; the best counts.
     """
-    few, many = grow(SMALL), grow(large)
-    pure = [min(_pure(tree) for _ in range(rounds)) for tree in (few, many)]
-    own = asyncio.run(_own(rounds, few, many))
+    small_tree, large_tree = grow(SMALL), grow(large)
+    pure = [min(_pure(tree) for _ in range(rounds)) for tree in (small_tree, large_tree)]
+    own = asyncio.run(_own(rounds, small_tree, large_tree))
     return [
         Row(f"Selection and backpropagation, a level of {SMALL} nodes", 1e6 * pure[0], "us", timed=True, digits=1),
         Row(f"  {large:,} nodes / {SMALL} nodes", pure[1] / pure[0], "", OWED, timed=True, digits=2),

@@ -19,8 +19,8 @@ def measure_limits(server: Server) -> list[Row]:
     """Measure LATS with 50 candidates, whose judges want to be called at once; and with 8 leaves of 5 candidates."""
     settings = {f"{AT_ONCE} candidates at once": {"n": AT_ONCE}, "8 leaves of 5 candidates at once": {"parallel": 8}}
     return [
-        Row(f"{what.capitalize()} beyond {limit}, {name}", max(_spent(server, limit, given, what), 0), "", 0)
-        for name, given in settings.items()
+        Row(f"{what.capitalize()} beyond {limit}, {name}", max(_spent(server, limit, value, what), 0), "", 0)
+        for name, value in settings.items()
         for limit, what in (("max_model_calls", "calls"), ("max_total_tokens", "tokens"))
     ]
 

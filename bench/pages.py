@@ -77,10 +77,10 @@ def write(script: str, printed: str, page: str, today: date) -> str:
     seen: Counter[str] = Counter()
     for table in reversed(shown):  # from below, so that the lines above keep their numbers
         same = [other for other in made if other.head == table.head]
-        place = sum(other.head == table.head for other in shown) - 1 - seen[table.head]
+        index = sum(other.head == table.head for other in shown) - 1 - seen[table.head]
         seen[table.head] += 1
-        if place < len(same):
-            lines[table.begins : table.ends] = same[place].rows
+        if index < len(same):
+            lines[table.begins : table.ends] = same[index].rows
             begins, ends = _section(lines, table.begins)
             lines[begins:ends] = [_DAY.sub(str(today), line) for line in lines[begins:ends]]
     return "\n".join(lines) + "\n"

@@ -22,40 +22,40 @@ SETTINGS = {"model": "offline", "search": "local", "n": 3, "min_score": 0.95}
 
 def question() -> str:
     """Return the question of `make run`."""
-    found = re.search(r"^QUESTION := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-    assert found is not None
-    return found[1]
+    match = re.search(r"^QUESTION := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert match is not None
+    return match[1]
 
 
 async def draw() -> str:
     """Run LATS offline, and draw what the terminal shows in the end."""
     progress = Progress(LatsContext.model_validate(SETTINGS))
-    asked = {"messages": [("user", question())]}
+    run_input = {"messages": [("user", question())]}
     result: dict[str, Any] = {}
-    told: Any
-    async for mode, told in graph.astream(asked, context=SETTINGS, stream_mode=["custom", "values"]):
+    data: Any
+    async for mode, data in graph.astream(run_input, context=SETTINGS, stream_mode=["custom", "values"]):
         if mode == "custom":
-            progress.add(told)
+            progress.add(data)
         else:
-            result = told
+            result = data
     console = Console(record=True, width=110, height=40, highlight=False, force_terminal=True, file=StringIO())
     console.print(Text("$ make run", style="bold"))
     console.print(progress)
     console.print(Text(f"\n{result['answer']}\n"))
     console.print(Text(f"{result['outcome']['status']}: {result['outcome']['reason']}", style="green"))
     console.print(Text(f"cost: {cost_line(result['usage'])}", style="dim"))
-    drawn = console.export_svg(title="reflect", unique_id="run")
-    return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)  # nothing is fetched
+    svg = console.export_svg(title="reflect", unique_id="run")
+    return re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)  # nothing is fetched
 
 
 def main() -> None:
     """Write the picture; in the quick form only print it."""
     options = parser_of("bench.picture", __doc__).parse_args()
-    drawn = asyncio.run(draw())
+    svg = asyncio.run(draw())
     if options.quick:
-        print(drawn)
+        print(svg)
     else:
-        PICTURE.write_text(drawn, "utf-8")
+        PICTURE.write_text(svg, "utf-8")
 
 
 if __name__ == "__main__":

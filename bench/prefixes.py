@@ -82,8 +82,8 @@ def new_share(requests: Sequence[Request]) -> float:
     seen: list[str] = []
     new = total = 0
     for prompt in map(as_sent, requests):
-        known = max((_in_common(prompt, earlier) for earlier in seen), default=0)
-        new, total = new + len(prompt) - known, total + len(prompt)
+        prefix = max((_in_common(prompt, earlier) for earlier in seen), default=0)
+        new, total = new + len(prompt) - prefix, total + len(prompt)
         seen.append(prompt)
     return new / total
 

@@ -46,13 +46,13 @@ def search_row(paragraphs: Sequence[Any], work: Path) -> str:
     for row in paragraphs:
         (work / f"{row['id']}.md").write_text(row["text"] + "\n", encoding="utf-8")
     corpus = open_corpus(str(work))
-    asked = [(f"corpus:{row['id']}.md", one["question"]) for row in paragraphs for one in row["questions"]]
-    asked = random.Random(2018).sample(asked, min(QUESTIONS, len(asked)))
-    found = [[one["url"] for one in corpus.search(question, 5)] for _, question in asked]
-    first, five = (sum(url in urls[:k] for (url, _), urls in zip(asked, found, strict=True)) for k in (1, 5))
-    nothing = sum(not urls for urls in found)
-    shares = " | ".join(f"{100 * count / len(asked):.1f}" for count in (first, five, nothing))
-    return f"{shares} | {len(asked)}"
+    questions = [(f"corpus:{row['id']}.md", one["question"]) for row in paragraphs for one in row["questions"]]
+    questions = random.Random(2018).sample(questions, min(QUESTIONS, len(questions)))
+    results = [[one["url"] for one in corpus.search(question, 5)] for _, question in questions]
+    first, five = (sum(url in urls[:k] for (url, _), urls in zip(questions, results, strict=True)) for k in (1, 5))
+    nothing = sum(not urls for urls in results)
+    shares = " | ".join(f"{100 * count / len(questions):.1f}" for count in (first, five, nothing))
+    return f"{shares} | {len(questions)}"
 
 
 def measure_sentences(folder: Path, most: int | None = None) -> None:

@@ -21,10 +21,10 @@ from langchain_core.prompts import ChatPromptTemplate, PromptTemplate, SystemMes
 
 from bench.options import parser_of
 from reflective_agents.environments.base import Task
+from reflective_agents.environments.registry import resolve_environment
 from reflective_agents.evals.datasets import Dataset, load_dataset
 from reflective_agents.evals.results import Result
 from reflective_agents.evals.run import attempt
-from reflective_agents.evals.scoring import world_of
 from reflective_agents.graphs import graph_of
 from reflective_agents.models.providers import get_model
 from reflective_agents.nodes.asking.wording import templates
@@ -54,7 +54,7 @@ class Adapter:
     def evaluate(self, batch: list[Task], candidate: Words, capture_traces: bool = False) -> Batch:
         """Run tasks with the prompts of a candidate. A prompt that cannot be used scores 0, and its result says why."""
         results = self.runner.run(self._run(batch, candidate))
-        figure = world_of(self.dataset.environment).figure
+        figure = resolve_environment(self.dataset.environment).figure
         scores = [result["scores"].get(figure, 0.0) for result in results]
         return Batch(outputs=results, scores=scores, trajectories=results if capture_traces else None)
 

@@ -77,12 +77,12 @@ class Row(NamedTuple):
 
 async def auto_within(unit: str, budget: int, games: Sequence[str]) -> Won:
     """Run `auto` on games with a budget, which it is told."""
-    given = {"max_model_calls": 10 * MOST, LIMITS[unit]: budget}
-    entry = Entry(auto.graph, given)
+    limits = {"max_model_calls": 10 * MOST, LIMITS[unit]: budget}
+    entry = Entry(auto.graph, limits)
     solved = np.zeros(len(games))
     for at, game in enumerate(games):
         for seed in range(ORDERS):
-            played = await play(entry, game, Solver(game, seed), given["max_model_calls"])
+            played = await play(entry, game, Solver(game, seed), limits["max_model_calls"])
             solved[at] += played.solved / ORDERS
     return solved
 
@@ -144,12 +144,12 @@ async def main() -> None:
     rows = await fixed(games)
     for unit in LIMITS:
         shown = track(BUDGETS[unit], f"auto, by {unit}", console=Console(stderr=True), transient=True)
-        own = [await auto_within(unit, budget, games) for budget in shown]
-        print("\n".join(lines(unit, own, rows[unit])), end="\n\n")
+        auto_rows = [await auto_within(unit, budget, games) for budget in shown]
+        print("\n".join(lines(unit, auto_rows, rows[unit])), end="\n\n")
         if unit == "tokens":
             others = [Row(row.name, [won[1::2] for won in row.won]) for row in rows[unit]]
             print("On every other game, by which nothing was chosen:\n")
-            print("\n".join(lines(unit, [won[1::2] for won in own], others)))
+            print("\n".join(lines(unit, [won[1::2] for won in auto_rows], others)))
         sys.stdout.flush()
 
 

@@ -51,9 +51,9 @@ async def play(
     A run under a lower limit takes the same way up to there: so one run tells what any number of calls would solve.
     """
     chat = model(reply=player)
-    asked = {"messages": [("user", task)], "task": {"id": task, "question": task}}
+    run_input = {"messages": [("user", task)], "task": {"id": task, "question": task}}
     context = {**PLAIN, **entry.settings, "max_model_calls": most, "model": chat}
-    out = await entry.graph.ainvoke(asked, context=context)
+    out = await entry.graph.ainvoke(run_input, context=context)
     samples = sum(request.n for request in chat.calls)
     spent = Cost(out["usage"]["model_calls"], samples, out["usage"]["total_tokens"])
     return Game(out["outcome"]["status"] == "solved", spent)

@@ -52,9 +52,9 @@ def tables(games: Sequence[Game], orders: int, printed: Iterable[str], how: str)
     right."""
     made = {f"its_hub {version(PEER)}: {name}, {how}": np.zeros((len(games), orders, 3)) for name in ALGORITHMS}
     for number, (line, answers) in enumerate(zip(printed, drawn(games, orders), strict=True)):
-        place, seed = divmod(number, orders)
+        game, seed = divmod(number, orders)
         for table, (samples, winner) in zip(made.values(), json.loads(line), strict=True):
-            table[place, seed] = samples, winner == elected(answers), winner in games[place].right
+            table[game, seed] = samples, winner == elected(answers), winner in games[game].right
     return made
 
 

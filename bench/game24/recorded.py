@@ -27,8 +27,8 @@ _STATE = re.compile(r"<state>\n(.*?)\n</state>", re.DOTALL)
 
 def left(text: str) -> str:
     """Return the numbers that are left at the end of a prompt, as the records write them."""
-    found = _LEFT.findall(text)
-    return " ".join(map(str, sorted(Fraction(word) for word in found[-1].split()))) if found else ""
+    matches = _LEFT.findall(text)
+    return " ".join(map(str, sorted(Fraction(word) for word in matches[-1].split()))) if matches else ""
 
 
 def after(numbers: str, action: str) -> str | None:

@@ -101,12 +101,12 @@ def measured(
     for place, game in enumerate(games):
         for seed in range(orders):
             answers = random.Random(seed).sample(game.answers, len(game.answers))
-            known, wanted = chances(answers), elected(answers)
+            known, expected = chances(answers), elected(answers)
             for name, (stops, batch) in criteria.items():
                 ends = (k for k in range(batch, len(answers), batch) if stops(answers, known, k))
                 drawn = next(ends, len(answers))
                 winner = elected(answers[:drawn])
-                tables[name][place, seed] = drawn, winner == wanted, winner in game.right
+                tables[name][place, seed] = drawn, winner == expected, winner in game.right
     return tables
 
 

@@ -15,9 +15,9 @@ TIMEOUT = 900
 
 def version(name: str) -> str:
     """Return the version of a peer that its pins name."""
-    found = re.search(rf"^{re.escape(name)}==(\S+)", _pins(name).read_text(), re.MULTILINE)
-    assert found, f"the pins of {name} do not name it"
-    return found[1]
+    match = re.search(rf"^{re.escape(name)}==(\S+)", _pins(name).read_text(), re.MULTILINE)
+    assert match, f"the pins of {name} do not name it"
+    return match[1]
 
 
 def folder(name: str) -> Path:
@@ -33,10 +33,10 @@ def prepare(name: str) -> Path:
         subprocess.CalledProcessError: if uv fails, with its complaint as `stderr`: for example, without a network.
         subprocess.TimeoutExpired: if it takes too long.
     """
-    place = folder(name)
-    python, done = place / "bin" / "python", place / "complete"
+    directory = folder(name)
+    python, done = directory / "bin" / "python", directory / "complete"
     if not done.exists():
-        _uv("venv", "--clear", "--python", sys.executable, str(place))
+        _uv("venv", "--clear", "--python", sys.executable, str(directory))
         _uv("pip", "install", "--no-deps", "--python", str(python), "--requirements", str(_pins(name)))
         done.touch()
     return python

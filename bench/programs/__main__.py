@@ -59,9 +59,9 @@ async def measured(problems: Sequence[Problem], counts: Sequence[int]) -> dict[s
 
         async def one(problem: Problem) -> dict[str, list[float]]:
             async with turn:
-                found = await solved(problem, counts)
+                rates = await solved(problem, counts)
             progress.advance(bar)
-            return found
+            return rates
 
         each = await asyncio.gather(*map(one, problems))
     return {name: [np.array([found[name][at] for found in each]) for at in range(len(counts))] for name in ROWS}
@@ -96,15 +96,17 @@ def main() -> None:
     ask.add_argument("--seed", type=int, default=0, help="the order of tasks, programs and tests")
     ask.add_argument("--programs", type=lambda text: [*map(int, text.split(","))], default=list(PROGRAMS))
     ask.add_argument("--texts", type=int, default=TEXTS, help="texts of tests for each task")
-    given = ask.parse_args()
-    if given.quick:
-        given.tasks, given.programs, given.texts = 2, [2], 2
-    problems = read_problems(given.folder)
-    some = random.Random(given.seed).sample(problems, min(given.tasks or len(problems), len(problems)))
-    most = max(given.programs)
-    found = asyncio.run(measured([problem.drawn(most, given.texts, given.seed) for problem in some], given.programs))
-    print(f"{len(some)} tasks, {given.texts} texts of tests for each\n")
-    print("\n".join([*report(found, given.programs), "", *compared(found)]))
+    options = ask.parse_args()
+    if options.quick:
+        options.tasks, options.programs, options.texts = 2, [2], 2
+    problems = read_problems(options.folder)
+    some = random.Random(options.seed).sample(problems, min(options.tasks or len(problems), len(problems)))
+    most = max(options.programs)
+    found = asyncio.run(
+        measured([problem.drawn(most, options.texts, options.seed) for problem in some], options.programs)
+    )
+    print(f"{len(some)} tasks, {options.texts} texts of tests for each\n")
+    print("\n".join([*report(found, options.programs), "", *compared(found)]))
 
 
 if __name__ == "__main__":

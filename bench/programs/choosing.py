@@ -53,9 +53,9 @@ async def chosen(way: Way, problem: Problem, task: Task, world: Remembering, pro
     if way.tested and not task["data"]["tests"]:
         return problem.programs[0]
     model = FakeChatModel(reply=Author(problem.programs))
-    asked = {"messages": [("user", task["question"])], "task": task}
+    run_input = {"messages": [("user", task["question"])], "task": task}
     context = {**PLAIN, "environment": world, "model": model, **way.settings(programs)}
-    return (await way.graph.ainvoke(asked, context=context))["answer"] or ""
+    return (await way.graph.ainvoke(run_input, context=context))["answer"] or ""
 
 
 async def agreed(problem: Problem, task: Task, world: Remembering, programs: int) -> str:

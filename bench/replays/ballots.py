@@ -78,9 +78,9 @@ async def votes(folder: Path, name: str) -> Measured:
             level = [node for node in tree.values() if node["depth"] == step + 1]
             valid[step] += int(sum(node["terms"]["votes"] for node in level))
             (best,) = [node for node in level if not result["stats"][node["id"]].get("own", {}).get("pruned")]
-            place = texts.index(best.get("thought") or best["messages"][0].text)
-            chosen[step][str(place)] += 1
-            if place != record["verdict"]["chosen"][step]:
+            index = texts.index(best.get("thought") or best["messages"][0].text)
+            chosen[step][str(index)] += 1
+            if index != record["verdict"]["chosen"][step]:
                 differences.add(UNEXPLAINED, record["id"])
     figures = {
         "n": len(records),

@@ -81,8 +81,8 @@ def asked(request: Request) -> Key:
         request.last.replace("<\\", "<"),
     )  # as before quoting
     if "<trajectory>" in human:
-        (attempt,), said = _tagged("trajectory", human), "".join(_tagged("verdict", human)).strip()
-        return Key("reflect", _tagged("request", human)[0].strip(), steps=_attempted(attempt), verdict=bool(said))
+        (attempt,), verdict = _tagged("trajectory", human), "".join(_tagged("verdict", human)).strip()
+        return Key("reflect", _tagged("request", human)[0].strip(), steps=_attempted(attempt), verdict=bool(verdict))
     lessons = system.partition(_LESSONS)[2]
     task, begun, scratchpad = human.partition(_FIRST_STEP)
     steps = [step(*parts) for _, *parts in _STEPS.findall(begun + scratchpad)]

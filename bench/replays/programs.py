@@ -53,9 +53,9 @@ class Logged(NamedTuple):
 async def programs(folder: Path, name: str) -> Measured:
     """Replay the records of a log that hold a first program and its feedback."""
     rows = {row["id"]: row for benchmark in BENCHMARKS for row in load(folder, benchmark)}
-    known = [_read(record, rows[record["id"]]) for record in load(folder, name) if record["outputs"]]
+    games = [_read(record, rows[record["id"]]) for record in load(folder, name) if record["outputs"]]
     model = Model()
-    for logged in known:
+    for logged in games:
         _record(model, logged)
     settings = TrialsContext(
         model=FakeChatModel(reply=model),
@@ -74,18 +74,18 @@ async def programs(folder: Path, name: str) -> Measured:
         return await trials.graph.ainvoke(inputs, context=context)
 
     with patch.object(agent, "get_environment", replaced(WORLD)):
-        results = await together(map(run, known), AT_ONCE)
-    return await _measure(known, results, model)
+        results = await together(map(run, games), AT_ONCE)
+    return await _measure(games, results, model)
 
 
 def _read(record: Record, row: Record) -> Logged:
     outputs = [(output["role"], output["text"]) for output in record["outputs"]]
-    said = next(text for role, text in outputs if role == "evaluate")
+    judgement = next(text for role, text in outputs if role == "evaluate")
     lesson = "\n".join(text.strip() for role, text in outputs if role == "reflect")
     replies = [f"Thought 1: I write it.\nAction 1: {_action(text)}" for role, text in outputs if role == "implement"]
     task = read_task(row)
-    task = {**task, "data": {**task["data"], "tests": list(evaluated(said))}}
-    return Logged(task, said, lesson, tuple(replies if lesson else replies[:1]), record["verdict"])
+    task = {**task, "data": {**task["data"], "tests": list(evaluated(judgement))}}
+    return Logged(task, judgement, lesson, tuple(replies if lesson else replies[:1]), record["verdict"])
 
 
 def _action(program: str) -> str:
@@ -109,9 +109,9 @@ async def _measure(known: Sequence[Logged], results: Sequence[dict[str, Any]], m
     written = [(result["trials"][0]["answer"], result["trials"][-1]["answer"], result["answer"]) for result in results]
     passed = await together(map(_passed, tasks, written), AT_ONCE)
     first, last, answers = (list(column) for column in zip(*passed, strict=True))
-    told = [_OBSERVED.findall(result["trials"][0]["attempt"]) for result in results]
+    observations = [_OBSERVED.findall(result["trials"][0]["attempt"]) for result in results]
     ours: dict[str, list[Any]] = {
-        "feedback": [evaluated(text[0]) if text else None for text in told],
+        "feedback": [evaluated(text[0]) if text else None for text in observations],
         "exec_pass": last,
         "answer": answers,
     }

@@ -46,10 +46,10 @@ class Puzzles(Crosswords):
 
     async def step(self, state: State, action: str) -> Transition:
         """Enter a word that overwrites nothing."""
-        told = await super().step(state, action)
-        if not told.valid or 2 in told.state["status"]:
+        transition = await super().step(state, action)
+        if not transition.valid or 2 in transition.state["status"]:
             return refuse(state, "It does not fit.", self.actions)
-        return Transition({**told.state, "done": False}, told.observation)
+        return Transition({**transition.state, "done": False}, transition.observation)
 
 
 PUZZLES = Puzzles()
@@ -77,13 +77,17 @@ class Proposed:
     def __init__(self, record: Record) -> None:
         self.start = PUZZLES.start(puzzle_of(record))
         self.visited = [output for output in record["outputs"] if output["role"] == "value"]
-        found = {output["state"]: output["candidates"] for output in record["outputs"] if output["role"] == "propose"}
+        proposals = {
+            output["state"]: output["candidates"] for output in record["outputs"] if output["role"] == "propose"
+        }
         turns, never = self._turns(), len(self.visited)
         self.of = {
             state: sorted(candidates, key=lambda one: turns.get((state, one[0]), never))
-            for state, candidates in found.items()
+            for state, candidates in proposals.items()
         }
-        self.rounded = any(_possible(state, found[state]) != _possible(state, self.of[state]) for state in found)
+        self.rounded = any(
+            _possible(state, proposals[state]) != _possible(state, self.of[state]) for state in proposals
+        )
 
     @property
     def first(self) -> str:
@@ -142,7 +146,7 @@ def puzzle_of(record: Record) -> Task:
 
 def visits(result: Result) -> list[str]:
     """Return the nodes in the order in which they were visited."""
-    return [told["node"] for told in result["log"] if told["kind"] == "judge"]
+    return [event["node"] for event in result["log"] if event["kind"] == "judge"]
 
 
 def actions(result: Result, node: str) -> list[str]:

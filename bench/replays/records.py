@@ -66,16 +66,16 @@ def attempts(record: Record) -> list[Attempt]:
 def turns(outputs: list[Record]) -> Iterator[Turn]:
     """Return the steps among outputs, each a thought, an act and an observation."""
     steps = [(output["role"], output["text"].strip()) for output in outputs if output["role"] in Turn._fields]
-    for place in range(0, len(steps), 3):
-        roles, said = zip(*steps[place : place + 3], strict=True)
+    for index in range(0, len(steps), 3):
+        roles, texts = zip(*steps[index : index + 3], strict=True)
         assert roles == ("thought", "act", "observation"), roles
-        yield Turn(*said)
+        yield Turn(*texts)
 
 
 def question_task(record: Record, supporting: list[Any] | None = None) -> Task:
     """Return the task of a record with a question or a claim, with the paragraphs that it is given, if any."""
-    asked = record["task"].get("question") or record["task"]["claim"]
-    task: Task = {"id": record["id"], "question": asked, "gold": record["task"]["gold"]}
+    question = record["task"].get("question") or record["task"]["claim"]
+    task: Task = {"id": record["id"], "question": question, "gold": record["task"]["gold"]}
     return {**task, "data": {"supporting": supporting}} if supporting else task
 
 
@@ -87,7 +87,7 @@ def gold_paragraphs(row: Record) -> list[Any]:
 
 def evaluated(text: str) -> dict[str, bool]:
     """Return the tests that a feedback names, each with whether it passed."""
-    found = _EVALUATED.fullmatch(text)
-    assert found is not None, text
-    passed, failed = ([line for line in part.split("\n") if line] for part in found.groups())
+    match = _EVALUATED.fullmatch(text)
+    assert match is not None, text
+    passed, failed = ([line for line in part.split("\n") if line] for part in match.groups())
     return dict.fromkeys(passed, True) | {line.partition(" # output: ")[0]: False for line in failed}

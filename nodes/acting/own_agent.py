@@ -84,7 +84,8 @@ def name_of(agent: Agent) -> str:
 async def _invoke(agent: Agent, messages: list[BaseMessage], watch: Watch) -> JsonMapping | BaseMessage | str:
     """Call an agent. A graph gets settings of its own, or it would be given those of the strategy."""
     manager = get_async_callback_manager_for_config(ensure_config())
-    manager.add_handler(watch)
+    for handler in watch.handlers:
+        manager.add_handler(handler)
     config = RunnableConfig(callbacks=manager, tags=[TAG_NOSTREAM])
     settings: dict[str, JsonObject] = {"context": {}} if isinstance(agent, Pregel) and agent.context_schema else {}
     return await agent.ainvoke({"messages": messages}, config, **settings)

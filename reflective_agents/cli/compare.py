@@ -9,7 +9,7 @@ from reflective_agents.cli.eval import export, runs_folder
 from reflective_agents.cli.exports import Export, check_targets, write
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.evals.compare import Column, Comparison, Difference, Run, compare
-from reflective_agents.evals.report import Shown, pages_of
+from reflective_agents.evals.report import RunResults, page_of_runs
 from reflective_agents.evals.results import RUN, read_run
 from reflective_agents.state.errors import Misuse
 
@@ -39,7 +39,7 @@ def compare_runs(names: Sequence[str], as_json: bool, html: Path | None = None, 
     comparison = compare(runs)
     if html:
         shown = [
-            Shown(name, results.values(), folder) for (name, _, results), folder in zip(runs, folders, strict=True)
+            RunResults(name, results.values(), folder) for (name, _, results), folder in zip(runs, folders, strict=True)
         ]
         write([Export("--html", str(html), _page(comparison, shown))], force=True)
     if frame:
@@ -61,11 +61,11 @@ def _folders(name: str) -> list[Path]:
     return exact or [folder for folder in folders if folder.name.startswith(name)] or [Path(name)]
 
 
-def _page(comparison: Comparison, runs: Sequence[Shown]) -> str:
+def _page(comparison: Comparison, runs: Sequence[RunResults]) -> str:
     columns, rows = _table(comparison)
     figures = [[name, *values] for name, *values in list(zip(columns, *rows, strict=True))[1:]]
     title = " against ".join(run.name for run in runs)
-    return pages_of(title, _words(comparison), figures, [], runs)
+    return page_of_runs(title, _words(comparison), figures, [], runs)
 
 
 def _words(comparison: Comparison) -> str:

@@ -17,12 +17,12 @@ from reflective_agents.cli.signals import run_until_signal
 from reflective_agents.cli.tally import Tally, counting
 from reflective_agents.cli.threads import load
 from reflective_agents.environments.plain import PLAIN
+from reflective_agents.environments.registry import resolve_environment
 from reflective_agents.evals.budget import SPENT, Budget
 from reflective_agents.evals.datasets import Dataset, load_dataset
 from reflective_agents.evals.report import facts, page
 from reflective_agents.evals.results import failed, folder_of, read_run
 from reflective_agents.evals.run import Run, about, evaluate, spare_garbage_collection
-from reflective_agents.evals.scoring import world_of
 from reflective_agents.evals.summary import Summary
 from reflective_agents.evals.worker import Job
 from reflective_agents.evals.workers import local_workers
@@ -161,9 +161,9 @@ async def _workers(request: Evaluation, context: Context, dataset: Dataset, fold
         yield None
         return
     job = _job(request, context, dataset)
+    if request.has_budget or (folder / SPENT).exists():
+        job["spent"] = str((folder / SPENT).absolute())
     if request.ray is None:
-        if request.has_budget:
-            job["spent"] = str((folder / SPENT).absolute())
         async with local_workers(job, request.workers or 1) as run:
             yield run
         return
@@ -204,7 +204,7 @@ async def _settings(request: Evaluation, dataset: Dataset) -> Context:
     context = make_context(schema, settings)
     if getattr(context, "critic", None) == "human":
         raise Misuse("--critic human: nobody is asked during an evaluation; choose model or checks")
-    await world_of(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False)).ready()
+    await resolve_environment(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False)).ready()
     choice = await check(context, settings)
     if request.max_total_cost is not None:
         for model in choice.models:

@@ -236,6 +236,10 @@ class Environment(ABC):
         """Return whether an answer to a task can be called correct or not."""
         return "gold" in task
 
+    def is_correct(self, scores: Mapping[str, float]) -> bool:
+        """Return whether the scores are those of a correct answer."""
+        return scores.get(self.figure) == 1
+
     def request(self, task: Task) -> str:
         """Return the task as a question to a strategy that knows no environments."""
         return "\n\n".join(filter(None, [self.goal, task["question"], BRIEF]))

@@ -4,11 +4,12 @@ import sys
 from importlib import import_module
 
 from reflective_agents.environments.arithmetic import Arithmetic
-from reflective_agents.environments.base import Environment
+from reflective_agents.environments.base import Environment, cleaned
 from reflective_agents.environments.blocksworld import Blocksworld
 from reflective_agents.environments.crosswords import Crosswords
 from reflective_agents.environments.fever import FactChecking
 from reflective_agents.environments.game24 import Game24
+from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.programming import Programming
 from reflective_agents.environments.questions import Questions
 from reflective_agents.state.errors import Misuse
@@ -35,6 +36,18 @@ def load_environment(path: str) -> Environment:
     except (ImportError, AttributeError, TypeError) as error:
         raise Misuse(f"environment {path!r}: {error}; name a class as package.module:Class") from error
     return made
+
+
+def resolve_environment(environment: str | Environment, *, unsafe_code: bool = False) -> Environment:
+    """Return the environment that measures the answers of an evaluation.
+
+    Args:
+        environment: The name of a shipped one, "plain" for open questions, or an environment of your own.
+        unsafe_code: Whether programs may run as plain processes where there is no sandbox.
+    """
+    if not isinstance(environment, str):
+        return cleaned(environment)
+    return PLAIN if environment == PLAIN.name else get_environment(environment, unsafe_code=unsafe_code)
 
 
 def get_environment(name: str, docstore: str | None = None, *, unsafe_code: bool = False) -> Environment:

@@ -82,10 +82,10 @@ class Budget:
         assert self._ledger
         usages = [result["usage"] for result in results if result["usage"]]
         cost = round(NANO * sum(usage.get("cost", 0.0) for usage in usages))
-        known = {"budget_tokens": sum(usage["total_tokens"] for usage in usages), "max_total_cost": cost}
+        reported = {"budget_tokens": sum(usage["total_tokens"] for usage in usages), "max_total_cost": cost}
         written = self._ledger.total()
         self.unreadable = self._ledger.unreadable
-        self._spent = {name: max(known[name], written[name]) for name in UNITS}
+        self._spent = {name: max(reported[name], written[name]) for name in UNITS}
         self._write({name: self._spent[name] - written[name] for name in UNITS})
         self._check(0, 0)
 
@@ -139,6 +139,10 @@ class Budget:
             cost = round(NANO * usage.get("cost", 0.0))
             self._add(self._spent, {"budget_tokens": usage["total_tokens"], "max_total_cost": cost})
         self._check(0, 0)
+
+    def total(self) -> dict[str, int]:
+        """Return what is spent, and held for calls under way."""
+        return {name: self._spent[name] + self._held[name] for name in UNITS}
 
     def say(self) -> str:
         """Say which limit was met; nothing if none was."""

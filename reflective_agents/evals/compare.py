@@ -100,9 +100,9 @@ def _measured(results: Mapping[str, Result]) -> dict[tuple[str, str, str | None]
 
 
 def _differing(settings: Sequence[JsonObject]) -> list[JsonObject]:
-    names = [name for name in settings[0] if all(name in own for own in settings)]
+    names = [name for name in settings[0] if all(name in each for each in settings)]
     differ = [name for name in names if any(a[name] != b[name] for a, b in pairwise(settings))]
-    return [{name: own[name] for name in differ} for own in settings]
+    return [{name: each[name] for name in differ} for each in settings]
 
 
 def _column(
@@ -146,6 +146,6 @@ def _difference(values: Sequence[float]) -> Difference:
 
     if len(values) < 2:
         return {"mean": fmean(values), "interval": None}
-    found = bootstrap((values,), mean, confidence_level=CONFIDENCE, method="percentile", rng=0, batch=100)
-    interval = float(found.confidence_interval.low), float(found.confidence_interval.high)
+    resampled = bootstrap((values,), mean, confidence_level=CONFIDENCE, method="percentile", rng=0, batch=100)
+    interval = float(resampled.confidence_interval.low), float(resampled.confidence_interval.high)
     return {"mean": fmean(values), "interval": interval}

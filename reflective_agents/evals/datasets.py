@@ -75,11 +75,7 @@ def load_dataset(path: Path, *, form: str | None = None, limit: int | None = Non
     _check_ids(tasks, [where for where, _ in rows])
     if seed is not None:
         random.Random(seed).shuffle(tasks)
-    return Dataset(_name(path), kind.environment, tasks[:limit])
-
-
-def _name(path: Path) -> str:
-    return path.name.partition(".")[0] or path.name
+    return Dataset(path.name.partition(".")[0] or path.name, kind.environment, tasks[:limit])
 
 
 def _choose(path: Path, form: str | None, first: tuple[str, Row]) -> type[Format]:
@@ -100,15 +96,15 @@ def _task(kind: type[Format], number: int, where: str, row: Row) -> Task:
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         name = ".".join(map(str, problem["loc"]))
-        said = f"{name}: {problem['msg']}" if name else problem["msg"]
-        raise Misuse(f"{where}: {said}; expected is {kind.expects}") from error
+        message = f"{name}: {problem['msg']}" if name else problem["msg"]
+        raise Misuse(f"{where}: {message}; expected is {kind.expects}") from error
     except Misuse as error:
         raise Misuse(f"{where}: {error}") from error
 
 
-def _check_ids(tasks: list[Task], places: list[str]) -> None:
+def _check_ids(tasks: list[Task], locations: list[str]) -> None:
     first: dict[str, str] = {}
-    for task, where in zip(tasks, places, strict=True):
+    for task, where in zip(tasks, locations, strict=True):
         if task["id"] in first:
             raise Misuse(f"{where}: the id {task['id']} is there already ({first[task['id']]}); ids must differ")
         first[task["id"]] = where
@@ -119,7 +115,8 @@ def _rows(path: Path) -> Iterator[tuple[str, Row]]:
     text = _text(path)
     match text.lstrip()[:1]:
         case "[":
-            yield from _items(path, text)
+            for number, row in enumerate(_parse(path, text), 1):
+                yield f"{path}, item {number}", row
         case "{":
             for number, line in enumerate(text.split("\n"), 1):
                 if line.strip():
@@ -128,18 +125,13 @@ def _rows(path: Path) -> Iterator[tuple[str, Row]]:
             yield from _cells(path, text)
 
 
-def _items(path: Path, text: str) -> Iterator[tuple[str, Row]]:
-    for number, row in enumerate(_parse(path, text), 1):
-        yield f"{path}, item {number}", row
-
-
 def _parse(path: Path, text: str, line: int = 1) -> Row:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        place = f"{path}, line {line + getattr(error, 'lineno', 1) - 1}"
+        where = f"{path}, line {line + getattr(error, 'lineno', 1) - 1}"
         why = getattr(error, "msg", error)
-        raise Misuse(f"{place}: not valid JSON ({why}); expected is one object a line, or one list") from error
+        raise Misuse(f"{where}: not valid JSON ({why}); expected is one object a line, or one list") from error
 
 
 def _cells(path: Path, text: str) -> Iterator[tuple[str, Row]]:

@@ -262,9 +262,9 @@ class Inspect(Format):
 
     def task(self, number: int) -> Task:
         """Return the last message of the user, and the target; of several targets, the first."""
-        said = self.input if isinstance(self.input, str) else _last_said(self.input)
+        question = self.input if isinstance(self.input, str) else _last_user_text(self.input)
         target = self.target if isinstance(self.target, str) else (self.target or [""])[0]
-        return _task(self.id or str(number), said, target.strip() or None)
+        return _task(self.id or str(number), question, target.strip() or None)
 
 
 class Plain(Format):
@@ -313,18 +313,17 @@ def as_row(row: Row) -> Row:
 def _the_text(named: JsonObject, what: str, *usual: str) -> str:
     """Return the one text among named values: that of a usual name, else the only one."""
     texts = {name: str(value) for name, value in named.items() if isinstance(value, str | int | float)}
-    found = [texts[name] for name in usual if name in texts] or list(texts.values())
-    if not found or (len(texts) > 1 and not texts.keys() & set(usual)):
+    candidates = [texts[name] for name in usual if name in texts] or list(texts.values())
+    if not candidates or (len(texts) > 1 and not texts.keys() & set(usual)):
         raise Misuse(f"{what}: expected is one text, or one named {' or '.join(usual)}; there are {', '.join(named)}")
-    return found[0]
+    return candidates[0]
 
 
-def _last_said(messages: list[JsonObject]) -> str:
-    """Return what the user says last."""
-    said = [str(message.get("content", "")) for message in messages if message.get("role") == "user"]
-    if not said or not said[-1].strip():
+def _last_user_text(messages: list[JsonObject]) -> str:
+    texts = [str(message.get("content", "")) for message in messages if message.get("role") == "user"]
+    if not texts or not texts[-1].strip():
         raise Misuse("input: the messages hold none of a user with text")
-    return said[-1]
+    return texts[-1]
 
 
 def as_langsmith(task: Task) -> JsonObject:

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reflective_agents.evals.results import About, Attempt, Result
+from reflective_agents.evals.results import About, Result
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.run import NOTHING_SPENT
@@ -60,11 +60,8 @@ def _rows(run: Exported) -> Iterator[JsonObject]:
         row |= {name: result.get(name) for name in _TASK} | (result["outcome"] or {}) | (result["usage"] or {})
         row |= {f"score_{name}": score for name, score in result["scores"].items()}
         row |= {"seconds": result["seconds"], "cached_calls": result.get("cached_calls", 0)}
-        yield {name: _plain(value) for name, value in row.items()} | {"trials": _trials(result["trials"])}
-
-
-def _trials(trials: Iterable[Attempt]) -> list[JsonObject]:
-    return [{name: _plain(trial.get(name)) for name in _ATTEMPT} for trial in trials]
+        trials = [{name: _plain(trial.get(name)) for name in _ATTEMPT} for trial in result["trials"]]
+        yield {name: _plain(value) for name, value in row.items()} | {"trials": trials}
 
 
 def _plain(value: T) -> T | str:

@@ -4,6 +4,7 @@ A call is written with the most that it may take before it is sent, and correcte
 was under way when the process was killed counts as the most.
 """
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -49,8 +50,10 @@ class Ledger:
         Raises:
             Misuse: if they cannot be written.
         """
+        line = b"\n" + json.dumps(amounts).encode() + b"\n"
         try:
-            os.write(self._file, b"\n" + json.dumps(amounts).encode() + b"\n")
+            if os.write(self._file, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise Misuse(f"what is spent cannot be written ({error.strerror or error})") from error
 
@@ -63,5 +66,5 @@ def _amounts(line: bytes) -> dict[str, int] | None:
     try:
         amounts = json.loads(line)
         return {name: int(amounts[name]) for name in UNITS}
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None

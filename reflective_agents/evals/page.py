@@ -48,7 +48,7 @@ class Cell(TypedDict):
     at: tuple[int, int] | None
 
 
-class Listed(TypedDict):
+class TaskRow(TypedDict):
     """A task, and what came of it in each run; None where it was not run."""
 
     id: str
@@ -70,7 +70,7 @@ class ResultsPicture(TypedDict):
     figures: list[list[str]]
     settings: list[tuple[str, str]]
     curves: dict[str, list[list[Point]]]
-    tasks: list[Listed]
+    tasks: list[TaskRow]
 
 
 def results_page(picture: ResultsPicture, transcripts: Iterable[tuple[Cell, JsonMapping]] = ()) -> str:
@@ -113,8 +113,8 @@ def _packs(transcripts: Iterable[tuple[Cell, JsonMapping]]) -> Iterator[str]:
 def _without_pages(transcript: JsonMapping) -> JsonMapping:
     if not {"tree", "day"} & transcript.keys():
         return transcript
-    kept = {name: value for name, value in transcript.items() if name not in ("tree", "day")}
-    return {**kept, "dropped": DROPPED}
+    smaller = {name: value for name, value in transcript.items() if name not in ("tree", "day")}
+    return {**smaller, "dropped": DROPPED}
 
 
 def _plain(value: JsonMapping | tuple[str, str]) -> str:

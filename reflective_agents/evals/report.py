@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from reflective_agents.evals.page import Cell, Listed, Point, ResultsPicture, results_page
+from reflective_agents.evals.page import Cell, Point, ResultsPicture, TaskRow, results_page
 from reflective_agents.evals.results import Result
 from reflective_agents.evals.summary import Cost, Summary, cost_of, spent_on, wilson
 from reflective_agents.evals.transcripts import Transcript, read_transcript
@@ -13,7 +13,7 @@ POINTS = 60
 """Of a curve, at most."""
 
 
-class Shown(NamedTuple):
+class RunResults(NamedTuple):
     """A run on a page: its name, its results, and its folder, where the transcripts are."""
 
     name: str
@@ -25,13 +25,15 @@ def page(summary: Summary, results: Collection[Result], folder: Path | None = No
     """Return the page of a run. What models wrote stands in it as text, whatever it says."""
     title = f"{summary['strategy']} on {summary['dataset']}"
     settings = [*summary["settings"].items(), *summary["versions"].items()]
-    said = [(name, str(value)) for name, value in settings if value is not None]
+    shown = [(name, str(value)) for name, value in settings if value is not None]
     rows = [list(row) for row in facts(summary)]
-    return pages_of(title, f"Begun {summary['started']}", rows, said, [Shown(summary["strategy"], results, folder)])
+    return page_of_runs(
+        title, f"Begun {summary['started']}", rows, shown, [RunResults(summary["strategy"], results, folder)]
+    )
 
 
-def pages_of(
-    title: str, words: str, rows: list[list[str]], settings: list[tuple[str, str]], runs: Sequence[Shown]
+def page_of_runs(
+    title: str, words: str, rows: list[list[str]], settings: list[tuple[str, str]], runs: Sequence[RunResults]
 ) -> str:
     """Return the page of one run or of several.
 
@@ -57,10 +59,10 @@ def pages_of(
     return results_page(picture, _transcripts(tasks, by_task, runs))
 
 
-def _listed(results: Sequence[Result | None]) -> Listed:
-    known = next(result for result in results if result)
+def _listed(results: Sequence[Result | None]) -> TaskRow:
+    first = next(result for result in results if result)
     cells = [result and _cell(result) for result in results]
-    return Listed(id=known["id"], question=known["question"], gold=known["gold"], cells=cells)
+    return TaskRow(id=first["id"], question=first["question"], gold=first["gold"], cells=cells)
 
 
 def _cell(result: Result) -> Cell:
@@ -82,13 +84,13 @@ def _cell(result: Result) -> Cell:
 
 
 def _transcripts(
-    tasks: Sequence[Listed], by_task: Sequence[Mapping[str, Result]], runs: Sequence[Shown]
+    tasks: Sequence[TaskRow], by_task: Sequence[Mapping[str, Result]], runs: Sequence[RunResults]
 ) -> Iterator[tuple[Cell, Transcript]]:
     """Yield the transcripts with their cells, those of wrong answers first."""
     for task in sorted(tasks, key=lambda task: all(cell and cell["correct"] for cell in task["cells"])):
         for cell, results, run in zip(task["cells"], by_task, runs, strict=True):
-            place = results[task["id"]].get("transcript") if cell else None
-            if cell and place and run.folder and (read := read_transcript(run.folder, place, task["id"])):
+            location = results[task["id"]].get("transcript") if cell else None
+            if cell and location and run.folder and (read := read_transcript(run.folder, location, task["id"])):
                 yield cell, read
 
 
@@ -108,12 +110,12 @@ def _curve(name: Cost, measured: Sequence[Result]) -> list[Point]:
     solved = sorted(cost_of(result, name) for result in measured if result["correct"] and result["usage"])
     last = {spent: count for count, spent in enumerate(solved, 1)}
     amounts = sorted(last)
-    kept = (
+    drawn_at = (
         amounts
         if len(amounts) <= POINTS
         else [amounts[(len(amounts) - 1) * at // (POINTS - 1)] for at in range(POINTS)]
     )
-    return [(spent, last[spent] / len(measured), *wilson(last[spent], len(measured))) for spent in kept]
+    return [(spent, last[spent] / len(measured), *wilson(last[spent], len(measured))) for spent in drawn_at]
 
 
 def facts(summary: Summary) -> list[tuple[str, str]]:
@@ -129,8 +131,8 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
     for name, spread in summary["cost"].items():
         digits = (4, 2) if name == "cost" else (1, 0)
         mean, middle = (f"{spread[which]:,.{digits[0]}f}" for which in ("mean", "median"))
-        said = f"mean {mean}, median {middle}, {spread['total']:,.{digits[1]}f} in total"
-        rows.append(("dollars per task" if name == "cost" else f"{name.replace('_', ' ')} per task", said))
+        text = f"mean {mean}, median {middle}, {spread['total']:,.{digits[1]}f} in total"
+        rows.append(("dollars per task" if name == "cost" else f"{name.replace('_', ' ')} per task", text))
     rows += [("calls from the cache", f"{summary['cached_calls']:,}")] if summary["cached_calls"] else []
     rows += [("calls of unknown price", f"{summary['unpriced_calls']:,}")] if summary["unpriced_calls"] else []
     rows += [(f"ended as {status}", f"{count:,}") for status, count in summary["outcomes"].items()]

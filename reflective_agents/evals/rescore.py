@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reflective_agents.environments.base import Environment, Task
+from reflective_agents.environments.registry import resolve_environment
 from reflective_agents.evals.results import Attempt, Result, Store, read_run
-from reflective_agents.evals.scoring import is_correct, world_of
 from reflective_agents.evals.summary import Summary, summarise
 from reflective_agents.state.errors import Misuse
 
@@ -41,16 +41,16 @@ async def rescore(
             the run, or with this one.
     """
     about, results = await asyncio.to_thread(read_run, folder)
-    world = environment or world_of(about["environment"], unsafe_code=unsafe_code)
-    if world.scores_by_data and tasks is None:
-        raise Misuse(f"answers of {world.name} are measured by the data of their tasks: add --dataset FILE")
+    environment = environment or resolve_environment(about["environment"], unsafe_code=unsafe_code)
+    if environment.scores_by_data and tasks is None:
+        raise Misuse(f"answers of {environment.name} are measured by the data of their tasks: add --dataset FILE")
     if tasks is not None:
         _check_same(tasks, results, about["dataset"])
     store = await asyncio.to_thread(Store, folder, None)
     try:
         before, changed = await asyncio.to_thread(summarise, about, [*results.values()]), []
         for name, result in results.items():
-            new = await measured(world, (tasks or {}).get(name) or _task(result), result)
+            new = await measured(environment, (tasks or {}).get(name) or _task(result), result)
             if new != result:
                 await asyncio.to_thread(store.append, new)
                 changed.append(name)
@@ -68,15 +68,15 @@ def _check_same(tasks: Mapping[str, Task], results: Mapping[str, Result], datase
             raise Misuse(f"task {name} of the data set is another question: give the one of the run, {dataset}")
 
 
-async def measured(world: Environment, task: Task, result: Result) -> Result:
+async def measured(environment: Environment, task: Task, result: Result) -> Result:
     """Return a result with the scores that its answers have now."""
-    if result["answer"] is None or not world.measurable(task):
+    if result["answer"] is None or not environment.measurable(task):
         return result
-    scores = await world.measure(task, result["answer"])
+    scores = await environment.measure(task, result["answer"])
     answers = {trial["answer"] for trial in result["trials"] if trial["answer"] is not None}
-    right = {answer: is_correct(world, await world.measure(task, answer)) for answer in answers}
+    right = {answer: environment.is_correct(await environment.measure(task, answer)) for answer in answers}
     trials = _attempts(result["trials"], right)
-    return {**result, "scores": scores, "correct": is_correct(world, scores), "trials": trials}
+    return {**result, "scores": scores, "correct": environment.is_correct(scores), "trials": trials}
 
 
 def _attempts(trials: list[Attempt], right: Mapping[str, bool]) -> list[Attempt]:

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 from contextlib import ExitStack
+from glob import escape
 from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, Literal, NotRequired, cast
@@ -21,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.base import Task
-from reflective_agents.evals.transcripts import TRANSCRIPTS, Place, Transcript, packed
+from reflective_agents.evals.transcripts import TRANSCRIPTS, Transcript, TranscriptSpan, packed
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
@@ -64,7 +65,7 @@ class Result(TypedDict):
     """What made the task crash."""
     cached_calls: NotRequired[int]
     """Calls that the response cache has answered; they are not in the usage."""
-    transcript: NotRequired[Place]
+    transcript: NotRequired[TranscriptSpan]
     """Where its transcript lies. A result of an earlier version has none, and neither has one that crashed."""
 
 
@@ -85,7 +86,7 @@ _RESULT, _ABOUT = TypeAdapter(Result), TypeAdapter(About)
 _SAME: tuple[Literal["strategy", "fingerprint"], ...] = ("strategy", "fingerprint")
 
 
-def nothing_yet(task: Task) -> Result:
+def empty_result(task: Task) -> Result:
     """Return the result of a task that has only been put."""
     return {
         "id": task["id"],
@@ -142,7 +143,7 @@ class Store:
         self.results: dict[str, Result] = {}
         if (folder / RUN).exists():
             self.about, self.results = read_run(folder)
-            _same(folder, self.about, about or self.about)
+            _check_same(folder, self.about, about or self.about)
             whole = self._file.read_bytes().rfind(b"\n") + 1 if self._file.exists() else 0
         elif self._file.exists() or about is None:
             raise Misuse(f"{folder} holds {RESULTS} but no {RUN}: choose another --out")
@@ -181,13 +182,13 @@ def _flush(file: BinaryIO, data: bytes) -> None:
 def folder_of(about: About, parent: Path) -> Path:
     """Return the folder of a run: the one that holds the same run already, whichever release began it, else a new
     one. A neighbour that cannot be read is another run."""
-    folders = sorted(parent.glob(f"{about['strategy']}-{about['dataset']}-*"))
+    folders = sorted(parent.glob(f"{escape(about['strategy'])}-{escape(about['dataset'])}-*"))
     return next((folder for folder in folders if _holds(folder, about)), parent / _name(about))
 
 
-def _holds(folder: Path, wanted: About) -> bool:
+def _holds(folder: Path, about: About) -> bool:
     try:
-        return not _differences(read_about(folder), wanted)
+        return not _differences(read_about(folder), about)
     except Misuse:
         return False
 
@@ -256,20 +257,20 @@ def _wrong(schema: TypeAdapter[About] | TypeAdapter[Result], value: JsonObject) 
     return ""
 
 
-def _same(folder: Path, there: About, wanted: About) -> None:
+def _check_same(folder: Path, stored: About, about: About) -> None:
     """Refuse to mix two runs in one folder."""
-    if there is not wanted and (differences := _differences(there, wanted)):
+    if stored is not about and (differences := _differences(stored, about)):
         raise Misuse(f"{folder} holds another run ({', '.join(differences)}): choose another --out")
 
 
-def _differences(there: About, wanted: About) -> list[str]:
+def _differences(stored: About, about: About) -> list[str]:
     """Say in what two runs differ. A setting that was added since the earlier one had its default then."""
-    schema = settings_of(wanted["strategy"]) if wanted["strategy"] in strategy_names() else Context
-    before = {schema.renamed.get(name, name): value for name, value in there["settings"].items()}
+    schema = settings_of(about["strategy"]) if about["strategy"] in strategy_names() else Context
+    before = {schema.renamed.get(name, name): value for name, value in stored["settings"].items()}
     defaults = {name: field.default for name, field in schema.model_fields.items()}
-    pairs: dict[str, tuple[Any, Any]] = {name: (there[name], wanted[name]) for name in _SAME}
-    for name in {**before, **wanted["settings"]}:
-        pairs[name] = before.get(name, defaults.get(name)), wanted["settings"].get(name)
+    pairs: dict[str, tuple[Any, Any]] = {name: (stored[name], about[name]) for name in _SAME}
+    for name in {**before, **about["settings"]}:
+        pairs[name] = before.get(name, defaults.get(name)), about["settings"].get(name)
     return [f"{name}: {old} there, {new} now" for name, (old, new) in pairs.items() if old != new]
 
 

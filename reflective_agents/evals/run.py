@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from langgraph.graph.state import CompiledStateGraph
 
 from reflective_agents.environments.base import Environment, Task
-from reflective_agents.evals.budget import Budget, Cut
+from reflective_agents.environments.registry import resolve_environment
+from reflective_agents.evals.budget import SPENT, Budget, Cut
 from reflective_agents.evals.datasets import Dataset
-from reflective_agents.evals.results import About, Attempt, Result, Store, failed, nothing_yet
-from reflective_agents.evals.scoring import is_correct, world_of
+from reflective_agents.evals.results import About, Attempt, Result, Store, empty_result, failed
 from reflective_agents.evals.summary import Summary, summarise
 from reflective_agents.evals.transcripts import Transcript, transcript_of
 from reflective_agents.graphs.trials import rank
@@ -79,15 +79,18 @@ async def evaluate(
         The summary of all results.
 
     Raises:
-        Misuse: if the folder holds another run, or cannot be written.
+        Misuse: if the tasks cannot be run here, the folder holds another run, or it cannot be written.
     """
+    await resolve_environment(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False)).ready()
     store = await asyncio.to_thread(Store, out, about(graph.get_name(), context, dataset))
     tell = on_result or (lambda result, new: None)
+    if budget is None and (out / SPENT).exists():
+        budget = Budget()  # a later session with a budget must know what this one spends
     try:
-        kept = [result for result in store.results.values() if not (retry_failed and failed(result))]
-        for result in kept:
+        previous = [result for result in store.results.values() if not (retry_failed and failed(result))]
+        for result in previous:
             tell(result, False)
-        done = {result["id"] for result in kept}
+        done = {result["id"] for result in previous}
         run = elsewhere or partial(attempt, graph, dataset.environment, context=context, cache=cache)
         todo = [task for task in dataset.tasks if task["id"] not in done]
         if elsewhere and budget:
@@ -152,13 +155,13 @@ async def attempt(
     graph: Graph, environment: str | Environment, task: Task, context: Context, cache: Cache | None = None
 ) -> Finished:
     """Run a strategy on one task, and measure the answer. What goes wrong becomes the error of the result."""
-    world = world_of(environment, unsafe_code=getattr(context, "unsafe_code", False))
-    result = nothing_yet(task)
-    if world.measurable(task):
+    environment = resolve_environment(environment, unsafe_code=getattr(context, "unsafe_code", False))
+    result = empty_result(task)
+    if environment.measurable(task):
         result["correct"] = False
     state: JsonObject = {}
     with caching(cache) as replies:
-        [fault] = await asyncio.gather(_fill(result, state, graph, world, task, context), return_exceptions=True)
+        [fault] = await asyncio.gather(_fill(result, state, graph, environment, task, context), return_exceptions=True)
     if replies:
         result["cached_calls"] = replies.hits
     if isinstance(fault, Exception | CancelledError):  # who cancels this run does not come here
@@ -171,23 +174,23 @@ async def attempt(
 
 
 async def _fill(
-    result: Result, state: JsonObject, graph: Graph, world: Environment, task: Task, context: Context
+    result: Result, state: JsonObject, graph: Graph, environment: Environment, task: Task, context: Context
 ) -> None:
     """Fill in a result and the state step by step, so that what is known stays if the next step fails."""
     knows_tasks = _knows_tasks(graph)
-    question = task["question"] if knows_tasks else world.request(task)
-    asked: JsonObject = {"messages": [("user", question)], **({"task": task} if knows_tasks else {})}
+    question = task["question"] if knows_tasks else environment.request(task)
+    run_input: JsonObject = {"messages": [("user", question)], **({"task": task} if knows_tasks else {})}
     began = time.monotonic()
     try:
-        state |= await graph.ainvoke(asked, context=context, output_keys=graph.stream_channels_list)
+        state |= await graph.ainvoke(run_input, context=context, output_keys=graph.stream_channels_list)
     finally:
         result["seconds"] = round(time.monotonic() - began, 3)
     result["answer"], result["outcome"], result["usage"] = state.get("answer"), state.get("outcome"), state.get("usage")
     if result["answer"] is not None:
-        result["scores"] = await world.measure(task, result["answer"])
+        result["scores"] = await environment.measure(task, result["answer"])
     if result["correct"] is not None:
-        result["correct"] = is_correct(world, result["scores"])
-        result["trials"] = await _attempts(world, task, state.get("trials") or [])
+        result["correct"] = environment.is_correct(result["scores"])
+        result["trials"] = await _attempts(environment, task, state.get("trials") or [])
 
 
 @lru_cache(maxsize=8)
@@ -195,12 +198,12 @@ def _knows_tasks(graph: Graph) -> bool:
     return "task" in graph.get_input_jsonschema().get("properties", {})
 
 
-async def _attempts(world: Environment, task: Task, trials: Sequence[Trial]) -> list[Attempt]:
+async def _attempts(environment: Environment, task: Task, trials: Sequence[Trial]) -> list[Attempt]:
     """Measure every trial, and the best one up to each."""
-    answers = dict.fromkeys(trial["answer"] for trial in trials)
-    correct = {
-        answer: answer is not None and is_correct(world, await world.measure(task, answer)) for answer in answers
-    }
+    correct: dict[str | None, bool] = {None: False}
+    for answer in dict.fromkeys(trial["answer"] for trial in trials):
+        if answer is not None:
+            correct[answer] = environment.is_correct(await environment.measure(task, answer))
     attempts: list[Attempt] = []
     for number, trial in enumerate(trials, 1):
         best = max(trials[:number], key=lambda made: (made["answer"] is not None, rank(made)))
@@ -218,9 +221,9 @@ async def _attempts(world: Environment, task: Task, trials: Sequence[Trial]) -> 
 
 def about(strategy: str, context: Context, dataset: Dataset) -> About:
     """Return what is run, as plain data. Of an object, such as a model, only its kind is kept."""
-    given = {name: getattr(context, name) for name in type(context).model_fields}
+    values = {name: getattr(context, name) for name in type(context).model_fields}
     settings = {
-        name: _plain(value) if isinstance(given[name], dict | list) else _scalar(value)
+        name: _plain(value) if isinstance(values[name], dict | list) else _scalar(value)
         for name, value in context.model_dump().items()
     }
     libraries = ("reflective-agents", "langgraph", "langchain-core")

@@ -119,7 +119,8 @@ def _scores(measured: Sequence[Result]) -> dict[str, float]:
 
 def _cost(results: Iterable[Result]) -> dict[str, Spread]:
     measured = [result for result in results if result["usage"]]
-    return {name: _spread([cost_of(result, name) for result in measured]) for name in spent_on(measured)}
+    costs = {name: [cost_of(result, name) for result in measured] for name in spent_on(measured)}
+    return {name: Spread(total=sum(each), mean=fmean(each), median=median(each)) for name, each in costs.items()}
 
 
 def spent_on(measured: Sequence[Result]) -> list[Cost]:
@@ -138,7 +139,3 @@ def cost_of(result: Result, name: Cost) -> float:
     usage = result["usage"]
     assert usage is not None
     return float(usage.get(name, 0.0) if name == "cost" else usage[name])
-
-
-def _spread(values: Sequence[float]) -> Spread:
-    return {"total": sum(values), "mean": fmean(values), "median": median(values)}

@@ -21,7 +21,7 @@ from reflective_agents.town.page import TownPicture, town_picture
 from reflective_agents.viewer.picture import Picture, picture
 
 TRANSCRIPTS = "transcripts.jsonl.gz"
-Place = list[int]
+TranscriptSpan = list[int]
 """Where a transcript lies: its first byte, and how many there are."""
 _DRAWN = frozenset(
     {"messages", "answer", "outcome", "usage", "structured_response", "tree", "stats", "log", "lessons", "trials"}
@@ -29,7 +29,7 @@ _DRAWN = frozenset(
 _DAY = frozenset({"day", "conversations", "retrievals", "agents", "spread"})
 
 
-class Said(TypedDict):
+class TranscriptMessage(TypedDict):
     """A message of the conversation."""
 
     type: str
@@ -41,7 +41,7 @@ class Transcript(TypedDict):
     """What a strategy shows of a task. `shown` holds what only this strategy has: drafts, samples, subgoals."""
 
     id: str
-    messages: list[Said]
+    messages: list[TranscriptMessage]
     trials: list[Trial]
     reflections: list[str]
     shown: JsonObject
@@ -66,7 +66,7 @@ def transcript_of(
     left_out = _DRAWN | (_DAY if day else frozenset())
     made = Transcript(
         id=task,
-        messages=[_said(message) for message in state.get("messages") or []],
+        messages=[_message(message) for message in state.get("messages") or []],
         trials=trials,
         reflections=list(_reflections(state, trials)),
         shown={name: plain(state[name]) for name in artefacts if name not in left_out and state.get(name)},
@@ -82,7 +82,7 @@ def transcript_of(
 def plain(value: Any) -> Any:
     """Return state as data for JSON: a message becomes its type, its text and its tool calls."""
     if isinstance(value, BaseMessage):
-        return _said(value)
+        return _message(value)
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -96,10 +96,10 @@ def packed(transcript: Transcript) -> bytes:
     return gzip.compress(line, compresslevel=4, mtime=0)
 
 
-def read_transcript(folder: Path, place: Place, task: str) -> Transcript | None:
+def read_transcript(folder: Path, span: TranscriptSpan, task: str) -> Transcript | None:
     """Read the transcript of a task from the folder of its run; None if it does not lie there, as in folders in which
     tasks that ended at once were not kept apart."""
-    start, length = place
+    start, length = span
     try:
         with (folder / TRANSCRIPTS).open("rb") as file:
             file.seek(start)
@@ -109,8 +109,10 @@ def read_transcript(folder: Path, place: Place, task: str) -> Transcript | None:
     return transcript if transcript["id"] == task else None
 
 
-def _said(message: BaseMessage) -> Said:
-    return Said(type=message.type, content=message.text, tool_calls=list(getattr(message, "tool_calls", [])))
+def _message(message: BaseMessage) -> TranscriptMessage:
+    return TranscriptMessage(
+        type=message.type, content=message.text, tool_calls=list(getattr(message, "tool_calls", []))
+    )
 
 
 def _reflections(state: JsonMapping, trials: list[Trial]) -> Iterator[str]:

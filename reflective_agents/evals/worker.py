@@ -36,21 +36,20 @@ class Job(TypedDict):
     environment: str
     cache: str | None
     spent: NotRequired[str]
-    """The ledger of the evaluation, if it has a budget and this machine holds it."""
+    """The ledger of the evaluation, if it has a budget: a file on the machine of the driver."""
 
 
 class Runner:
     """A strategy that is ready to run tasks."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, budget: Budget | None = None) -> None:
         self._graph = builder_of(job["strategy"]).compile(name=job["strategy"])
         self._environment = job["environment"]
         self._context = settings_of(job["strategy"])(**job["settings"])
         self._cache = open_cache(Path(job["cache"])) if job["cache"] else None
-        if ledger := job.get("spent"):
-            budget = Budget()
-            budget.record(Path(ledger))
-            charge_to(budget)
+        self.budget = budget or Budget()
+        if "spent" in job:
+            charge_to(self.budget)
         spare_garbage_collection()
 
     async def run(self, task: Task) -> Finished:
@@ -61,7 +60,10 @@ class Runner:
 
 async def serve(read: asyncio.StreamReader, out: int) -> None:
     """Run the tasks that are read, all at once, and write what comes of them to a file descriptor."""
-    runner = Runner(json.loads(await read.readline()))
+    job: Job = json.loads(await read.readline())
+    runner = Runner(job)
+    if ledger := job.get("spent"):
+        runner.budget.record(Path(ledger))
     under_way: set[asyncio.Task[None]] = set()
 
     async def work(task: Task) -> None:
@@ -69,11 +71,11 @@ async def serve(read: asyncio.StreamReader, out: int) -> None:
         await asyncio.to_thread(_write, out, line)
 
     while line := await read.readline():
-        begun = asyncio.create_task(work(json.loads(line)))
-        under_way.add(begun)
-        begun.add_done_callback(under_way.discard)
-    for begun in under_way:
-        begun.cancel()
+        running = asyncio.create_task(work(json.loads(line)))
+        under_way.add(running)
+        running.add_done_callback(under_way.discard)
+    for running in under_way:
+        running.cancel()
     await asyncio.gather(*under_way, return_exceptions=True)
     await close_models()
 

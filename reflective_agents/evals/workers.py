@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from reflective_agents.environments.base import Task
-from reflective_agents.evals.results import nothing_yet
+from reflective_agents.environments.registry import resolve_environment
+from reflective_agents.evals.results import empty_result
 from reflective_agents.evals.run import Finished, Run
-from reflective_agents.evals.scoring import world_of
 from reflective_agents.evals.worker import LONGEST, Job
 
 DEATHS = 3
@@ -137,20 +137,20 @@ async def sharing(begin: Callable[[], Awaitable[Worker]], number: int, environme
 
     async def run(task: Task) -> Finished:
         for _ in range(DEATHS):
-            place = busy.index(min(busy))
-            busy[place] += 1
+            index = busy.index(min(busy))
+            busy[index] += 1
             try:
                 async with replacing:
-                    if not team[place].alive:
-                        await team[place].close()
-                        team[place] = await begin()
-                return await team[place].run(task)
+                    if not team[index].alive:
+                        await team[index].close()
+                        team[index] = await begin()
+                return await team[index].run(task)
             except WorkerLost:
                 continue
             finally:
-                busy[place] -= 1
-        result = nothing_yet(task)
-        result["correct"] = False if world_of(environment).measurable(task) else None
+                busy[index] -= 1
+        result = empty_result(task)
+        result["correct"] = False if resolve_environment(environment).measurable(task) else None
         result["error"] = f"WorkerLost: {DEATHS} workers died while it was under way"
         return Finished(result, None)
 

@@ -1,8 +1,9 @@
-"""What a caller may spend over all of his runs, in a process that serves others: every call is held against it."""
+"""What a caller may spend over all of their runs, in a process that serves others: every call is held against it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 Settle = Callable[[int, int, int], Awaitable[None]]
@@ -23,12 +24,27 @@ class Account(Protocol):
 
 
 _account: Account | None = None
+_is_held: ContextVar[bool] = ContextVar("is_held", default=False)
 
 
 def charge_to(account: Account | None) -> None:
     """Hold, from now on in this process, every call against an account."""
     global _account
     _account = account
+
+
+def needs_charge() -> bool:
+    """Tell whether there is an account that does not hold the call under way already."""
+    return _account is not None and not _is_held.get()
+
+
+async def uncharged(calls: int, tokens: int, nano: int) -> None:
+    """Settle a call that no account holds."""
+
+
+async def hold(tokens: int, nano: int | None) -> Settle:
+    """Hold a call, as `Account.hold`; without an account nothing is held."""
+    return await _account.hold(tokens, nano) if _account else uncharged
 
 
 class Charge:
@@ -45,10 +61,11 @@ async def charged(tokens: int, nano: int | None) -> AsyncIterator[Charge]:
     Raises:
         LimitReached: if the account does not cover it.
     """
-    settle = await _account.hold(tokens, nano) if _account else None
+    settle = await hold(tokens, nano)
     charge = Charge()
+    token = _is_held.set(True)
     try:
         yield charge
     finally:
-        if settle:
-            await asyncio.shield(settle(charge.calls, charge.tokens, charge.nano))
+        _is_held.reset(token)
+        await asyncio.shield(settle(charge.calls, charge.tokens, charge.nano))

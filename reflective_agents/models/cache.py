@@ -10,9 +10,10 @@ prompt, the tools, and every option. Secrets are left out. A model that cannot b
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from enum import Enum
 from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
@@ -107,17 +108,16 @@ def request_key(base: BaseChatModel, messages: Sequence[BaseMessage], options: J
         None if the model cannot be told from others: it holds objects, such as a function, and names no parameters.
     """
     prompt = [message.model_dump(exclude={"id", "response_metadata", "usage_metadata"}) for message in messages]
-    own = type(base).model_fields.keys() - BaseChatModel.model_fields.keys()
-    fields = base.model_dump(include=own, warnings=False)
+    fields = type(base).model_fields.keys() - BaseChatModel.model_fields.keys()
     parameters = base._identifying_params
-    kind = f"{type(base).__module__}.{type(base).__qualname__}"
-    describe = _kind_of if parameters else _refuse
+    description = [base.model_dump(include=fields, warnings=False), parameters, sorted(_addresses(base))]
     try:
-        model = json.dumps([kind, fields, parameters, sorted(_addresses(base))], sort_keys=True, default=describe)
+        model = [_kind_of(base), *(_plain(part, opaque=bool(parameters)) for part in description)]
+        hidden = {} if parameters else _plain(_private(base))
     except _Opaque:
         return None
-    request = json.dumps([prompt, options], sort_keys=True, default=_kind_of)
-    return hashlib.sha256(f"{model}\n{request}".encode()).hexdigest()
+    request = json.dumps([model, hidden, _plain([prompt, options], opaque=True)], sort_keys=True)
+    return hashlib.sha256(request.encode()).hexdigest()
 
 
 def _addresses(base: BaseChatModel) -> set[str]:
@@ -127,16 +127,41 @@ def _addresses(base: BaseChatModel) -> set[str]:
     return {str(address) for client in (*clients, *inner) if (address := getattr(client, "base_url", None))}
 
 
-def _kind_of(value: object) -> object:
-    """Describe what is not plain data: a schema by its fields, a set by its members, all else by its kind."""
+def _private(base: BaseChatModel) -> JsonObject:
+    """Return the private attributes of a model, without clients, which some models make when they need them."""
+    values = (base.__pydantic_private__ or {}).items()
+    return {name: value for name, value in values if callable(value) or not (value is None or _is_opaque(value))}
+
+
+def _plain(value: object, *, opaque: bool = False) -> object:
+    """Describe a value as plain data: a schema by its fields, an object by what it shows of itself, or by its kind.
+
+    Raises:
+        _Opaque: for an object that shows nothing of itself, unless `opaque` ones may be described by their kind.
+    """
+    if value is None or (isinstance(value, str | int | float) and not isinstance(value, Enum)):
+        return value
+    if isinstance(value, Mapping):
+        return {repr(key): _plain(part, opaque=opaque) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part, opaque=opaque) for part in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, value))
     if isinstance(value, type) and issubclass(value, BaseModel):
         return value.model_json_schema()
-    if isinstance(value, set | frozenset):
-        return sorted(map(str, value))
+    if isinstance(value, SecretStr | SecretBytes):
+        return _kind_of(value)
+    if not _is_opaque(value):
+        return repr(value)
+    if opaque:
+        return _kind_of(value)
+    raise _Opaque
+
+
+def _kind_of(value: object) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
-def _refuse(value: object) -> object:
-    if isinstance(value, SecretStr | SecretBytes):
-        return _kind_of(value)
-    raise _Opaque
+def _is_opaque(value: object) -> bool:
+    """Tell whether an object shows no more of itself than where it lies in memory."""
+    return " at 0x" in repr(value)

@@ -136,8 +136,14 @@ def is_english(text: str) -> bool:
         return False
     if text.isascii() and _CODE.search(text):
         return True
-    listed = [word.casefold() for word in _WORD.findall(_QUOTES.sub(" ", text))]
-    words = set(listed)
+    listed = _WORD.findall(_QUOTES.sub(" ", text))
+    words = {word.casefold() for word in listed}
     own = len(words & _ENGLISH)
-    foreign = max(len(words & small - _SHARED) for small in _SMALL.values())
+    foreign = max(len(_without_names(listed) & small - _SHARED) for small in _SMALL.values())
     return len(listed) < 3 or own >= max(foreign, 1) or (foreign == 0 and bool(words & _SHARED))
+
+
+def _without_names(words: Sequence[str]) -> set[str]:
+    """Return the words of a text in small letters, without those after the first that are capitalised: "Los Angeles"
+    is no Spanish in an English question."""
+    return {word.casefold() for place, word in enumerate(words) if place == 0 or not word.istitle()}

@@ -1,31 +1,49 @@
 """Calls that an agent of the user's own sends: held, counted and paid like those of a strategy.
 
 LangChain tells of each call to a chat model before it is sent. Holding it there keeps the limits, wherever in the agent
-the call is made.
+the call is made. The caller's account may have to wait, for a database or for calls in flight. Only an asynchronous
+handler can wait on the event loop, and only a synchronous one can refuse a call of another thread: so there are two.
 """
 
+import asyncio
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
+from reflective_agents.models.account import Settle, needs_charge, uncharged
+from reflective_agents.models.account import hold as hold_in_account
 from reflective_agents.models.costs import Prices, estimate_tokens, settle
 from reflective_agents.models.faults import was_refused
 from reflective_agents.models.meter import Meter, Reservation
 from reflective_agents.models.prices import no_price, rates_by_name
 from reflective_agents.models.usage import reported
-from reflective_agents.state.errors import UnknownPrice
+from reflective_agents.state.errors import Misuse, UnknownPrice
 from reflective_agents.state.json_types import JsonObject
 
 
+@dataclass
+class _Call:
+    """A call under way: `settle` is None until the account holds it."""
+
+    reservation: Reservation
+    guess: int
+    prices: Prices
+    settle: Settle | None = None
+
+
 class Watch(BaseCallbackHandler):
-    """Holds each call of an agent against the limits of a run: one that would exceed them is not sent.
+    """Holds each call of an agent against the limits of a run and the account of its caller: one that would exceed
+    them is not sent.
 
     Args:
-        meter: The limits.
+        meter: The limits. The event loop must be running.
     """
 
     raise_error = True
@@ -33,10 +51,35 @@ class Watch(BaseCallbackHandler):
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
-        self._open: dict[UUID, tuple[Reservation, int, Prices]] = {}
+        self._open: dict[UUID, _Call] = {}
         self._seen: set[str | None] = set()
+        self._thread = threading.get_ident()
+        self._is_charged = needs_charge()
+        self._settling: list[Future[None]] = []
+        self.loop = asyncio.get_running_loop()
 
-    def on_chat_model_start(
+    @property
+    def handlers(self) -> list[BaseCallbackHandler]:
+        """The handlers to watch an agent with."""
+        return [self, _Charging(self)] if self._is_charged else [self]
+
+    def on_chat_model_start(self, *args: Any, run_id: UUID, **kwargs: Any) -> None:
+        """Hold a call, except on the event loop where there is an account: `_Charging` waits for it there.
+
+        Raises:
+            LimitReached, UnknownPrice: as `hold`.
+        """
+        if self._is_charged and threading.get_ident() == self._thread:
+            return
+        self.hold(*args, run_id=run_id, **kwargs)
+        if self._open[run_id].settle is None:
+            charging = asyncio.run_coroutine_threadsafe(self.charge(run_id), self.loop)
+            try:
+                charging.result(self._meter.seconds_left)
+            finally:
+                charging.cancel()
+
+    def hold(
         self,
         serialized: JsonObject,
         messages: list[list[BaseMessage]],
@@ -45,52 +88,87 @@ class Watch(BaseCallbackHandler):
         metadata: JsonObject | None = None,
         **kwargs: Any,
     ) -> None:
-        """Hold a call.
+        """Hold a call against the limits of the run.
 
         Raises:
             LimitReached: if it would exceed a limit.
             UnknownPrice: if there is a limit of money, and nobody knows what the model costs.
         """
-        known, sent = metadata or {}, kwargs.get("invocation_params") or {}
+        about, sent = metadata or {}, kwargs.get("invocation_params") or {}
         guess = estimate_tokens(messages[0], sent)
-        longest = int(known.get("ls_max_tokens") or self._meter.max_answer_tokens)
+        longest = int(about.get("ls_max_tokens") or self._meter.max_answer_tokens)
         most = longest * int(sent.get("n") or sent.get("candidate_count") or 1)
-        name = str(known.get("ls_model_name") or serialized.get("name"))
+        name = str(about.get("ls_model_name") or serialized.get("name"))
         address = str(serialized.get("kwargs", {}).get("openai_api_base") or "")
-        prices = partial(rates_by_name, name, str(known.get("ls_provider")), address, self._meter.prices)
+        prices = partial(rates_by_name, name, str(about.get("ls_provider")), address, self._meter.prices)
         rates = prices(guess)
         if rates is None and self._meter.nano_left is not None:
             raise UnknownPrice(no_price(name))
-        held = self._meter.take(guess + most, rates and rates.cost(guess, most))
-        self._open[run_id] = held, guess, prices
+        reservation = self._meter.take(guess + most, rates and rates.cost(guess, most))
+        self._open[run_id] = _Call(reservation, guess, prices, None if needs_charge() else uncharged)
+
+    async def charge(self, run_id: UUID) -> None:
+        """Hold a call against the account of the caller.
+
+        Raises:
+            LimitReached, UnknownPrice: as `account.Account.hold`.
+        """
+        call = self._open[run_id]
+        if call.settle:
+            return
+        try:
+            call.settle = await hold_in_account(call.reservation.tokens, call.reservation.nano)
+        finally:
+            if call.settle is None:  # so it is not sent
+                del self._open[run_id]
+                call.reservation.cancel()
+                self._meter.give_back(call.reservation)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
-        """Settle a call by what its reply says that it has cost."""
+        """Settle a call by what its reply says that it has cost.
+
+        Raises:
+            Misuse: if it has blocked the event loop, where nothing can wait for the account.
+        """
         if run_id not in self._open:
+            if self._is_charged and threading.get_ident() == self._thread:
+                raise Misuse("the agent blocks the event loop while a model answers: let it call the model by ainvoke")
             return
-        held, guess, prices = self._open.pop(run_id)
-        given = [one for batch in response.generations for one in batch if isinstance(one, ChatGeneration)]
-        replies = [one.message for one in given if isinstance(one.message, AIMessage)]
+        call = self._open.pop(run_id)
+        generations = [each for batch in response.generations for each in batch if isinstance(each, ChatGeneration)]
+        replies = [each.message for each in generations if isinstance(each.message, AIMessage)]
         self._seen |= {reply.id for reply in replies}
-        settle(held, replies, guess, prices)
-        self._meter.give_back(held)
+        settle(call.reservation, replies, call.guess, call.prices)
+        self._end(call)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Count a call that has failed: it may have cost what is held for it, unless the provider refused it."""
         if run_id not in self._open:
             return
-        held, *_rest = self._open.pop(run_id)
+        call = self._open.pop(run_id)
         self._meter.count(failed_calls=1)
         if isinstance(error, Exception) and was_refused(error):
-            held.settle(0, 0)
-        self._meter.give_back(held)
+            call.reservation.settle(0, 0)
+        self._end(call)
+
+    def _end(self, call: _Call) -> None:
+        self._meter.give_back(call.reservation)
+        if call.settle is not uncharged:
+            self._settling.append(asyncio.run_coroutine_threadsafe(self._settle(call), self.loop))
+
+    @staticmethod
+    async def _settle(call: _Call) -> None:
+        reservation = call.reservation
+        if call.settle:
+            spent = reservation.input_tokens + reservation.output_tokens
+            await call.settle(reservation.calls, spent, reservation.paid)
 
     async def close(self) -> None:
         """End the calls of which nothing more was told, and let others that wait for room look again."""
         while self._open:
-            _, (held, *_rest) = self._open.popitem()
-            self._meter.give_back(held)
+            self._end(self._open.popitem()[1])
         await self._meter.wake()
+        await asyncio.gather(*map(asyncio.wrap_future, self._settling))
 
     def count_unseen(self, replies: list[AIMessage]) -> None:
         """Count replies that come of calls elsewhere, such as on another server, by what they say of their usage."""
@@ -104,3 +182,18 @@ class Watch(BaseCallbackHandler):
                     total_tokens=used.input + used.output,
                     unpriced_calls=1,
                 )
+
+
+class _Charging(AsyncCallbackHandler):
+    """Lets the calls that are made on the event loop wait for the account."""
+
+    raise_error = True
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    async def on_chat_model_start(self, *args: Any, run_id: UUID, **kwargs: Any) -> None:
+        """Hold a call. Of a synchronous one LangChain tells on a loop of its own, and does not listen."""
+        if asyncio.get_running_loop() is self._watch.loop:
+            self._watch.hold(*args, run_id=run_id, **kwargs)
+            await self._watch.charge(run_id)

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from reflective_agents.models.account import Settle
 from reflective_agents.nodes.remembering.remember import ANYBODY, authenticated_user
 from reflective_agents.serve.engine import IN_AEGRA
-from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.errors import LimitReached, UnknownPrice
 from reflective_agents.state.limits import NANO, Limit
 
 _NO_END = 2**62
@@ -132,11 +132,14 @@ class DailyQuota:
         self._book = book or common_book()
 
     async def hold(self, tokens: int, nano: int | None) -> Settle:
-        """Hold a call for whoever runs it. One of unknown price costs nothing.
+        """Hold a call for whoever runs it.
 
         Raises:
-            LimitReached: if it would exceed what he may spend today.
+            LimitReached: if it would exceed what they may spend today.
+            UnknownPrice: if there is a limit of money, and nobody knows what the call costs.
         """
+        if nano is None and self.most.nano < _NO_END:
+            raise UnknownPrice("max_cost of a day needs to know what every model costs: give prices for all of them")
         nano = nano or 0
         user, day, held = authenticated_user() or ANYBODY, _today(), Spent(1, tokens, nano)
         if not held.within(self.most) or not await self._book.add(user, day, held, self.most):

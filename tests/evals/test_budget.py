@@ -1,12 +1,16 @@
 """A budget for a whole evaluation: nothing is sent beyond it, what is finished stays, and more of it goes on."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import Popen
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reflective_agents.cli.main import main
 from reflective_agents.evals.budget import SPENT, Budget
@@ -115,6 +119,51 @@ async def test_half_written_files_are_read_as_far_as_they_go(text: str, tmp_path
                 await budget.hold(41, 0)
 
 
+LINE = b'{"budget_tokens": 60, "max_total_cost": 7}\n'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"budget_tokens": 1e999, "max_total_cost": 0}', b"[" * 100_000, b"\xff", b"\0" * 99, b'["budget_tokens"]', b"7"],
+)
+def test_lines_that_are_none_are_left_out(line: bytes, tmp_path: Path) -> None:
+    (tmp_path / SPENT).write_bytes(LINE + line + b"\n" + LINE)
+    ledger = Ledger(tmp_path / SPENT)
+    assert (ledger.total(), ledger.unreadable) == ({"budget_tokens": 120, "max_total_cost": 14}, 1)
+    ledger.close()
+
+
+@given(cut=st.integers(0, 4 * len(LINE)))
+def test_a_ledger_cut_anywhere_keeps_the_lines_before_and_after(cut: int) -> None:
+    with TemporaryDirectory() as folder:
+        file = Path(folder, SPENT)
+        file.write_bytes((LINE * 4)[:cut])
+        ledger = Ledger(file)
+        ledger.add({"budget_tokens": 1, "max_total_cost": 1})
+        whole = (cut + 1) // len(LINE)
+        assert ledger.total() == {"budget_tokens": 60 * whole + 1, "max_total_cost": 7 * whole + 1}
+        ledger.close()
+
+
+def test_a_line_that_does_not_fit_on_the_disk_is_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:9]))
+    ledger = Ledger(tmp_path / SPENT)
+    with pytest.raises(Misuse, match="No space left"):
+        ledger.add({"budget_tokens": 1, "max_total_cost": 1})
+    ledger.close()
+
+
+async def test_a_session_without_a_budget_is_in_the_ledger_of_those_with_one(tmp_path: Path) -> None:
+    model = FakeChatModel(reply=lambda request: "1")
+    (tmp_path / SPENT).write_bytes(LINE)  # spent on a task that has not ended
+    await evaluate(chain_of_thought.graph, dataset(3), context=context(model), out=tmp_path)
+    spent = sum(result["usage"]["total_tokens"] for result in read_run(tmp_path)[1].values() if result["usage"])
+    ledger = Ledger(tmp_path / SPENT)
+    assert ledger.total()["budget_tokens"] == 60 + spent
+    ledger.close()
+
+
 @pytest.mark.parametrize("cost", [float("inf"), float("nan")])
 def test_a_budget_is_a_number_of_dollars(cost: float) -> None:
     with pytest.raises(Misuse, match="give a number of dollars"):
@@ -131,7 +180,13 @@ async def test_a_budget_of_money_needs_all_prices() -> None:
 @pytest.mark.wire
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    "where", [[], pytest.param(["--workers", "2"], marks=pytest.mark.thorough)], ids=["here", "workers"]
+    "where",
+    [
+        [],
+        pytest.param(["--workers", "2"], marks=pytest.mark.thorough),
+        pytest.param(["--workers", "2", "--ray", "local"], marks=pytest.mark.thorough),
+    ],
+    ids=["here", "workers", "ray"],
 )
 def test_killed_sessions_forget_nothing_they_spent(start: Callable[..., Popen[str]], where: list[str]) -> None:
     most = 12_000

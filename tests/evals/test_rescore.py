@@ -8,7 +8,7 @@ import pytest
 
 from reflective_agents.environments.base import Task
 from reflective_agents.evals.rescore import rescore
-from reflective_agents.evals.results import About, Result, Store, nothing_yet, read_run
+from reflective_agents.evals.results import About, Result, Store, empty_result, read_run
 from reflective_agents.state.errors import Misuse
 
 
@@ -30,7 +30,7 @@ def old_run(folder: Path, environment: str, *results: dict[str, Any]) -> None:
     store = Store(folder, about(environment))
     for number, given in enumerate(results):
         task = Task(id=str(number), question="How much?", gold=given["gold"])
-        result: Result = {**nothing_yet(task), "answer": given["answer"], "correct": True, "scores": {"em": 1.0}}
+        result: Result = {**empty_result(task), "answer": given["answer"], "correct": True, "scores": {"em": 1.0}}
         result["trials"] = given.get("trials", [])
         store.append(result)
     store.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reflective_agents.evals.results import RUN, Store, folder_of, read_run
-from reflective_agents.evals.transcripts import Place, Transcript, read_transcript
+from reflective_agents.evals.transcripts import Transcript, TranscriptSpan, read_transcript
 from tests.evals.fakes import make_about, make_result
 
 
@@ -26,7 +26,7 @@ def test_transcripts_of_tasks_that_end_at_once_are_kept_apart(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("place", [[0, 9], [3, 90], [10_000, 90], [0, 10_000]])
-def test_a_transcript_that_does_not_lie_where_it_should_is_left_out(tmp_path: Path, place: Place) -> None:
+def test_a_transcript_that_does_not_lie_where_it_should_is_left_out(tmp_path: Path, place: TranscriptSpan) -> None:
     store = Store(tmp_path, make_about())
     for name in "ab":
         store.append(make_result(name), Transcript(id=name, messages=[], trials=[], reflections=[], shown={}))
@@ -46,3 +46,10 @@ def test_a_broken_neighbour_is_another_run(broken: str, tmp_path: Path) -> None:
     Store(own, about).close()
     assert own != neighbour
     assert folder_of(about, tmp_path) == own
+
+
+def test_a_data_set_may_be_called_like_a_pattern(tmp_path: Path) -> None:
+    about = make_about(dataset="all[1]*")
+    folder = tmp_path / "fake-all[1]*-begun-before"
+    Store(folder, about).close()
+    assert folder_of(about, tmp_path) == folder

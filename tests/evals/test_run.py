@@ -49,6 +49,17 @@ async def run(graph: Any, out: Path, n: int = 4, **options: Any) -> Summary:
     return await evaluate(graph, options.pop("data", dataset(n)), context=CONTEXT, out=out, **options)
 
 
+async def test_nothing_is_sent_where_tasks_cannot_be_run(out: Path) -> None:
+    class Unready(Plain):
+        async def ready(self) -> None:
+            raise SandboxMissing("no sandbox")
+
+    seen: list[Any] = []
+    with pytest.raises(SandboxMissing):
+        await run(strategy(noting(seen, number)), out, data=Dataset("numbers", Unready(), dataset(1).tasks))
+    assert (seen, await asyncio.to_thread(out.exists)) == ([], False)
+
+
 async def test_every_task_has_a_result_that_is_measured(out: Path) -> None:
     summary = await run(strategy(lambda state: number(state) if number(state) != "3" else "three"), out)
     assert (summary["finished"], summary["correct"], summary["accuracy"]) == (4, 3, 0.75)

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from reflective_agents.evals.budget import SPENT, Budget
+from reflective_agents.evals.ledger import Ledger
 from reflective_agents.evals.results import read_run
 from reflective_agents.evals.run import attempt
 from reflective_agents.evals.worker import Job
@@ -78,13 +80,58 @@ def workers(pid: int) -> list[int]:
 def is_worker(pid: int) -> bool:
     """Whether a process is a worker: one of this package's, or an actor of Ray."""
     said = Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b"reflective_agents.evals.worker" in said or said.startswith(b"ray::Place")
+    return b"reflective_agents.evals.worker" in said or said.startswith(b"ray::TaskActor")
 
 
 def told(process: Popen[str], count: int) -> None:
     """Wait until so many results were told."""
     assert process.stderr is not None
     next(line for line in process.stderr if line.startswith(f"{count}/"))
+
+
+async def test_what_actors_spend_is_in_the_ledger_while_they_run(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    from reflective_agents.evals.on_ray import recorded
+
+    budgets = [Budget(), Budget()]
+
+    class Remote:
+        def __init__(self, budget: Budget) -> None:
+            self.budget = budget
+
+        async def spent(self) -> dict[str, int]:
+            return self.budget.total()
+
+    remotes, file = [Remote(budgets[0])], tmp_path / "run" / SPENT
+    settle = await budgets[0].hold(300, 5)
+    async with recorded(remotes, str(file)):
+        await asyncio.sleep(0.01)
+        ledger = Ledger(file)
+        assert ledger.total() == {"budget_tokens": 300, "max_total_cost": 5}
+        await settle(1, 40, 2)
+        remotes.append(Remote(budgets[1]))
+        await budgets[1].hold(100, 0)
+        await asyncio.sleep(0.2)
+    assert ledger.total() == {"budget_tokens": 140, "max_total_cost": 2}
+    ledger.close()
+
+
+async def test_an_actor_sends_a_call_once_it_is_written(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    from reflective_agents.evals.on_ray import ReportedBudget
+
+    budget = ReportedBudget()
+    holding = asyncio.create_task(budget.hold(300, 0))
+    for _ in range(2):
+        await asyncio.sleep(0.01)
+        assert not holding.done()
+        assert (await budget.report())["budget_tokens"] == 300
+    await (await holding)(1, 40, 0)
+    cancelled = asyncio.create_task(budget.hold(300, 0))
+    await asyncio.sleep(0.01)
+    cancelled.cancel()
+    await asyncio.gather(cancelled, return_exceptions=True)
+    assert budget.total()["budget_tokens"] == 40
 
 
 @pytest.fixture(params=["processes", "ray"])

@@ -1,6 +1,10 @@
 """An agent of the user's own as the actor: its calls keep the limits, its errors and interrupts are the user's."""
 
+import asyncio
+import math
 import random
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,8 +20,10 @@ from langgraph.types import Command, interrupt
 from pydantic import ValidationError
 
 from reflective_agents.graphs import builder_of, graph_of
+from reflective_agents.models.account import Settle, charge_to
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import Misuse, UnknownPrice
+from reflective_agents.state.errors import LimitReached, Misuse, UnknownPrice
+from reflective_agents.state.limits import Limit
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, ToolUse
@@ -269,6 +275,85 @@ async def test_synchronous_agents_are_held_to_the_limits_too(work: Any) -> None:
     before = len(worker.calls) + len(judge.calls)
     result = await run("best_of_n", agent, judge, n=4, max_model_calls=1)
     assert result["usage"]["model_calls"] == len(worker.calls) + len(judge.calls) - before == 1
+
+
+# The account of whoever runs an agent
+
+
+class CountingAccount:
+    """An account of calls, which has to wait for its database."""
+
+    def __init__(self, most: float = math.inf) -> None:
+        self.most, self.calls, self.tokens, self.held = most, 0, 0, 0
+
+    async def hold(self, tokens: int, nano: int | None) -> Settle:
+        await asyncio.sleep(0.001)
+        if self.calls >= self.most:
+            raise LimitReached(Limit(name="max_model_calls_a_day", most=self.most, spent=self.calls))
+        self.calls += 1
+        self.held += 1
+        return self._settle
+
+    async def _settle(self, calls: int, tokens: int, nano: int) -> None:
+        await asyncio.sleep(0.001)
+        self.held -= 1
+        self.calls += calls - 1
+        self.tokens += tokens
+
+
+@pytest.fixture
+def account() -> Iterator[CountingAccount]:
+    account = CountingAccount()
+    charge_to(account)
+    yield account
+    charge_to(None)
+
+
+def agents() -> dict[str, Any]:
+    graphs = {
+        work.__name__: StateGraph(MessagesState).add_node("work", work).add_edge(START, "work").compile()
+        for work in (blocking, threaded)
+    }
+    return {"agent": agent_of, **{name: partial(_configured, graph) for name, graph in graphs.items()}}
+
+
+def _configured(graph: Any, model: BaseChatModel) -> Any:
+    return graph.with_config(configurable={"model": model})
+
+
+@pytest.mark.parametrize("kind", ["agent", "threaded"])
+async def test_every_call_of_an_agent_is_charged_once(kind: str, account: CountingAccount) -> None:
+    worker, judge = FakeChatModel(reply=working if kind == "agent" else boss), FakeChatModel(reply=boss)
+    result = await run("best_of_n", agents()[kind](worker), judge, n=4)
+    assert account.calls == len(worker.calls) + len(judge.calls) == result["usage"]["model_calls"]
+    assert (account.tokens, account.held) == (result["usage"]["total_tokens"], 0)
+
+
+@pytest.mark.parametrize("kind", ["agent", "threaded"])
+async def test_no_call_of_an_agent_exceeds_the_account(kind: str, account: CountingAccount) -> None:
+    account.most = 3
+    worker, judge = FakeChatModel(reply=restless), FakeChatModel(reply=boss)
+    result = await run("best_of_n", agents()[kind](worker), judge, n=8)
+    assert len(worker.calls) + len(judge.calls) == 3 == result["usage"]["model_calls"]
+    assert account.held == 0
+    assert kind == "threaded" or result["outcome"]["limit"]["name"] == "max_model_calls_a_day"
+
+
+@pytest.mark.usefixtures("account")
+async def test_an_agent_that_blocks_the_loop_cannot_be_charged() -> None:
+    worker = FakeChatModel(reply=boss)
+    with pytest.raises(Misuse, match="blocks the event loop"):
+        await run("reflection", agents()["blocking"](worker), FakeChatModel(reply=boss))
+    assert len(worker.calls) == 1
+
+
+async def test_a_strategy_as_an_agent_is_charged_once(
+    account: CountingAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODEL", "offline")
+    result = await run("reflection", graph_of("react"), FakeChatModel(reply=boss), max_rounds=1)
+    assert account.calls == result["usage"]["model_calls"]
+    assert account.tokens == result["usage"]["total_tokens"]
 
 
 @pytest.mark.usefixtures("virtual_seconds")

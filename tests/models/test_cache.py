@@ -1,6 +1,7 @@
 """The cache of replies: what was paid for once is not asked again, and samples stay different."""
 
 import itertools
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_openai import ChatOpenAI
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, PrivateAttr, SecretStr
 
 from reflective_agents.graphs import chain_of_thought
 from reflective_agents.models.cache import caching, open_cache, request_key
@@ -88,6 +89,23 @@ async def test_nothing_is_kept_unless_asked_for() -> None:
     assert (replies, len(model.calls)) == (None, 2)
 
 
+class PrivateModel(PlainModel):
+    """A model that keeps to itself who it is."""
+
+    _persona: Any = PrivateAttr("")
+
+
+def _persona(persona: Any) -> PrivateModel:
+    model = PrivateModel()
+    model._persona = persona
+    return model
+
+
+class _Level(Enum):
+    LOW = 1
+    HIGH = 2
+
+
 class _Form(BaseModel):
     field: str
 
@@ -107,6 +125,11 @@ DIFFERENT: dict[str, list[tuple[BaseChatModel, dict[str, Any]]]] = {
     "candidates": [(PlainModel(), {"n": 2}), (PlainModel(), {"n": 3})],
     "tools": [(PlainModel(), {"tools": [{"name": "a"}]}), (PlainModel(), {"tools": [{"name": "b"}]})],
     "schema": [(PlainModel(), {"response_format": _Form}), (PlainModel(), {"response_format": _OtherForm})],
+    "kinds of an option": [(PlainModel(), {"level": level}) for level in (*_Level, b"a", b"b", _Form, str)],
+    "names of a parameter": [
+        (PlainModel(), {"bias": bias}) for bias in ({1: 2, "2": 3}, {"1": 2, "2": 3}, {_Level.LOW: 1})
+    ],
+    "private attribute": [(_persona(name), {}) for name in "ab"],
     "address": [
         (ChatOpenAI(model="a", api_key=SecretStr("k")), {}),
         (ChatOpenAI(model="a", api_key=SecretStr("k"), base_url=LOCAL), {}),
@@ -130,6 +153,14 @@ def test_a_model_of_this_process_has_the_same_key_in_another_one(monkeypatch: py
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     keys = [request_key(get_model("openai:a", call_timeout=60), PROMPT, {}) for _ in range(2)]
     assert keys[0] == keys[1] is not None
+
+
+def test_a_client_that_is_made_later_leaves_the_key_as_it_is() -> None:
+    assert request_key(_persona(None), PROMPT, {}) == request_key(_persona(object()), PROMPT, {}) is not None
+
+
+def test_a_model_with_a_private_function_has_no_key() -> None:
+    assert request_key(_persona(lambda: "a"), PROMPT, {}) is None
 
 
 async def test_what_cannot_be_told_apart_is_not_kept(tmp_path: Path) -> None:

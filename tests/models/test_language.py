@@ -16,6 +16,9 @@ ENGLISH = [
     "Translate 'ich bin auch hier und das ist gut' for me.",
     'Give an example of "hvad er det for en".',
     "Where is the Hague, and what is made there?",
+    "Is Las Vegas larger than Los Angeles?",
+    "Compare Los Angeles and Las Vegas",
+    "Has Das Boot won an Oscar?",
 ]
 FOREIGN = {
     "Wat is de hoofdstad van Nederland en waarom is dat zo?": "Dutch",

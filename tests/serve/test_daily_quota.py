@@ -13,7 +13,7 @@ from reflective_agents.serve import daily_quota
 from reflective_agents.serve.daily_quota import DailyQuota, InMemory, Spent
 from reflective_agents.serve.policy import Policy
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.errors import LimitReached, UnknownPrice
 from reflective_agents.state.limits import NANO
 from reflective_agents.state.run import NOTHING_SPENT
 
@@ -94,6 +94,18 @@ async def test_fifty_at_once_get_what_is_left(book: InMemory) -> None:
     charge_to(DailyQuota({"max_model_calls": 30}, book))
     results = await asyncio.gather(*(call(meter()) for _ in range(50)), return_exceptions=True)
     assert sum(result is None for result in results) == 30
+
+
+async def test_a_call_of_unknown_price_is_refused_under_a_limit_of_money(book: InMemory) -> None:
+    charge_to(DailyQuota({"max_cost": 1}, book))
+    with pytest.raises(UnknownPrice, match="max_cost of a day"):
+        async with meter().reserve(10, None):
+            pass
+    assert await spent(book) == Spent()
+    charge_to(DailyQuota({"max_model_calls": 1}, book))
+    async with meter().reserve(10, None) as reservation:
+        reservation.settle(4, 0)
+    assert await spent(book) == Spent(1, 4, 0)
 
 
 async def test_who_has_spent_all_is_told_so_before_a_run_begins(book: InMemory) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from reflective_agents.evals.page import Cell, Listed, Point, ResultsPicture, results_page
+from reflective_agents.evals.page import Cell, Point, ResultsPicture, TaskRow, results_page
 from tests.viewer.conftest import Shown
 from tests.viewer.pictures import small
 from tests.viewer.test_page import MARKUP, UNSEEN
@@ -38,8 +38,8 @@ def cell(correct: bool | None = True, *, calls: int = 2, **changes: Any) -> Cell
     return {**made, **changes}  # type: ignore[typeddict-item]
 
 
-def task(name: str, *cells: Cell | None, question: str = "") -> Listed:
-    return Listed(id=name, question=question or f"Question {name}?", gold="42", cells=list(cells))
+def task(name: str, *cells: Cell | None, question: str = "") -> TaskRow:
+    return TaskRow(id=name, question=question or f"Question {name}?", gold="42", cells=list(cells))
 
 
 def left_behind(name: str, **more: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def left_behind(name: str, **more: Any) -> dict[str, Any]:
     return {**base, **more}
 
 
-def picture(tasks: Sequence[Listed], runs: Sequence[str] = ("lats",)) -> ResultsPicture:
+def picture(tasks: Sequence[TaskRow], runs: Sequence[str] = ("lats",)) -> ResultsPicture:
     points: list[Point] = [(2, 0.25, 0.1, 0.5), (9, 0.5, 0.2, 0.8)]
     return ResultsPicture(
         title="lats on numbers",
