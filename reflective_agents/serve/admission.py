@@ -45,7 +45,7 @@ def _admit(_: Mapper[Any], connection: Connection, run: Any) -> None:
     asked = run.execution_params["execution"]
     place = {**(asked["checkpoint"] or {}), **(asked["config"].get("configurable") or {})}
     try:
-        check_start(run.execution_params["graph_id"], {**asked, "config": {"configurable": place}})
+        check_start(run.execution_params["graph_id"], {**asked, "config": {**asked["config"], "configurable": place}})
         _take_turn(connection, run.thread_id, run.user_id)
     except Refused as refusal:
         raise http_error(refusal) from refusal

@@ -69,6 +69,8 @@ class Served(CompiledStateGraph[RunState, Context, Input, Output]):
         base, latest = await self.aget_state(config), await self.aget_state(_now(config))
         if base.next == ("begin",):
             return given
+        if base.metadata is None:
+            raise Refused("there is no such checkpoint on this thread", status=404)
         if base.values.get("run_id") != latest.values.get("run_id"):
             raise Refused("that question was answered, and others since: ask a new one from there", status=403)
         spent: Command[str] = Command(update={"usage": latest.values["usage"]})
