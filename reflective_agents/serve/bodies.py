@@ -14,8 +14,8 @@ from reflective_agents.serve.refusals import Refused
 from reflective_agents.text.clean import clean_data
 
 BYTES = 6_000_000
-SIGNS = 100_000
-"""Commas, brackets and quotation marks: what parsing, checking and storing take their time for."""
+SIGNS = 50_000
+"""Commas, brackets, quotation marks, and escapes of what is no character: what parsing and storing take time for."""
 DEPTH = 100
 """Lists and objects within one another."""
 _NOT_FINITE = re.compile(rb"N|I|(?<!\d)\d{100}|[eE]\+?\d{3}")
@@ -101,16 +101,18 @@ def cleaned(body: bytes) -> bytes:
     if b"\0" in body:
         raise Refused("the body is not JSON: it holds null characters")
     texts = body.replace(rb"\\", b"")
-    _check_structure(texts.replace(rb"\"", b""))
+    escapes = sum(map(texts.count, (rb"\u0000", rb"\ud", rb"\uD")))
+    _check_structure(texts.replace(rb"\"", b""), escapes)
     return _without_unfit(body) if _DOUBTFUL.search(texts) else body
 
 
-def _check_structure(body: bytes) -> None:
-    """Refuse a body, whose texts hold no quotation marks, by what stands between its texts."""
-    quotes = body.count(b'"')
-    between = b"".join(body.split(b'"')[::2]) if quotes <= SIGNS else b""
-    if quotes + sum(map(between.count, (b",", b"[", b"]", b"{", b"}"))) > SIGNS or len(between) > BYTES // 10:
-        raise Refused(f"the body holds too much: {SIGNS:,} commas, brackets and quotation marks can be read", status=413)
+def _check_structure(body: bytes, signs: int) -> None:
+    """Refuse a body, whose texts hold no quotation marks, by what stands between them, and by its other signs."""
+    signs += body.count(b'"')
+    between = b"".join(body.split(b'"')[::2]) if signs <= SIGNS else b""
+    signs += sum(map(between.count, (b",", b"[", b"]", b"{", b"}")))
+    if signs > SIGNS or len(between) > BYTES // 10:
+        raise Refused(f"the body holds too much: at most {SIGNS:,} commas, brackets and quotation marks", status=413)
     depth = 0
     for bracket in re.findall(rb"[][{}]", between):
         depth += 1 if bracket in b"[{" else -1
