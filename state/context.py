@@ -6,7 +6,6 @@ names, every other setting as `REFLECT_<NAME>`, for example `REFLECT_MAX_MODEL_C
 overridden.
 """
 
-import difflib
 import json
 import os
 import warnings
@@ -36,23 +35,28 @@ from reflective_agents.state.limits import Limit
 from reflective_agents.state.parameters import SAMPLING, check_parameters
 from reflective_agents.state.policy import MODEL, OPERATOR, TEXT, Operator
 from reflective_agents.state.prices import Prices
+from reflective_agents.text.spelling import similar_names
 
 EXTRA = "extra_forbidden"
+_MOST_HINTS = 10
 
 
 def with_suggestions(error: ValidationError, known: Iterable[str]) -> ValidationError:
-    """Return the error with the setting that each unknown one resembles; without unknown ones, the error as it is."""
+    """Return the error with the setting that each unknown one resembles; without unknown ones, the error as it is.
+
+    Of many unknown ones it tells the first ten.
+    """
     names = list(known)
     unknown = [problem for problem in error.errors() if problem["type"] == EXTRA and len(problem["loc"]) == 1]
     found = [
         InitErrorDetails(type=_problem(str(problem["loc"][0]), names), loc=problem["loc"], input=problem["input"])
-        for problem in unknown
+        for problem in unknown[:_MOST_HINTS]
     ]
     return ValidationError.from_exception_data(error.title, found) if found else error
 
 
 def _problem(name: str, known: list[str]) -> PydanticCustomError:
-    close = difflib.get_close_matches(name, known, n=1)
+    close = similar_names(name, known)
     hint = f"; did you mean {close[0]}?" if close else ""
     return PydanticCustomError(EXTRA, "There is no such setting{hint}", {"hint": hint})
 

@@ -132,6 +132,19 @@ async def models_not_offered(target: Target) -> None:
         await not_run(target, strategy, settings)
 
 
+async def assistants_of_the_server(target: Target) -> None:
+    """Let an assistant of one's own pass for the server's: everybody sees those."""
+    body = {"graph_id": "chain_of_thought", "context": OFFLINE}
+    posing = {"metadata": {"created_by": "system", "owner": "bob"}}
+    for metadata in (posing, {}):
+        made = await target.send("POST", "/assistants", {**body, **metadata})
+        if made.status_code == 200:
+            path = f"/assistants/{made.json()['assistant_id']}"
+            await target.send("PATCH", path, posing)
+            if (await target.other.get(path)).status_code == 200:
+                raise Breach("an assistant of one user is shown to another")
+
+
 async def limits_above_the_ceiling(target: Target) -> None:
     """Ask for more than one run may spend."""
     most = target.random.choice([61, 100_000])
@@ -156,7 +169,7 @@ async def not_run(target: Target, strategy: str, settings: dict[str, Any]) -> No
 
 
 async def bursts(target: Target) -> None:
-    """Start many runs at the same moment; no more than the rule allows are under way afterwards."""
+    """Start many runs at the same moment; no more than the rule allows are under way, where they are counted."""
     context = {**OFFLINE, "samples": 30, "batch": 1}
     threads = [str(uuid4()) for _ in range(20)]
     body = {"assistant_id": "chain_of_thought", "context": context, "input": asking(), "if_not_exists": "create"}
@@ -164,7 +177,9 @@ async def bursts(target: Target) -> None:
     taken = [name for name, answer in zip(threads, started, strict=True) if answer.status_code == 200]
     states = await asyncio.gather(*(target.send("GET", f"/threads/{name}/runs") for name in taken))
     under_way = [run for answer in states for run in answer.json() if run["status"] in ("pending", "running")]
-    if len(under_way) > POLICY["runs_at_once"]:
+    # `langgraph dev`, which alone has this route, does not count runs.
+    counts_runs = (await target.send("GET", "/ok")).status_code == 404
+    if counts_runs and len(under_way) > POLICY["runs_at_once"]:
         raise Breach(f"{len(under_way)} runs are under way where {POLICY['runs_at_once']} are allowed")
     await target.honest_run()
 

@@ -1,6 +1,7 @@
 """Attacks with what is sent: schemas, tools, prompts, characters, nesting, numbers, good requests changed."""
 
 import copy
+import json
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
@@ -110,6 +111,57 @@ async def nested_bodies(target: Target) -> None:
     for path in (CHAT, "/threads", f"/threads/{uuid4()}/runs/wait", f"/threads/{uuid4()}/commands"):
         for raw in (nested, f'{{"model":"lats","assistant_id":"react","input":{nested},"metadata":{nested}}}'):
             await target.send("POST", path, raw=raw)
+
+
+async def large_bodies(target: Target) -> None:
+    """Send more than any request needs: bytes, lists and objects."""
+    count = target.random.randint(200_000, 1_000_000)
+    dense = target.random.choice(["[" + "[]," * count + "1]", "[" + '{"a":1},' * count + "1]", "]" * count])
+    for path in (CHAT, "/threads", "/mcp", f"/threads/{uuid4()}/runs/wait"):
+        for raw in (dense, f'{{"metadata":{dense}}}', json.dumps("x" * 6_000_001)):
+            answer = await target.send("POST", path, raw=raw)
+            if answer.status_code != 413:
+                raise Breach(f"a body of {len(raw):,} characters was answered by {path} with {answer.status_code}")
+
+
+async def many_names(target: Target) -> None:
+    """Give settings, prompts, models and fields by thousands of names, and by endless ones, that nothing has."""
+    names = {f"k{number}": "x" for number in range(target.random.randint(5_000, 12_000))}
+    long = "k" * target.random.randint(10**6, 5 * 10**6)
+    for body in (chat(settings=names), chat(settings={long: 1}), chat(**names), chat(model=long)):
+        await refused(target, body)
+    for settings in (names, {long: 1}, {"prompts": names}, {"prompts": {long: "x"}}, {"worker_settings": names}):
+        await target.run("plan", str(uuid4()), {**OFFLINE, **settings}, input=asking())
+
+
+async def odd_addresses(target: Target) -> None:
+    """Put control characters, and halves of characters, into addresses."""
+    odd = target.random.choice(["%00", "x%0A", "%ed%a0%80", "%7f"])
+    for method, path in (
+        ("GET", f"/threads/{odd}/state"),
+        ("GET", f"/assistants/{odd}"),
+        ("DELETE", f"/threads/{odd}"),
+        ("GET", f"/threads/{uuid4()}/runs/{odd}/stream"),
+        ("GET", f"/assistants/{odd}/graph"),
+    ):
+        await target.send(method, path)
+    for thread in ("x\n", "\t"):
+        await refused(target, chat(thread_id=thread))
+
+
+async def configurations_that_no_run_has(target: Target) -> None:
+    """Configure what LangGraph reads beside settings."""
+    wrong: list[dict[str, Any]] = [
+        {"recursion_limit": 0},
+        {"recursion_limit": "x"},
+        {"max_concurrency": -1},
+        {"callbacks": [1]},
+        {"tags": 7},
+    ]
+    for config in wrong:
+        answer = await target.run("chain_of_thought", str(uuid4()), OFFLINE, input=asking(), config=config)
+        if answer.status_code == 200:
+            raise Breach(f"a run began with {config}")
 
 
 async def numbers_beyond(target: Target) -> None:

@@ -4,7 +4,6 @@ A template is named as it stands in `prompts/`: `lats.ACT`. Its placeholders hav
 not be shown what the prompt is about. Modules of prompts look their templates up here, so that nothing else need know.
 """
 
-import difflib
 import json
 import pkgutil
 import string
@@ -25,6 +24,7 @@ from pydantic import JsonValue
 from reflective_agents import prompts
 from reflective_agents.state.errors import BadPrompt
 from reflective_agents.state.json_types import JsonMapping
+from reflective_agents.text.spelling import similar_names
 
 Template = str | ChatPromptTemplate
 LONGEST = 200_000
@@ -104,7 +104,7 @@ def _checked(texts: str) -> Mapping[str, Template]:
 def _replaced(name: str, setting: Any) -> Template:
     shipped = templates().get(name)
     if shipped is None:
-        close = difflib.get_close_matches(name, templates(), n=3, cutoff=0.3)
+        close = similar_names(name, templates(), count=3, cutoff=0.3)
         raise BadPrompt(f"there is no prompt {name!r}; did you mean {', '.join(close) or 'another one'}?")
     try:
         new, placeholders = _in_place_of(shipped, setting)

@@ -63,13 +63,14 @@ async def _serve(host: str, port: int) -> None:
     from aegra_api.core.auth_middleware import get_auth_instance
     from aegra_api.main import app
 
+    from reflective_agents.serve.bodies import Bodies
     from reflective_agents.serve.guard import Guard
     from reflective_agents.serve.requeue_orphans import keep_requeueing
 
     if get_auth_instance() is None:  # Aegra would let everybody in
         raise Misuse("auth.py could not be loaded; the log says why")
     requeueing = asyncio.create_task(keep_requeueing())
-    await uvicorn.Server(uvicorn.Config(Guard(app), host=host, port=port, log_config=None)).serve()
+    await uvicorn.Server(uvicorn.Config(Guard(Bodies(app)), host=host, port=port, log_config=None)).serve()
     requeueing.cancel()
 
 

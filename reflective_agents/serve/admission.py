@@ -42,10 +42,13 @@ def _make_thread(_: Mapper[Any], connection: Connection, thread: Any) -> None:
 
 def _admit(_: Mapper[Any], connection: Connection, run: Any) -> None:
     """Let a run be stored if it may begin, and begin now. Its thread is locked since its status was set."""
-    asked = run.execution_params["execution"]
-    place = {**(asked["checkpoint"] or {}), **(asked["config"].get("configurable") or {})}
+    execution = run.execution_params["execution"]
+    configurable = {**(execution["checkpoint"] or {}), **(execution["config"].get("configurable") or {})}
     try:
-        check_start(run.execution_params["graph_id"], {**asked, "config": {"configurable": place}})
+        check_start(
+            run.execution_params["graph_id"],
+            {**execution, "config": {**execution["config"], "configurable": configurable}},
+        )
         _take_turn(connection, run.thread_id, run.user_id)
     except Refused as refusal:
         raise http_error(refusal) from refusal

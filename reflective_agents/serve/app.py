@@ -3,6 +3,7 @@
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
+from reflective_agents.serve.bodies import Bodies
 from reflective_agents.serve.chat import routes
 from reflective_agents.serve.graphs import guard
 from reflective_agents.serve.guard import Guard
@@ -12,4 +13,4 @@ from reflective_agents.serve.policy import policy
 
 policy().enforce()
 guard()
-app = Starlette(routes=[*routes, *live_routes, mcp], middleware=[Middleware(Guard)])
+app = Starlette(routes=[*routes, *live_routes, mcp], middleware=[Middleware(Guard), Middleware(Bodies)])

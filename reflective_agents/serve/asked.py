@@ -218,9 +218,12 @@ def parse(body: JsonObject) -> ChatRequest:
         raise _refusal(error) from error
 
 
+_LONGEST_NAME = 200
+
+
 def _refusal(error: ValidationError, prefix: str = "") -> Refused:
     first = error.errors(include_url=False)[0]
-    name = prefix + _named(first["loc"])
+    name = (prefix + _named(first["loc"]))[:_LONGEST_NAME]
     if first["type"] == "extra_forbidden":
         return Refused(f"there is no {name}{first.get('ctx', {}).get('hint', '')}", name, code="unknown_parameter")
     return Refused(f"{name}: {first['msg'].removeprefix('Value error, ')}", name)

@@ -16,7 +16,7 @@ from uuid import UUID, uuid5
 from langgraph_sdk import Auth
 
 from reflective_agents.serve.engine import IN_AEGRA
-from reflective_agents.serve.gate import check_day, check_settings_of, check_start, for_others
+from reflective_agents.serve.gate import check_day, check_metadata, check_settings_of, check_start, for_others
 from reflective_agents.serve.keys import Unknown, keys_are_asked_for, user_of
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.state.json_types import JsonObject
@@ -83,6 +83,7 @@ async def create(ctx: Auth.types.AuthContext, value: Value) -> Filter:
     """Let an assistant be made if its settings are allowed."""
     with _refusing():
         check_settings_of(value.get("graph_id"), value)
+        check_metadata(value.get("metadata") or {})
     return _owned(ctx, value)
 
 
@@ -91,6 +92,7 @@ async def update(ctx: Auth.types.AuthContext, value: Value) -> Filter:
     """Let users change their own assistants, if the settings are allowed."""
     with _refusing():
         check_settings_of(value.get("graph_id"), value)
+        check_metadata(value.get("metadata") or {})
     return _owned(ctx, value)
 
 

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from langgraph.types import Command
+from pydantic import BaseModel, Field, ValidationError
 
 from reflective_agents.graphs import graph_of
 from reflective_agents.serve.asked import check_settings
@@ -37,6 +38,16 @@ _WITHIN = ("checkpoint_ns", "checkpoint_map")
 """What would lead into the state of a strategy within a run."""
 
 
+class Config(BaseModel):
+    """What a request may configure beside settings, as LangGraph reads it."""
+
+    configurable: JsonObject | None = None
+    recursion_limit: int | None = Field(default=None, ge=1)
+    max_concurrency: int | None = Field(default=None, ge=1)
+    tags: list[str] | None = None
+    callbacks: None = None
+
+
 def check_start(strategy: str | None, asked: JsonMapping) -> None:
     """Refuse a run that may not begin.
 
@@ -49,6 +60,8 @@ def check_start(strategy: str | None, asked: JsonMapping) -> None:
     """
     check_settings_of(strategy, asked)
     check_command(asked.get("command") or {})
+    if asked.get("feedback_keys"):
+        raise _forbidden("feedback is not kept here, and its addresses are not asked for elsewhere")
 
 
 async def check_day(user: str) -> None:
@@ -95,15 +108,29 @@ def check_settings_of(strategy: str | None, asked: JsonMapping) -> None:
 
 
 def check_config(config: JsonMapping) -> None:
-    """Refuse a configuration that would lead a run elsewhere than to the thread itself.
+    """Refuse a configuration that no run could have, or that would lead one elsewhere than to the thread itself.
+
+    Raises:
+        Refused: with 400, or 403.
+    """
+    try:
+        configurable = Config.model_validate(config).configurable or {}
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise Refused(f"config.{'.'.join(map(str, fault['loc']))}: {fault['msg']}") from error
+    wrong = [name for name in configurable if name.startswith(_INTERNAL) or (name in _WITHIN and configurable[name])]
+    if wrong and for_others():
+        raise _forbidden(f"{wrong[0]} cannot be set by a request")
+
+
+def check_metadata(metadata: JsonMapping) -> None:
+    """Refuse an assistant that would pass for one of the server's own, which everybody sees.
 
     Raises:
         Refused: if it would.
     """
-    configurable = config.get("configurable") or {}
-    wrong = [name for name in configurable if name.startswith(_INTERNAL) or (name in _WITHIN and configurable[name])]
-    if wrong and for_others():
-        raise _forbidden(f"{wrong[0]} cannot be set by a request")
+    if "created_by" in metadata and for_others():
+        raise _forbidden("created_by is written by the server alone")
 
 
 def check_command(command: Command[Any] | JsonMapping) -> None:
@@ -113,12 +140,14 @@ def check_command(command: Command[Any] | JsonMapping) -> None:
         Refused: if it does.
     """
     if isinstance(command, Command):
-        command = {"update": command.update, "goto": command.goto}
+        command = {"update": command.update, "goto": command.goto, "graph": command.graph}
     update, goto = command.get("update"), command.get("goto")
     check_update(update)
     nodes = goto if isinstance(goto, (list, tuple)) else [goto or ""]
     if for_others() and not all(isinstance(node, str) for node in nodes):
         raise _forbidden("a run is sent to nodes by their names: an input of their own cannot be given")
+    if for_others() and command.get("graph"):
+        raise _forbidden("a command is for the thread's own graph")
 
 
 def check_update(values: Any) -> None:

@@ -31,7 +31,7 @@ from reflective_agents.state.settings import strategy_names
 
 _PAUSES = (1, 1, 2, 4, 8, 16, 32)
 """Seconds that a run waits for its database, before each new attempt."""
-Given = Input | Command[str] | None
+RunInput = Input | Command[str] | None
 
 
 class Served(CompiledStateGraph[RunState, Context, Input, Output]):
@@ -51,7 +51,9 @@ class Served(CompiledStateGraph[RunState, Context, Input, Output]):
                 )
         return await super().abulk_update_state(config, supersteps)
 
-    async def astream(self, input: Given, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
+    async def astream(
+        self, input: RunInput, config: RunnableConfig | None = None, **options: Any
+    ) -> AsyncIterator[Any]:
         """Run the graph."""
         if config is not None and _is_root(config):
             with _refusing():
@@ -62,13 +64,15 @@ class Served(CompiledStateGraph[RunState, Context, Input, Output]):
         async for part in super().astream(input, config, **options):
             yield part
 
-    async def _charged(self, given: Given, config: RunnableConfig) -> Given:
+    async def _charged(self, given: RunInput, config: RunnableConfig) -> RunInput:
         """Return what a run begins with, with what its turn has spent after the checkpoint that it goes on from."""
         if not (for_others() and (given is None or isinstance(given, Command)) and await self._went_back(config)):
             return given
         base, latest = await self.aget_state(config), await self.aget_state(_now(config))
         if base.next == ("begin",):
             return given
+        if base.metadata is None:
+            raise Refused("there is no such checkpoint on this thread", status=404)
         if base.values.get("run_id") != latest.values.get("run_id"):
             raise Refused("that question was answered, and others since: ask a new one from there", status=403)
         spent: Command[str] = Command(update={"usage": latest.values["usage"]})
@@ -86,7 +90,9 @@ class Served(CompiledStateGraph[RunState, Context, Input, Output]):
 class Resuming(Served):
     """A graph that resumes a run instead of beginning it twice."""
 
-    async def astream(self, input: Given, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
+    async def astream(
+        self, input: RunInput, config: RunnableConfig | None = None, **options: Any
+    ) -> AsyncIterator[Any]:
         """Run the graph, or the rest of it."""
         for pause in _PAUSES:
             try:
@@ -98,19 +104,21 @@ class Resuming(Served):
         async for part in self._rest(input, config, **options):
             yield part
 
-    async def _rest(self, input: Given, config: RunnableConfig | None, **options: Any) -> AsyncIterator[Any]:
+    async def _rest(self, input: RunInput, config: RunnableConfig | None, **options: Any) -> AsyncIterator[Any]:
         if input is not None and config is not None and await self._has_begun(config):
-            place = {name: value for name, value in config.get("configurable", {}).items() if name != "checkpoint_id"}
-            input, config = None, {**config, "configurable": place}
+            configurable = {
+                name: value for name, value in config.get("configurable", {}).items() if name != "checkpoint_id"
+            }
+            input, config = None, {**config, "configurable": configurable}
         async for part in super().astream(input, config, **options):
             yield part
 
     async def _has_begun(self, config: RunnableConfig) -> bool:
-        place, saver = config.get("configurable", {}), self.checkpointer
-        run_id = place.get("run_id")
+        configurable, saver = config.get("configurable", {}), self.checkpointer
+        run_id = configurable.get("run_id")
         if run_id is None or not isinstance(saver, BaseCheckpointSaver):
             return False
-        latest: RunnableConfig = {"configurable": {"thread_id": place["thread_id"]}}
+        latest: RunnableConfig = {"configurable": {"thread_id": configurable["thread_id"]}}
         saved = await saver.aget_tuple(latest)
         return saved is not None and saved.metadata.get("run_id") == run_id
 

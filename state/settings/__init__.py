@@ -3,13 +3,13 @@
 The modules in here are the register of strategies. Nothing else lists them.
 """
 
-import difflib
 import pkgutil
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from reflective_agents.state.errors import UnknownStrategy
+from reflective_agents.text.spelling import similar_names
 
 if TYPE_CHECKING:
     from reflective_agents.state.context import Context
@@ -28,9 +28,9 @@ def check_name(name: str) -> str:
         UnknownStrategy: if there is none; the text names those that exist, the closest first.
     """
     if name not in strategy_names():
-        close = difflib.get_close_matches(name, strategy_names(), n=1)
+        close = similar_names(name, strategy_names())
         hint = f"did you mean {close[0]}? There are" if close else "there are"
-        raise UnknownStrategy(f"unknown strategy {name!r}: {hint} {', '.join(strategy_names())}")
+        raise UnknownStrategy(f"unknown strategy {name[:100]!r}: {hint} {', '.join(strategy_names())}")
     return name
 
 

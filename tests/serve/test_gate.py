@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from reflective_agents.graphs import graph_of
 from reflective_agents.graphs.chain_of_thought import builder
-from reflective_agents.serve.gate import check_command, check_config, check_start, written_by_runs
+from reflective_agents.serve.gate import check_command, check_config, check_metadata, check_start, written_by_runs
 from reflective_agents.serve.graphs import Served
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
@@ -87,6 +87,29 @@ def test_a_run_stays_on_its_thread(configurable: dict[str, Any]) -> None:
     check_config({"configurable": {"checkpoint_id": "1", "checkpoint_ns": "", "thread_id": "1"}})
     with pytest.raises(Refused, match="cannot be set by a request"):
         check_config({"configurable": configurable})
+
+
+@pytest.mark.parametrize(
+    "config", [{"recursion_limit": 0}, {"max_concurrency": -1}, {"callbacks": [1]}, {"tags": 7}, {"configurable": "x"}]
+)
+def test_a_configuration_that_no_run_can_have_is_refused(config: dict[str, Any]) -> None:
+    check_config({"recursion_limit": 50, "max_concurrency": 2, "callbacks": None, "tags": ["a"], "metadata": {}})
+    with pytest.raises(Refused, match=rf"^config\.{next(iter(config))}") as refused:
+        check_config(config)
+    assert refused.value.status == 400
+
+
+def test_no_assistant_passes_for_the_servers_own() -> None:
+    check_metadata({"owner": "ann"})
+    with pytest.raises(Refused, match="created_by is written by the server alone"):
+        check_metadata({"created_by": "system"})
+
+
+@pytest.mark.parametrize("asked", [{"feedback_keys": ["a"]}, {"command": {"graph": "__parent__", "goto": "finish"}}])
+def test_a_run_stays_on_this_server_and_in_its_graph(asked: dict[str, Any]) -> None:
+    with pytest.raises(Refused) as refused:
+        check_start("chain_of_thought", asked)
+    assert refused.value.status == 403
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,44 @@
+"""Requests of strangers, before and while they are read: large, dense, full of names."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from reflective_agents.graphs.chain_of_thought import graph
+from reflective_agents.serve.asked import parse
+from reflective_agents.serve.bodies import BYTES, cleaned
+from reflective_agents.serve.refusals import Refused
+from reflective_agents.state.errors import Misuse
+
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
+
+ASK: Any = {"messages": [("user", "What is LATS?")]}
+MANY = {f"k{number}": "x" for number in range(9_000)}
+LONG = {"k" * (BYTES - 100): "x"}
+
+
+PARTS = (rb"\u0000", rb"\ud800", rb"\ude00", rb"\ud83d\ude00", rb"\\", b'"', b"]", b"[],", b"9")
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_a_body_is_read_at_once(part: bytes) -> None:
+    many = part * (BYTES // len(part))
+    for body in (b'"' + many + b'"', many):
+        with suppress(Refused):
+            cleaned(body)
+
+
+@pytest.mark.parametrize("names", [MANY, LONG], ids=["many", "long"])
+async def test_names_that_nothing_has_are_refused_at_once(names: dict[str, str]) -> None:
+    body = {"model": "chain_of_thought", "messages": [{"role": "user", "content": "Why?"}]}
+    for asked in ({**body, "settings": names}, {**body, "model": next(iter(names)) + "x"}, {**body, **names}):
+        with pytest.raises(Refused) as refused:
+            parse(asked).context()
+        assert len(str(refused.value)) < 1000
+    with pytest.raises(ValidationError) as error:
+        await graph.ainvoke(ASK, context={"model": "offline", **names})
+    assert error.value.error_count() <= 10
+    with pytest.raises(Misuse):
+        await graph.ainvoke(ASK, context={"model": "offline", "prompts": names})
