@@ -20,7 +20,7 @@ from reflective_agents.state.run import NOTHING_SPENT
 
 @pytest.fixture
 def book(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemory]:
-    monkeypatch.setattr(daily_quota, "caller", lambda: None)
+    monkeypatch.setattr(daily_quota, "authenticated_user", lambda: None)
     book = InMemory()
     yield book
     charge_to(None)
