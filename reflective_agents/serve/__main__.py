@@ -12,7 +12,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from reflective_agents.serve.keys import keys_are_asked_for
+from reflective_agents.serve.keys import keys_required
 from reflective_agents.serve.local import postgres, redis
 from reflective_agents.state.errors import Misuse
 
@@ -41,7 +41,7 @@ def serve(host: str, port: int) -> None:
     """
     if sys.version_info < (3, 12):
         raise Misuse("the server needs Python 3.12 or newer: make serve SERVE_PYTHON=python3.12")
-    if host not in ("127.0.0.1", "localhost", "::1") and not keys_are_asked_for():
+    if host not in ("127.0.0.1", "localhost", "::1") and not keys_required():
         raise Misuse(
             f"everybody could use a server on {host}: set REFLECT_KEYS or REFLECT_JWT_KEY, see docs/serving.md"
         )

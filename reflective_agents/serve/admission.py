@@ -1,9 +1,9 @@
 """Lets one run at a time begin on a thread, and no more of a user's than the operator allows.
 
 `langgraph dev` queues the second run on a thread by itself. Aegra would let both run, and the answer of one would be
-lost. So each row of a run passes here in the transaction that stores it, whichever route it has come by: it shows what
-Aegra has read, waits until no other transaction counts the same runs, and counts them. What is refused is rolled back
-with all that came before it.
+lost. So each row of a run is checked here in the transaction that stores it, whichever route the request came by.
+The row shows what Aegra has read of the request. The check waits until no other transaction counts the same runs, and
+counts them. A refusal rolls the whole transaction back.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ _BUSY = Refused("another run is under way on this thread: wait for it, or cancel
 
 
 def watch_runs() -> None:
-    """Let every run that Aegra stores from now on in this process pass the gate, and take its turn."""
+    """Check every run that Aegra stores from now on in this process."""
     from aegra_api.core.orm import Run, Thread
 
     event.listen(Thread, "before_insert", _make_thread)
@@ -34,14 +34,14 @@ def watch_runs() -> None:
 
 
 def _make_thread(_: Mapper[Any], connection: Connection, thread: Any) -> None:
-    """Let the first of several runs make their thread."""
+    """Refuse to make a thread that another request has made meanwhile."""
     connection.execute(_WAIT_FOR_TURN, {"key": f"thread {thread.thread_id}"})
     if connection.execute(_IS_THERE, {"thread": thread.thread_id}).scalar():
         raise http_error(_BUSY)
 
 
 def _admit(_: Mapper[Any], connection: Connection, run: Any) -> None:
-    """Let a run be stored if it may begin, and begin now. Its thread is locked since its status was set."""
+    """Refuse a run that may not begin, or not now. Aegra locked its thread when it set the status of the thread."""
     execution = run.execution_params["execution"]
     configurable = {**(execution["checkpoint"] or {}), **(execution["config"].get("configurable") or {})}
     try:
@@ -49,12 +49,12 @@ def _admit(_: Mapper[Any], connection: Connection, run: Any) -> None:
             run.execution_params["graph_id"],
             {**execution, "config": {**execution["config"], "configurable": configurable}},
         )
-        _take_turn(connection, run.thread_id, run.user_id)
+        _check_active_runs(connection, run.thread_id, run.user_id)
     except Refused as refusal:
         raise http_error(refusal) from refusal
 
 
-def _take_turn(connection: Connection, thread: str, user: str) -> None:
+def _check_active_runs(connection: Connection, thread: str, user: str) -> None:
     most = policy().runs_at_once
     if most is not None:
         connection.execute(_WAIT_FOR_TURN, {"key": f"user {user}"})

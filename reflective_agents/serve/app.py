@@ -5,12 +5,12 @@ from starlette.middleware import Middleware
 
 from reflective_agents.serve.bodies import Bodies
 from reflective_agents.serve.chat import routes
-from reflective_agents.serve.graphs import guard
+from reflective_agents.serve.graphs import guard_graphs
 from reflective_agents.serve.guard import Guard
 from reflective_agents.serve.live import routes as live_routes
 from reflective_agents.serve.mcp import route as mcp
 from reflective_agents.serve.policy import policy
 
 policy().enforce()
-guard()
+guard_graphs()
 app = Starlette(routes=[*routes, *live_routes, mcp], middleware=[Middleware(Guard), Middleware(Bodies)])

@@ -14,14 +14,15 @@ from reflective_agents.serve.refusals import Refused
 from reflective_agents.text.clean import clean_data
 
 BYTES = 6_000_000
+"""The most bytes of a body."""
 SIGNS = 50_000
-"""Commas, brackets, quotation marks, and escapes of what is no character: what parsing and storing take time for."""
+"""The most commas, brackets, quotation marks, and escapes of invalid characters: each costs parsing time."""
 DEPTH = 100
-"""Lists and objects within one another."""
+"""The most lists and objects within one another."""
 _NOT_FINITE = re.compile(rb"N|I|(?<!\d)\d{100}|[eE]\+?\d{3}")
 """NaN, infinities, and numbers that might become infinite."""
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-_DOUBTFUL = re.compile(rb"\\u(0000|[dD][89a-fA-F])")
+_INVALID_ESCAPES = re.compile(rb"\\u(0000|[dD][89a-fA-F])")
 """The null character, and halves of surrogate pairs, of which only pairs are characters."""
 
 
@@ -36,7 +37,7 @@ class Bodies:
         if scope["type"] == "http":
             await self._answer(scope, receive, send)
         elif scope["type"] == "websocket":
-            await self._app(scope, _checked(receive), send)
+            await self._app(scope, _checked_messages(receive), send)
         else:
             await self._app(scope, receive, send)
 
@@ -58,8 +59,8 @@ class Bodies:
         return await self._app({**scope, "headers": headers}, read, send)
 
 
-def _checked(receive: Receive) -> Receive:
-    """Return what receives the messages of a socket, as if whoever sends one that is refused had left."""
+def _checked_messages(receive: Receive) -> Receive:
+    """Return a receiver of the messages of a socket that ends the connection when one of them is refused."""
 
     async def read() -> Message:
         message = await receive()
@@ -103,11 +104,16 @@ def cleaned(body: bytes) -> bytes:
     texts = body.replace(rb"\\", b"")
     escapes = sum(map(texts.count, (rb"\u0000", rb"\ud", rb"\uD")))
     _check_structure(texts.replace(rb"\"", b""), escapes)
-    return _without_unfit(body) if _DOUBTFUL.search(texts) else body
+    return _without_invalid_characters(body) if _INVALID_ESCAPES.search(texts) else body
 
 
 def _check_structure(body: bytes, signs: int) -> None:
-    """Refuse a body, whose texts hold no quotation marks, by what stands between them, and by its other signs."""
+    """Refuse a body that has too much structure.
+
+    Args:
+        body: The JSON without escaped quotation marks, so that quotation marks only delimit texts.
+        signs: The signs that were counted already.
+    """
     signs += body.count(b'"')
     between = b"".join(body.split(b'"')[::2]) if signs <= SIGNS else b""
     signs += sum(map(between.count, (b",", b"[", b"]", b"{", b"}")))
@@ -122,7 +128,7 @@ def _check_structure(body: bytes, signs: int) -> None:
         raise Refused("the body is not JSON: numbers are finite, and have less than 100 digits")
 
 
-def _without_unfit(body: bytes) -> bytes:
+def _without_invalid_characters(body: bytes) -> bytes:
     try:
         return json.dumps(clean_data(json.loads(body)), ensure_ascii=False).encode()
     except ValueError:  # the server says that it is not JSON

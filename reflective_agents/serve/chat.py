@@ -1,4 +1,4 @@
-"""OpenAI's chat completions over the strategies: `lats`, or `lats:openai:gpt-4.1-mini` with a model of one's own."""
+"""OpenAI's chat completions over the strategies: `lats`, or with a model for it `lats:openai:gpt-4.1-mini`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -10,13 +10,22 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from reflective_agents.nodes.asking.answer_form import fits
-from reflective_agents.serve.asked import ChatRequest, parse
-from reflective_agents.serve.completions import DONE, Completion, Saying, cut, event, pieces, told, usage_of
-from reflective_agents.serve.keys import Unknown, user_of
+from reflective_agents.serve.chat_request import ChatRequest, parse
+from reflective_agents.serve.completions import (
+    DONE,
+    Completion,
+    StreamedAnswer,
+    cut,
+    event,
+    pieces,
+    progress_line,
+    usage_of,
+)
+from reflective_agents.serve.keys import UnknownKey, user_of
 from reflective_agents.serve.pending_tool_calls import pending_tool_calls, resume, thread_of, tool_calls
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
-from reflective_agents.serve.runs import Begin, OwnApi, Part, Result, Token, failure, in_background, values_of
+from reflective_agents.serve.runs import Begin, Part, Result, ServerApi, Token, failure, in_background, values_of
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import strategy_names
 from reflective_agents.text.clean import clean_data
@@ -45,18 +54,18 @@ async def chat_completions(request: Request) -> Response:
     """Answer a conversation with a strategy."""
     try:
         identify(request)
-        asked = parse(await read_json(request))
-        answering = Answering(OwnApi(request), asked)
-        await answering.start()
+        chat_request = parse(await read_json(request))
+        run = ChatRun(ServerApi(request), chat_request)
+        await run.start()
     except Refused as refusal:
         return refusal.response()
-    headers = {THREAD: answering.thread_id}
-    if asked.stream:
-        return StreamingResponse(answering.stream(), media_type="text/event-stream", headers=headers)
-    whole = asyncio.ensure_future(answering.whole())
-    left = asyncio.ensure_future(_disconnected(request))
-    await asyncio.wait({whole, left}, return_when=asyncio.FIRST_COMPLETED)
-    left.cancel()
+    headers = {THREAD: run.thread_id}
+    if chat_request.stream:
+        return StreamingResponse(run.stream(), media_type="text/event-stream", headers=headers)
+    whole = asyncio.ensure_future(run.whole())
+    disconnected = asyncio.ensure_future(_disconnected(request))
+    await asyncio.wait({whole, disconnected}, return_when=asyncio.FIRST_COMPLETED)
+    disconnected.cancel()
     if not whole.done():
         whole.cancel()
     with suppress(asyncio.CancelledError):
@@ -67,16 +76,16 @@ async def chat_completions(request: Request) -> Response:
     return Response(status_code=499)
 
 
-class Answering:
-    """A run on its way to an answer."""
+class ChatRun:
+    """The run that answers a chat request."""
 
-    def __init__(self, api: OwnApi, asked: ChatRequest) -> None:
-        self._api, self._asked, self._results = api, asked, asked.results()
-        named = thread_of(next(iter(self._results))) if self._results else str(uuid4())
-        self.thread_id = asked.thread_id or named
+    def __init__(self, api: ServerApi, request: ChatRequest) -> None:
+        self._api, self._request, self._results = api, request, request.tool_results()
+        thread_id = thread_of(next(iter(self._results))) if self._results else str(uuid4())
+        self.thread_id = request.thread_id or thread_id
         self._run_id = ""
-        self._paid: Mapping[str, float] = {}
-        self._completion = Completion(f"chatcmpl-{uuid4().hex}", asked.model, {"thread_id": self.thread_id})
+        self._reported_usage: Mapping[str, float] = {}
+        self._completion = Completion(f"chatcmpl-{uuid4().hex}", request.model, {"thread_id": self.thread_id})
 
     async def start(self) -> None:
         """Start the run, or go on with the one that has waited for results of the client's tools.
@@ -84,20 +93,20 @@ class Answering:
         Raises:
             Refused: if it cannot be done.
         """
-        asked = self._asked
-        context = asked.context()
-        begin = await self._resume() if self._results else Begin(input={"messages": asked.question()})
-        tokens = asked.stream and asked.answer_schema is None
-        self._run_id = await self._api.start(self.thread_id, asked.strategy, begin, context, tokens=tokens)
+        request = self._request
+        context = request.context()
+        begin = await self._resume() if self._results else Begin(input={"messages": request.question()})
+        tokens = request.stream and request.answer_schema is None
+        self._run_id = await self._api.start(self.thread_id, request.strategy, begin, context, tokens=tokens)
 
     async def _resume(self) -> Begin:
         state = await self._api.state(self.thread_id)
         values = values_of(state)
-        given = resume(self.thread_id, pending_tool_calls(state), self._results)
-        if values["strategy"] != self._asked.strategy:
-            raise Refused(f"{values['strategy']} waits for these results, not {self._asked.strategy}", "model")
-        self._paid = values["usage"]
-        return {"command": {"resume": given}}
+        resume_values = resume(self.thread_id, pending_tool_calls(state), self._results)
+        if values["strategy"] != self._request.strategy:
+            raise Refused(f"{values['strategy']} waits for these results, not {self._request.strategy}", "model")
+        self._reported_usage = values["usage"]
+        return {"command": {"resume": resume_values}}
 
     async def result(self) -> Result:
         """Return how the run ended."""
@@ -115,55 +124,56 @@ class Answering:
         thought = ""
         async for part in self._events():
             if isinstance(part, Result):
-                said = {"role": "assistant", **await self._said(part), "reasoning_content": thought, "refusal": None}
-                return self._completion.whole(said, _finish(part), self._usage(part))
+                reply = await self._reply(part)
+                message = {"role": "assistant", **reply, "reasoning_content": thought, "refusal": None}
+                return self._completion.whole(message, _finish_reason(part), self._usage(part))
             if not isinstance(part, Token):
-                thought += told(part)
+                thought += progress_line(part)
         raise AssertionError("a run ends with its result")
 
     async def stream(self) -> AsyncIterator[str]:
         """Stream what the run does, and the answer as it is written, in chunks."""
-        chunk, saying = self._completion.chunk, Saying(self._asked.stops)
+        chunk, streamed = self._completion.chunk, StreamedAnswer(self._request.stops)
         yield chunk({"role": "assistant", "content": ""})
         async for part in self._events():
             if isinstance(part, Token):
-                if text := saying.more(part.text):
+                if text := streamed.add(part.text):
                     yield chunk({"content": text})
                 continue
             if not isinstance(part, Result):
-                yield chunk({"reasoning_content": told(part)})
+                yield chunk({"reasoning_content": progress_line(part)})
                 continue
             try:
-                said = await self._said(part)
+                reply = await self._reply(part)
             except Refused as refusal:
                 yield event(refusal.body())
                 return
-            for place, call in enumerate(said.get("tool_calls", [])):
-                yield chunk({"tool_calls": [{"index": place, **call}]})
-            rest = saying.rest(said["content"] or "")
+            for index, call in enumerate(reply.get("tool_calls", [])):
+                yield chunk({"tool_calls": [{"index": index, **call}]})
+            rest = streamed.rest(reply["content"] or "")
             if rest is None:
                 yield event(_WITHDRAWN.body())
                 return
             for piece in pieces(rest):
                 yield chunk({"content": piece})
-            yield chunk({}, _finish(part))
-            if self._asked.stream_options and self._asked.stream_options.include_usage:
+            yield chunk({}, _finish_reason(part))
+            if self._request.stream_options and self._request.stream_options.include_usage:
                 yield self._completion.cost(self._usage(part))
         yield DONE
 
-    async def _said(self, result: Result) -> JsonObject:
-        """Return what a run says: its answer, or the calls of the client's tools that it waits for."""
+    async def _reply(self, result: Result) -> JsonObject:
+        """Return what a run replies: its answer, or the calls of the client's tools that it waits for."""
         if result.waiting:
             return {"content": None, "tool_calls": tool_calls(self.thread_id, result.waiting)}
-        return {"content": await _answer(result, self._asked)}
+        return {"content": await _answer(result, self._request)}
 
     def _usage(self, result: Result) -> dict[str, float]:
-        """Return what this answer has cost; calls that an earlier one has reported are not reported twice."""
+        """Return the cost of this answer, without what the answer that asked for tool results has reported."""
         spent = result.output["usage"]
-        return usage_of({name: amount - self._paid.get(name, 0) for name, amount in spent.items()})
+        return usage_of({name: amount - self._reported_usage.get(name, 0) for name, amount in spent.items()})
 
     async def _events(self) -> AsyncIterator[Part]:
-        """Yield the events of the run. If the listener stops, so does the run; what nobody will ask for is deleted."""
+        """Yield the events of the run, then clean up. If the client leaves, the run stops unless it was to go on."""
         ended = waits = False
         try:
             async for part in self._api.events(self.thread_id, self._run_id):
@@ -171,26 +181,26 @@ class Answering:
                 waits = isinstance(part, Result) and bool(part.waiting)
                 yield part
         finally:
-            if not waits and (ended or self._asked.on_disconnect == "cancel"):
-                in_background(self._leave(ended))
+            if not waits and (ended or self._request.on_disconnect == "cancel"):
+                in_background(self._clean_up(ended))
 
-    async def _leave(self, ended: bool) -> None:
+    async def _clean_up(self, ended: bool) -> None:
         if not ended:
             await self._api.stop(self.thread_id, self._run_id)
-        if self._asked.thread_id is None:
-            await self._api.forget(self.thread_id)
+        if self._request.thread_id is None:
+            await self._api.delete_thread(self.thread_id)
 
 
-async def _answer(result: Result, asked: ChatRequest) -> str:
+async def _answer(result: Result, request: ChatRequest) -> str:
     if refusal := failure(result):
         raise refusal
-    answer, schema = str(result.output["answer"]), asked.answer_schema
-    if schema is not None and _finish(result) != "length" and not await fits(schema, answer):
+    answer, schema = str(result.output["answer"]), request.answer_schema
+    if schema is not None and _finish_reason(result) != "length" and not await fits(schema, answer):
         raise Refused(result.output["outcome"]["reason"], status=502, code="invalid_output")
-    return cut(answer, asked.stops)
+    return cut(answer, request.stops)
 
 
-def _finish(result: Result) -> str:
+def _finish_reason(result: Result) -> str:
     if result.waiting:
         return "tool_calls"
     return "length" if result.output["outcome"]["status"] == "limit_reached" else "stop"
@@ -204,7 +214,7 @@ def identify(request: Request) -> None:
     """
     try:
         user_of(request.headers)
-    except Unknown as error:
+    except UnknownKey as error:
         raise Refused(str(error), status=401, code="invalid_api_key") from error
 
 

@@ -1,4 +1,4 @@
-"""The JSON of OpenAI's chat completions: what a run brought, whole or in chunks."""
+"""The JSON of OpenAI's chat completions: the answer of a run, whole or in chunks."""
 
 import json
 import time
@@ -16,7 +16,7 @@ class Completion:
     Args:
         key: Its id.
         model: The model as the client named it.
-        extra: What stands beside OpenAI's own fields in the answer and in each chunk.
+        extra: Fields of the answer and of each chunk, besides those of OpenAI.
     """
 
     def __init__(self, key: str, model: str, extra: Mapping[str, str]) -> None:
@@ -50,42 +50,43 @@ def event(data: JsonObject) -> str:
 
 def usage_of(usage: Mapping[str, float]) -> dict[str, float]:
     """Translate the cost of a run into OpenAI's terms, and add its calls and its dollars."""
-    asked, answered = usage.get("input_tokens", 0), usage.get("output_tokens", 0)
-    ours = {"model_calls": usage.get("model_calls", 0), "cost": usage.get("cost", 0.0)}
-    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered, **ours}
+    prompt, completion = usage.get("input_tokens", 0), usage.get("output_tokens", 0)
+    extra = {"model_calls": usage.get("model_calls", 0), "cost": usage.get("cost", 0.0)}
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion, **extra}
 
 
 def cut(answer: str, stops: Sequence[str]) -> str:
     """Return an answer up to the first of the texts that end it."""
-    return answer[: min((place for stop in stops if (place := answer.find(stop)) >= 0), default=len(answer))]
+    starts = [start for stop in stops if (start := answer.find(stop)) >= 0]
+    return answer[: min(starts, default=len(answer))]
 
 
-class Saying:
-    """An answer that is passed on while it is written, up to the first of the texts that end it.
+class StreamedAnswer:
+    """An answer that is sent while it is written, up to the first of the texts that end it.
 
     Args:
-        stops: Those texts. What might be the beginning of one is held back.
+        stops: Those texts. Characters that might begin one are held back.
     """
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops, self._held = stops, max(map(len, stops), default=1) - 1
-        self._text = self._said = ""
+        self._text = self._sent = ""
 
-    def more(self, piece: str) -> str:
-        """Take a piece of the answer, and return what is certain to be said."""
+    def add(self, piece: str) -> str:
+        """Take a piece of the answer, and return the text that can be sent now."""
         self._text += piece
         whole = cut(self._text, self._stops)
         certain = whole if len(whole) < len(self._text) else whole[: len(whole) - self._held]
-        return self._say(certain) or ""
+        return self._unsent(certain)
 
     def rest(self, answer: str) -> str | None:
-        """Return what is left to say of the whole answer; None if something else was said already."""
-        return self._say(answer) if answer.startswith(self._said) else None
+        """Return the part of the whole answer that is still to be sent; None if what was sent does not begin it."""
+        return self._unsent(answer) if answer.startswith(self._sent) else None
 
-    def _say(self, text: str) -> str:
-        new = text[len(self._said) :]
-        self._said += new
-        return new
+    def _unsent(self, text: str) -> str:
+        unsent = text[len(self._sent) :]
+        self._sent += unsent
+        return unsent
 
 
 def pieces(answer: str, size: int = 200) -> Iterator[str]:
@@ -93,10 +94,10 @@ def pieces(answer: str, size: int = 200) -> Iterator[str]:
     return (answer[start : start + size] for start in range(0, len(answer), size))
 
 
-def told(progress: Mapping[str, Json]) -> str:
+def progress_line(progress: Mapping[str, Json]) -> str:
     """Format a progress event of a run as a line."""
-    said = (f"{name}={_plain(value)}" for name, value in progress.items() if name not in _COST and value is not None)
-    return f"{progress['event']}: {', '.join(said)}\n"
+    fields = (f"{name}={_plain(value)}" for name, value in progress.items() if name not in _COST and value is not None)
+    return f"{progress['event']}: {', '.join(fields)}\n"
 
 
 def _plain(value: Json) -> str:

@@ -1,4 +1,4 @@
-"""Which of the two servers this is."""
+"""Which of the two servers this is: Aegra or `langgraph dev`."""
 
 from importlib.util import find_spec
 
@@ -11,7 +11,7 @@ IN_AEGRA = find_spec("aegra_api") is not None
 
 
 def http_error(refusal: Refused) -> HTTPException:
-    """Return what makes the server answer with a refusal. Aegra makes 500 of all that is not FastAPI's."""
+    """Return the exception by which the server answers with a refusal. Aegra answers 500 to any but FastAPI's."""
     if not IN_AEGRA:
         return HTTPException(refusal.status, str(refusal))
     from fastapi import HTTPException as FastApiError

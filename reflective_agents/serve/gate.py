@@ -1,12 +1,12 @@
-"""The gate: what a request may make the engine do, judged by what the engine has read of it.
+"""The gate: checks what a request makes the engine do, by what the engine has read of the request.
 
-Both servers read a run from several routes and bodies. Nothing here reads those: `langgraph dev` shows `auth` each run
-that it is about to store, `admission` sees each row that Aegra is about to store, and the graph itself (`graphs`) sees
-what it is given at last, and each change of a thread's state.
+Both servers start runs by several routes with different bodies. Nothing here reads those: `langgraph dev` shows `auth`
+each run that it is about to store, `admission` sees each row that Aegra is about to store, and the graph itself
+(`graphs`) sees the input that it finally gets, and each change of a thread's state.
 
 The owner of a thread may resume it with a value, change channels by their names, and send it to nodes by their names.
 What a run has spent, which run it is, and by how much its limits were raised is written by the run alone: whoever could
-write it would have no limits. Without keys and rules the only caller is the operator, who may write what he likes.
+write it would have no limits. Without keys and rules the only caller is the operator, who may write anything.
 """
 
 import os
@@ -19,8 +19,8 @@ from langgraph.types import Command
 from pydantic import BaseModel, Field, ValidationError
 
 from reflective_agents.graphs import graph_of
-from reflective_agents.serve.asked import check_settings
-from reflective_agents.serve.keys import keys_are_asked_for
+from reflective_agents.serve.chat_request import check_settings
+from reflective_agents.serve.keys import keys_required
 from reflective_agents.serve.policy import VARIABLE, policy
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.state.errors import OperatorOnly
@@ -31,11 +31,11 @@ from reflective_agents.state.run import run_only
 from reflective_agents.state.settings import settings_of, strategy_names
 
 _ENGINES = re.compile(r"(__|langgraph_|x-|checkpoint_)|((run|thread|user|graph|assistant|cron|request)_id|user-agent)$")
-"""What the engines put beside settings into `config.configurable`, and copy into the context."""
+"""Names that the engines add to the settings in `config.configurable`, and copy into the context."""
 _INTERNAL = "__pregel_"
-"""What LangGraph tells itself by `config.configurable`."""
-_WITHIN = ("checkpoint_ns", "checkpoint_map")
-"""What would lead into the state of a strategy within a run."""
+"""How the names of LangGraph's own data in `config.configurable` begin."""
+_SUBGRAPH = ("checkpoint_ns", "checkpoint_map")
+"""Names by which a request would reach the state of a strategy within a run."""
 
 
 class Config(BaseModel):
@@ -48,23 +48,23 @@ class Config(BaseModel):
     callbacks: None = None
 
 
-def check_start(strategy: str | None, asked: JsonMapping) -> None:
+def check_start(strategy: str | None, request: JsonMapping) -> None:
     """Refuse a run that may not begin.
 
     Args:
-        strategy: The strategy, if it can be told: that of a user's own assistant the graph checks when it runs.
-        asked: `config`, `context` and `command`, as the engine will use them.
+        strategy: The strategy; None for an assistant of a user: its graph checks the settings when it runs.
+        request: `config`, `context` and `command`, as the engine will use them.
 
     Raises:
         Refused: with 400 for settings that the strategy does not have, with 403 for what the operator does not allow.
     """
-    check_settings_of(strategy, asked)
-    check_command(asked.get("command") or {})
-    if asked.get("feedback_keys"):
+    check_settings_of(strategy, request)
+    check_command(request.get("command") or {})
+    if request.get("feedback_keys"):
         raise _forbidden("feedback is not kept here, and its addresses are not asked for elsewhere")
 
 
-async def check_day(user: str) -> None:
+async def check_daily_quota(user: str) -> None:
     """Refuse a user who has nothing left to spend today.
 
     Raises:
@@ -85,18 +85,18 @@ def check_offered(strategy: str) -> None:
         raise _forbidden(f"{strategy} is not offered here")
 
 
-def check_settings_of(strategy: str | None, asked: JsonMapping) -> None:
-    """Refuse settings that the strategy does not have, what the operator does not allow, and what is the engine's.
+def check_settings_of(strategy: str | None, request: JsonMapping) -> None:
+    """Refuse settings that the strategy does not have, or that only the operator or the engine may choose.
 
     Args:
-        strategy: The strategy; if it cannot be told, only the names are looked at: a run checks the values.
-        asked: `config` and `context` of a run, or of an assistant.
+        strategy: The strategy; if it is None, only the names are checked here: a run checks the values.
+        request: `config` and `context` of a run, or of an assistant.
 
     Raises:
         Refused: as `check_start`.
     """
-    check_config(asked.get("config") or {})
-    settings = _settings(asked)
+    check_config(request.get("config") or {})
+    settings = _settings(request)
     if strategy is None:
         return _check_names(settings)
     check_offered(strategy)
@@ -108,7 +108,7 @@ def check_settings_of(strategy: str | None, asked: JsonMapping) -> None:
 
 
 def check_config(config: JsonMapping) -> None:
-    """Refuse a configuration that no run could have, or that would lead one elsewhere than to the thread itself.
+    """Refuse a configuration that no run could have, or that reaches the state of another run.
 
     Raises:
         Refused: with 400, or 403.
@@ -116,20 +116,20 @@ def check_config(config: JsonMapping) -> None:
     try:
         configurable = Config.model_validate(config).configurable or {}
     except ValidationError as error:
-        fault = error.errors()[0]
-        raise Refused(f"config.{'.'.join(map(str, fault['loc']))}: {fault['msg']}") from error
-    wrong = [name for name in configurable if name.startswith(_INTERNAL) or (name in _WITHIN and configurable[name])]
-    if wrong and for_others():
+        first = error.errors()[0]
+        raise Refused(f"config.{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    wrong = [name for name in configurable if name.startswith(_INTERNAL) or (name in _SUBGRAPH and configurable[name])]
+    if wrong and serves_others():
         raise _forbidden(f"{wrong[0]} cannot be set by a request")
 
 
 def check_metadata(metadata: JsonMapping) -> None:
-    """Refuse an assistant that would pass for one of the server's own, which everybody sees.
+    """Refuse an assistant that would pass for one made by the server, which all users see.
 
     Raises:
         Refused: if it would.
     """
-    if "created_by" in metadata and for_others():
+    if "created_by" in metadata and serves_others():
         raise _forbidden("created_by is written by the server alone")
 
 
@@ -144,26 +144,26 @@ def check_command(command: Command[Any] | JsonMapping) -> None:
     update, goto = command.get("update"), command.get("goto")
     check_update(update)
     nodes = goto if isinstance(goto, (list, tuple)) else [goto or ""]
-    if for_others() and not all(isinstance(node, str) for node in nodes):
+    if serves_others() and not all(isinstance(node, str) for node in nodes):
         raise _forbidden("a run is sent to nodes by their names: an input of their own cannot be given")
-    if for_others() and command.get("graph"):
+    if serves_others() and command.get("graph"):
         raise _forbidden("a command is for the thread's own graph")
 
 
 def check_update(values: Any) -> None:
-    """Refuse to have a channel written that is the run's, in whatever form the values come.
+    """Refuse values, in any form, that write a channel which only runs may write.
 
     Raises:
-        Refused: if it is.
+        Refused: if they do.
     """
-    taken = sorted(name for name in {*_names(values)} if name in written_by_runs() or name.startswith("__"))
-    if taken and for_others():
-        raise _forbidden(f"{taken[0]} is written by the run alone")
+    reserved = sorted(name for name in {*_names(values)} if name in written_by_runs() or name.startswith("__"))
+    if reserved and serves_others():
+        raise _forbidden(f"{reserved[0]} is written by the run alone")
 
 
-def for_others() -> bool:
-    """Tell whether requests may come from others than the operator: he asks for keys, or has made rules."""
-    return keys_are_asked_for() or bool(os.environ.get(VARIABLE))
+def serves_others() -> bool:
+    """Tell whether requests may come from others than the operator: keys are required, or there are rules."""
+    return keys_required() or bool(os.environ.get(VARIABLE))
 
 
 @cache
@@ -185,15 +185,16 @@ def _names(values: Any) -> Iterator[str]:
             yield from _names(part)
 
 
-def _settings(asked: JsonMapping) -> JsonObject:
-    configurable: JsonObject = (asked.get("config") or {}).get("configurable") or {}
-    given = {name: value for name, value in configurable.items() if value is not None} | (asked.get("context") or {})
-    return {name: value for name, value in given.items() if not _ENGINES.match(name)}
+def _settings(request: JsonMapping) -> JsonObject:
+    configurable: JsonObject = (request.get("config") or {}).get("configurable") or {}
+    settings = {name: value for name, value in configurable.items() if value is not None}
+    settings |= request.get("context") or {}
+    return {name: value for name, value in settings.items() if not _ENGINES.match(name)}
 
 
 def _check_names(settings: JsonObject) -> None:
-    known = {name for strategy in strategy_names() for name in settings_of(strategy).model_fields}
-    if unknown := sorted(settings.keys() - known):
+    names = {name for strategy in strategy_names() for name in settings_of(strategy).model_fields}
+    if unknown := sorted(settings.keys() - names):
         raise Refused(f"there is no setting {unknown[0]}")
 
 

@@ -2,10 +2,10 @@
 
 A server on the loopback interface is still within reach of every page that its user opens. A page may send a request
 without asking (the browser only withholds the answer), or let its own name mean 127.0.0.1 (DNS rebinding). So a request
-must be addressed to a name of this machine, and a page that sends one must come from Studio or from this machine. What
-the development server offers to whoever asks is closed.
+must be addressed to a name of this machine, and a page that sends one must come from Studio or from this machine.
+Routes that the development server offers without a key are closed.
 
-    REFLECT_ALLOWED_HOSTS     further names of the server, with commas between them: agents.example.org
+    REFLECT_ALLOWED_HOSTS     further names of the server, separated by commas: agents.example.org
     REFLECT_ALLOWED_ORIGINS   further origins of pages: https://chat.example.org
 """
 
@@ -20,12 +20,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 STUDIO = "https://smith.langchain.com", "https://eu.smith.langchain.com"
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 CLOSED = "/internal/", "/deploy"
-"""What `langgraph dev` offers without a key: to delete and to read all threads, and to deploy what is in its folder."""
+"""Routes of `langgraph dev` that need no key: they read and delete all threads, and deploy what is in its folder."""
 _ANY_PORT = r"(:\d{1,5})?"
 _LOCAL_PAGE = rf"https?://({'|'.join(map(re.escape, LOCAL))}){_ANY_PORT}"
 
 
-def _listed(variable: str) -> tuple[str, ...]:
+def _names_in(variable: str) -> tuple[str, ...]:
     return tuple(filter(None, (name.strip().lower() for name in os.environ.get(variable, "").split(","))))
 
 
@@ -35,19 +35,19 @@ class Guard(CORSMiddleware):
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(
             app,
-            allow_origins=(*STUDIO, *_listed("REFLECT_ALLOWED_ORIGINS")),
+            allow_origins=(*STUDIO, *_names_in("REFLECT_ALLOWED_ORIGINS")),
             allow_origin_regex=_LOCAL_PAGE,
             allow_methods=("*",),
             allow_headers=("*",),
-            allow_private_network=True,  # which only allowed origins are told: Studio is a public page
+            allow_private_network=True,  # sent to allowed origins only: Studio is a public page
             expose_headers=("x-pagination-total", "x-pagination-next", "content-location"),
         )
-        names = "|".join(map(re.escape, (*LOCAL, *_listed("REFLECT_ALLOWED_HOSTS"))))
+        names = "|".join(map(re.escape, (*LOCAL, *_names_in("REFLECT_ALLOWED_HOSTS"))))
         self._host = re.compile(rf"({names}){_ANY_PORT}", re.IGNORECASE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "lifespan" or scope.get("root_path", "").startswith("/noauth"):  # the server asks itself
+        if scope["type"] == "lifespan" or scope.get("root_path", "").startswith("/noauth"):  # the server calls itself
             return await self.app(scope, receive, send)
         if scope["path"].startswith(CLOSED):
             return await PlainTextResponse("Not Found", status_code=404)(scope, receive, send)

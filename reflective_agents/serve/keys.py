@@ -1,11 +1,11 @@
-"""Who sends a request: the user of a key in the file REFLECT_KEYS, or of a JSON web token.
+"""The user who sends a request: the owner of a key in the file REFLECT_KEYS, or of a JSON web token.
 
     REFLECT_KEYS          file of lines `<user> <SHA-256 of the key>`; made by `printf %s "$KEY" | sha256sum`
     REFLECT_JWT_KEY       secret, or public key in PEM, that tokens are signed with; the user is their `sub`
     REFLECT_JWT_ALGORITHM algorithm of the signature; HS256 if not given
-    REFLECT_JWT_AUDIENCE  what the tokens must be made out for; their `aud` is not looked at if not given
+    REFLECT_JWT_AUDIENCE  the `aud` that tokens must have; not checked if not given
 
-With none of them everybody is the same user: for a server that only its own machine can reach.
+With none of them all requests come from the same user: for a server that only its own machine can reach.
 """
 
 import hashlib
@@ -21,11 +21,11 @@ from reflective_agents.nodes.remembering.remember import ANYBODY
 from reflective_agents.state.errors import Misuse
 
 
-class Unknown(Exception):
-    """Raised when a request has no key, or one that nobody has."""
+class UnknownKey(Exception):
+    """Raised when a request has no key, or one that is no user's."""
 
 
-def keys_are_asked_for() -> bool:
+def keys_required() -> bool:
     """Tell whether requests need a key."""
     return bool(os.environ.get("REFLECT_KEYS") or os.environ.get("REFLECT_JWT_KEY"))
 
@@ -37,17 +37,17 @@ def user_of(headers: Mapping[str, str] | Mapping[bytes, bytes]) -> str:
         headers: Its headers, as text or as bytes.
 
     Raises:
-        Unknown: if it is nobody's.
+        UnknownKey: if it has no key of a user.
     """
-    if not keys_are_asked_for():
+    if not keys_required():
         return ANYBODY
-    given = {_text(name).lower(): _text(value) for name, value in headers.items()}
-    key = given.get("authorization", "").removeprefix("Bearer ").strip() or given.get("x-api-key", "").strip()
+    texts = {_text(name).lower(): _text(value) for name, value in headers.items()}
+    key = texts.get("authorization", "").removeprefix("Bearer ").strip() or texts.get("x-api-key", "").strip()
     if not key:
-        raise Unknown("a key is needed: send it as 'Authorization: Bearer <key>'")
+        raise UnknownKey("a key is needed: send it as 'Authorization: Bearer <key>'")
     user = _user_of_key(key) or _user_of_token(key)
     if user is None:
-        raise Unknown("this key is nobody's")
+        raise UnknownKey("this key is nobody's")
     return user
 
 
@@ -56,12 +56,14 @@ def _user_of_key(key: str) -> str | None:
     if not path:
         return None
     digest = hashlib.sha256(key.encode()).hexdigest()
-    found = [user for user, known in _read(path, Path(path).stat().st_mtime_ns) if hmac.compare_digest(known, digest)]
-    return found[0] if found else None
+    entries = _read(path, Path(path).stat().st_mtime_ns)
+    users = [user for user, user_digest in entries if hmac.compare_digest(user_digest, digest)]
+    return users[0] if users else None
 
 
 @lru_cache(maxsize=1)
 def _read(path: str, _: int) -> list[tuple[str, str]]:
+    """Return users and digests; the second argument makes the cache miss when the file has changed."""
     users = [line.split() for line in Path(path).read_text().splitlines() if line.strip() and line[0] != "#"]
     if wrong := [number for number, parts in enumerate(users, 1) if len(parts) != 2 or len(parts[1]) != 64]:
         raise Misuse(f"{path}: entry {wrong[0]} is not '<user> <SHA-256 of the key>'")

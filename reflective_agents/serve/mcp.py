@@ -1,6 +1,6 @@
 """The strategies as tools of the Model Context Protocol, at `/mcp`: a question in; the answer, outcome and usage out.
 
-Nothing is kept between two requests, so that any process may answer each of them.
+No state is kept between two requests, so any process may answer each of them.
 """
 
 from mcp.server.lowlevel import Server
@@ -10,11 +10,11 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from reflective_agents.serve.asked import ChatRequest, Said
-from reflective_agents.serve.chat import Answering, identify
+from reflective_agents.serve.chat import ChatRun, identify
+from reflective_agents.serve.chat_request import ChatMessage, ChatRequest
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
-from reflective_agents.serve.runs import OwnApi, failure
+from reflective_agents.serve.runs import ServerApi, failure
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import settings_of, strategy_names
 
@@ -43,7 +43,7 @@ def _server(request: Request) -> Server[JsonObject, Request]:
 
     @server.call_tool()  # type: ignore[untyped-decorator]
     async def call_tool(name: str, arguments: JsonObject) -> CallToolResult:
-        return await call(OwnApi(request), name, arguments)
+        return await call(ServerApi(request), name, arguments)
 
     return server
 
@@ -54,28 +54,29 @@ def tool(strategy: str) -> Tool:
     names = ", ".join(schema.model_fields)
     settings = {"type": "object", "description": f"Settings of the strategy, by their names: {names}."}
     question = {"type": "string", "description": "The question or the task, whole: the tool sees nothing else."}
-    given = {"type": "object", "properties": {"question": question, "settings": settings}, "required": ["question"]}
-    return Tool(name=strategy, description=f"{schema.does} Use it when {schema.use_when}.", inputSchema=given)
+    properties = {"question": question, "settings": settings}
+    input_schema = {"type": "object", "properties": properties, "required": ["question"]}
+    return Tool(name=strategy, description=f"{schema.does} Use it when {schema.use_when}.", inputSchema=input_schema)
 
 
-async def call(api: OwnApi, strategy: str, arguments: JsonObject) -> CallToolResult:
+async def call(api: ServerApi, strategy: str, arguments: JsonObject) -> CallToolResult:
     """Run a strategy, and return its answer with the outcome and the usage; what fails is an error of the tool."""
-    asked = ChatRequest(
+    request = ChatRequest(
         model=strategy,
-        messages=[Said(role="user", content=arguments["question"])],
+        messages=[ChatMessage(role="user", content=arguments["question"])],
         settings=arguments.get("settings") or {},
     )
-    answering = Answering(api, asked)
+    run = ChatRun(api, request)
     try:
-        await answering.start()
-        result = await answering.result()
+        await run.start()
+        result = await run.result()
         if refusal := failure(result):
             raise refusal
-    except Refused as refused:
-        return CallToolResult(content=[TextContent(type="text", text=str(refused))], isError=True)
-    said = {name: result.output[name] for name in ("answer", "outcome", "usage")}
-    answer = TextContent(type="text", text=str(said["answer"]))
-    return CallToolResult(content=[answer], structuredContent=said)
+    except Refused as refusal:
+        return CallToolResult(content=[TextContent(type="text", text=str(refusal))], isError=True)
+    output = {name: result.output[name] for name in ("answer", "outcome", "usage")}
+    answer = TextContent(type="text", text=str(output["answer"]))
+    return CallToolResult(content=[answer], structuredContent=output)
 
 
 route = Route("/mcp", Mcp())

@@ -1,6 +1,6 @@
-"""The client's own tools: what a run waits for, under ids by which their results find it again.
+"""Calls of the client's tools that runs wait for, and the ids by which their results come back.
 
-An id names the thread that waits, so that a client which only sends OpenAI's messages can go on with it.
+An id contains that of the thread, so that a client which only sends OpenAI's messages can resume it.
 """
 
 import base64
@@ -17,7 +17,7 @@ from reflective_agents.state.json_types import JsonMapping, JsonObject
 
 _START = "call_"
 _THREAD = 22
-"""Characters of a thread's id in an id; the call's own follows."""
+"""Characters of the thread in an id; those of the call follow."""
 
 
 class PendingToolCall(NamedTuple):
@@ -31,19 +31,19 @@ class PendingToolCall(NamedTuple):
 
 def pending_tool_calls(state: ThreadState) -> list[PendingToolCall]:
     """Return the calls that a thread waits for; none if it waits for something else, or for nothing."""
-    asked = [(one["id"], one.get("value") or {}) for task in state.get("tasks") or [] for one in task["interrupts"]]
+    interrupts = [interrupt for task in state.get("tasks") or [] for interrupt in task["interrupts"]]
     return [
-        PendingToolCall(interrupt, call["id"], call["name"], call["args"])
-        for interrupt, value in asked
-        if isinstance(value, Mapping)
+        PendingToolCall(interrupt["id"], call["id"], call["name"], call["args"])
+        for interrupt in interrupts
+        if isinstance(value := interrupt.get("value"), Mapping)
         for call in value.get("tool_calls", [])
     ]
 
 
 def id_of(thread_id: str, call: PendingToolCall) -> str:
     """Return the id of a call as the client sees it: of 39 characters, as OpenAI allows 40."""
-    own = hashlib.sha256(f"{call.interrupt} {call.key}".encode()).hexdigest()[:12]
-    return _START + base64.urlsafe_b64encode(UUID(thread_id).bytes).decode().rstrip("=") + own
+    call_id = hashlib.sha256(f"{call.interrupt} {call.key}".encode()).hexdigest()[:12]
+    return _START + base64.urlsafe_b64encode(UUID(thread_id).bytes).decode().rstrip("=") + call_id
 
 
 def thread_of(key: str) -> str:
@@ -74,11 +74,11 @@ def tool_calls(thread_id: str, calls: Sequence[PendingToolCall]) -> list[JsonObj
 def resume(
     thread_id: str, calls: Sequence[PendingToolCall], results: Mapping[str, str]
 ) -> dict[str, list[dict[str, str]]]:
-    """Return what a waiting thread is resumed with.
+    """Return the values that resume a waiting thread, by its interrupts.
 
     Args:
         thread_id: The thread.
-        calls: What it waits for.
+        calls: The calls that it waits for.
         results: The text of each result by the id that the client knows.
 
     Raises:
@@ -89,7 +89,7 @@ def resume(
         raise Refused(f"no run waits for the result of {sorted(unknown)[0]!r}", "messages", status=404)
     if missing := by_id.keys() - results.keys():
         raise Refused(f"the result of {sorted(missing)[0]!r} is missing: send a tool message for each call", "messages")
-    given: dict[str, list[dict[str, str]]] = {}
+    values: dict[str, list[dict[str, str]]] = {}
     for key, call in by_id.items():
-        given.setdefault(call.interrupt, []).append({"tool_call_id": call.key, "content": results[key]})
-    return given
+        values.setdefault(call.interrupt, []).append({"tool_call_id": call.key, "content": results[key]})
+    return values

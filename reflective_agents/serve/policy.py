@@ -9,7 +9,7 @@
       "runs_at_once": 10
     }
 
-What is not mentioned is not restricted. The settings that reach the machine are never a client's: see `state.policy`.
+What is not mentioned is not restricted. Clients may never choose settings that reach the machine: see `state.policy`.
 """
 
 import math
@@ -63,29 +63,29 @@ class Policy(BaseModel):
     @field_validator("run")
     @classmethod
     def _fit_the_settings(cls, run: Mapping[Limit, float]) -> Mapping[Limit, float]:
-        """Refuse a ceiling that its setting could not have: each run would fail with it."""
+        """Refuse a ceiling that is no value of its setting: each run would fail with it."""
         return {name: _AS_SETTINGS[name].validate_python(most) for name, most in run.items()}
 
     def offers(self, strategy: str) -> bool:
         """Tell whether clients may run a strategy."""
         return self.strategies is None or strategy in self.strategies
 
-    def check(self, context: BaseModel, own: BaseModel) -> None:
-        """Raise `OperatorOnly` if the settings of a run break a rule; what the operator has set himself does not.
+    def check(self, context: BaseModel, operators: BaseModel) -> None:
+        """Raise `OperatorOnly` if the settings of a run break a rule; the operator's own values never do.
 
-        What a strategy hands on to another one the caller has not chosen: there, only models and ceilings are looked
-        at, and the operator's models may take each other's part.
+        Settings that a strategy hands on to another one were not chosen by the caller: of those, only models and
+        ceilings are checked, and each model of the operator may be used for any setting.
 
         Args:
             context: The settings.
-            own: Those that the operator's environment makes.
+            operators: The settings by the operator's environment variables.
         """
-        given, handed_on = changed(context, own), getattr(context, "is_handed_on", False)
-        for name in given:
+        handed_on = getattr(context, "is_handed_on", False)
+        for name in changed(context, operators):
             if not handed_on:
                 self._check_name(context, name)
             self._check_ceiling(name, getattr(context, name))
-            self._check_named(context, name, self._models_of(own) if handed_on else ())
+            self._check_models_and_strategies(context, name, _models_of(operators) if handed_on else ())
 
     def _check_name(self, context: BaseModel, name: str) -> None:
         if self.settings is not None and name not in self.settings and isinstance(context, Context):
@@ -96,7 +96,7 @@ class Policy(BaseModel):
         if most is not None and (value or math.inf) > most:
             raise OperatorOnly(f"{name} can be at most {plain(most)} here")
 
-    def _check_named(self, context: BaseModel, name: str, trusted: Collection[str]) -> None:
+    def _check_models_and_strategies(self, context: BaseModel, name: str, trusted: Collection[str]) -> None:
         for model in named_in(context, name, "model"):
             if model not in trusted and not any(fnmatchcase(model, pattern) for pattern in self._patterns):
                 raise OperatorOnly(f"{name}={model} is not offered here; there are {', '.join(self._patterns)}")
@@ -108,21 +108,18 @@ class Policy(BaseModel):
     def _patterns(self) -> tuple[str, ...]:
         return ("*",) if self.models is None else self.models
 
-    def _models_of(self, own: BaseModel) -> set[str]:
-        return {model for name in type(own).model_fields for model in named_in(own, name, "model")}
-
     def enforce(self) -> None:
-        """Make the runs of this process obey, however they are started."""
+        """Hold all runs of this process to the rules, however they are started."""
         for name, most in self.run.items():
-            given = os.environ.get(variable := f"REFLECT_{name.upper()}")
+            setting = os.environ.get(variable := f"REFLECT_{name.upper()}")
             defaults = [settings_of(strategy).model_fields[name].default for strategy in strategy_names()]
-            if any(default is None or default > most for default in ([float(given)] if given else defaults)):
+            if any(default is None or default > most for default in ([float(setting)] if setting else defaults)):
                 os.environ[variable] = plain(most)
         serve_others(self.check)
         charge_to(self.daily_quota())
 
     def daily_quota(self) -> DailyQuota | None:
-        """Return the accounts of the users; None if they may spend what they like."""
+        """Return what users may spend in a day; None if that is not limited."""
         return DailyQuota({str(name): most for name, most in self.day.items()}) if self.day else None
 
 
@@ -140,6 +137,10 @@ def policy() -> Policy:
         return Policy.model_validate_json(Path(path).read_text())
     except (OSError, ValidationError) as error:
         raise Misuse(f"{VARIABLE}={path} cannot be read: {error}") from error
+
+
+def _models_of(settings: BaseModel) -> set[str]:
+    return {model for name in type(settings).model_fields for model in named_in(settings, name, "model")}
 
 
 def plain(number: float) -> str:

@@ -10,9 +10,9 @@ class Refused(Exception):
 
     Args:
         message: What happened and what to do.
-        param: Which part of the request it is about.
+        param: The part of the request that is refused.
         status: The HTTP status.
-        code: A word for programs.
+        code: The kind of error, for programs.
     """
 
     def __init__(self, message: str, param: str | None = None, *, status: int = 400, code: str | None = None) -> None:

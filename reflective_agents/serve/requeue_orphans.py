@@ -1,7 +1,7 @@
 """Requeues runs whose end could not be written.
 
-Where Postgres is away at the very end of a run, Aegra gives the run up and leaves it `running`, with nobody at
-work on it. Nobody would look at it again, and its thread would be taken for good.
+If Postgres is away at the very end of a run, Aegra gives the run up and leaves it `running`, although no worker runs
+it. No worker would take it up again, and its thread would stay busy for good.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ WHERE status = 'running' AND claimed_by IS NULL AND lease_expires_at IS NULL
 
 
 async def keep_requeueing() -> None:
-    """Look for such runs from time to time, until cancelled; with an expired lease they are taken over like others."""
+    """Let the leases of such runs expire, until cancelled: Aegra then hands them to other workers."""
     from aegra_api.core.database import db_manager
     from aegra_api.settings import settings
 

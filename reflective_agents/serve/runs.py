@@ -1,6 +1,6 @@
 """Runs through the server's own API, so that they are queued, checked and resumed like all others.
 
-Every call carries the caller's key: what he may not do there, he may not do here.
+Every call carries the caller's key, so callers may do here just what they may do there.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ ENDED = ("success", "error", "timeout", "interrupted")
 _RECONNECT = 0.5
 """Seconds between looks at a run whose stream has broken off."""
 
-_AT_ONCE = 20
+_MAX_REQUESTS = 20
 """Requests at a time: Aegra has 30 connections to its database, and fails a request that waits long for one."""
 
-_PATIENCE = 300
+_TIMEOUT = 300
 """Seconds that a busy server may take to answer itself."""
 
-_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-_kept: set[asyncio.Task[None]] = set()
+_semaphores: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+_background_tasks: set[asyncio.Task[None]] = set()
 
 
 class Token(NamedTuple):
@@ -45,7 +45,7 @@ class Token(NamedTuple):
 
 
 class Result(NamedTuple):
-    """How a run ended: its status, its output, the kind of error if there was one, and what it waits for."""
+    """How a run ended: its status, output, kind of error (empty if there was none), and the tool calls it waits for."""
 
     status: str
     output: JsonMapping
@@ -58,15 +58,15 @@ Part: TypeAlias = Mapping[str, Json] | Token | Result
 
 
 class Begin(TypedDict, total=False):
-    """What a run begins with."""
+    """How a run begins: with an input, a command, or at a checkpoint."""
 
     input: JsonMapping
     command: sdk.Command
     checkpoint: sdk.Checkpoint
 
 
-class OwnApi:
-    """The API of the server that a request has come to, as its sender."""
+class ServerApi:
+    """The API of the server that a request has come to, called as its sender."""
 
     def __init__(self, request: Request) -> None:
         self._client = _client(*request.scope["server"])
@@ -83,14 +83,14 @@ class OwnApi:
         return await self._call(self._client.threads.get_state(thread_id, headers=self._headers))
 
     async def start(self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, *, tokens: bool) -> str:
-        """Start a run and return its id; whoever is cancelled meanwhile leaves no run behind.
+        """Start a run and return its id. If this is cancelled meanwhile, the run is stopped.
 
         Args:
-            thread_id: Where it happens; the thread is made if there is none.
+            thread_id: The thread, which is made if it does not exist.
             strategy: The strategy.
             begin: Its `input`, or the `command` or the `checkpoint` that it is resumed with.
             context: Its settings.
-            tokens: Whether the answer is wanted while it is written.
+            tokens: Whether the answer is streamed while it is written.
 
         Raises:
             Refused: if the server refuses.
@@ -100,10 +100,10 @@ class OwnApi:
         try:
             return await asyncio.shield(creating)
         except asyncio.CancelledError:
-            in_background(self._stop_once(thread_id, creating))
+            in_background(self._stop_when_created(thread_id, creating))
             raise
         except APIStatusError as error:
-            raise refused(error) from error
+            raise as_refusal(error) from error
 
     async def events(self, thread_id: str, run_id: str) -> AsyncIterator[Part]:
         """Yield what happens in a run, once, and finally how it ended. A stream that breaks off is resumed.
@@ -111,13 +111,13 @@ class OwnApi:
         Raises:
             Refused: if the server refuses: the thread was deleted meanwhile, for example.
         """
-        heard, error, ended = _Heard(), "", False
+        position, error, ended = _StreamPosition(), "", False
         while True:
             try:
                 async for part in self._client.runs.join_stream(
-                    thread_id, run_id, headers=self._headers, last_event_id=heard.resume()
+                    thread_id, run_id, headers=self._headers, last_event_id=position.last_event_id()
                 ):
-                    if heard.before(part):
+                    if position.is_repeat(part):
                         continue
                     if part.event == "custom":
                         yield part.data
@@ -125,7 +125,7 @@ class OwnApi:
                         yield Token(str(part.data[0]["content"]))
                     elif part.event == "error":
                         error = str((part.data or {}).get("error", ""))
-                async with _turns():
+                async with _request_slot():
                     run = await self._client.runs.get(thread_id, run_id, headers=self._headers)
                 has_ended = run["status"] in ENDED
                 if has_ended and (ended or IN_AEGRA):
@@ -135,7 +135,7 @@ class OwnApi:
                 has_ended = False
             except APIStatusError as refusal:
                 if refusal.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
-                    raise refused(refusal) from refusal
+                    raise as_refusal(refusal) from refusal
                 has_ended = False
             if has_ended:
                 ended = True  # `langgraph dev` may have left out the last parts: ask once more
@@ -143,8 +143,8 @@ class OwnApi:
                 await asyncio.sleep(_RECONNECT)
 
     async def _result(self, thread_id: str, run: sdk.Run, error: str) -> Result:
-        """Return how a run ended; Aegra has its state at the run only if every state of it was streamed."""
-        async with _turns():
+        """Return how a run ended. Aegra has its values at the run only if all were streamed, so the thread is read."""
+        async with _request_slot():
             if run["status"] in ("error", "timeout"):
                 output = await self._client.runs.join(thread_id, run["run_id"], headers=self._headers)
                 return Result(run["status"], output or {}, error)
@@ -152,7 +152,7 @@ class OwnApi:
         return Result(run["status"], values_of(state), error, pending_tool_calls(state))
 
     async def threads(self) -> list[sdk.Thread]:
-        """Return the threads of the caller, the one used last first, without what they hold."""
+        """Return the threads of the caller, the one used last first, without their values."""
         fields: list[sdk.ThreadSelectField] = ["thread_id", "status", "updated_at", "metadata"]
         return await self._call(
             self._client.threads.search(
@@ -164,44 +164,44 @@ class OwnApi:
             )
         )
 
-    async def make(self, thread_id: str, about: Mapping[str, str]) -> None:
-        """Make a thread, with what is told of it in lists."""
+    async def create_thread(self, thread_id: str, metadata: Mapping[str, str]) -> None:
+        """Make a thread, with metadata that lists of threads show."""
         await self._call(
             self._client.threads.create(
-                thread_id=thread_id, metadata={**about}, if_exists="do_nothing", headers=self._headers
+                thread_id=thread_id, metadata={**metadata}, if_exists="do_nothing", headers=self._headers
             )
         )
 
     async def last_run(self, thread_id: str) -> sdk.Run | None:
-        """Return the last run of a thread."""
-        found = await self._call(self._client.runs.list(thread_id, limit=1, headers=self._headers))
-        return found[0] if found else None
+        """Return the last run of a thread; None if there was none."""
+        runs = await self._call(self._client.runs.list(thread_id, limit=1, headers=self._headers))
+        return runs[0] if runs else None
 
     async def history(self, thread_id: str) -> list[sdk.ThreadState]:
         """Return all states that a thread has gone through, the last first."""
         return await self._call(self._client.threads.get_history(thread_id, limit=1000, headers=self._headers))
 
-    async def _call(self, asking: Awaitable[T]) -> T:
+    async def _call(self, response: Awaitable[T]) -> T:
         try:
-            async with _turns():
-                return await asking
+            async with _request_slot():
+                return await response
         except APIStatusError as error:
-            raise refused(error) from error
+            raise as_refusal(error) from error
 
     async def stop(self, thread_id: str, run_id: str) -> None:
         """Cancel a run, and wait until it has ended: its thread may be deleted then."""
-        async with _turns():
+        async with _request_slot():
             await self._client.runs.cancel(thread_id, run_id, wait=True, headers=self._headers)
 
-    async def forget(self, thread_id: str) -> None:
+    async def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with all its runs."""
-        async with _turns():
+        async with _request_slot():
             await self._client.threads.delete(thread_id, headers=self._headers)
 
     async def _create(
         self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, modes: Sequence[sdk.StreamMode]
     ) -> str:
-        async with _turns():
+        async with _request_slot():
             run = await self._client.runs.create(
                 thread_id,
                 strategy,
@@ -215,31 +215,31 @@ class OwnApi:
             )
         return str(run["run_id"])
 
-    async def _stop_once(self, thread_id: str, creating: asyncio.Future[str]) -> None:
+    async def _stop_when_created(self, thread_id: str, creating: asyncio.Future[str]) -> None:
         await self.stop(thread_id, await creating)
 
 
-class _Heard:
-    """What came of a stream, so that each part is heard once.
+class _StreamPosition:
+    """How far a stream has come, by which repeated parts are left out.
 
-    `langgraph dev` queues what happens while it replays the past, and replays that, too: its stream then goes back by
-    some parts. Their ids are milliseconds, which several parts may share; no two parts of a run are equal, since events
-    are numbered and pieces of an answer have offsets.
+    `langgraph dev` queues what happens while it replays the past, and replays that, too, so its stream repeats some
+    parts. Their ids are milliseconds, which several parts may share; no two parts of a run are equal, since events are
+    numbered and pieces of an answer have offsets.
     """
 
     def __init__(self) -> None:
         self._id = "-1"
         self._newest = 0
-        """The newest millisecond, if that is what ids are."""
+        """The newest millisecond, where ids are milliseconds."""
         self._parts: list[JsonObject] = []
-        """What came in it."""
+        """The data of the parts of that millisecond."""
 
-    def resume(self) -> str:
-        """Return the id after which the stream goes on: all of the newest millisecond is asked for again."""
+    def last_event_id(self) -> str:
+        """Return the id after which to resume the stream: all of the newest millisecond is requested again."""
         return f"{self._newest - 1}-0" if self._newest else self._id
 
-    def before(self, part: sdk.StreamPart) -> bool:
-        """Note a part, and return whether it came before."""
+    def is_repeat(self, part: sdk.StreamPart) -> bool:
+        """Record a part, and tell whether it came before."""
         self._id = part.id or self._id
         millisecond = self._id.removesuffix("-0")
         if not millisecond.isdecimal():
@@ -254,44 +254,44 @@ class _Heard:
 
 @cache
 def _client(host: str, port: int) -> LangGraphClient:
-    """Return a client of the address that a request has come to: the server may listen on no other. It has as many
-    streams as there are listeners, and no hurry to connect."""
+    """Return a client of the address that a request has come to, since the server may listen on no other. Its streams
+    are as many as their listeners, so it limits no connections."""
     limits = httpx.Limits(max_connections=None)
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    return LangGraphClient(httpx.AsyncClient(base_url=address, timeout=_PATIENCE, limits=limits))
+    return LangGraphClient(httpx.AsyncClient(base_url=address, timeout=_TIMEOUT, limits=limits))
 
 
-def _turns() -> asyncio.Semaphore:
-    """Return what lets so many requests at a time to the server; the others wait for their turn here."""
-    return _waiting.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE))
+def _request_slot() -> asyncio.Semaphore:
+    """Return the semaphore of this event loop that bounds the requests to the server at a time."""
+    return _semaphores.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_MAX_REQUESTS))
 
 
 def in_background(work: Coroutine[None, None, None]) -> None:
-    """Finish a coroutine in the background, although nobody waits for it any more."""
+    """Run a coroutine in the background; a reference is kept, so that it is not collected before its end."""
     task = asyncio.ensure_future(work)
-    _kept.add(task)
-    task.add_done_callback(_kept.discard)
+    _background_tasks.add(task)
+    task.add_done_callback(_background_tasks.discard)
 
 
 def values_of(state: sdk.ThreadState) -> JsonObject:
-    """Return what a thread holds; nothing before its first run."""
+    """Return the values of a thread; none before its first run."""
     return state["values"] if isinstance(state["values"], dict) else {}
 
 
-def refused(error: APIStatusError) -> Refused:
+def as_refusal(error: APIStatusError) -> Refused:
     """Convert the server's refusal to OpenAI's form."""
     body = error.body if isinstance(error.body, dict) else {}
-    said = body.get("detail") or body.get("message") or error.message
-    return Refused(str(said), status=error.status_code)
+    message = body.get("detail") or body.get("message") or error.message
+    return Refused(str(message), status=error.status_code)
 
 
 def failure(result: Result) -> Refused | None:
     """Return why a run has no answer, if it has none."""
-    broken = result.output.get("__error__") or {}
-    kind = result.error or broken.get("error") or "Error"
-    if broken or result.status in ("error", "timeout"):
+    failed = result.output.get("__error__") or {}
+    kind = result.error or failed.get("error") or "Error"
+    if failed or result.status in ("error", "timeout"):
         misuse = issubclass(getattr(errors, kind, Exception), errors.Misuse)
-        return Refused(broken.get("message") or kind, status=400 if misuse else 500, code=kind)
+        return Refused(failed.get("message") or kind, status=400 if misuse else 500, code=kind)
     outcome = result.output.get("outcome")
     if result.status == "interrupted" or outcome is None:
         return Refused("the run was cancelled, or waits for a person", status=409, code="cancelled")

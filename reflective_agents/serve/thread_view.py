@@ -1,4 +1,4 @@
-"""What the live page shows of a thread, made of its state as the server's API returns it."""
+"""What the live page shows of a thread, computed from its state as the server's API returns it."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ from reflective_agents.town.report import portraits_of, spread
 from reflective_agents.tree_search.steering import changes_in
 from reflective_agents.viewer.picture import Aggregate, Picture, picture
 
-_APART = ("messages", "log", "lessons", "orders", "recalled", "weights")
-_LONGEST = 4000
-"""Characters of a text in a list of rounds, trials and the like."""
+_NOT_LISTED = ("messages", "log", "lessons", "orders", "recalled", "weights")
+_MAX_TEXT = 4000
+"""The most characters of a text in a list of rounds, trials and the like."""
 
 
 def thread_view(state: ThreadState, run: Run | None) -> JsonObject:
-    """Return a thread as data.
+    """Return what the page shows of a thread.
 
     Args:
         state: Its state.
@@ -36,7 +36,7 @@ def thread_view(state: ThreadState, run: Run | None) -> JsonObject:
         "events": values.get("events") or 0,
         "changes": changes_in(values),
         "steps": len(values.get("log") or []),
-        "messages": [{"type": said.type, "text": said.text} for said in messages if said.text],
+        "messages": [{"type": message.type, "text": message.text} for message in messages if message.text],
         "outcome": values.get("outcome"),
         "usage": values.get("usage"),
         "settings": values.get("settings") or {},
@@ -61,34 +61,34 @@ def _status(state: ThreadState, values: JsonMapping, run: Run | None) -> str:
 def _tree(values: JsonMapping, strategy: str, messages: list[BaseMessage]) -> Picture:
     tree = values["tree"].items()
     nodes = {key: {**node, "messages": convert_to_messages(node.get("messages") or [])} for key, node in tree}
-    settings = settings_of(strategy)
-    given = values.get("settings") or {}
-    weight = given.get("exploration_weight", _default(settings, "exploration_weight"))
-    aggregate: Aggregate = given.get("aggregate") or _default(settings, "aggregate") or "mean"
+    schema = settings_of(strategy)
+    settings = values.get("settings") or {}
+    weight = settings.get("exploration_weight", _default(schema, "exploration_weight"))
+    aggregate: Aggregate = settings.get("aggregate") or _default(schema, "aggregate") or "mean"
     return picture({**values, "tree": nodes, "messages": messages}, strategy, weight, aggregate)
 
 
 def _day(values: JsonMapping) -> TownPicture:
-    """Return the day as far as it has come: who is there, and who knows of the news by now."""
+    """Return the day so far: the agents, and which of them know the news."""
     agents = values.get("agents") or portraits_of(
         Town.model_validate(values["town"]), values["minds"], values["remembered"]
     )
-    known = values.get("spread") or spread(agents, values["town"]["fact"])
-    return town_picture({**values, "agents": agents, "spread": known})
+    news_spread = values.get("spread") or spread(agents, values["town"]["fact"])
+    return town_picture({**values, "agents": agents, "spread": news_spread})
 
 
-def _default(settings: type[Context], name: str) -> Any:
-    field = settings.model_fields.get(name)
+def _default(schema: type[Context], name: str) -> Any:
+    field = schema.model_fields.get(name)
     return field.default if field else None
 
 
 def _lists(values: JsonMapping) -> dict[str, list[dict[str, str]]]:
-    """Return the rounds, trials, plans and the like that a strategy leaves: lists of entries, whose parts are texts."""
+    """Return the rounds, trials, plans and the like that a strategy stores, with all values as texts."""
     return {
         name: [
-            {key: str(part)[:_LONGEST] for key, part in entry.items() if part not in (None, "", [], {})}
+            {key: str(part)[:_MAX_TEXT] for key, part in entry.items() if part not in (None, "", [], {})}
             for entry in rows
         ]
         for name, rows in values.items()
-        if name not in _APART and isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
+        if name not in _NOT_LISTED and isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
     }

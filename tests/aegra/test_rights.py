@@ -56,7 +56,7 @@ async def test_a_thread_is_streamed_by_the_newest_protocol(guarded: str) -> None
 
 
 def test_every_route_is_known() -> None:
-    assert routes.listed(SERVE_PYTHON, "aegra") == routes.known(routes.AEGRA)
+    assert routes.listed(SERVE_PYTHON, "aegra") == routes.all_routes(routes.AEGRA)
 
 
 async def test_no_route_starts_what_is_not_offered(guarded: str) -> None:

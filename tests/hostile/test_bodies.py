@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from reflective_agents.graphs.chain_of_thought import graph
-from reflective_agents.serve.asked import parse
 from reflective_agents.serve.bodies import BYTES, cleaned
+from reflective_agents.serve.chat_request import parse
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.state.errors import Misuse
 

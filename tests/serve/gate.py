@@ -31,8 +31,8 @@ async def answered(ann: LangGraphClient, strategy: str = "chain_of_thought") -> 
 
 
 async def state(ann: LangGraphClient, thread: str) -> dict[str, Any]:
-    found: Any = await ann.threads.get_state(thread)
-    return dict(found)
+    state: Any = await ann.threads.get_state(thread)
+    return dict(state)
 
 
 def refused(answer: httpx.Response) -> bool:
@@ -82,7 +82,7 @@ async def no_route_starts_what_is_not_offered(address: str, starts: list[tuple[s
                     headers={"accept": "application/json, text/event-stream"},
                 )
                 assert refused(answer), (path, body, answer.status_code, answer.text[:200])
-        for thread in [one["thread_id"] for one in (await http.post("/threads/search", json={"limit": 100})).json()]:
+        for thread in [item["thread_id"] for item in (await http.post("/threads/search", json={"limit": 100})).json()]:
             values = (await http.get(f"/threads/{thread}/state")).json().get("values") or {}
             assert values.get("strategy") != CLOSED
             assert (await http.get(f"/threads/{thread}")).json()["metadata"].get("graph_id") != CLOSED
@@ -159,8 +159,8 @@ async def who_goes_back_has_spent_what_he_has_spent(ann: LangGraphClient) -> Non
     await ended_in_error(ann, thread, early)
     assert (await state(ann, thread))["values"] == end
     # From there a new question may be asked: it is a turn of its own.
-    asked: Any = {"input": asking("Why else?"), "checkpoint": early["checkpoint"]}
-    await ann.runs.wait(thread, "chain_of_thought", context=OFFLINE, **asked)
+    start: Any = {"input": asking("Why else?"), "checkpoint": early["checkpoint"]}
+    await ann.runs.wait(thread, "chain_of_thought", context=OFFLINE, **start)
     assert (await state(ann, thread))["values"]["usage"]["model_calls"] == 1
 
 

@@ -33,8 +33,8 @@ def main(server: str) -> None:
     sys.stdout.write(json.dumps(sorted({*routes(app.routes)})) + "\n")
 
 
-def routes(found: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
-    for route in found:
+def routes(mounted: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    for route in mounted:
         inner = getattr(route, "original_router", route)  # FastAPI wraps the routers that it includes
         if getattr(inner, "routes", None):
             yield from routes(inner.routes, prefix + getattr(route, "path", ""))

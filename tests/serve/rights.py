@@ -52,8 +52,8 @@ async def lessons_are_their_users(clients: Clients) -> None:
     learning: dict[str, Any] = {"model": "offline", "experience": "seas", "max_rounds": 3}
 
     async def recalled(user: str) -> int:
-        given = asking("What is reflexion, and who pulls the sea?")
-        parts = clients(user).runs.stream(None, "reflection", input=given, context=learning, stream_mode=["custom"])
+        question = asking("What is reflexion, and who pulls the sea?")
+        parts = clients(user).runs.stream(None, "reflection", input=question, context=learning, stream_mode=["custom"])
         events = [part.data async for part in parts if part.event == "custom"]
         return next(int(event["lessons"]) for event in events if event["event"] == "recalled")
 

@@ -18,10 +18,10 @@ Route = tuple[str, str]
 def _routes(text: str) -> dict[str, set[Route]]:
     """Read lines of a kind, a method and paths."""
     rows = [line.split() for line in text.strip().splitlines()]
-    found: dict[str, set[Route]] = {}
+    by_kind: dict[str, set[Route]] = {}
     for kind, method, *paths in rows:
-        found.setdefault(kind, set()).update((method, path) for path in paths)
-    return found
+        by_kind.setdefault(kind, set()).update((method, path) for path in paths)
+    return by_kind
 
 
 BOTH = _routes("""
@@ -79,7 +79,7 @@ def of(kind: str, own: dict[str, set[Route]]) -> list[Route]:
     return sorted(BOTH.get(kind, set()) | own.get(kind, set()))
 
 
-def known(own: dict[str, set[Route]]) -> set[Route]:
+def all_routes(own: dict[str, set[Route]]) -> set[Route]:
     return {route for kinds in (BOTH, own) for routes in kinds.values() for route in routes}
 
 
@@ -92,7 +92,7 @@ def listed(python: Path | str, server: str) -> set[Route]:
 
 
 async def ask(http: httpx.AsyncClient, route: Route, **values: str) -> httpx.Response:
-    """Send a request to a route; what is not said of its path is an id of nothing."""
+    """Send a request to a route; ids that are not given are those of nothing."""
     method, path = route
     for name in ("thread_id", "thread:uuid", "run_id", "assistant_id", "checkpoint_id", "cron_id", "graph_id"):
         path = path.replace(f"{{{name}}}", values.get(name.partition(":")[0].removesuffix("_id"), str(uuid4())))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reflective_agents.serve.completions import Completion, Saying, cut, pieces, told, usage_of
+from reflective_agents.serve.completions import Completion, StreamedAnswer, cut, pieces, progress_line, usage_of
 
 
 @pytest.mark.parametrize(
@@ -36,26 +36,26 @@ def test_a_chunk_is_one_event() -> None:
     assert chunk["choices"][0]["delta"]["content"] == "two\nlines \N{SNOWMAN}"
 
 
-def test_an_event_is_told_without_the_cost() -> None:
-    line = told(
+def test_a_progress_line_leaves_out_the_cost() -> None:
+    line = progress_line(
         {"seq": 3, "event": "draft", "round": 1, "score": 0.400000003, "text": "So.", "why": None, "model_calls": 2}
     )
     assert line == "draft: round=1, score=0.40, text=So.\n"
 
 
 @pytest.mark.parametrize(
-    ("stops", "said"),
+    ("stops", "sent"),
     [([], "one two three"), (["two"], "one "), (["two three four"], "one two three"), (["e t", "o t"], "on")],
 )
 @pytest.mark.parametrize("size", [1, 2, 5, 100])
-def test_a_streamed_answer_ends_in_front_of_a_stop(stops: list[str], said: str, size: int) -> None:
-    answer, saying = "one two three", Saying(stops)
-    streamed = [saying.more(answer[start : start + size]) for start in range(0, len(answer), size)]
-    assert "".join(streamed) + (saying.rest(cut(answer, stops)) or "") == said
-    assert said.startswith("".join(streamed))
+def test_a_streamed_answer_ends_in_front_of_a_stop(stops: list[str], sent: str, size: int) -> None:
+    answer, stream = "one two three", StreamedAnswer(stops)
+    streamed = [stream.add(answer[start : start + size]) for start in range(0, len(answer), size)]
+    assert "".join(streamed) + (stream.rest(cut(answer, stops)) or "") == sent
+    assert sent.startswith("".join(streamed))
 
 
-def test_an_answer_that_becomes_another_is_told() -> None:
-    saying = Saying([])
-    assert saying.more("The moon") == "The moon"
-    assert saying.rest("The sun") is None
+def test_an_answer_that_becomes_another_has_no_rest() -> None:
+    stream = StreamedAnswer([])
+    assert stream.add("The moon") == "The moon"
+    assert stream.rest("The sun") is None

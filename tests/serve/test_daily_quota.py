@@ -10,7 +10,7 @@ from reflective_agents.models.account import charge_to
 from reflective_agents.models.meter import Meter
 from reflective_agents.nodes.remembering.remember import ANYBODY
 from reflective_agents.serve import daily_quota
-from reflective_agents.serve.daily_quota import DailyQuota, InMemory, Spent
+from reflective_agents.serve.daily_quota import DailyQuota, MemoryLedger, Spent
 from reflective_agents.serve.policy import Policy
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, UnknownPrice
@@ -19,15 +19,15 @@ from reflective_agents.state.run import NOTHING_SPENT
 
 
 @pytest.fixture
-def book(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemory]:
+def ledger(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryLedger]:
     monkeypatch.setattr(daily_quota, "authenticated_user", lambda: None)
-    book = InMemory()
-    yield book
+    ledger = MemoryLedger()
+    yield ledger
     charge_to(None)
 
 
-async def spent(book: InMemory) -> Spent:
-    return await book.spent(ANYBODY, daily_quota._today())
+async def spent(ledger: MemoryLedger) -> Spent:
+    return await ledger.spent(ANYBODY, daily_quota._today())
 
 
 def meter(**settings: Any) -> Meter:
@@ -40,14 +40,14 @@ async def call(meter: Meter, held: int = 10, used: int = 4) -> None:
         reservation.settle(used, 0, 2)
 
 
-async def test_a_call_costs_what_it_was(book: InMemory) -> None:
-    charge_to(DailyQuota({"max_model_calls": 10}, book))
+async def test_a_call_costs_what_it_was(ledger: MemoryLedger) -> None:
+    charge_to(DailyQuota({"max_model_calls": 10}, ledger))
     await call(meter())
-    assert await spent(book) == Spent(1, 4, 2)
+    assert await spent(ledger) == Spent(1, 4, 2)
 
 
-async def test_a_call_is_held_while_it_is_under_way_and_kept_if_it_is_cancelled(book: InMemory) -> None:
-    charge_to(DailyQuota({"max_model_calls": 10}, book))
+async def test_a_call_is_held_while_it_is_under_way_and_kept_if_it_is_cancelled(ledger: MemoryLedger) -> None:
+    charge_to(DailyQuota({"max_model_calls": 10}, ledger))
 
     async def never_ends() -> None:
         async with meter().reserve(10, 5):
@@ -55,17 +55,17 @@ async def test_a_call_is_held_while_it_is_under_way_and_kept_if_it_is_cancelled(
 
     task = asyncio.create_task(never_ends())
     await asyncio.sleep(0.01)
-    assert await spent(book) == Spent(1, 10, 5)
+    assert await spent(ledger) == Spent(1, 10, 5)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert await spent(book) == Spent(1, 10, 5)
+    assert await spent(ledger) == Spent(1, 10, 5)
 
 
-async def test_a_call_that_the_run_may_not_make_costs_nothing(book: InMemory) -> None:
-    charge_to(DailyQuota({"max_model_calls": 10}, book))
+async def test_a_call_that_the_run_may_not_make_costs_nothing(ledger: MemoryLedger) -> None:
+    charge_to(DailyQuota({"max_model_calls": 10}, ledger))
     with pytest.raises(LimitReached, match="max_total_tokens=5 "):
         await call(meter(max_total_tokens=5))
-    assert await spent(book) == Spent()
+    assert await spent(ledger) == Spent()
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ async def test_a_call_that_the_run_may_not_make_costs_nothing(book: InMemory) ->
     ],
 )
 async def test_many_runs_together_do_not_exceed_it(
-    book: InMemory, most: dict[str, float], done: int, limit: str
+    ledger: MemoryLedger, most: dict[str, float], done: int, limit: str
 ) -> None:
-    account = DailyQuota(most, book)
+    account = DailyQuota(most, ledger)
     charge_to(account)
     for _ in range(done):
         await call(meter())
@@ -87,29 +87,29 @@ async def test_many_runs_together_do_not_exceed_it(
     reached = [result for result in results if isinstance(result, LimitReached)]
     assert len(reached) == 20
     assert reached[0].limit["name"] == limit
-    assert (await spent(book)).within(account.most)
+    assert (await spent(ledger)).within(account.most)
 
 
-async def test_fifty_at_once_get_what_is_left(book: InMemory) -> None:
-    charge_to(DailyQuota({"max_model_calls": 30}, book))
+async def test_fifty_at_once_get_what_is_left(ledger: MemoryLedger) -> None:
+    charge_to(DailyQuota({"max_model_calls": 30}, ledger))
     results = await asyncio.gather(*(call(meter()) for _ in range(50)), return_exceptions=True)
     assert sum(result is None for result in results) == 30
 
 
-async def test_a_call_of_unknown_price_is_refused_under_a_limit_of_money(book: InMemory) -> None:
-    charge_to(DailyQuota({"max_cost": 1}, book))
+async def test_a_call_of_unknown_price_is_refused_under_a_limit_of_money(ledger: MemoryLedger) -> None:
+    charge_to(DailyQuota({"max_cost": 1}, ledger))
     with pytest.raises(UnknownPrice, match="max_cost of a day"):
         async with meter().reserve(10, None):
             pass
-    assert await spent(book) == Spent()
-    charge_to(DailyQuota({"max_model_calls": 1}, book))
+    assert await spent(ledger) == Spent()
+    charge_to(DailyQuota({"max_model_calls": 1}, ledger))
     async with meter().reserve(10, None) as reservation:
         reservation.settle(4, 0)
-    assert await spent(book) == Spent(1, 4, 0)
+    assert await spent(ledger) == Spent(1, 4, 0)
 
 
-async def test_who_has_spent_all_is_told_so_before_a_run_begins(book: InMemory) -> None:
-    account = DailyQuota({"max_model_calls": 1}, book)
+async def test_who_has_spent_all_is_told_so_before_a_run_begins(ledger: MemoryLedger) -> None:
+    account = DailyQuota({"max_model_calls": 1}, ledger)
     charge_to(account)
     assert await account.used_up(ANYBODY) is None
     await call(meter())

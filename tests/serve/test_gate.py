@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from reflective_agents.graphs import graph_of
 from reflective_agents.graphs.chain_of_thought import builder
 from reflective_agents.serve.gate import check_command, check_config, check_metadata, check_start, written_by_runs
-from reflective_agents.serve.graphs import Served
+from reflective_agents.serve.graphs import GuardedGraph
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.state.settings import strategy_names
@@ -38,7 +38,7 @@ def rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 @pytest.fixture
 def graph() -> Any:
     graph: Any = builder.compile(name="chain_of_thought", checkpointer=InMemorySaver())
-    graph.__class__ = Served
+    graph.__class__ = GuardedGraph
     return graph
 
 

@@ -9,7 +9,7 @@ import jwt
 import pytest
 
 from reflective_agents.nodes.remembering.remember import ANYBODY
-from reflective_agents.serve.keys import Unknown, user_of
+from reflective_agents.serve.keys import UnknownKey, user_of
 from reflective_agents.state.errors import Misuse
 
 SECRET = "a secret of at least thirty-two bytes"
@@ -51,7 +51,7 @@ def test_a_key_is_its_users(headers: dict[Any, Any], user: str) -> None:
 @pytest.mark.usefixtures("keys")
 @pytest.mark.parametrize("sent", ["", "Bearer ", "Bearer nobody's", "Basic of ann", f"Bearer {digest('of ann')}"])
 def test_anything_else_is_nobodys(sent: str) -> None:
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownKey):
         user_of({"authorization": sent})
 
 
@@ -59,7 +59,7 @@ def test_a_changed_file_counts_at_once(keys: Path) -> None:
     assert user_of({"authorization": "Bearer of ann"}) == "ann"
     keys.write_text(f"eve {digest('of eve')}\n")
     assert user_of({"authorization": "Bearer of eve"}) == "eve"
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownKey):
         user_of({"authorization": "Bearer of ann"})
 
 
@@ -79,7 +79,7 @@ def test_a_token_is_its_subjects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFLECT_JWT_AUDIENCE", "agents")
     assert user_of(token(sub="ann", aud="agents")) == "ann"
     for wrong in (token(sub="ann"), token(sub="ann", aud="mail"), token(aud="agents")):
-        with pytest.raises(Unknown):
+        with pytest.raises(UnknownKey):
             user_of(wrong)
 
 
@@ -95,5 +95,5 @@ def test_a_token_is_its_subjects(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_token_that_does_not_hold_is_nobodys(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFLECT_JWT_KEY", SECRET)
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownKey):
         user_of({"authorization": f"Bearer {text}"})

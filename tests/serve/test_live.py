@@ -28,7 +28,7 @@ class Ending:
 
 
 async def test_a_run_that_ends_meanwhile_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "OwnApi", Ending)
+    monkeypatch.setattr(live, "ServerApi", Ending)
     transport = httpx.ASGITransport(Starlette(routes=live.routes))
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         shown = (await client.get(f"/live/threads/{uuid4()}")).json()

@@ -118,9 +118,9 @@ def test_what_is_handed_on_may_take_the_operators_models_only(monkeypatch: pytes
     monkeypatch.setenv("JUDGE_MODEL", "openai:gpt-5")
     rules = Policy(models=("offline",), settings=frozenset(), run={"max_model_calls": 60})
     rules.check(LatsContext(model="openai:gpt-5", n=3).handed_on(), LatsContext.ambient())
-    for given, reason in (({"model": "openai:o9"}, "model=openai:o9"), ({"max_model_calls": 61}, "at most 60")):
+    for settings, reason in (({"model": "openai:o9"}, "model=openai:o9"), ({"max_model_calls": 61}, "at most 60")):
         with pytest.raises(OperatorOnly, match=reason):
-            rules.check(LatsContext.model_validate(given).handed_on(), LatsContext.ambient())
+            rules.check(LatsContext.model_validate(settings).handed_on(), LatsContext.ambient())
 
 
 @pytest.mark.parametrize("ceiling", [2_000_000, 1_234_567, 123_456.0, 1_000_000_000])
@@ -184,7 +184,7 @@ def test_money_has_a_ceiling_too(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = Policy(run={"max_cost": 0.5})
     rules.enforce()
     assert LatsContext().max_cost == 0.5
-    for asked in (0.6, None):
-        context = LatsContext(max_cost=asked)
+    for cost in (0.6, None):
+        context = LatsContext(max_cost=cost)
         with pytest.raises(OperatorOnly, match=r"max_cost can be at most 0\.5 here"):
             rules.check(context, context.ambient())

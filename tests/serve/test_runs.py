@@ -11,7 +11,7 @@ import pytest
 from starlette.requests import Request
 
 from reflective_agents.serve.refusals import Refused
-from reflective_agents.serve.runs import OwnApi, Result, Token
+from reflective_agents.serve.runs import Result, ServerApi, Token
 
 pytestmark = pytest.mark.wire
 
@@ -75,13 +75,13 @@ async def test_the_server_is_called_at_the_address_that_it_listens_on() -> None:
     with OnIpv6(("::1", 0), Dev) as server:
         Thread(target=server.serve_forever).start()
         request = Request({"type": "http", "server": ("::1", server.server_port), "headers": []})
-        parts = [part async for part in OwnApi(request).events("t", "r")]
+        parts = [part async for part in ServerApi(request).events("t", "r")]
         server.shutdown()
     assert isinstance(parts[-1], Result)
 
 
-def heard_by(port: int) -> AsyncIterator[Mapping[str, Any] | Token | Result]:
-    return OwnApi(Request({"type": "http", "server": ("127.0.0.1", port), "headers": []})).events("t", "r")
+def parts_from(port: int) -> AsyncIterator[Mapping[str, Any] | Token | Result]:
+    return ServerApi(Request({"type": "http", "server": ("127.0.0.1", port), "headers": []})).events("t", "r")
 
 
 @pytest.mark.parametrize(
@@ -100,16 +100,16 @@ def heard_by(port: int) -> AsyncIterator[Mapping[str, Any] | Token | Result]:
         (6, 1, 6),
     ],
 )
-async def test_each_part_is_heard_once(
+async def test_each_part_comes_once(
     port: int, replayed: int, queued: int, left_out: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Dev, "replayed", replayed)
     monkeypatch.setattr(Dev, "queued", queued)
     monkeypatch.setattr(Dev, "left_out", left_out)
-    told = [part async for part in heard_by(port)]
-    heard = [part.text if isinstance(part, Token) else part for part in told]
-    assert heard[:-1] == [{"seq": 1}, {"seq": 2}, {"seq": 3}, "so ", "so ", "good", {"seq": 4}, {"seq": 5}, "!"]
-    assert isinstance(heard[-1], Result)
+    parts = [part async for part in parts_from(port)]
+    seen = [part.text if isinstance(part, Token) else part for part in parts]
+    assert seen[:-1] == [{"seq": 1}, {"seq": 2}, {"seq": 3}, "so ", "so ", "good", {"seq": 4}, {"seq": 5}, "!"]
+    assert isinstance(seen[-1], Result)
 
 
 @pytest.mark.parametrize("answered", range(3))
@@ -117,12 +117,12 @@ async def test_a_server_that_fails_for_a_moment_is_asked_again(
     port: int, answered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Dev, "fails", [200] * answered + [500])
-    told = [part async for part in heard_by(port)]
-    assert isinstance(told[-1], Result)
-    assert len(told) == len(PARTS) + 1
+    parts = [part async for part in parts_from(port)]
+    assert isinstance(parts[-1], Result)
+    assert len(parts) == len(PARTS) + 1
 
 
 async def test_a_thread_that_is_gone_is_not_waited_for(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Dev, "fails", [404])
     with pytest.raises(Refused, match="404"):
-        _ = [part async for part in heard_by(port)]
+        _ = [part async for part in parts_from(port)]

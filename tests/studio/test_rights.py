@@ -68,7 +68,7 @@ async def test_a_thread_is_streamed_by_the_newest_protocol(guarded: str) -> None
 
 
 def test_every_route_is_known() -> None:
-    assert routes.listed(sys.executable, "dev") == routes.known(routes.DEV)
+    assert routes.listed(sys.executable, "dev") == routes.all_routes(routes.DEV)
 
 
 async def test_no_route_starts_what_is_not_offered(guarded: str) -> None:

@@ -1,22 +1,22 @@
-"""What a request to /v1/chat/completions may ask for, and what is refused with its name."""
+"""What a request to /v1/chat/completions may ask for, and what is refused by name."""
 
 from typing import Any
 
 import pytest
 
-from reflective_agents.serve.asked import parse
+from reflective_agents.serve.chat_request import parse
 from reflective_agents.serve.refusals import Refused
 
 HI: dict[str, Any] = {"role": "user", "content": "Hi"}
 
 
-def body(**given: Any) -> dict[str, Any]:
-    return {"model": "lats", "messages": [HI], **given}
+def body(**fields: Any) -> dict[str, Any]:
+    return {"model": "lats", "messages": [HI], **fields}
 
 
-def refusal(**given: Any) -> Refused:
+def refusal(**fields: Any) -> Refused:
     with pytest.raises(Refused) as refused:
-        parse(body(**given)).context()
+        parse(body(**fields)).context()
     return refused.value
 
 
@@ -29,8 +29,8 @@ def refusal(**given: Any) -> Refused:
     ],
 )
 def test_a_model_is_a_strategy_and_its_model(model: str, strategy: str, context: dict[str, Any]) -> None:
-    asked = parse(body(model=model))
-    assert (asked.strategy, asked.context()) == (strategy, context)
+    request = parse(body(model=model))
+    assert (request.strategy, request.context()) == (strategy, context)
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
@@ -57,7 +57,7 @@ def test_settings_are_those_of_the_strategy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "param", "status"),
+    ("fields", "param", "status"),
     [
         ({"model": "latz"}, "model", 404),
         ({"settings": {"max_expansion": 3}}, "settings.max_expansion", 400),
@@ -83,8 +83,8 @@ def test_settings_are_those_of_the_strategy() -> None:
         ({"on_disconnect": "shrug"}, "on_disconnect", 400),
     ],
 )
-def test_what_cannot_be_done_is_refused_by_name(given: dict[str, Any], param: str, status: int) -> None:
-    refused = refusal(**given)
+def test_what_cannot_be_done_is_refused_by_name(fields: dict[str, Any], param: str, status: int) -> None:
+    refused = refusal(**fields)
     assert (refused.param, refused.status) == (param, status)
     assert refused.body()["error"]["message"]
 
@@ -99,7 +99,8 @@ def test_text_in_parts_is_text() -> None:
     assert parse(body(messages=[{"role": "user", "content": parts}])).question()[0]["content"] == "Why so?"
 
 
-def test_a_thread_is_told_only_what_is_new() -> None:
-    said = [HI, {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "Why?"}]
-    assert [one["content"] for one in parse(body(messages=said)).question()] == ["Hi", "Hello", "Why?"]
-    assert [one["content"] for one in parse(body(messages=said, thread_id="a")).question()] == ["Why?"]
+def test_a_thread_gets_only_new_messages() -> None:
+    messages = [HI, {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "Why?"}]
+    assert [message["content"] for message in parse(body(messages=messages)).question()] == ["Hi", "Hello", "Why?"]
+    on_thread = parse(body(messages=messages, thread_id="a")).question()
+    assert [message["content"] for message in on_thread] == ["Why?"]

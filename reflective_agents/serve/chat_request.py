@@ -1,9 +1,8 @@
-"""What a client of OpenAI's chat completions asks for: done, or refused with the name of what cannot be done.
+"""Requests to OpenAI's chat completions, read and checked; what cannot be done is refused by name.
 
-Nothing that changes an answer is ignored. What only changes how it is billed, stored or labelled is accepted.
+No field that changes an answer is ignored. Fields that only change how it is billed, stored or labelled have no effect.
 """
 
-from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -24,11 +23,11 @@ NO_EFFECT = (
     "user",
     "verbosity",
 )
-USUAL = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "logprobs": False, "n": 1}
-"""What the strategies decide themselves: only the value that OpenAI takes for granted may be given."""
+DEFAULTS = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "logprobs": False, "n": 1}
+"""What the strategies decide themselves: only OpenAI's default may be given."""
 
 
-class Said(BaseModel):
+class ChatMessage(BaseModel):
     """A message of the conversation."""
 
     model_config = ConfigDict(extra="ignore")
@@ -43,15 +42,15 @@ class Said(BaseModel):
     def _text_and_images(cls, content: str | list[JsonObject] | None) -> str | list[JsonObject]:
         """Join text; a content with images stays a list of parts."""
         parts = [{"type": "text", "text": content or ""}] if content is None or isinstance(content, str) else content
-        if other := {part.get("type") for part in parts} - {"text", "image_url"}:
-            raise ValueError(f"strategies read text and images, not {', '.join(sorted(map(str, other)))}")
-        if not all(map(_is_whole, parts)):
+        if unsupported := {part.get("type") for part in parts} - {"text", "image_url"}:
+            raise ValueError(f"strategies read text and images, not {', '.join(sorted(map(str, unsupported)))}")
+        if not all(map(_is_valid_part, parts)):
             raise ValueError("a part is a text, or an image whose address begins with https:, http: or data:image/")
-        alone = all(part["type"] == "text" for part in parts)
-        return "".join(part["text"] for part in parts) if alone else parts
+        is_text = all(part["type"] == "text" for part in parts)
+        return "".join(part["text"] for part in parts) if is_text else parts
 
 
-def _is_whole(part: JsonObject) -> bool:
+def _is_valid_part(part: JsonObject) -> bool:
     if part["type"] == "text":
         return isinstance(part.get("text"), str)
     image = part.get("image_url")
@@ -60,28 +59,28 @@ def _is_whole(part: JsonObject) -> bool:
 
 
 class StreamOptions(BaseModel):
-    """What a stream tells beside the answer."""
+    """What a stream reports besides the answer."""
 
     model_config = ConfigDict(extra="ignore")
 
     include_usage: bool = False
 
 
-class Schema(BaseModel):
+class JsonSchema(BaseModel):
     """A JSON schema with its name, which has no effect."""
 
     model_config = ConfigDict(extra="ignore")
 
-    form: JsonObject = Field(alias="schema")
+    content: JsonObject = Field(alias="schema")
 
 
-class Form(BaseModel):
-    """The form of an answer."""
+class ResponseFormat(BaseModel):
+    """The form that an answer must have."""
 
     model_config = ConfigDict(extra="forbid")
 
     type: Literal["text", "json_object", "json_schema"]
-    json_schema: Schema | None = None
+    json_schema: JsonSchema | None = None
 
     @model_validator(mode="after")
     def _have_a_schema(self) -> Self:
@@ -93,7 +92,7 @@ class Form(BaseModel):
     def answer_schema(self) -> JsonObject | None:
         """The JSON schema that the answer has to fit; None for text."""
         if self.json_schema is not None:
-            return self.json_schema.form
+            return self.json_schema.content
         return {"type": "object"} if self.type == "json_object" else None
 
 
@@ -107,14 +106,14 @@ class ChatRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     model: str
-    messages: list[Said] = Field(min_length=1)
+    messages: list[ChatMessage] = Field(min_length=1)
     stream: bool = False
     stream_options: StreamOptions | None = None
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
     seed: int | None = None
     stop: str | list[str] | None = None
-    response_format: Form | None = None
+    response_format: ResponseFormat | None = None
     tools: list[JsonObject] = Field(default_factory=list)
     tool_choice: Literal["auto", "none"] = "auto"
     parallel_tool_calls: Literal[True] | None = None
@@ -124,12 +123,12 @@ class ChatRequest(BaseModel):
 
     @property
     def strategy(self) -> str:
-        """The strategy: what stands in front of the first colon of `model`."""
+        """The strategy: the part of `model` before the first colon."""
         return self.model.partition(":")[0]
 
     @property
     def stops(self) -> list[str]:
-        """Texts in front of which the answer ends; an empty one ends nothing."""
+        """Texts at which the answer is cut off; empty ones are left out, since they stop nothing."""
         stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
         return [stop for stop in stops if stop]
 
@@ -141,17 +140,19 @@ class ChatRequest(BaseModel):
         """
         schema, tools = schema_of(self.strategy), self.tools if self.tool_choice == "auto" else []
         if tools and "client_tools" not in schema.model_fields:
-            able = ", ".join(name for name in strategy_names() if "client_tools" in settings_of(name).model_fields)
-            raise Refused(f"{self.strategy} calls no tools of a client; these do: {able}", "tools")
-        most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
-        given = {
+            with_tools = ", ".join(
+                name for name in strategy_names() if "client_tools" in settings_of(name).model_fields
+            )
+            raise Refused(f"{self.strategy} calls no tools of a client; these do: {with_tools}", "tools")
+        max_tokens = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+        requested = {
             "model": self.model.partition(":")[2],
-            "max_answer_tokens": most,
+            "max_answer_tokens": max_tokens,
             "seed": self.seed,
             "answer_schema": self.answer_schema,
             "client_tools": tools,
         }
-        settings = {name: value for name, value in given.items() if value or value == 0} | self.settings
+        settings = {name: value for name, value in requested.items() if value or value == 0} | self.settings
         check_settings(schema, settings)
         return settings
 
@@ -160,22 +161,22 @@ class ChatRequest(BaseModel):
         """The JSON schema that the answer has to fit; None for text."""
         return self.response_format.answer_schema if self.response_format else None
 
-    def results(self) -> dict[str, str]:
+    def tool_results(self) -> dict[str, str]:
         """Return the results of the client's tools that the conversation ends with, by the ids of the calls."""
         results: dict[str, str] = {}
-        for one in reversed(self.messages):
-            if one.role != "tool":
+        for message in reversed(self.messages):
+            if message.role != "tool":
                 break
-            results[one.tool_call_id or ""] = str(one.content)
+            results[message.tool_call_id or ""] = str(message.content)
         return results
 
     def question(self) -> list[JsonObject]:
         """Return the conversation; on a thread only what is new, since the thread holds the rest."""
-        said = self.messages
+        messages = self.messages
         if self.thread_id:
-            last = max((place for place, one in enumerate(said, 1) if one.role == "assistant"), default=0)
-            said = said[last:]
-        return [one.model_dump(exclude_none=True) for one in said]
+            start = max((count for count, message in enumerate(messages, 1) if message.role == "assistant"), default=0)
+            messages = messages[start:]
+        return [message.model_dump(exclude_none=True) for message in messages]
 
 
 def schema_of(strategy: str) -> type[Context]:
@@ -203,31 +204,27 @@ def check_settings(schema: type[Context], settings: JsonObject) -> Context:
 
 
 def parse(body: JsonObject) -> ChatRequest:
-    """Return what is asked for.
+    """Return the request that a body holds.
 
     Raises:
-        Refused: if it cannot be done.
+        Refused: if a part of it cannot be done.
     """
-    for name, usual in USUAL.items():
-        if body.get(name, usual) not in (usual, None):
+    for name, default in DEFAULTS.items():
+        if body.get(name, default) not in (default, None):
             raise Refused(f"{name} cannot be {body[name]!r}: the strategy chooses it", name, code="unsupported_value")
-    known = {name: value for name, value in body.items() if name not in (*USUAL, *NO_EFFECT)}
+    fields = {name: value for name, value in body.items() if name not in (*DEFAULTS, *NO_EFFECT)}
     try:
-        return ChatRequest.model_validate(known)
+        return ChatRequest.model_validate(fields)
     except ValidationError as error:
         raise _refusal(error) from error
 
 
-_LONGEST_NAME = 200
+_MAX_NAME = 200
 
 
 def _refusal(error: ValidationError, prefix: str = "") -> Refused:
     first = error.errors(include_url=False)[0]
-    name = (prefix + _named(first["loc"]))[:_LONGEST_NAME]
+    name = (prefix + ".".join(map(str, first["loc"])))[:_MAX_NAME]
     if first["type"] == "extra_forbidden":
         return Refused(f"there is no {name}{first.get('ctx', {}).get('hint', '')}", name, code="unknown_parameter")
     return Refused(f"{name}: {first['msg'].removeprefix('Value error, ')}", name)
-
-
-def _named(place: Sequence[str | int]) -> str:
-    return ".".join(str(part) for part in place)
