@@ -33,7 +33,7 @@ DEFECTS = {
     "Gumbel: below the root by the policy alone": Defect(
         GUMBEL, "_visits(stats[child]) / (1 + tried) - policy[child]", "-policy[child]", ROUNDS
     ),
-    "Gumbel: no sample counts": Defect(GUMBEL, 'log(own(node, "samples", 1))', "0.0", ROUNDS),
+    "Gumbel: no sample counts": Defect(GUMBEL, 'log(get_extra(node, "samples", 1))', "0.0", ROUNDS),
     "Gumbel: no values below the root": Defect(
         GUMBEL, "{node: _logit(stats[node]) + _sigma(value(stats[node]), most)", "{node: _logit(stats[node])", ROUNDS
     ),
@@ -45,8 +45,8 @@ DEFECTS = {
     ),
     "reflexion: a problem is told twice": Defect(
         "graphs/reflexion.py",
-        '"problems": [*last["problems"], ',
-        '"problems": [*last["problems"], *last["problems"], ',
+        'problems = [*last["problems"], ',
+        'problems = [*last["problems"], *last["problems"], ',
         "tests/graphs/test_reflexion.py",
     ),
 }

@@ -18,11 +18,13 @@ _ENGLISH = {
 """Small words of English that are none in the languages around it."""
 _SHARED = {
     "of", "is", "are", "for", "give", "find", "compare", "describe", "list", "not", "be", "have", "has", "had", "hat",
-    "per", "con", "pour",
+    "per", "con", "pour", "was", "in", "a", "an", "by", "on", "at", "as", "to", "it", "he", "she", "his", "her", "or",
 }  # fmt: skip
 """Words of English that are some in another language, too: they count where nothing speaks against English."""
-_QUOTES = re.compile(r"""["\u201c\u201e][^"\u201c\u201d]*["\u201c\u201d]|\u00ab[^\u00bb]*\u00bb|(?<!\w)'[^']+'(?!\w)""")
-"""Quoted words, which may be of any language."""
+_QUOTES = re.compile(
+    r"""(?<!")"[^"\n]{1,200}"(?!")|[\u201c\u201e][^\u201c\u201d]*[\u201c\u201d]|\u00ab[^\u00bb]*\u00bb|(?<![\w'])'[^'\n]{1,200}'(?![\w'])"""
+)
+"""Quoted words on one line, which may be of any language. What stands in three quotation marks is a program's text."""
 _HAN, _KANA = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[\u3040-\u30ff]")
 _SCRIPTS = {
     "Korean": re.compile(r"[\uac00-\ud7af]"),
@@ -34,26 +36,29 @@ _SCRIPTS = {
 _SMALL = {
     "German": {
         "und", "ist", "sind", "nicht", "eine", "einem", "einen", "wie", "wer", "warum", "welche", "welcher", "welches",
-        "mit", "für", "auf", "wird", "viele", "das", "hat", "ich", "auch", "zum", "zur",
+        "mit", "für", "auf", "wird", "viele", "das", "hat", "ich", "auch", "zum", "zur", "der", "dem", "des", "ein",
+        "einer", "eines", "im", "von", "zu", "wurde", "wo", "wann", "wem", "wen", "bei", "nach", "aus", "sich", "als",
+        "dass", "welchem", "welchen", "waren", "hatte",
     },
     "French": {
         "est", "sont", "une", "les", "des", "dans", "pour", "qui", "quel", "quelle", "quels", "quelles", "pourquoi",
-        "avec", "combien", "où",
+        "avec", "combien", "où", "je", "tu", "elle", "nous", "vous", "pas", "et", "au", "cette",
     },
     "Spanish": {
         "qué", "quién", "cuál", "cuáles", "cuántos", "cuántas", "cómo", "dónde", "cuándo", "los", "las", "una", "por",
-        "para", "con", "del",
+        "para", "con", "del", "el", "es", "está", "hay", "más",
     },
     "Portuguese": {
         "não", "são", "uma", "quem", "qual", "quais", "quantos", "quantas", "onde", "com", "para", "você", "dos", "por",
+        "é", "um", "em", "está",
     },
     "Italian": {
         "della", "degli", "sono", "perché", "quale", "quali", "quanti", "quante", "che", "chi", "gli", "nella", "una",
-        "con", "per",
+        "con", "per", "di", "è", "nel",
     },
     "Dutch": {
         "wat", "wie", "waar", "waarom", "wanneer", "hoe", "hoeveel", "welke", "een", "het", "is", "zijn", "niet", "dat",
-        "dit", "deze", "of", "met", "voor", "naar", "wordt", "heeft",
+        "dit", "deze", "of", "met", "voor", "naar", "wordt", "heeft", "ik",
     },
     "Danish": {
         "hvad", "hvem", "hvor", "hvorfor", "hvordan", "hvilken", "hvilke", "er", "og", "ikke", "af", "det", "der",
@@ -86,13 +91,13 @@ def in_language(messages: Sequence[BaseMessage], language: str | None, question:
         language: The language that is set; None for that of the question.
         question: What the run is asked.
     """
-    wanted = language or language_of(question)
-    if wanted is None:
+    target = language or language_of(question)
+    if target is None:
         return messages
-    said = f"Write in {wanted}; keep the labels, field names and tool names of these instructions as they are."
+    instruction = f"Write in {target}; keep the labels, field names and tool names of these instructions as they are."
     if messages and isinstance(messages[0], SystemMessage):
-        return [SystemMessage(f"{messages[0].text}\n\n{said}"), *messages[1:]]
-    return [SystemMessage(said), *messages]
+        return [SystemMessage(f"{messages[0].text}\n\n{instruction}"), *messages[1:]]
+    return [SystemMessage(instruction), *messages]
 
 
 def language_of(question: str) -> str | None:
@@ -138,12 +143,13 @@ def is_english(text: str) -> bool:
         return True
     listed = _WORD.findall(_QUOTES.sub(" ", text))
     words = {word.casefold() for word in listed}
-    own = len(words & _ENGLISH)
-    foreign = max(len(_without_names(listed) & small - _SHARED) for small in _SMALL.values())
-    return len(listed) < 3 or own >= max(foreign, 1) or (foreign == 0 and bool(words & _SHARED))
+    english, common = len(words & _ENGLISH), _without_names(listed)
+    foreign = max(len(common & small - _SHARED) for small in _SMALL.values())
+    nothing_foreign = foreign == 0 and all(word.isascii() for word in common)
+    return len(listed) < 3 or english >= max(foreign, 1) or (nothing_foreign and bool(words & _SHARED))
 
 
 def _without_names(words: Sequence[str]) -> set[str]:
     """Return the words of a text in small letters, without those after the first that are capitalised: "Los Angeles"
     is no Spanish in an English question."""
-    return {word.casefold() for place, word in enumerate(words) if place == 0 or not word.istitle()}
+    return {word.casefold() for index, word in enumerate(words) if index == 0 or not word.istitle()}
