@@ -150,7 +150,7 @@ def test_a_tree_is_drawn_with_one_look_at_each_node() -> None:
             str(number): {"parent_id": parent, "depth": 0, "kind": "action"} for number, parent in enumerate(parents)
         }
         search = complete({"nodes": nodes, "frames": [{"stats": {key: {"visits": 1, "total": 1.0} for key in nodes}}]})
-        search["nodes"] = Counted({key: Counted(node) for key, node in search["nodes"].items()})  # type: ignore[arg-type]
+        search["nodes"] = Counted({key: Counted(node) for key, node in search["nodes"].items()})
         Counted.looks = 0
         tree_view(search)
         return Counted.looks
