@@ -5,7 +5,6 @@ import re
 import shlex
 import shutil
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -20,13 +19,13 @@ _SEQUENCES = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # titles, links
     r"|\x1b[ -~]?"
 )
-_DIRECTIONS = set(map(chr, [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but tabs and line feeds, those that turn the direction of writing, and halves of characters."""
 
 
 def clean(text: Json) -> str:
     """Remove from a text whatever a terminal would obey; line feeds and tabs stay."""
-    plain = _SEQUENCES.sub("", str(text).replace("\r\n", "\n"))
-    return "".join(c for c in plain if c in "\n\t" or not (c in _DIRECTIONS or unicodedata.category(c) in ("Cc", "Cs")))
+    return _CONTROLS.sub("", _SEQUENCES.sub("", str(text).replace("\r\n", "\n")))
 
 
 CELL = 500

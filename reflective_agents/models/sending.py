@@ -38,7 +38,7 @@ from reflective_agents.models.faults import (
 from reflective_agents.models.meter import Meter, Reservation
 from reflective_agents.models.prices import rates_of
 from reflective_agents.models.providers import without_streaming
-from reflective_agents.models.thoughts import without_thought
+from reflective_agents.models.thoughts import with_thought_apart, without_thought
 from reflective_agents.models.usage import last_reported
 from reflective_agents.state.context import Thinking
 from reflective_agents.state.errors import ModelFailed, Refused, TooLong
@@ -264,8 +264,10 @@ async def _streamed(
     chunks: list[AIMessageChunk] = []
     async for chunk in base.astream(list(messages), {"tags": _hidden()["tags"]}, **options):
         if not isinstance(chunk, AIMessageChunk):  # a model that does not stream
+            chunk = with_thought_apart(chunk)
             await listener.on_token(chunk.text)
             return chunk
+        chunk = with_thought_apart(chunk)
         chunks.append(chunk)
         await listener.on_token(chunk.text)
     reply = message_chunk_to_message(add_ai_message_chunks(*chunks))

@@ -1,16 +1,40 @@
 """What models think before they answer: taken out of their replies, whatever form it has."""
 
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TypeVar
+
 from langchain_core.messages import AIMessage
 
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.text.clean import clean, clean_data
 from reflective_agents.text.thinking import split_thought
 
 KEY = "reasoning_content"
 """Where a message keeps what its model thought, as the servers call it that tell it apart from the answer."""
+M = TypeVar("M", bound=AIMessage)
+
+
+def with_thought_apart(reply: M) -> M:
+    """Return a reply, or a piece of one, in which no thought is taken for text: Gemini marks texts as thoughts."""
+    if not isinstance(reply.content, list) or not any(map(_is_marked, reply.content)):
+        return reply
+    blocks = [
+        {"type": "thinking", "thinking": block.get("text", "")}
+        if isinstance(block, dict) and _is_marked(block)
+        else block
+        for block in reply.content
+    ]
+    return reply.model_copy(update={"content": blocks})
+
+
+def _is_marked(block: str | JsonObject) -> bool:
+    return isinstance(block, dict) and block.get("thought") is True
 
 
 def without_thought(reply: AIMessage) -> AIMessage:
     """Move a reply's thought beside it, and remove what cannot be stored."""
+    reply = with_thought_apart(reply)
     answer, in_tags = split_thought(reply.text)
     beside = thought_of(reply)
     content = clean(answer) if isinstance(reply.content, str) or in_tags else reply.content
@@ -26,6 +50,22 @@ def thought_of(reply: AIMessage) -> str:
     kept = reply.additional_kwargs.get(KEY) or reply.additional_kwargs.get("reasoning")
     if isinstance(kept, str) and kept:
         return kept
-    blocks = reply.content if isinstance(reply.content, list) else []
-    texts = [block.get("thinking") or block.get("reasoning") for block in blocks if isinstance(block, dict)]
-    return "\n".join(text for text in texts if isinstance(text, str))
+    return "\n".join(_thoughts(reply.content)) if isinstance(reply.content, list) else ""
+
+
+def _thoughts(content: list[str | JsonObject]) -> Iterator[str]:
+    """Yield the thoughts among the blocks of a reply; neighbours are pieces of one thought."""
+    for is_thought, texts in groupby(map(_thought_in, content), bool):
+        if is_thought:
+            yield "".join(texts)
+
+
+def _thought_in(block: str | JsonObject) -> str:
+    """Return the thought of a block: Anthropic's, LangChain's own, or the summaries of OpenAI's responses."""
+    if isinstance(block, str):
+        return ""
+    text = block.get("thinking") or block.get("reasoning")
+    summaries = block.get("summary") if block.get("type") == "reasoning" else None
+    if isinstance(summaries, list):
+        text = text or "\n".join(str(part.get("text") or "") for part in summaries if isinstance(part, dict))
+    return text if isinstance(text, str) else ""

@@ -55,25 +55,30 @@ class AwkwardServer(OpenAIServer):
         self.manner: Manner = manner
         self.context = context
 
+    def manner_of(self, body: Json) -> Manner | None:
+        """Return the manner in which a request is answered; None for good manners."""
+        return self.manner
+
     async def _complete(self, http: web.Request) -> web.StreamResponse:
         body = await http.json()
+        manner = self.manner_of(body)
         with self._exchange(body) as exchange:
-            if refusal := _refusal(self.manner, body, self.context):
+            if refusal := _refusal(manner, body, self.context):
                 exchange.fault = "400"
                 return self._refuse("400", refusal)
-            request = _as_meant(parse_request(body), self.manner)
+            request = _as_meant(parse_request(body), manner)
             with self._meter.call(request) as request:
                 choices = [to_choice(reply, request, i) for i, reply in enumerate(ask(self._script, request))]
-                if self.manner == "ignores_n":
+                if manner == "ignores_n":
                     choices = choices[:1]
-                choices = [_spoilt(self.manner, choice, request) for choice in choices]
+                choices = [_spoilt(manner, choice, request) for choice in choices]
                 exchange.tokens = usage_of(request, choices)["total_tokens"]
-                if body.get("stream") or self.manner not in ("reasons", "reasons_only"):
+                if body.get("stream") or manner not in ("reasons", "reasons_only"):
                     return await self._answer(http, exchange, request, choices)
-                return web.json_response(_reasoning(self.manner, body, request, choices))
+                return web.json_response(_reasoning(manner, body, request, choices))
 
 
-def _refusal(manner: Manner, body: Json, context: int) -> str | None:
+def _refusal(manner: Manner | None, body: Json, context: int) -> str | None:
     """Return why a request is refused, if it is."""
     if body.get("tools") and manner in ("refuses_tools", "refuses_everything"):
         return "registry.example/library/small:1b does not support tools"
@@ -91,7 +96,7 @@ def _refusal(manner: Manner, body: Json, context: int) -> str | None:
     return None
 
 
-def _as_meant(request: Request, manner: Manner) -> Request:
+def _as_meant(request: Request, manner: Manner | None) -> Request:
     """Return a request as its model sees it, with forms and tools that are described in words."""
     if manner == "ignores_tool_choice":
         request = replace(request, tools=(), tool_choice=None, schema=request.schema if request.as_json else None)
@@ -106,7 +111,7 @@ _FORM = re.compile(r"one JSON object \((\w+)\) and nothing else")
 _TOOLS = re.compile(r"You may use these tools:\n(.*?)\nTo use one", re.DOTALL)
 
 
-def _spoilt(manner: Manner, choice: Choice, request: Request) -> Choice:
+def _spoilt(manner: Manner | None, choice: Choice, request: Request) -> Choice:
     """Change what the model says in the server's manner."""
     if choice.calls and "You may use these tools" in request.text:
         calls = "\n".join(f"Action: {call.name}[{call.arguments}]" for call in choice.calls)
@@ -135,7 +140,7 @@ def _spoilt(manner: Manner, choice: Choice, request: Request) -> Choice:
 _ROOM = 8_192
 
 
-def _reasoning(manner: Manner, body: Json, request: Request, choices: list[Choice]) -> Json:
+def _reasoning(manner: Manner | None, body: Json, request: Request, choices: list[Choice]) -> Json:
     reply = completion(body, request, choices)
     for choice in reply["choices"]:
         choice["message"]["reasoning_content"] = THOUGHT

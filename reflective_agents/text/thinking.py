@@ -50,9 +50,10 @@ class ThoughtFilter:
 
     def __init__(self) -> None:
         self._thoughts: list[str] = []
+        self._open: list[str] | None = None
+        """The pieces of a thought that is not closed yet; None outside of thoughts."""
+        self._blanks: list[str] = []
         self._held, self._begun = "", False
-        self._searched = 0
-        """Where in the text held the end of the thought is looked for: all before was searched."""
 
     @property
     def thought(self) -> str:
@@ -61,33 +62,52 @@ class ThoughtFilter:
 
     def feed(self, text: str) -> str:
         """Take the next piece."""
-        if self._begun and not self._held:
+        if self._begun:
             return text
         self._held += text
         return self._release(ended=False)
 
     def end(self) -> str:
         """Take the end of the reply; a thought that is not closed goes on to here."""
-        shown = self._release(ended=True)
-        if not self._begun and (opened := _OPEN.match(self._held)):
-            self._keep(self._held[opened.end() :])
-            return ""
+        shown = "" if self._begun else self._release(ended=True)
+        if self._open is not None:
+            self._close(self._held)
         return shown
 
     def _release(self, *, ended: bool) -> str:
         """Take the thoughts out that are whole, and return what follows them, once it can be no further one."""
-        while opened := _OPEN.match(self._held):
-            closed = _CLOSE.search(self._held, max(self._searched, opened.end()))
+        while self._enter():
+            closed = _CLOSE.search(self._held)
             if closed is None or (closed.end() == len(self._held) and not ended):  # a backtick may follow
-                self._searched = max(len(self._held) - _LONGEST_CLOSE, 0)
+                self._set_aside()
                 return ""
-            self._keep(self._held[opened.end() : closed.start()])
-            self._held, self._searched = self._held[closed.end() :], 0
-        start = self._held.lstrip()
-        if not ended and (not start or any(f"<{tag}>".startswith(start.casefold()) for tag in _TAGS)):
+            rest = self._held[closed.end() :]
+            self._close(self._held[: closed.start()])
+            self._held = rest
+        if not ended and any(f"<{tag}>".startswith(self._held.casefold()) for tag in _TAGS):
             return ""
-        shown, self._held, self._begun = start if self._thoughts else self._held, "", True
+        shown = self._held if self._thoughts else "".join([*self._blanks, self._held])
+        self._held, self._begun = "", True
         return shown
 
-    def _keep(self, thought: str) -> None:
-        self._thoughts.append(thought.strip())
+    def _enter(self) -> bool:
+        """Tell whether what is held is thought, after its tag is taken off, and the blanks before that."""
+        if self._open is not None:
+            return True
+        start = self._held.lstrip()
+        self._blanks.append(self._held[: len(self._held) - len(start)])
+        opened = _OPEN.match(start)
+        self._held = start[opened.end() :] if opened else start
+        self._open = [] if opened else None
+        return opened is not None
+
+    def _set_aside(self) -> None:
+        """Hold no more of a thought than its end tag may begin in: all of it would be copied with each piece."""
+        assert self._open is not None
+        kept = max(len(self._held) - _LONGEST_CLOSE, 0)
+        self._open.append(self._held[:kept])
+        self._held = self._held[kept:]
+
+    def _close(self, end: str) -> None:
+        self._thoughts.append("".join([*(self._open or ()), end]).strip())
+        self._open, self._held = None, ""

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from reflective_agents.cli.tree import tree_view
+from reflective_agents.viewer.picture import complete
+
 QUESTION = "Why is reflection useful in AI?"
 EXPORTS = ("--json", "--mermaid", "--html", "--preferences", "--finetune")
 
@@ -129,3 +132,27 @@ def test_terminal_is_not_commanded(reflect: Any, tmp_path: Path) -> None:
     assert told.code == 0
     assert "\x1b" not in told.out
     assert "\u202e" not in told.out
+
+
+def test_a_tree_is_drawn_with_one_look_at_each_node() -> None:
+    class Counted(dict[str, Any]):
+        """Nodes, or one of them, that count how often they are looked at."""
+
+        looks = 0
+
+        def __getitem__(self, key: str) -> Any:
+            Counted.looks += 1
+            return super().__getitem__(key)
+
+    def looks(size: int) -> int:
+        parents = [None, *(str((number - 1) // 3) for number in range(1, size))]
+        nodes = {
+            str(number): {"parent_id": parent, "depth": 0, "kind": "action"} for number, parent in enumerate(parents)
+        }
+        search = complete({"nodes": nodes, "frames": [{"stats": {key: {"visits": 1, "total": 1.0} for key in nodes}}]})
+        search["nodes"] = Counted({key: Counted(node) for key, node in search["nodes"].items()})
+        Counted.looks = 0
+        tree_view(search)
+        return Counted.looks
+
+    assert looks(2_000) < 2.2 * looks(1_000)

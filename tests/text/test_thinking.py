@@ -1,9 +1,12 @@
 """Thoughts before answers: split off in every form, whole or while they come."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reflective_agents.text import thinking
 from reflective_agents.text.thinking import ThoughtFilter, split_thought
 
 
@@ -76,3 +79,27 @@ def test_pieces_show_what_the_whole_shows(parts: list[str], data: st.DataObject)
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     shown = "".join(map(filtered.feed, pieces)) + filtered.end()
     assert (shown, filtered.thought) == (at_once.feed(text) + at_once.end(), at_once.thought)
+
+
+def test_a_long_thought_is_searched_once_however_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+
+    class Counting:
+        def search(self, text: str, *span: int) -> re.Match[str] | None:
+            searched.append(len(text))
+            return pattern.search(text, *span)
+
+    pattern = thinking._CLOSE
+    monkeypatch.setattr(thinking, "_CLOSE", Counting())
+    filtered = ThoughtFilter()
+    text = f"<think>{'a < b, ' * 500}</think>Paris"
+    assert "".join(map(filtered.feed, text)) + filtered.end() == "Paris"
+    assert sum(searched) < 20 * len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [(" " * 5_000, " " * 5_000), (f"{' ' * 5_000}Paris", f"{' ' * 5_000}Paris")]
+)
+def test_blanks_before_an_answer_stay(text: str, shown: str) -> None:
+    filtered = ThoughtFilter()
+    assert "".join(map(filtered.feed, text)) + filtered.end() == shown
