@@ -1,7 +1,8 @@
 """Doing a thing once: what was worked out is kept, and who asks meanwhile waits for it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -46,23 +47,19 @@ def memo_of(run_id: str) -> Memo:
 async def each_to_its_end(coroutines: Sequence[Awaitable[None]]) -> None:
     """Run several coroutines at once. One that meets a limit, or a model that fails, leaves the others alone; the first
     such exception is raised when all have ended."""
+    if len(coroutines) == 1:
+        return await coroutines[0]
+    async with _tasks(coroutines) as tasks:
+        while unstopped := [task for task in tasks if not _was_stopped(task)]:
+            with suppress(LimitReached, ModelFailed):
+                await asyncio.gather(*unstopped)
+                break
+    for task in tasks:
+        task.result()
 
-    async def to_its_end(work: Awaitable[None]) -> LimitReached | ModelFailed | None:
-        try:
-            await work
-        except (LimitReached, ModelFailed) as stop:
-            return stop
-        return None
 
-    try:
-        stops = await at_once([to_its_end(work) for work in coroutines])
-    finally:
-        for work in coroutines:
-            if isinstance(work, Coroutine):
-                work.close()  # or one that was cancelled before it began would be reported as never awaited
-    for stop in stops:
-        if stop is not None:
-            raise stop
+def _was_stopped(task: asyncio.Future[None]) -> bool:
+    return task.done() and isinstance(task.exception(), LimitReached | ModelFailed)
 
 
 async def at_once(coroutines: Sequence[Awaitable[T]]) -> list[T]:
@@ -73,9 +70,16 @@ async def at_once(coroutines: Sequence[Awaitable[T]]) -> list[T]:
     """
     if len(coroutines) == 1:
         return [await coroutines[0]]
+    async with _tasks(coroutines) as tasks:
+        return await asyncio.gather(*tasks)
+
+
+@asynccontextmanager
+async def _tasks(coroutines: Sequence[Awaitable[T]]) -> AsyncIterator[Sequence[asyncio.Future[T]]]:
+    """Run coroutines as tasks, all of which have ended after the body."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
-        return await asyncio.gather(*tasks)
+        yield tasks
     finally:
         for task in tasks:
             task.cancel()
