@@ -15,26 +15,26 @@ class Memo:
     """Results by key. A thing that fails is not kept: the next one who asks tries again."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Any] = {}
-        self._flight: dict[Hashable, asyncio.Future[None]] = {}
+        self._results: dict[Hashable, Any] = {}
+        self._in_flight: dict[Hashable, asyncio.Future[None]] = {}
 
     async def once(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
         """Return the result under a key, and whether it was there already or was made by another caller."""
-        if key not in self._known:
-            while (other := self._flight.get(key)) is not None:
-                await asyncio.wait([other])
-            if key not in self._known:
+        if key not in self._results:
+            while (under_way := self._in_flight.get(key)) is not None:
+                await asyncio.wait([under_way])
+            if key not in self._results:
                 return await self._make(key, make), False
-        return self._known[key], True
+        return self._results[key], True
 
     async def _make(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        done = self._flight[key] = asyncio.get_running_loop().create_future()
+        done = self._in_flight[key] = asyncio.get_running_loop().create_future()
         try:
             result = await make()
-            self._known[key] = result
+            self._results[key] = result
             return result
         finally:
-            del self._flight[key]
+            del self._in_flight[key]
             done.set_result(None)
 
 

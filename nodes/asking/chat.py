@@ -58,8 +58,8 @@ async def check_model(step: Step[Context], model: Model) -> None:
     """
     await load_client(model)
     chat = model_of(step, model)
-    await check_price(chat, step.meter.prices, needed=step.context.max_cost is not None)
-    if capabilities_of(chat).images is False and any(map(images_of, step.meter.asked)):
+    await check_price(chat, step.meter.prices, required=step.context.max_cost is not None)
+    if capabilities_of(chat).images is False and any(map(images_of, step.meter.questions)):
         name = describe_model(chat)["model_name"]
         raise Misuse(f"{name} takes no images: choose a model that does, or say in words what is in them")
 

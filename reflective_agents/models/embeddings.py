@@ -116,14 +116,14 @@ async def embed(embeddings: Embeddings, texts: Sequence[str], meter: Meter | Non
     for start in range(0, len(texts), AT_ONCE):
         part = list(texts[start : start + AT_ONCE])
         if isinstance(embeddings, tuple(EMBEDDED.values())):
-            with _told(embeddings, part, "embedded"):
+            with _trace(embeddings, part, "embedded"):
                 rows.append(await asyncio.to_thread(_local, embeddings, part))
         else:
             rows.append(await _request(embeddings, part, meter))
     return np.concatenate(rows)
 
 
-def _told(embeddings: Embeddings, texts: list[str], provider: str) -> Operation:
+def _trace(embeddings: Embeddings, texts: list[str], provider: str) -> Operation:
     return model_call(name_of(embeddings), "embeddings", provider=provider, texts=len(texts))
 
 
@@ -134,7 +134,7 @@ def _local(embeddings: Embeddings, texts: list[str]) -> NDArray[np.float32]:
 async def _request(embeddings: Embeddings, texts: list[str], meter: Meter | None) -> NDArray[np.float32]:
     try:
         if meter is None:
-            return await _asked(embeddings, texts)
+            return await _embed_remotely(embeddings, texts)
         return await retrying(meter)(_attempt, embeddings, texts, meter)
     except model_faults() as fault:
         raise ModelFailed(f"the embeddings {name_of(embeddings)} failed: {describe(fault)}") from fault
@@ -147,7 +147,7 @@ async def _attempt(embeddings: Embeddings, texts: list[str], meter: Meter) -> ND
     async with meter.reserve(tokens, rates and rates.cost(tokens, 0)) as reservation:
         now = asyncio.get_running_loop().time()
         try:
-            return await _asked(embeddings, texts, until=min(now + meter.call_timeout, meter.deadline))
+            return await _embed_remotely(embeddings, texts, until=min(now + meter.call_timeout, meter.deadline))
         except model_faults() as fault:
             meter.count(failed_calls=1)
             if was_refused(fault):
@@ -157,9 +157,9 @@ async def _attempt(embeddings: Embeddings, texts: list[str], meter: Meter) -> ND
             raise
 
 
-async def _asked(embeddings: Embeddings, texts: list[str], until: float | None = None) -> NDArray[np.float32]:
+async def _embed_remotely(embeddings: Embeddings, texts: list[str], until: float | None = None) -> NDArray[np.float32]:
     provider = type(embeddings).__name__.removesuffix("Embeddings").lower()
-    with _told(embeddings, texts, provider) as call:
+    with _trace(embeddings, texts, provider) as call:
         async with asyncio.timeout_at(until):
             vectors = _unit(await embeddings.aembed_documents(texts), len(texts))
         call.note(input_tokens=_tokens(texts))
@@ -199,7 +199,7 @@ def _served(name: str) -> Embeddings:
                 "without either, use minilm or lexical"
             )
         return _openai(model, key or "none", None)
-    return _other(name)
+    return _from_langchain(name)
 
 
 def _openai(model: str, key: str, base_url: str | None) -> "OpenAIEmbeddings":
@@ -219,7 +219,7 @@ def _openai(model: str, key: str, base_url: str | None) -> "OpenAIEmbeddings":
     )
 
 
-def _other(name: str) -> Embeddings:
+def _from_langchain(name: str) -> Embeddings:
     from langchain.embeddings import init_embeddings  # costs time, and most runs do not need it
 
     try:

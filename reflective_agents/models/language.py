@@ -86,13 +86,15 @@ def in_language(messages: Sequence[BaseMessage], language: str | None, question:
         language: The language that is set; None for that of the question.
         question: What the run is asked.
     """
-    wanted = language or language_of(question)
-    if wanted is None:
+    reply_language = language or language_of(question)
+    if reply_language is None:
         return messages
-    said = f"Write in {wanted}; keep the labels, field names and tool names of these instructions as they are."
+    instruction = (
+        f"Write in {reply_language}; keep the labels, field names and tool names of these instructions as they are."
+    )
     if messages and isinstance(messages[0], SystemMessage):
-        return [SystemMessage(f"{messages[0].text}\n\n{said}"), *messages[1:]]
-    return [SystemMessage(said), *messages]
+        return [SystemMessage(f"{messages[0].text}\n\n{instruction}"), *messages[1:]]
+    return [SystemMessage(instruction), *messages]
 
 
 def language_of(question: str) -> str | None:
@@ -114,8 +116,8 @@ def name_of(text: str) -> str | None:
         return "Japanese" if kana else _chinese("".join(han))
     named = next((name for name, script in _SCRIPTS.items() if 2 * len(script.findall(text)) > letters), None)
     words = {word.casefold() for word in _WORD.findall(text)}
-    found = sorted(((len(words & small), name) for name, small in _SMALL.items()), reverse=True)
-    (most, name), (second, _) = found[:2]
+    by_matches = sorted(((len(words & small), name) for name, small in _SMALL.items()), reverse=True)
+    (most, name), (second, _) = by_matches[:2]
     return named or (name if most >= _ENOUGH and most > 2 * second else None)
 
 
@@ -138,12 +140,12 @@ def is_english(text: str) -> bool:
         return True
     listed = _WORD.findall(_QUOTES.sub(" ", text))
     words = {word.casefold() for word in listed}
-    own = len(words & _ENGLISH)
+    english = len(words & _ENGLISH)
     foreign = max(len(_without_names(listed) & small - _SHARED) for small in _SMALL.values())
-    return len(listed) < 3 or own >= max(foreign, 1) or (foreign == 0 and bool(words & _SHARED))
+    return len(listed) < 3 or english >= max(foreign, 1) or (foreign == 0 and bool(words & _SHARED))
 
 
 def _without_names(words: Sequence[str]) -> set[str]:
     """Return the words of a text in small letters, without those after the first that are capitalised: "Los Angeles"
     is no Spanish in an English question."""
-    return {word.casefold() for place, word in enumerate(words) if place == 0 or not word.istitle()}
+    return {word.casefold() for index, word in enumerate(words) if index == 0 or not word.istitle()}

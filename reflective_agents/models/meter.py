@@ -88,12 +88,12 @@ class Meter:
         """Tokens of an answer with room for which a call is still sent. Default: as many as an answer may have."""
         self.tell = tell
         """Tells what was learned about a model, or thought: an event's name, and its data by name."""
-        self.asked = [message for message in conversation if message.type == "human"]
+        self.questions = [message for message in conversation if message.type == "human"]
         """What the run is asked, and was asked before."""
         self._usage: Usage = {**NOTHING_SPENT, **spent}
         self._started = time.monotonic()
         self._seconds_before = spent["seconds"]
-        self._kept = int(context.answer_schema is not None and context.max_model_calls > 1)
+        self._reserved_calls = int(context.answer_schema is not None and context.max_model_calls > 1)
         self._nano = math.ceil(round(self._usage["cost"] * NANO, 3))
         self._most_nano = None if context.max_cost is None else int(context.max_cost * NANO)
         self._held = self._held_nano = 0
@@ -113,21 +113,21 @@ class Meter:
     @property
     def calls_left(self) -> int:
         """How many more calls may be sent."""
-        return self._context.max_model_calls - self._kept - self._usage["model_calls"]
+        return self._context.max_model_calls - self._reserved_calls - self._usage["model_calls"]
 
     def spend_last(self) -> None:
         """Release the call that is kept for putting the answer into its form."""
-        self._kept = 0
+        self._reserved_calls = 0
 
-    def limit(self, name: str, needed: float = 0) -> Limit:
+    def limit(self, name: str, next_cost: float = 0) -> Limit:
         """Return a limit of the run, such as `max_model_calls`, with what is spent of it.
 
         Args:
             name: The setting.
-            needed: What the next step might cost, where something is left but not enough.
+            next_cost: What the next step might cost, where something is left but not enough.
         """
         spent: float = self.usage[name.removeprefix("max_")]  # type: ignore[literal-required]
-        return self._context.limit(name, spent, needed)
+        return self._context.limit(name, spent, next_cost)
 
     def parameters(self, judging: bool) -> JsonObject:
         """Return the parameters of a request, by that of a judge or critic."""
@@ -163,7 +163,7 @@ class Meter:
     @property
     def question(self) -> str:
         """What the run is asked, in words."""
-        return self.asked[-1].text if self.asked else ""
+        return self.questions[-1].text if self.questions else ""
 
     @property
     def max_answer_tokens(self) -> int:
@@ -283,7 +283,8 @@ class Meter:
         if self._seconds >= context.max_seconds:
             raise LimitReached(self.limit("max_seconds"))
         if self.calls_left <= 0:
-            raise LimitReached(self.limit("max_model_calls", needed=1 + self._kept if self._kept else 0))
+            reserved = self._reserved_calls
+            raise LimitReached(self.limit("max_model_calls", next_cost=1 + reserved if reserved else 0))
         if usage["total_tokens"] + tokens > context.max_total_tokens:
             raise LimitReached(self.limit("max_total_tokens", tokens))
         if self._most_nano is not None and self._nano + nano > self._most_nano:

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from reflective_agents.state.employment import Below, CooperationContext, Own, SettingsOf, check_own
+from reflective_agents.state.employment import Below, CooperationContext, Own, SettingsOf, validate_settings
 from reflective_agents.state.families import AgentContext, Tools
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.policy import STRATEGY
@@ -37,7 +37,7 @@ class PlanContext(AgentContext, CooperationContext):
 
     @field_validator("worker_settings")
     @classmethod
-    def _fit_the_worker(cls, own: JsonObject | None, info: ValidationInfo) -> JsonObject | None:
-        if own and "worker" in info.data:
-            check_own(info.data["worker"], own)
-        return own
+    def _fit_the_worker(cls, settings: JsonObject | None, info: ValidationInfo) -> JsonObject | None:
+        if settings and "worker" in info.data:
+            validate_settings(info.data["worker"], settings)
+        return settings

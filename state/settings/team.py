@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from reflective_agents.state.context import Model, from_json
-from reflective_agents.state.employment import Below, CooperationContext, Own, SettingsOf, check_own
+from reflective_agents.state.employment import Below, CooperationContext, Own, SettingsOf, validate_settings
 from reflective_agents.state.families import Tools
 from reflective_agents.state.policy import STRATEGY, TEXT
 from reflective_agents.state.settings import settings_of
@@ -44,7 +44,7 @@ class Role(BaseModel):
 
     @model_validator(mode="after")
     def _fit_the_strategy(self) -> Self:
-        check_own(self.strategy, self.settings)
+        validate_settings(self.strategy, self.settings)
         if self.tools and "tools" not in settings_of(self.strategy).model_fields:
             raise ValueError(f"{self.strategy} takes no tools")
         return self
