@@ -14,12 +14,12 @@ from reflective_agents.state.settings import employable, settings_of
 
 NESTED = {"worker_settings", "roles"}
 """Settings that hold settings."""
-Own = Annotated[JsonObject, BeforeValidator(from_json)]
+StrategySettings = Annotated[JsonObject, BeforeValidator(from_json)]
 """Settings of another strategy by name; also as JSON, which is how the command and the environment give them."""
 
 
 @dataclass(frozen=True)
-class Below:
+class LowerStrategy:
     """Marks a setting that names a strategy of a level below, so that nesting has an end."""
 
     level: int

@@ -79,7 +79,7 @@ def marks_of(schema: type[BaseModel]) -> dict[str, tuple[Mark, ...]]:
     """Return what the settings of a strategy name, by their own names; none for those that hold no free text."""
     fields = schema.model_fields.items()
     marks = {name: (*_marks(field.metadata), *_marks_in(field.annotation)) for name, field in fields}
-    return {name: listed or _unsaid(schema.model_fields[name].annotation) for name, listed in marks.items()}
+    return {name: listed or _default_marks(schema.model_fields[name].annotation) for name, listed in marks.items()}
 
 
 @functools.cache
@@ -153,7 +153,7 @@ def _marks_in(annotation: Any) -> tuple[Mark, ...]:
     return (*outer, *(mark for part in get_args(annotation) for mark in _marks_in(part)))
 
 
-def _unsaid(annotation: Any) -> tuple[Mark, ...]:
+def _default_marks(annotation: Any) -> tuple[Mark, ...]:
     return (OPERATOR,) if _holds_text(annotation) else ()
 
 

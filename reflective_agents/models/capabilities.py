@@ -48,7 +48,7 @@ _NAMED = {
     "tools": re.compile(r"\btools?\b|\bfunctions?\b|tool_c", re.IGNORECASE),
 }
 """How an option is named in a refusal."""
-KEPT = 3600.0
+MAX_AGE = 3600.0
 """Seconds after which what was learned is forgotten, since servers change."""
 
 
@@ -120,7 +120,7 @@ def capabilities_of(model: BaseChatModel) -> ModelCapabilities:
         )
         _of_objects[id(model)] = capabilities
         weakref.finalize(model, _of_objects.pop, id(model), None)
-    if capabilities.learned_at is not None and time.monotonic() - capabilities.learned_at > KEPT:
+    if capabilities.learned_at is not None and time.monotonic() - capabilities.learned_at > MAX_AGE:
         vars(capabilities).update(vars(_first(model)))
     return capabilities
 

@@ -136,7 +136,7 @@ async def check_price(model: BaseChatModel, table: Mapping[str, Price], *, requi
     """Load what knows the price of a model, while the event loop goes on.
 
     Raises:
-        UnknownPrice: if the price is `needed` and nobody knows it.
+        UnknownPrice: if the price is `required` and nobody knows it.
     """
     loaded = "genai_prices" in sys.modules or isinstance(model, OfflineChatModel)
     rates = rates_of(model, table) if loaded else await asyncio.to_thread(rates_of, model, table)
