@@ -150,7 +150,7 @@ async def test_four_functions_lie_between_a_node_and_the_client() -> None:
     assert len(hops) == 4, hops
 
 
-async def test_fifteen_functions_in_eleven_files_lie_between_a_graph_and_the_client_that_samples() -> None:
+async def test_fourteen_functions_in_ten_files_lie_between_a_graph_and_the_client_that_samples() -> None:
     stacks: dict[str | None, list[str]] = {}
 
     def reply(request: Request) -> Reply:
@@ -162,7 +162,7 @@ async def test_fifteen_functions_in_eleven_files_lie_between_a_graph_and_the_cli
     settings = LatsContext(model=FakeChatModel(reply=reply), search="none", max_expansions=3)
     await lats.graph.ainvoke({"messages": [("user", "Why?")]}, context=settings)
     counts = {schema: (len(frames), len({*frames})) for schema, frames in stacks.items()}
-    assert counts == {None: (15, 11), "Judgements": (18, 11)}, stacks
+    assert counts == {None: (14, 10), "Judgements": (17, 10)}, stacks
 
 
 def _suspended() -> list[str]:
