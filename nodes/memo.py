@@ -20,19 +20,14 @@ class Memo:
 
     async def once(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
         """Return the result under a key, and whether it was there already or was made by another caller."""
-        if key not in self._results:
-            while (under_way := self._in_flight.get(key)) is not None:
-                await asyncio.wait([under_way])
-            if key not in self._results:
-                return await self._make(key, make), False
-        return self._results[key], True
-
-    async def _make(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
+        while (under_way := self._in_flight.get(key)) is not None:
+            await asyncio.wait([under_way])
+        if key in self._results:
+            return self._results[key], True
         done = self._in_flight[key] = asyncio.get_running_loop().create_future()
         try:
-            result = await make()
-            self._results[key] = result
-            return result
+            result = self._results[key] = await make()
+            return result, False
         finally:
             del self._in_flight[key]
             done.set_result(None)

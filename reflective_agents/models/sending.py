@@ -158,7 +158,7 @@ async def _send(
         meter.reserve(guess + most, rates and rates.cost(guess, most)) as reservation,
         _retracting(listener),
     ):
-        async with _in_time(meter, reservation, _trace(base, messages, options)) as call:
+        async with within_time(meter, reservation, _trace(base, messages, options)) as call:
             if listener:
                 replies = [await _streamed(base, messages, listener, options)]
             else:
@@ -197,10 +197,16 @@ def _with_model_options(base: BaseChatModel, meter: Meter, options: JsonObject) 
 
 
 @asynccontextmanager
-async def _in_time(
+async def within_time(
     meter: Meter, reservation: Reservation, operation: telemetry.Operation
 ) -> AsyncIterator[telemetry.Operation]:
-    """Give a request the time of a call and of the run. What fails is counted, and free if it was refused."""
+    """Give a request, sent by the body, the time of a call and of the run. What fails is counted, and free if it was
+    refused.
+
+    Raises:
+        LimitReached: if the time of the run is up.
+        TimeoutError: if that of the call is.
+    """
     now = asyncio.get_running_loop().time()
     try:
         with operation as call:
