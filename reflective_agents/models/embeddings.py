@@ -19,7 +19,7 @@ from reflective_agents.models.lexical import LexicalEmbeddings
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.minilm import MiniLmEmbeddings
 from reflective_agents.models.prices import embedding_rates, no_price
-from reflective_agents.models.providers import of_this_loop, ollama_url
+from reflective_agents.models.providers import first_line, of_this_loop, ollama_url
 from reflective_agents.models.sending import within_time
 from reflective_agents.state.errors import MissingKey, ModelFailed, UnknownModel, UnknownPrice
 from reflective_agents.telemetry import Operation, model_call
@@ -219,10 +219,6 @@ def _from_langchain(name: str) -> Embeddings:
     try:
         return init_embeddings(name)
     except ImportError as missing:
-        raise UnknownModel(f"embeddings {name!r}: {_first_line(missing)}") from missing
+        raise UnknownModel(f"embeddings {name!r}: {first_line(missing)}") from missing
     except refusals() as refused:
-        raise UnknownModel(f"embeddings {name!r} cannot be used: {HINT} ({_first_line(refused)})") from refused
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UnknownModel(f"embeddings {name!r} cannot be used: {HINT} ({first_line(refused)})") from refused

@@ -252,13 +252,14 @@ def _from_langchain(name: str, max_answer_tokens: int, call_timeout: float) -> B
     try:
         model = init_chat_model(name, **options)
     except ImportError as missing:
-        raise UnknownModel(f"model {name!r}: {_first_line(missing)}") from missing
+        raise UnknownModel(f"model {name!r}: {first_line(missing)}") from missing
     except refusals() as refused:
-        raise UnknownModel(f"model {name!r} cannot be used: {HINT} ({_first_line(refused)})") from refused
+        raise UnknownModel(f"model {name!r} cannot be used: {HINT} ({first_line(refused)})") from refused
     if not isinstance(model, BaseChatModel):
         raise UnknownModel(f"model {name!r} is not a chat model: write <provider>:<model>")
     return model
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return the first line of what an error says, or its name if it says nothing."""
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
