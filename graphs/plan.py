@@ -181,7 +181,9 @@ def verdict(goals: Sequence[Subgoal], plans: int, step: Step[PlanContext]) -> Up
         last = f"sub-goal {failed[-1]['id']} has failed: {failed[-1]['reason']:.300}"
         return stop_at(context.limit("max_replans", spent=plans - 1), last)
     if step.meter.calls_left < 3 and any(goal["answer"] for goal in goals):
-        return stop_at(step.meter.limit("max_model_calls", needed=3), "that is another plan, its work and the answer")
+        return stop_at(
+            step.meter.limit("max_model_calls", next_cost=3), "that is another plan, its work and the answer"
+        )
     return {}
 
 

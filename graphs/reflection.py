@@ -106,7 +106,7 @@ def appraise(best: Draft | None) -> Appraisal:
     """Return what the critic has left of the best draft, unless the run ended with its acceptance."""
     if best is None or best["score"] is None or best["accepted"]:
         return UNCHECKED
-    return Appraisal(said=f"the best draft, of round {best['round']}, has a score of {best['score']:.2f}")
+    return Appraisal(reason=f"the best draft, of round {best['round']}, has a score of {best['score']:.2f}")
 
 
 def earlier_rounds(drafts: Sequence[Draft]) -> list[AnyMessage]:

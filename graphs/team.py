@@ -174,7 +174,7 @@ async def finish(state: TeamState, step: Step[TeamContext]) -> Update:
     """Answer with the best report: the one that was scored best, else the latest."""
     best = best_report(state["rounds"])
     answer = AIMessage(best["answer"] or "", id=best["said"]) if best else None
-    return await end(state, step, answer, appraisal=Appraisal(said=score_text(best, state["rounds"])))
+    return await end(state, step, answer, appraisal=Appraisal(reason=score_text(best, state["rounds"])))
 
 
 def members(context: TeamContext) -> dict[str, Role]:

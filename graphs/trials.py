@@ -170,7 +170,7 @@ def appraise(best: Trial | None) -> Appraisal:
         return UNCHECKED
     rewarded = [] if best["reward"] is None else [f"a reward of {best['reward']:g}"]
     scored = [] if best["score"] is None else [f"a score of {best['score']:.2f}"]
-    return Appraisal(said=f"the best trial, {best['trial']}, has {' and '.join([*rewarded, *scored]) or 'no score'}")
+    return Appraisal(reason=f"the best trial, {best['trial']}, has {' and '.join([*rewarded, *scored]) or 'no score'}")
 
 
 def why_solved(trial: Trial, by: Verifier) -> str:

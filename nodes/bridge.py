@@ -55,6 +55,6 @@ class SyncAdapter(RunnableLambda[S, T]):
         """Call the function, and wait for it."""
         return wait_for(self._function(input))
 
-    async def ainvoke(self, input: S, config: RunnableConfig | None = None, **kwargs: Any) -> T:
+    def ainvoke(self, input: S, config: RunnableConfig | None = None, **kwargs: Any) -> Coroutine[Any, Any, T]:
         """Call the function."""
-        return await self._function(input)
+        return self._function(input)

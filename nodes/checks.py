@@ -32,7 +32,7 @@ async def check_settings(step: Step[Context], context: Context) -> dict[str, str
     Raises:
         Misuse: if a model does not exist; if there are images, and they cannot be shown; as `check_sources`.
     """
-    if getattr(context, "environment", None) is not None and any(map(images_of, step.meter.asked)):
+    if getattr(context, "environment", None) is not None and any(map(images_of, step.meter.questions)):
         raise Misuse("the tasks of an environment are text: ask without images, or without an environment")
     names = [name for name in type(context).model_fields if name in _MODELS]
     chosen = {name: await _check_models(step, name, getattr(context, name)) for name in names}

@@ -1,7 +1,8 @@
 """Doing a thing once: what was worked out is kept, and who asks meanwhile waits for it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -14,26 +15,21 @@ class Memo:
     """Results by key. A thing that fails is not kept: the next one who asks tries again."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Any] = {}
-        self._flight: dict[Hashable, asyncio.Future[None]] = {}
+        self._results: dict[Hashable, Any] = {}
+        self._in_flight: dict[Hashable, asyncio.Future[None]] = {}
 
     async def once(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
         """Return the result under a key, and whether it was there already or was made by another caller."""
-        if key not in self._known:
-            while (other := self._flight.get(key)) is not None:
-                await asyncio.wait([other])
-            if key not in self._known:
-                return await self._make(key, make), False
-        return self._known[key], True
-
-    async def _make(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        done = self._flight[key] = asyncio.get_running_loop().create_future()
+        while (under_way := self._in_flight.get(key)) is not None:
+            await asyncio.wait([under_way])
+        if key in self._results:
+            return self._results[key], True
+        done = self._in_flight[key] = asyncio.get_running_loop().create_future()
         try:
-            result = await make()
-            self._known[key] = result
-            return result
+            result = self._results[key] = await make()
+            return result, False
         finally:
-            del self._flight[key]
+            del self._in_flight[key]
             done.set_result(None)
 
 
@@ -46,23 +42,19 @@ def memo_of(run_id: str) -> Memo:
 async def each_to_its_end(coroutines: Sequence[Awaitable[None]]) -> None:
     """Run several coroutines at once. One that meets a limit, or a model that fails, leaves the others alone; the first
     such exception is raised when all have ended."""
+    if len(coroutines) == 1:
+        return await coroutines[0]
+    async with _tasks(coroutines) as tasks:
+        while unstopped := [task for task in tasks if not _was_stopped(task)]:
+            with suppress(LimitReached, ModelFailed):
+                await asyncio.gather(*unstopped)
+                break
+    for task in tasks:
+        task.result()
 
-    async def to_its_end(work: Awaitable[None]) -> LimitReached | ModelFailed | None:
-        try:
-            await work
-        except (LimitReached, ModelFailed) as stop:
-            return stop
-        return None
 
-    try:
-        stops = await at_once([to_its_end(work) for work in coroutines])
-    finally:
-        for work in coroutines:
-            if isinstance(work, Coroutine):
-                work.close()  # or one that was cancelled before it began would be reported as never awaited
-    for stop in stops:
-        if stop is not None:
-            raise stop
+def _was_stopped(task: asyncio.Future[None]) -> bool:
+    return task.done() and isinstance(task.exception(), LimitReached | ModelFailed)
 
 
 async def at_once(coroutines: Sequence[Awaitable[T]]) -> list[T]:
@@ -73,9 +65,16 @@ async def at_once(coroutines: Sequence[Awaitable[T]]) -> list[T]:
     """
     if len(coroutines) == 1:
         return [await coroutines[0]]
+    async with _tasks(coroutines) as tasks:
+        return await asyncio.gather(*tasks)
+
+
+@asynccontextmanager
+async def _tasks(coroutines: Sequence[Awaitable[T]]) -> AsyncIterator[Sequence[asyncio.Future[T]]]:
+    """Run coroutines as tasks, all of which have ended after the body."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
-        return await asyncio.gather(*tasks)
+        yield tasks
     finally:
         for task in tasks:
             task.cancel()

@@ -42,7 +42,7 @@ LISTED = 5
 """Items of a list that an event tells."""
 
 
-class Spent(TypedDict, total=False):
+class StateBefore(TypedDict, total=False):
     """What a node goes on from: the conversation, and what the run has cost so far."""
 
     messages: ReadOnly[Sequence[AnyMessage]]
@@ -58,7 +58,7 @@ class Step(Generic[C]):
         meter: What the run may still spend.
     """
 
-    def __init__(self, context: C, state: Spent, write: StreamWriter) -> None:
+    def __init__(self, context: C, state: StateBefore, write: StreamWriter) -> None:
         self.context = context
         self._before: Usage | dict[str, float] = state.get("usage") or {}
         self.meter = Meter(context, state.get("usage") or NOTHING_SPENT, self.emit, state.get("messages") or ())

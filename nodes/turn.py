@@ -81,7 +81,7 @@ def begin(
         recalled = await recall(step, request)
         fresh = {"answer": None, "outcome": None, "recalled": recalled, **reset}
         fresh |= {"structured_response": None} if before.get("structured_response") else {}
-        update = {"version": VERSION, "strategy": strategy, "settings": step.context.given(), **fresh}
+        update = {"version": VERSION, "strategy": strategy, "settings": step.context.explicit_settings(), **fresh}
         shown = state.copy()
         shown["recalled"] = recalled
         update |= await prepare(shown, step)

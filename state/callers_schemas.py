@@ -81,7 +81,7 @@ def expanded(schemas: Sequence[JsonMapping], bounds: Bounds = SINGLE) -> Sequenc
 @lru_cache(maxsize=32)
 def _expanded(schemas: str, patterns: Sequence[str], bounds: Bounds) -> Sequence[JsonObject]:
     expansion, read = _Expansion(bounds.values), json.loads(schemas)
-    found = [expansion.of(schema) for schema in read]
+    expanded = [expansion.of(schema) for schema in read]
     try:
         for schema in read:
             meta.validate({name: part for name, part in schema.items() if name != "$schema"})
@@ -89,7 +89,7 @@ def _expanded(schemas: str, patterns: Sequence[str], bounds: Bounds) -> Sequence
             jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=linear())
     except ValueError as error:
         raise ValueError(f"not a valid JSON schema: {str(error).splitlines()[0][:300]}") from error
-    return found
+    return expanded
 
 
 def linear() -> jsonschema_rs.RegexOptions:
@@ -99,12 +99,12 @@ def linear() -> jsonschema_rs.RegexOptions:
 
 def _patterns(schemas: Sequence[JsonMapping], bounds: Bounds) -> list[str]:
     """Return the regular expressions of schemas, and make sure that they are neither long, nor deep, nor many."""
-    found = list[str]()
+    patterns = list[str]()
     for value, depth in _walk(schemas, bounds.characters):
-        found += _patterns_of(value) if isinstance(value, dict) else []
-        _bounded("patterns", len(found), bounds.patterns)
+        patterns += _patterns_of(value) if isinstance(value, dict) else []
+        _bounded("patterns", len(patterns), bounds.patterns)
         _bounded("levels", depth, DEEPEST)
-    return found
+    return patterns
 
 
 def _walk(schemas: Sequence[JsonMapping], most: int) -> Iterator[tuple[JsonValue, int]]:
@@ -169,15 +169,15 @@ class _Expansion:
 
 def _target(schema: JsonObject, reference: JsonValue) -> JsonObject:
     """Return the part of a schema that a reference leads to: `#/$defs/a`, a JSON pointer."""
-    found: JsonValue = schema
+    part: JsonValue = schema
     try:
         if not isinstance(reference, str) or not (reference + "/").startswith("#/"):
             raise KeyError(reference)
-        for part in reference.split("/")[1:]:
-            name = unquote(part).replace("~1", "/").replace("~0", "~")
-            found = found[int(name)] if isinstance(found, list) else found[name]  # type: ignore[index]
+        for segment in reference.split("/")[1:]:
+            name = unquote(segment).replace("~1", "/").replace("~0", "~")
+            part = part[int(name)] if isinstance(part, list) else part[name]  # type: ignore[index]
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"the reference {str(reference)[:100]!r} is not part of the schema") from error
-    if not isinstance(found, dict):
+    if not isinstance(part, dict):
         raise ValueError(f"the reference {reference[:100]!r} leads to no schema")
-    return found
+    return part

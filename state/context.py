@@ -41,22 +41,22 @@ EXTRA = "extra_forbidden"
 _MOST_HINTS = 10
 
 
-def with_suggestions(error: ValidationError, known: Iterable[str]) -> ValidationError:
+def with_suggestions(error: ValidationError, settings: Iterable[str]) -> ValidationError:
     """Return the error with the setting that each unknown one resembles; without unknown ones, the error as it is.
 
     Of many unknown ones it tells the first ten.
     """
-    names = list(known)
+    names = list(settings)
     unknown = [problem for problem in error.errors() if problem["type"] == EXTRA and len(problem["loc"]) == 1]
-    found = [
+    problems = [
         InitErrorDetails(type=_problem(str(problem["loc"][0]), names), loc=problem["loc"], input=problem["input"])
         for problem in unknown[:_MOST_HINTS]
     ]
-    return ValidationError.from_exception_data(error.title, found) if found else error
+    return ValidationError.from_exception_data(error.title, problems) if problems else error
 
 
-def _problem(name: str, known: list[str]) -> PydanticCustomError:
-    close = similar_names(name, known)
+def _problem(name: str, names: list[str]) -> PydanticCustomError:
+    close = similar_names(name, names)
     hint = f"; did you mean {close[0]}?" if close else ""
     return PydanticCustomError(EXTRA, "There is no such setting{hint}", {"hint": hint})
 
@@ -214,8 +214,8 @@ class Context(BaseSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _take_old_names(cls, given: JsonObject) -> JsonObject:
-        taken = dict(given)
+    def _take_old_names(cls, values: JsonObject) -> JsonObject:
+        taken = dict(values)
         for old, new in cls.renamed.items():
             variable = f"REFLECT_{old.upper()}"
             for name, value in ((old, taken.pop(old, None)), (variable, os.environ.get(variable))):
@@ -226,9 +226,9 @@ class Context(BaseSettings):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _suggest_names(cls, given: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+    def _suggest_names(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         try:
-            return read(given)
+            return read(values)
         except ValidationError as error:
             raise with_suggestions(error, cls.model_fields) from None
 
@@ -247,29 +247,29 @@ class Context(BaseSettings):
             return (init_settings,)
         return init_settings, env_settings
 
-    def limit(self, name: str, spent: float, needed: float = 0) -> Limit:
+    def limit(self, name: str, spent: float, next_cost: float = 0) -> Limit:
         """Return one of these limits as data.
 
         Args:
             name: The setting, such as `max_model_calls`.
             spent: How much of it is spent.
-            needed: What the next step might cost, where something is left but not enough.
+            next_cost: What the next step might cost, where something is left but not enough.
         """
         limit = Limit(name=name, most=getattr(self, name), spent=spent)
-        return {**limit, "needed": needed} if needed else limit
+        return {**limit, "needed": next_cost} if next_cost else limit
 
     @property
     def remembers(self) -> bool:
         """Whether a run keeps something beyond its thread, in the graph's store."""
         return self.experience is not None
 
-    def given(self) -> JsonObject:
+    def explicit_settings(self) -> JsonObject:
         """Return the settings that the caller gave, as plain data: neither defaults nor those from the environment.
 
         Objects and functions, which only Python can give, are left out.
         """
-        given = {name: getattr(self, name) for name in sorted(self._given())}
-        return {name: value for name, value in given.items() if _is_plain(value)}
+        settings = {name: getattr(self, name) for name in sorted(self._explicit_names())}
+        return {name: value for name, value in settings.items() if _is_plain(value)}
 
     def resumed(self, earlier: JsonObject) -> Self:
         """Return these settings for a run that is resumed: what was given at its beginning holds unless it is given
@@ -278,13 +278,13 @@ class Context(BaseSettings):
         Raises:
             WrongThread: if an earlier release has begun the run with settings that do not exist any more.
         """
-        if gone := sorted(earlier.keys() - type(self).model_fields - self.renamed.keys()):
+        if removed := sorted(earlier.keys() - type(self).model_fields - self.renamed.keys()):
             raise WrongThread(
-                f"this run was begun with settings that no longer exist ({', '.join(gone)}): ask the question again"
+                f"this run was begun with settings that no longer exist ({', '.join(removed)}): ask the question again"
             )
         if all(getattr(self, self.renamed.get(name, name)) == value for name, value in earlier.items()):
             return self
-        return self._again({**earlier, **{name: getattr(self, name) for name in self._given()}})
+        return self._again({**earlier, **{name: getattr(self, name) for name in self._explicit_names()}})
 
     def raised(self, by: Mapping[str, float]) -> Self:
         """Return these settings with limits that are higher by so much, each by its name.
@@ -299,7 +299,7 @@ class Context(BaseSettings):
         if not limits:
             return self
         try:
-            return self._again({**{name: getattr(self, name) for name in self._given()}, **limits})
+            return self._again({**{name: getattr(self, name) for name in self._explicit_names()}, **limits})
         except ValidationError as error:
             problem = error.errors()[0]
             raise Misuse(f"{problem['loc'][0]}: {problem['msg']} (got {problem['input']})") from error
@@ -325,7 +325,7 @@ class Context(BaseSettings):
         read: Self = _ambient(cls, hash(frozenset(os.environ.items())))
         return read
 
-    def _given(self) -> set[str]:
+    def _explicit_names(self) -> set[str]:
         ambient = self.ambient()
         return {
             name

@@ -14,12 +14,12 @@ from reflective_agents.state.settings import employable, settings_of
 
 NESTED = {"worker_settings", "roles"}
 """Settings that hold settings."""
-Own = Annotated[JsonObject, BeforeValidator(from_json)]
+StrategySettings = Annotated[JsonObject, BeforeValidator(from_json)]
 """Settings of another strategy by name; also as JSON, which is how the command and the environment give them."""
 
 
 @dataclass(frozen=True)
-class Below:
+class LowerStrategy:
     """Marks a setting that names a strategy of a level below, so that nesting has an end."""
 
     level: int
@@ -46,19 +46,19 @@ class SettingsOf:
 
     field: str
 
-    def read(self, holder: BaseModel, own: JsonObject) -> Context:
+    def read(self, holder: BaseModel, settings: JsonObject) -> Context:
         """Return them as that strategy reads them."""
-        return settings_of(getattr(holder, self.field)).model_validate(own)
+        return settings_of(getattr(holder, self.field)).model_validate(settings)
 
 
-def check_own(strategy: str, own: JsonObject) -> None:
+def validate_settings(strategy: str, settings: JsonObject) -> None:
     """Check the settings of another strategy.
 
     Raises:
         ValueError: if it does not take them.
     """
     try:
-        settings_of(strategy).model_validate(own)
+        settings_of(strategy).model_validate(settings)
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise ValueError(f"{strategy} does not take that: {problems}") from error
@@ -83,10 +83,10 @@ class CooperationContext(AskingContext, SearchContext):
     """Settings of strategies that let others work. What all strategies share (model, search, corpus, timeouts) is
     handed on to them."""
 
-    def given(self) -> JsonObject:
-        """Return what `Context.given` does, plus the nested settings that are plain data."""
-        nested = {name: _plain(getattr(self, name)) for name in NESTED if name in self._given()}
-        return super().given() | {name: value for name, value in nested.items() if value is not None}
+    def explicit_settings(self) -> JsonObject:
+        """Return what `Context.explicit_settings` does, plus the nested settings that are plain data."""
+        nested = {name: _plain(getattr(self, name)) for name in NESTED if name in self._explicit_names()}
+        return super().explicit_settings() | {name: value for name, value in nested.items() if value is not None}
 
     def resumed(self, earlier: JsonObject) -> Self:
         """Resume as `Context.resumed` does, without validating unchanged nested settings again at each node."""

@@ -281,9 +281,9 @@ def presets_of(environment: Any, schema: type[TreeContext]) -> Preset:
         schema: The settings of the strategy, whose module has its name.
     """
     kind = shipped.environments()[environment] if isinstance(environment, str) else environment
-    own: Mapping[str, Preset] = getattr(kind, "presets", {})
+    presets: Mapping[str, Preset] = getattr(kind, "presets", {})
     names = [part.__module__.rpartition(".")[2] for part in schema.__mro__]
-    return next((own[name] for name in names if name in own), schema.task_presets)
+    return next((presets[name] for name in names if name in presets), schema.task_presets)
 
 
 class BranchingContext(TreeContext):

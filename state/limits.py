@@ -30,7 +30,7 @@ def sentence(limit: Limit, detail: str = "") -> str:
     counter = limit["name"].removeprefix("max_")
     digits = 6 if counter.endswith("cost") else 1
     numbers = f"{counter}={round(limit['spent'], digits):.10g}"
-    if needed := limit.get("needed"):
-        numbers += f", the next step may need {round(needed, digits):.10g}"
+    if next_cost := limit.get("needed"):
+        numbers += f", the next step may need {round(next_cost, digits):.10g}"
     text = f"{limit['name']}={limit['most']:.10g} reached ({numbers})"
     return f"{text}; {detail}" if detail else text

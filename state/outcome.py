@@ -35,7 +35,7 @@ class Appraisal(NamedTuple):
 
     by: Verifier | None = None
     accepted: bool | None = None
-    said: str = ""
+    reason: str = ""
 
 
 UNCHECKED = Appraisal()
@@ -74,15 +74,16 @@ def decide(reached: Outcome | None, answer: str | None, appraisal: Appraisal = U
         appraisal: What is known of it.
     """
     reached = reached or Outcome(status="exhausted", reason="nothing was left to do")
-    by, accepted, said = appraisal
+    by, accepted, reason = appraisal
     if accepted is None and "verified_by" in reached:
         by, accepted = reached["verified_by"], True
     opinion = accepted is None or by in ("judge", "checks")
     if answer is not None and opinion and declines(answer):
-        accepted, said = False, DECLINED
+        accepted, reason = False, DECLINED
     status = _status(reached, answer, accepted, by)
-    known = status in ("failed", reached["status"]) and status not in ("limit_reached", "exhausted")
-    outcome = Outcome(status=status, reason="; ".join(filter(None, [reached["reason"], "" if known else said])))
+    is_explained = status in ("failed", reached["status"]) and status not in ("limit_reached", "exhausted")
+    reasons = [reached["reason"]] if is_explained else [reached["reason"], reason]
+    outcome = Outcome(status=status, reason="; ".join(filter(None, reasons)))
     if status == "solved" and by:
         outcome["verified_by"] = by
     if "limit" in reached:

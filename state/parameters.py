@@ -29,15 +29,15 @@ _HARMLESS = {
 }
 """Parameters that change what a model writes, and nothing else: anybody may set them on a server."""
 
-SAMPLING = Operator(lambda given: given.keys() <= _HARMLESS)
+SAMPLING = Operator(lambda parameters: parameters.keys() <= _HARMLESS)
 
 
-def check_parameters(given: JsonObject) -> JsonObject:
+def check_parameters(parameters: JsonObject) -> JsonObject:
     """Refuse parameters that a strategy decides on itself.
 
     Raises:
         ValueError: if there is one.
     """
-    for name in sorted(given.keys() & _OURS.keys()):
+    for name in sorted(parameters.keys() & _OURS.keys()):
         raise ValueError(f"set {_OURS[name]} instead of {name}" if _OURS[name] else f"{name} is the strategy's")
-    return given
+    return parameters

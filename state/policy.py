@@ -47,7 +47,7 @@ class Harmless(NamedTuple):
 class Nested(Protocol):
     """Marks a setting that holds the settings of another strategy."""
 
-    def read(self, holder: BaseModel, own: Any) -> BaseModel:
+    def read(self, holder: BaseModel, settings: Any) -> BaseModel:
         """Return them as that strategy reads them; `holder` is what they are a setting of."""
         ...
 
@@ -79,7 +79,7 @@ def marks_of(schema: type[BaseModel]) -> dict[str, tuple[Mark, ...]]:
     """Return what the settings of a strategy name, by their own names; none for those that hold no free text."""
     fields = schema.model_fields.items()
     marks = {name: (*_marks(field.metadata), *_marks_in(field.annotation)) for name, field in fields}
-    return {name: found or _unsaid(schema.model_fields[name].annotation) for name, found in marks.items()}
+    return {name: listed or _default_marks(schema.model_fields[name].annotation) for name, listed in marks.items()}
 
 
 @functools.cache
@@ -100,22 +100,22 @@ def check_caller(context: BaseModel, ambient: Ambient) -> None:
     """
     if _check is None:
         return
-    own = ambient()
+    defaults = ambient()
     for name, mark in operators_settings(type(context)).items():
         value = getattr(context, name)
-        if value and value != getattr(own, name) and not mark.harmless(value):
+        if value and value != getattr(defaults, name) and not mark.harmless(value):
             raise OperatorOnly(
                 f"{name} reaches this machine, so a request cannot set it: "
                 f"the operator does, with REFLECT_{name.upper()} in the server's environment"
             )
-    _check(context, own)
+    _check(context, defaults)
     for inner in nested_in(context):
         check_caller(inner, getattr(inner, "ambient", functools.partial(_defaults, inner)))
 
 
-def changed(settings: BaseModel, own: BaseModel) -> list[str]:
+def changed(settings: BaseModel, defaults: BaseModel) -> list[str]:
     """Return the names of the settings that were given, and are not what the operator's environment makes them."""
-    return [name for name in sorted(settings.model_fields_set) if getattr(settings, name) != getattr(own, name)]
+    return [name for name in sorted(settings.model_fields_set) if getattr(settings, name) != getattr(defaults, name)]
 
 
 def named_in(settings: BaseModel, setting: str, kind: Kind) -> Iterator[str]:
@@ -149,11 +149,11 @@ def _marks(metadata: list[Any] | tuple[Any, ...]) -> tuple[Mark, ...]:
 
 def _marks_in(annotation: Any) -> tuple[Mark, ...]:
     """Return the marks within a type: those of the items of a list, for example."""
-    own = _marks(annotation.__metadata__) if get_origin(annotation) is Annotated else ()
-    return (*own, *(mark for part in get_args(annotation) for mark in _marks_in(part)))
+    outer = _marks(annotation.__metadata__) if get_origin(annotation) is Annotated else ()
+    return (*outer, *(mark for part in get_args(annotation) for mark in _marks_in(part)))
 
 
-def _unsaid(annotation: Any) -> tuple[Mark, ...]:
+def _default_marks(annotation: Any) -> tuple[Mark, ...]:
     return (OPERATOR,) if _holds_text(annotation) else ()
 
 

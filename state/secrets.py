@@ -44,22 +44,22 @@ def _secrets(environment: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
     secrets = {
         form: name
         for name, value in environment
-        for secret in _held(name, value)
-        for form in _forms(secret)
+        for secret in _secrets_in(name, value)
+        for form in _spellings(secret)
         if len(form) >= _SHORTEST
     }
     return sorted(secrets.items(), key=lambda secret: -len(secret[0]))
 
 
-def _held(name: str, value: str) -> Iterator[str]:
+def _secrets_in(name: str, value: str) -> Iterator[str]:
     """Yield the secrets in the value of a variable, and their longer parts."""
     whole = [value.strip()] if _NAMES.search(name) and not _is_setting(name) else []
     for secret in (
         *whole,
-        *_of_address(value),
+        *_secrets_in_address(value),
         *(unquote(part) for key, part in _pairs(value) if _NAMES.search(key)),
     ):
-        if _is_ordinary(secret):
+        if _is_public(secret):
             continue
         yield secret
         yield from (part for part in re.split(r"[\s,;]+", secret) if len(part) >= _SHORTEST_PART)
@@ -70,7 +70,7 @@ def _is_setting(name: str) -> bool:
     return name.startswith("REFLECT_") and name.removeprefix("REFLECT_").lower() in _settings()
 
 
-def _is_ordinary(value: str) -> bool:
+def _is_public(value: str) -> bool:
     """Tell whether a value is a short number, or a word or a name with which this package describes itself."""
     if value in _settings() or value.lower() in _words():
         return True
@@ -96,7 +96,7 @@ def _pairs(value: str) -> list[tuple[str, str]]:
     return _PAIR.findall(value) if "=" in value else []
 
 
-def _of_address(value: str) -> Iterator[str]:
+def _secrets_in_address(value: str) -> Iterator[str]:
     """Yield the password of an address, also as it is sent with the user's name, or a key in the place of the name."""
     try:
         address = urlsplit(value) if "@" in value else urlsplit("")
@@ -109,7 +109,7 @@ def _of_address(value: str) -> Iterator[str]:
         yield user
 
 
-def _forms(secret: str) -> Iterator[str]:
+def _spellings(secret: str) -> Iterator[str]:
     """Yield a secret as it may stand in an address, in JSON, and in a header."""
     if secret:
         encoded = secret.encode(errors="surrogateescape")

@@ -48,7 +48,7 @@ class Rollout(lats.Rollout):
             if earlier and not self.merge_twin(self.world.canonical(earlier), earlier):
                 earlier.index = len(candidates)
                 candidates.append(earlier)
-                await self.unless_stopped(self._grade_now, earlier)
+                await self.grade_now(earlier)
         return candidates
 
 

@@ -35,7 +35,8 @@ class PlanningJob(ExpansionJob):
         if node["kind"] == "root":
             await self._look_ahead([node])
             return self.result
-        await self.unless_stopped(self._arrive, node, before)
+        with self.recording_stops():
+            await self._arrive(node, before)
         self.result.fruitless = not self.result.children
         if self.result.children and self.result.children[0].expandable:
             await self._look_ahead([*before, self.result.children[0].node])
@@ -102,9 +103,11 @@ class PlanningJob(ExpansionJob):
         last = [Candidate(0, action=self.world.last, terms={"r0": 1.0})] if self.world.last else []
         steps = last if len(path) >= self.step.context.max_depth else self._proposed_before(path)
         if not steps:
-            await self.unless_stopped(self.search.policy.sample, branch, branch.job["width"], self._follow)
+            with self.recording_stops():
+                await self.search.policy.sample(branch, branch.job["width"], self._follow)
             steps = self._best(branch.job["width"])
-            await self.unless_stopped(self.value.compare, branch, steps)
+            with self.recording_stops():
+                await self.value.compare(branch, steps)
         if not steps and not self.result.stops:
             steps = last
         self.result.children += [self._step(path[-1], i, step) for i, step in enumerate(steps)]

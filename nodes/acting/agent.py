@@ -195,7 +195,7 @@ def answer_reserve(step: Step[ReactContext], prompt: Sequence[BaseMessage]) -> L
     """Return the limit that allows an answer but not another action before it; None if it allows both."""
     context, spent = step.context, step.meter.usage["total_tokens"]
     if step.meter.calls_left <= 1:
-        return step.meter.limit("max_model_calls", needed=2)
+        return step.meter.limit("max_model_calls", next_cost=2)
     needed = estimate_tokens(prompt, {}) + context.max_answer_tokens
     if spent + 2 * needed > context.max_total_tokens:
         return step.meter.limit("max_total_tokens", 2 * needed)

@@ -55,11 +55,11 @@ def vote_of(step: ParsedStep, environment: Environment | None, tools: Sequence[B
         return Vote(environment.canonical(step["action"]))
     message = step["messages"][0] if step["messages"] else as_call(step["action"], tools)
     calls = message.tool_calls if isinstance(message, AIMessage) else []
-    normal = [[call["name"], _normal(call["args"], environment or PLAIN)] for call in calls]
+    normal = [[call["name"], _normal_args(call["args"], environment or PLAIN)] for call in calls]
     return Vote("\n".join(sorted(json.dumps(call, sort_keys=True) for call in normal)))
 
 
-def _normal(args: JsonMapping, environment: Environment) -> JsonObject:
+def _normal_args(args: JsonMapping, environment: Environment) -> JsonObject:
     """Return arguments so that actions that come to the same are equal, and 2 and 2.0."""
 
     def normal(value: JsonValue) -> JsonValue:

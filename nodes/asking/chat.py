@@ -58,8 +58,8 @@ async def check_model(step: Step[Context], model: Model) -> None:
     """
     await load_client(model)
     chat = model_of(step, model)
-    await check_price(chat, step.meter.prices, needed=step.context.max_cost is not None)
-    if capabilities_of(chat).images is False and any(map(images_of, step.meter.asked)):
+    await check_price(chat, step.meter.prices, required=step.context.max_cost is not None)
+    if capabilities_of(chat).images is False and any(map(images_of, step.meter.questions)):
         name = describe_model(chat)["model_name"]
         raise Misuse(f"{name} takes no images: choose a model that does, or say in words what is in them")
 
@@ -177,7 +177,7 @@ async def ask(
         send = partial(request, meter=step.meter, judging=judging)
         reply = await _fill_in(chat, prompt, schema, send, methods)
         value, problem = read_form(reply, schema)
-        problem = problem if value is None else await _checked(check, value)
+        problem = problem if value is None else await _problem_of(check, value)
         if value is not None:
             methods.worked()
         if value is not None and not problem:
@@ -191,7 +191,7 @@ async def ask(
     raise InvalidOutput(f"no valid {schema.__name__} in {ATTEMPTS} attempts; the last one: {problem[:300]}{cause}")
 
 
-async def _checked(check: Callable[[T], Awaitable[str] | str | None], value: T) -> str:
+async def _problem_of(check: Callable[[T], Awaitable[str] | str | None], value: T) -> str:
     problem = check(value)
     return (await problem if inspect.isawaitable(problem) else problem) or ""
 

@@ -60,7 +60,7 @@ async def criticise(
     """
     context = step.context
     checks = [*_word_checks(context), *context.checks]
-    problems = [problem for check in checks if (problem := await _run(check, conversation[-1].text, draft))]
+    problems = [problem for check in checks if (problem := await _problem_of(check, conversation[-1].text, draft))]
     passed = 1 - len(problems) / len(checks) if checks else 1.0
     if context.critic == "checks":
         return Critique(critique="\n".join(problems) or "All checks pass.", score=passed, accept=not problems)
@@ -104,12 +104,12 @@ def _ask_person(conversation: Sequence[BaseMessage], draft: str, problems: list[
     }
     while True:
         try:
-            return _understood(interrupt(question))
+            return _read_critique(interrupt(question))
         except ValidationError as error:
             question = {**question, "error": str(error.errors()[0]["msg"])}
 
 
-def _understood(reply: JsonValue) -> Critique:
+def _read_critique(reply: JsonValue) -> Critique:
     if reply is True or (isinstance(reply, str) and reply.strip().casefold() in ACCEPTING):
         return Critique(critique="", score=1, accept=True)
     if isinstance(reply, str):
@@ -120,7 +120,7 @@ def _understood(reply: JsonValue) -> Critique:
     return Critique.model_validate(reply)
 
 
-async def _run(check: Check, request: str, draft: str) -> str:
+async def _problem_of(check: Check, request: str, draft: str) -> str:
     problem = check(request, draft)
     return (await problem if inspect.isawaitable(problem) else problem) or ""
 
@@ -128,9 +128,9 @@ async def _run(check: Check, request: str, draft: str) -> str:
 def _word_checks(context: ReflectionContext) -> list[Check]:
     checks: list[Check] = []
     if (low := context.min_words) is not None:
-        checks.append(lambda _, draft: _unless(_words(draft) >= low, draft, f"at least {low} are needed"))
+        checks.append(lambda _, draft: _length_problem(_words(draft) >= low, draft, f"at least {low} are needed"))
     if (high := context.max_words) is not None:
-        checks.append(lambda _, draft: _unless(_words(draft) <= high, draft, f"at most {high} are allowed"))
+        checks.append(lambda _, draft: _length_problem(_words(draft) <= high, draft, f"at most {high} are allowed"))
     return checks
 
 
@@ -138,5 +138,5 @@ def _words(draft: str) -> int:
     return len(split_references(draft)[0].split())
 
 
-def _unless(fits: bool, draft: str, demand: str) -> str | None:
+def _length_problem(fits: bool, draft: str, demand: str) -> str | None:
     return None if fits else f"The draft has {_words(draft)} words; {demand}."

@@ -114,7 +114,7 @@ class Samples(NamedTuple):
     stop: LimitReached | ModelFailed | None
 
 
-async def until(done: asyncio.Event, work: Awaitable[None]) -> None:
+async def run_until(done: asyncio.Event, work: Awaitable[None]) -> None:
     """Await some work, and cancel what is left of it once it is done with."""
     working, waiting = asyncio.ensure_future(work), asyncio.ensure_future(done.wait())
     try:
@@ -164,7 +164,7 @@ async def sample_texts(
     try:
         for start in range(0, count, batch or count):
             indexes = range(start, min(start + (batch or count), count))
-            await until(done, sample_each(step, model, prompt, indexes, keep, usable=has_text, **options))
+            await run_until(done, sample_each(step, model, prompt, indexes, keep, usable=has_text, **options))
             if done.is_set():
                 break
     except (LimitReached, ModelFailed) as stop:

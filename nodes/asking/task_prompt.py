@@ -18,13 +18,13 @@ def task_prompt(environment: Environment, *, examples: Examples, request: str = 
         request: The task as it is shown: what is asked is no example.
     """
     actions = f"{prompts.ACTIONS.format(actions=environment.actions)}. {environment.effects}".rstrip()
-    return _joined([*_task(environment), actions, *_worked(environment, examples, _steps, request)])
+    return _join([*_task(environment), actions, *_example_texts(environment, examples, _steps, request)])
 
 
 def short_task_prompt(environment: Environment, *, examples: Examples, request: str = "") -> str:
     """Describe a task to a role that answers at once: as `task_prompt`, but without the actions, and examples are
     thought out."""
-    return _joined([*_task(environment), *_worked(environment, examples, _reasoning, request)])
+    return _join([*_task(environment), *_example_texts(environment, examples, _reasoning, request)])
 
 
 def _task(environment: Environment) -> list[str]:
@@ -32,21 +32,21 @@ def _task(environment: Environment) -> list[str]:
     return [*goal, *([prompts.RULES.format(rules=environment.rules)] if environment.rules else [])]
 
 
-def _joined(parts: list[str]) -> str:
+def _join(parts: list[str]) -> str:
     return "".join(f"{part}\n" for part in parts) + "\n" if parts else ""
 
 
 def examples_text(examples: Examples) -> str:
     """Show the examples of an open question, step by step: there are none but those of the settings."""
-    return _joined(_worked(None, examples, _steps))
+    return _join(_example_texts(None, examples, _steps))
 
 
-def _worked(
+def _example_texts(
     environment: Environment | None, examples: Examples, shown: Callable[[Example], str], request: str = ""
 ) -> list[str]:
     chosen = environment.examples if environment and examples else ()
     if not isinstance(examples, bool) and examples:
-        chosen = tuple(map(_example, examples))
+        chosen = tuple(map(_from_setting, examples))
     return [
         (prompts.SOLVED if each.solved else prompts.FAILED).format(example=f"{each.task}\n{text}", why=each.why)
         for each in chosen
@@ -54,7 +54,7 @@ def _worked(
     ]
 
 
-def _example(setting: OwnExample) -> Example:
+def _from_setting(setting: OwnExample) -> Example:
     acts = tuple(Act(*act) for act in setting.get("acts", ()))
     return Example(setting["task"], acts, setting.get("reasoning", ""))
 

@@ -21,13 +21,13 @@ _OPENS, _WIDE = "<\uff1c\ufe64", 0xFEE0
 """The sign that opens a tag and its wide and small forms; and how far a wide letter stands from its plain form."""
 
 
-def _spelt(tag: str) -> str:
+def _tag_pattern(tag: str) -> str:
     """Return a pattern of a tag's name that nothing unseen between the letters, and no wide letter, escapes."""
     return rf"[{_UNSEEN}]*".join(f"[{letter}{chr(ord(letter) + _WIDE)}]" for letter in tag)
 
 
 _LIKE_A_TAG = re.compile(
-    rf"([{_OPENS}])(?=[\s/\uff0f\u2044\u2215{_UNSEEN}]*(?:{'|'.join(map(_spelt, TAGS))})(?:(?!\w)|[{_UNSEEN}]))",
+    rf"([{_OPENS}])(?=[\s/\uff0f\u2044\u2215{_UNSEEN}]*(?:{'|'.join(map(_tag_pattern, TAGS))})(?:(?!\w)|[{_UNSEEN}]))",
     re.IGNORECASE,
 )
 _INNER = "instructions"
@@ -37,10 +37,10 @@ _NOT_IN_A_NAME = re.compile(r'[<>"\s]+')
 
 def quoted(tag: str, text: str, **attributes: object) -> str:
     """Put text from outside between tags: it can neither close them nor pose as another part of a prompt."""
-    return around(tag, _harmless(text), **attributes)
+    return around(tag, _escape_tags(text), **attributes)
 
 
-def _harmless(text: str) -> str:
+def _escape_tags(text: str) -> str:
     return _LIKE_A_TAG.sub(r"\1\\", text)
 
 
@@ -64,23 +64,23 @@ def request_text(conversation: Sequence[BaseMessage]) -> str:
     """Return the request of a conversation: its last message, preceded by the earlier turns if there are any."""
     *earlier, question = conversation
     shown = [message for message in earlier if message.text and not message.additional_kwargs.get(_INNER)]
-    turns = [_turn(message) for message in shown]
+    turns = [_turn_text(message) for message in shown]
     context = around("conversation", "\n".join(turns)) + "\n" if turns else ""
     return context + quoted("request", question.text)
 
 
-def _turn(message: BaseMessage) -> str:
+def _turn_text(message: BaseMessage) -> str:
     shown_as_it_is = message.additional_kwargs.get(_QUOTED)
-    return message.text if shown_as_it_is else f"{message.type}: {_harmless(message.text)}"
+    return message.text if shown_as_it_is else f"{message.type}: {_escape_tags(message.text)}"
 
 
 def steps_text(messages: Sequence[BaseMessage], *, superseded: bool = False) -> str:
     """Show the steps of a trajectory: thoughts, actions, observations, answers, each in its tags. An answer that others
     follow is `superseded`."""
-    return "\n".join(part for message in messages for part in _parts(message, superseded))
+    return "\n".join(part for message in messages for part in _step_parts(message, superseded))
 
 
-def _parts(message: BaseMessage, superseded: bool) -> list[str]:
+def _step_parts(message: BaseMessage, superseded: bool) -> list[str]:
     if isinstance(message, ToolMessage):
         return [quoted("observation", message.text)]
     if isinstance(message, HumanMessage):

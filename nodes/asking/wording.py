@@ -83,13 +83,13 @@ def replacements(setting: JsonMapping | str) -> Mapping[str, Template]:
     Args:
         setting: Texts by the names of templates, or a folder with a file `<name>.txt` for each.
     """
-    texts = json.dumps(_read(Path(setting)) if isinstance(setting, str) else setting, sort_keys=True)
+    texts = json.dumps(_read_folder(Path(setting)) if isinstance(setting, str) else setting, sort_keys=True)
     if len(texts) > LONGEST:
         raise BadPrompt(f"the prompts have {len(texts)} characters together; at most {LONGEST} can be read")
-    return _checked(texts)
+    return _parse(texts)
 
 
-def _read(folder: Path) -> dict[str, str]:
+def _read_folder(folder: Path) -> dict[str, str]:
     try:
         return {path.stem: path.read_text().rstrip("\n") for path in sorted(folder.iterdir()) if path.suffix == ".txt"}
     except (OSError, UnicodeDecodeError) as error:
@@ -97,17 +97,17 @@ def _read(folder: Path) -> dict[str, str]:
 
 
 @lru_cache(maxsize=64)
-def _checked(texts: str) -> Mapping[str, Template]:
-    return {name: _replaced(name, setting) for name, setting in json.loads(texts).items()}
+def _parse(texts: str) -> Mapping[str, Template]:
+    return {name: _replacement(name, setting) for name, setting in json.loads(texts).items()}
 
 
-def _replaced(name: str, setting: Any) -> Template:
+def _replacement(name: str, setting: Any) -> Template:
     shipped = templates().get(name)
     if shipped is None:
         close = similar_names(name, templates(), count=3, cutoff=0.3)
         raise BadPrompt(f"there is no prompt {name!r}; did you mean {', '.join(close) or 'another one'}?")
     try:
-        new, placeholders = _in_place_of(shipped, setting)
+        new, placeholders = _adapted(shipped, setting)
         missing, unknown = placeholders[0] - placeholders[1], placeholders[1] - placeholders[0]
     except (ValueError, TypeError) as error:
         raise BadPrompt(
@@ -124,7 +124,7 @@ def _in_braces(placeholders: set[str]) -> str:
     return ", ".join(f"{{{name}}}" for name in sorted(placeholders))
 
 
-def _in_place_of(shipped: Template, setting: Any) -> tuple[Template, tuple[set[str], set[str]]]:
+def _adapted(shipped: Template, setting: Any) -> tuple[Template, tuple[set[str], set[str]]]:
     """Return a template with the placeholders of the shipped one, and with its own. A text takes the place of a chat's
     first message, a list of messages that of all."""
     if isinstance(shipped, str):

@@ -148,7 +148,7 @@ def _shares(step: Step[Context], least: Sequence[int], calls_kept: int, tokens_k
     context, spent = step.context, step.meter.usage["total_tokens"]
     calls, tokens = step.meter.calls_left - calls_kept, context.max_total_tokens - spent - tokens_kept
     if calls < 1:
-        raise LimitReached(step.meter.limit("max_model_calls", needed=1 + calls_kept))
+        raise LimitReached(step.meter.limit("max_model_calls", next_cost=1 + calls_kept))
     if tokens < least[0]:
         raise LimitReached(step.meter.limit("max_total_tokens", least[0] + tokens_kept))
     width = min(len(least), max(calls // LEAST_CALLS, 1))

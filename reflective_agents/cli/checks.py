@@ -58,7 +58,7 @@ async def check(context: Context, settings: JsonMapping) -> Choice:
     models = (model, *helpers.values(), *arms)
     for name in models:
         chat = get_model(name, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
-        await check_price(chat, table_of(context.prices), needed=context.max_cost is not None)
+        await check_price(chat, table_of(context.prices), required=context.max_cost is not None)
     await check_sources(context)
     if isinstance(context, TownContext):
         await asyncio.to_thread(load_town, context.town)

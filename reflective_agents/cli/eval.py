@@ -208,7 +208,7 @@ async def _settings(request: Evaluation, dataset: Dataset) -> Context:
     choice = await check(context, settings)
     if request.max_total_cost is not None:
         for model in choice.models:
-            await check_price(get_model(model), table_of(context.prices), needed=True)
+            await check_price(get_model(model), table_of(context.prices), required=True)
     for line in choice.lines():
         say(line)
     if "max_actions" in schema.model_fields and (note := await advice(dataset, context)):

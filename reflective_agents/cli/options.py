@@ -15,7 +15,7 @@ from typer.main import get_command
 from typer.models import ArgumentInfo, OptionInfo
 
 from reflective_agents.state.context import Context
-from reflective_agents.state.employment import Below
+from reflective_agents.state.employment import LowerStrategy
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.structure import Json
@@ -131,7 +131,7 @@ def _metavar(field: FieldInfo) -> str:
     """Describe what may be written: the choices, or the kind of value with its bounds."""
     kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)] or [field.annotation]
     choices = [value for kind in [field.annotation, *kinds] if get_origin(kind) is Literal for value in get_args(kind)]
-    choices += [name for mark in field.metadata if isinstance(mark, Below) for name in mark.choices]
+    choices += [name for mark in field.metadata if isinstance(mark, LowerStrategy) for name in mark.choices]
     if choices:
         return "|".join(choices)
     names = ("ge", "gt", "le")

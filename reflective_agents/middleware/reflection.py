@@ -17,7 +17,7 @@ from reflective_agents.nodes.asking.critics import Draft, criticise, judgement_o
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.asking.wording import use_prompts
 from reflective_agents.nodes.bridge import wait_for
-from reflective_agents.nodes.step import Spent, Step, Update
+from reflective_agents.nodes.step import StateBefore, Step, Update
 from reflective_agents.prompts import reflection as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.outcome import Outcome, decide, stopped
@@ -75,7 +75,7 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
         if not isinstance(reply, AIMessage) or reply.tool_calls or not reply.text.strip():
             return None
         conversation = _up_to_question(before)
-        spent = Spent(usage=state["reflection"]["usage"], messages=conversation)
+        spent = StateBefore(usage=state["reflection"]["usage"], messages=conversation)
         step = Step(self.context, spent, runtime.stream_writer)
         with use_prompts(self.context.prompts):
             drafts, outcome = await self._judged(step, state["reflection"]["drafts"], conversation, reply)

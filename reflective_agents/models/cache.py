@@ -33,26 +33,26 @@ class Replies:
 
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
-        self._asked: Counter[str] = Counter()
+        self._request_counts: Counter[str] = Counter()
         self.hits = 0
 
     def entry(self, request: str) -> "Entry":
         """Return the entry of the next such request."""
-        self._asked[request] += 1
-        return Entry(self, (_SPACE, f"{request}-{self._asked[request] - 1}"))
+        self._request_counts[request] += 1
+        return Entry(self, (_SPACE, f"{request}-{self._request_counts[request] - 1}"))
 
 
 class Entry:
-    """What is kept of one request."""
+    """The place of one request in the cache."""
 
     def __init__(self, replies: Replies, key: FullKey) -> None:
         self._replies, self._key = replies, key
 
     async def get(self) -> list[AIMessage] | None:
         """Return the replies to the request; None if it is new."""
-        kept = (await self._replies.cache.aget([self._key])).get(self._key)
-        self._replies.hits += kept is not None
-        return kept
+        replies = (await self._replies.cache.aget([self._key])).get(self._key)
+        self._replies.hits += replies is not None
+        return replies
 
     async def keep(self, replies: list[AIMessage]) -> None:
         """Keep what the model has replied."""

@@ -65,7 +65,7 @@ async def request(
     if isinstance(base, OfflineChatModel):
         options["request"] = meter.question
     options = merged(meter.parameters(judging), {**bound, **options})
-    prompt = escape_turn_signs(show_images(in_language(messages, meter.language, meter.question), meter.asked))
+    prompt = escape_turn_signs(show_images(in_language(messages, meter.language, meter.question), meter.questions))
     if n == 1:
         following = listener if listener and listener.is_subscribed else None
         return await _send_with_fallbacks(base, prompt, meter, options, following)
@@ -81,27 +81,27 @@ async def request(
     return await _one_by_one(base, prompt, meter, n, options)
 
 
-def seeded(options: JsonObject, place: int) -> JsonObject:
-    """Give the request for the sample at a place, from 0, a seed of its own if it has any: samples that are asked for
+def seeded(options: JsonObject, index: int) -> JsonObject:
+    """Give the request for the sample at an index, from 0, a seed of its own if it has any: samples that are asked for
     one by one would all be alike else."""
     seed = options.get("seed")
-    return options if seed is None else {**options, "seed": seed + place}
+    return options if seed is None else {**options, "seed": seed + index}
 
 
 async def _one_by_one(
     base: BaseChatModel, messages: Sequence[BaseMessage], meter: Meter, n: int, options: JsonObject
 ) -> list[AIMessage]:
     """Request several candidates from a server that gives one per request; those that fail are missing."""
-    drawn = await asyncio.gather(
-        *(_send_with_fallbacks(base, messages, meter, seeded(options, place)) for place in range(n)),
+    results = await asyncio.gather(
+        *(_send_with_fallbacks(base, messages, meter, seeded(options, index)) for index in range(n)),
         return_exceptions=True,
     )
-    for failure in drawn:
+    for failure in results:
         if isinstance(failure, BaseException) and not isinstance(failure, LimitReached | ModelFailed):
             raise failure
-    replies = [reply for batch in drawn if not isinstance(batch, BaseException) for reply in batch]
+    replies = [reply for batch in results if not isinstance(batch, BaseException) for reply in batch]
     if not replies:
-        raise next(failure for failure in drawn if isinstance(failure, BaseException))
+        raise next(failure for failure in results if isinstance(failure, BaseException))
     return replies
 
 

@@ -48,7 +48,7 @@ _NAMED = {
     "tools": re.compile(r"\btools?\b|\bfunctions?\b|tool_c", re.IGNORECASE),
 }
 """How an option is named in a refusal."""
-KEPT = 3600.0
+MAX_AGE = 3600.0
 """Seconds after which what was learned is forgotten, since servers change."""
 
 
@@ -95,7 +95,7 @@ class ModelCapabilities:
         if len(self.structured) < 2:
             return False
         self.learned_at = self.learned_at or time.monotonic()
-        self.structured = [other for other in self.structured if other != method]
+        self.structured = [left for left in self.structured if left != method]
         self.proven = False
         return True
 
@@ -105,7 +105,7 @@ class ModelCapabilities:
         return self.shortfalls[feature] > 1
 
 
-_known: dict[Hashable, ModelCapabilities] = {}
+_by_name: dict[Hashable, ModelCapabilities] = {}
 _of_objects: dict[int, ModelCapabilities] = {}
 
 
@@ -116,18 +116,18 @@ def capabilities_of(model: BaseChatModel) -> ModelCapabilities:
         address = address_of(model)
         name = str(getattr(model, "model_name", None) or getattr(model, "model", None))
         capabilities = (
-            _known.setdefault((type(model).__name__, name, address), _first(model)) if address else _first(model)
+            _by_name.setdefault((type(model).__name__, name, address), _first(model)) if address else _first(model)
         )
         _of_objects[id(model)] = capabilities
         weakref.finalize(model, _of_objects.pop, id(model), None)
-    if capabilities.learned_at is not None and time.monotonic() - capabilities.learned_at > KEPT:
+    if capabilities.learned_at is not None and time.monotonic() - capabilities.learned_at > MAX_AGE:
         vars(capabilities).update(vars(_first(model)))
     return capabilities
 
 
 def forget_capabilities() -> None:
     """Forget what was learned about all models."""
-    _known.clear()
+    _by_name.clear()
     _of_objects.clear()
 
 
@@ -166,8 +166,8 @@ def _first(model: BaseChatModel) -> ModelCapabilities:
 def takes_n(model: ChatModel) -> bool:
     """Tell whether one request may ask for several candidates."""
     base, _ = unbind(model)
-    known = "n" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
-    return known and capabilities_of(base).n
+    has_field = "n" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
+    return has_field and capabilities_of(base).n
 
 
 def takes_seed(model: ChatModel) -> bool:
@@ -179,8 +179,8 @@ def takes_seed(model: ChatModel) -> bool:
 def takes_logprobs(model: ChatModel) -> bool:
     """Tell whether a request may ask for the reply's log-probabilities; OpenAI's reasoning models refuse that."""
     base, _ = unbind(model)
-    known = "logprobs" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
-    return known and takes_stop(model) and capabilities_of(base).logprobs
+    has_field = "logprobs" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
+    return has_field and takes_stop(model) and capabilities_of(base).logprobs
 
 
 def takes_stop(model: ChatModel) -> bool:
@@ -221,10 +221,10 @@ def is_too_long(text: str) -> bool:
 
 def context_size(text: str) -> int | None:
     """Return the size of the context that an error names, in tokens; None if it names none."""
-    found = [
+    sizes = [
         int(re.sub(r"\D", "", size["digits"])) * (1_000 if size["thousands"] else 1) for size in _SIZE.finditer(text)
     ]
-    return min((size for size in found if size >= SMALLEST_CONTEXT), default=None)
+    return min((size for size in sizes if size >= SMALLEST_CONTEXT), default=None)
 
 
 def refused_option(capabilities: ModelCapabilities, text: str, options: JsonObject) -> str | None:

@@ -72,8 +72,8 @@ class CompatibleChatOpenAI(ChatOpenAI):
 
 def _with_usage(chunk: JsonObject) -> JsonObject:
     """Return a piece of a stream with its usage where OpenAI has it. Groq sends it under a name of its own."""
-    own = chunk.get("x_groq")
-    return {**chunk, "usage": own["usage"]} if own and own.get("usage") and not chunk.get("usage") else chunk
+    groq = chunk.get("x_groq")
+    return {**chunk, "usage": groq["usage"]} if groq and groq.get("usage") and not chunk.get("usage") else chunk
 
 
 def _keep_usage(message: BaseMessage, data: JsonObject) -> None:

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from pydantic import SecretStr
 
 from reflective_agents.models import lexical, minilm
-from reflective_agents.models.faults import describe, model_faults, refusals, retrying, was_refused
+from reflective_agents.models.faults import describe, model_faults, refusals, retrying
 from reflective_agents.models.lexical import LexicalEmbeddings
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.minilm import MiniLmEmbeddings
 from reflective_agents.models.prices import embedding_rates, no_price
-from reflective_agents.models.providers import of_this_loop, ollama_url
+from reflective_agents.models.providers import first_line, of_this_loop, ollama_url
+from reflective_agents.models.sending import within_time
 from reflective_agents.state.errors import MissingKey, ModelFailed, UnknownModel, UnknownPrice
 from reflective_agents.telemetry import Operation, model_call
 
@@ -116,15 +117,11 @@ async def embed(embeddings: Embeddings, texts: Sequence[str], meter: Meter | Non
     for start in range(0, len(texts), AT_ONCE):
         part = list(texts[start : start + AT_ONCE])
         if isinstance(embeddings, tuple(EMBEDDED.values())):
-            with _told(embeddings, part, "embedded"):
+            with model_call(name_of(embeddings), "embeddings", provider="embedded", texts=len(part)):
                 rows.append(await asyncio.to_thread(_local, embeddings, part))
         else:
             rows.append(await _request(embeddings, part, meter))
     return np.concatenate(rows)
-
-
-def _told(embeddings: Embeddings, texts: list[str], provider: str) -> Operation:
-    return model_call(name_of(embeddings), "embeddings", provider=provider, texts=len(texts))
 
 
 def _local(embeddings: Embeddings, texts: list[str]) -> NDArray[np.float32]:
@@ -134,7 +131,8 @@ def _local(embeddings: Embeddings, texts: list[str]) -> NDArray[np.float32]:
 async def _request(embeddings: Embeddings, texts: list[str], meter: Meter | None) -> NDArray[np.float32]:
     try:
         if meter is None:
-            return await _asked(embeddings, texts)
+            with _trace(embeddings, texts) as call:
+                return await _embed_remotely(embeddings, texts, call)
         return await retrying(meter)(_attempt, embeddings, texts, meter)
     except model_faults() as fault:
         raise ModelFailed(f"the embeddings {name_of(embeddings)} failed: {describe(fault)}") from fault
@@ -144,25 +142,21 @@ async def _attempt(embeddings: Embeddings, texts: list[str], meter: Meter) -> ND
     tokens, rates = _tokens(texts), embedding_rates(embeddings, meter.prices)
     if rates is None and meter.nano_left is not None:
         raise UnknownPrice(no_price(name_of(embeddings)))
-    async with meter.reserve(tokens, rates and rates.cost(tokens, 0)) as reservation:
-        now = asyncio.get_running_loop().time()
-        try:
-            return await _asked(embeddings, texts, until=min(now + meter.call_timeout, meter.deadline))
-        except model_faults() as fault:
-            meter.count(failed_calls=1)
-            if was_refused(fault):
-                reservation.settle(0, 0)
-            if isinstance(fault, TimeoutError):
-                meter.check()
-            raise
+    async with (
+        meter.reserve(tokens, rates and rates.cost(tokens, 0)) as reservation,
+        within_time(meter, reservation, _trace(embeddings, texts)) as call,
+    ):
+        return await _embed_remotely(embeddings, texts, call)
 
 
-async def _asked(embeddings: Embeddings, texts: list[str], until: float | None = None) -> NDArray[np.float32]:
+def _trace(embeddings: Embeddings, texts: list[str]) -> Operation:
     provider = type(embeddings).__name__.removesuffix("Embeddings").lower()
-    with _told(embeddings, texts, provider) as call:
-        async with asyncio.timeout_at(until):
-            vectors = _unit(await embeddings.aembed_documents(texts), len(texts))
-        call.note(input_tokens=_tokens(texts))
+    return model_call(name_of(embeddings), "embeddings", provider=provider, texts=len(texts))
+
+
+async def _embed_remotely(embeddings: Embeddings, texts: list[str], call: Operation) -> NDArray[np.float32]:
+    vectors = _unit(await embeddings.aembed_documents(texts), len(texts))
+    call.note(input_tokens=_tokens(texts))
     return vectors
 
 
@@ -199,7 +193,7 @@ def _served(name: str) -> Embeddings:
                 "without either, use minilm or lexical"
             )
         return _openai(model, key or "none", None)
-    return _other(name)
+    return _from_langchain(name)
 
 
 def _openai(model: str, key: str, base_url: str | None) -> "OpenAIEmbeddings":
@@ -219,16 +213,12 @@ def _openai(model: str, key: str, base_url: str | None) -> "OpenAIEmbeddings":
     )
 
 
-def _other(name: str) -> Embeddings:
+def _from_langchain(name: str) -> Embeddings:
     from langchain.embeddings import init_embeddings  # costs time, and most runs do not need it
 
     try:
         return init_embeddings(name)
     except ImportError as missing:
-        raise UnknownModel(f"embeddings {name!r}: {_first_line(missing)}") from missing
+        raise UnknownModel(f"embeddings {name!r}: {first_line(missing)}") from missing
     except refusals() as refused:
-        raise UnknownModel(f"embeddings {name!r} cannot be used: {HINT} ({_first_line(refused)})") from refused
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UnknownModel(f"embeddings {name!r} cannot be used: {HINT} ({first_line(refused)})") from refused

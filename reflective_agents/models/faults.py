@@ -142,8 +142,8 @@ def describe(fault: BaseException, address: str = "") -> str:
 
 def _wait(state: RetryCallState) -> float:
     fault = state.outcome.exception() if state.outcome else None
-    asked = _retry_after(fault)
-    return min(asked, LONGEST_WAIT) if asked is not None else WAIT(state)
+    requested = _retry_after(fault)
+    return min(requested, LONGEST_WAIT) if requested is not None else WAIT(state)
 
 
 def _retry_after(fault: BaseException | None) -> float | None:

@@ -28,9 +28,11 @@ def check_content(messages: Sequence[BaseMessage]) -> None:
     Raises:
         Misuse: if one does; the message names what it holds.
     """
-    asked = [block for message in messages if message.type == "human" for block in _blocks(message)]
-    if others := sorted({_kind(block) for block in asked} - {"text", "image", "image_url"}):
-        raise Misuse(f"a question may hold text and images, and this one holds {', '.join(others)}: leave that out")
+    blocks = [block for message in messages if message.type == "human" for block in _blocks(message)]
+    if unsupported := sorted({_kind(block) for block in blocks} - {"text", "image", "image_url"}):
+        raise Misuse(
+            f"a question may hold text and images, and this one holds {', '.join(unsupported)}: leave that out"
+        )
 
 
 def show_images(prompt: Sequence[M], conversation: Sequence[BaseMessage]) -> list[M]:
@@ -41,13 +43,13 @@ def show_images(prompt: Sequence[M], conversation: Sequence[BaseMessage]) -> lis
         conversation: What the run was asked, with its images.
     """
     shown = list(prompt)
-    for asked in conversation:
-        images = images_of(asked)
-        missing = [image for image in images if not any(image in _blocks(message) for message in shown)]
-        place = _where(asked.text, shown) if missing else None
-        if place is not None:
-            content = [*_blocks(shown[place]), *missing]
-            shown[place] = shown[place].model_copy(update={"content": content})
+    for message in conversation:
+        images = images_of(message)
+        missing = [image for image in images if not any(image in _blocks(prompt_message) for prompt_message in shown)]
+        index = _where(message.text, shown) if missing else None
+        if index is not None:
+            content = [*_blocks(shown[index]), *missing]
+            shown[index] = shown[index].model_copy(update={"content": content})
     return shown
 
 
@@ -59,8 +61,8 @@ def about_images(prompt: Sequence[BaseMessage], refusal: str) -> bool:
 def _where(text: str, prompt: Sequence[BaseMessage]) -> int | None:
     """Return which of a user's messages to show an image in: the last one with these words, else the last one; None if
     the prompt has these words nowhere."""
-    showing = [place for place, message in enumerate(prompt) if _plain(text) in _plain(message.text)]
-    asking = [place for place, message in enumerate(prompt) if isinstance(message, HumanMessage)]
+    showing = [index for index, message in enumerate(prompt) if _plain(text) in _plain(message.text)]
+    asking = [index for index, message in enumerate(prompt) if isinstance(message, HumanMessage)]
     if not showing or not asking:
         return None
     return max({*showing} & {*asking}, default=asking[-1])

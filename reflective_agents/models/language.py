@@ -119,8 +119,8 @@ def name_of(text: str) -> str | None:
         return "Japanese" if kana else _chinese("".join(han))
     named = next((name for name, script in _SCRIPTS.items() if 2 * len(script.findall(text)) > letters), None)
     words = {word.casefold() for word in _WORD.findall(text)}
-    found = sorted(((len(words & small), name) for name, small in _SMALL.items()), reverse=True)
-    (most, name), (second, _) = found[:2]
+    by_matches = sorted(((len(words & small), name) for name, small in _SMALL.items()), reverse=True)
+    (most, name), (second, _) = by_matches[:2]
     return named or (name if most >= _ENOUGH and most > 2 * second else None)
 
 

@@ -21,7 +21,7 @@ from reflective_agents.state.run import NOTHING_SPENT, Usage
 _bills: ContextVar[tuple["Bill", ...]] = ContextVar("bills", default=())
 
 
-def nobody(_: str, **__: object) -> None:
+def report_nothing(_: str, **__: object) -> None:
     """Report to nobody."""
 
 
@@ -78,7 +78,7 @@ class Meter:
         self,
         context: Context,
         spent: Usage,
-        tell: Callable[..., None] = nobody,
+        tell: Callable[..., None] = report_nothing,
         conversation: Sequence[BaseMessage] = (),
     ) -> None:
         self._context = context
@@ -88,14 +88,14 @@ class Meter:
         """Tokens of an answer with room for which a call is still sent. Default: as many as an answer may have."""
         self.tell = tell
         """Tells what was learned about a model, or thought: an event's name, and its data by name."""
-        self.asked = [message for message in conversation if message.type == "human"]
+        self.questions = [message for message in conversation if message.type == "human"]
         """What the run is asked, and was asked before."""
         self._usage: Usage = {**NOTHING_SPENT, **spent}
         self._started = time.monotonic()
         self._seconds_before = spent["seconds"]
-        self._kept = int(context.answer_schema is not None and context.max_model_calls > 1)
+        self._reserved_calls = int(context.answer_schema is not None and context.max_model_calls > 1)
         self._nano = math.ceil(round(self._usage["cost"] * NANO, 3))
-        self._most_nano = None if context.max_cost is None else int(context.max_cost * NANO)
+        self._max_nano = None if context.max_cost is None else int(context.max_cost * NANO)
         self._held = self._held_nano = 0
         self._in_flight = 0
         self._settled = asyncio.Condition()
@@ -113,21 +113,21 @@ class Meter:
     @property
     def calls_left(self) -> int:
         """How many more calls may be sent."""
-        return self._context.max_model_calls - self._kept - self._usage["model_calls"]
+        return self._context.max_model_calls - self._reserved_calls - self._usage["model_calls"]
 
     def spend_last(self) -> None:
         """Release the call that is kept for putting the answer into its form."""
-        self._kept = 0
+        self._reserved_calls = 0
 
-    def limit(self, name: str, needed: float = 0) -> Limit:
+    def limit(self, name: str, next_cost: float = 0) -> Limit:
         """Return a limit of the run, such as `max_model_calls`, with what is spent of it.
 
         Args:
             name: The setting.
-            needed: What the next step might cost, where something is left but not enough.
+            next_cost: What the next step might cost, where something is left but not enough.
         """
         spent: float = self.usage[name.removeprefix("max_")]  # type: ignore[literal-required]
-        return self._context.limit(name, spent, needed)
+        return self._context.limit(name, spent, next_cost)
 
     def parameters(self, judging: bool) -> JsonObject:
         """Return the parameters of a request, by that of a judge or critic."""
@@ -143,7 +143,7 @@ class Meter:
     @property
     def nano_left(self) -> int | None:
         """How many nano-dollars may still be spent; None if any number."""
-        return None if self._most_nano is None else self._most_nano - self._nano
+        return None if self._max_nano is None else self._max_nano - self._nano
 
     @property
     def call_timeout(self) -> float:
@@ -163,7 +163,7 @@ class Meter:
     @property
     def question(self) -> str:
         """What the run is asked, in words."""
-        return self.asked[-1].text if self.asked else ""
+        return self.questions[-1].text if self.questions else ""
 
     @property
     def max_answer_tokens(self) -> int:
@@ -208,7 +208,7 @@ class Meter:
 
     def check(self) -> None:
         """Raise LimitReached if no further call may be sent."""
-        self._refuse(0, 0)
+        self._check_limits(0, 0)
 
     @asynccontextmanager
     async def reserve(self, tokens: int, nano: int | None = 0) -> AsyncIterator[Reservation]:
@@ -241,8 +241,8 @@ class Meter:
         Raises:
             LimitReached: if the call would exceed a limit if those in flight cost all that is held for them.
         """
-        if not self._taken(tokens, nano or 0):
-            raise LimitReached(self._held_up_by(tokens, nano or 0))
+        if not self._try_take(tokens, nano or 0):
+            raise LimitReached(self._blocking_limit(tokens, nano or 0))
         return Reservation(tokens, nano)
 
     def give_back(self, reservation: Reservation) -> None:
@@ -251,13 +251,13 @@ class Meter:
 
     async def _hold(self, tokens: int, nano: int) -> None:
         async with self._settled:
-            while not self._taken(tokens, nano):
+            while not self._try_take(tokens, nano):
                 await self._settled.wait()
 
-    def _taken(self, tokens: int, nano: int) -> bool:
+    def _try_take(self, tokens: int, nano: int) -> bool:
         with self._counting:
-            self._refuse(tokens, nano)
-            if self._is_held_up(tokens, nano):
+            self._check_limits(tokens, nano)
+            if self._must_wait(tokens, nano):
                 return False
             self._usage["model_calls"] += 1
             for bill in _bills.get():
@@ -267,26 +267,27 @@ class Meter:
             self._in_flight += 1
             return True
 
-    def _held_up_by(self, tokens: int, nano: int) -> Limit:
+    def _blocking_limit(self, tokens: int, nano: int) -> Limit:
         if self._usage["total_tokens"] + self._held + tokens > self._context.max_total_tokens:
             return self.limit("max_total_tokens", self._held + tokens)
         return self.limit("max_cost", (self._held_nano + nano) / NANO)
 
-    def _is_held_up(self, tokens: int, nano: int) -> bool:
+    def _must_wait(self, tokens: int, nano: int) -> bool:
         """Tell whether a call would exceed a limit if those in flight cost all that is held for them."""
-        if self._most_nano is not None and self._nano + self._held_nano + nano > self._most_nano:
+        if self._max_nano is not None and self._nano + self._held_nano + nano > self._max_nano:
             return True
         return self._usage["total_tokens"] + self._held + tokens > self._context.max_total_tokens
 
-    def _refuse(self, tokens: int, nano: int) -> None:
+    def _check_limits(self, tokens: int, nano: int) -> None:
         context, usage = self._context, self._usage
         if self._seconds >= context.max_seconds:
             raise LimitReached(self.limit("max_seconds"))
         if self.calls_left <= 0:
-            raise LimitReached(self.limit("max_model_calls", needed=1 + self._kept if self._kept else 0))
+            reserved = self._reserved_calls
+            raise LimitReached(self.limit("max_model_calls", next_cost=1 + reserved if reserved else 0))
         if usage["total_tokens"] + tokens > context.max_total_tokens:
             raise LimitReached(self.limit("max_total_tokens", tokens))
-        if self._most_nano is not None and self._nano + nano > self._most_nano:
+        if self._max_nano is not None and self._nano + nano > self._max_nano:
             raise LimitReached(self.limit("max_cost", nano / NANO))
 
     def _release(self, reservation: Reservation) -> None:

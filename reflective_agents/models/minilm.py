@@ -62,15 +62,15 @@ class MiniLmEmbeddings(Embeddings):
     def _embed(self, texts: list[str]) -> list[list[float]]:
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(texts)]
         by_length: dict[int, list[int]] = defaultdict(list)
-        for place, ids in enumerate(tokens):
-            by_length[len(ids)].append(place)
+        for index, ids in enumerate(tokens):
+            by_length[len(ids)].append(index)
         vectors: dict[int, list[float]] = {}
-        for places in by_length.values():  # of one length, so that there is nothing to pad and to mask
-            for start in range(0, len(places), AT_ONCE):
-                part = places[start : start + AT_ONCE]
-                made = self._network(np.array([tokens[place] for place in part]))
+        for indexes in by_length.values():  # of one length, so that there is nothing to pad and to mask
+            for start in range(0, len(indexes), AT_ONCE):
+                part = indexes[start : start + AT_ONCE]
+                made = self._network(np.array([tokens[index] for index in part]))
                 vectors.update(zip(part, made.tolist(), strict=True))
-        return [vectors[place] for place in range(len(texts))]
+        return [vectors[index] for index in range(len(texts))]
 
     @CachedProperty
     def _threads(self) -> "ThreadpoolController":
@@ -110,10 +110,10 @@ class Network:
     def __call__(self, tokens: NDArray[np.int_]) -> Array:
         """Embed texts of the same length, given as rows of token numbers."""
         length = tokens.shape[1]
-        words, places, kinds = (
+        words, positions, kinds = (
             self._weights[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
         )
-        x = self._normal("embeddings", words[tokens] + places[:length] + kinds[0])
+        x = self._normal("embeddings", words[tokens] + positions[:length] + kinds[0])
         for layer in range(LAYERS):
             x = self._layer(f"encoder.layer.{layer}", x)
         pooled = x.mean(axis=1)

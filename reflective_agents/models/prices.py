@@ -62,8 +62,8 @@ def rates_of(model: BaseChatModel, table: Mapping[str, Price], input_tokens: int
         None if nobody knows them.
     """
     name = describe_model(model)["model_name"]
-    if own := _in_table(name, table):
-        return own
+    if rates := _in_table(name, table):
+        return rates
     if isinstance(model, OfflineChatModel) or is_ollama(model):
         return FREE
     provider = str(model._get_ls_params().get("ls_provider") or "")
@@ -74,8 +74,8 @@ def rates_by_name(
     name: str, provider: str, address: str, table: Mapping[str, Price], input_tokens: int = 0
 ) -> Rates | None:
     """Return the prices of a model of which only the name, the provider and the address are known, as `rates_of`."""
-    if own := _in_table(name, table):
-        return own
+    if rates := _in_table(name, table):
+        return rates
     if provider in _LOCAL or address == ollama_url():
         return FREE
     return _listed(name, provider, address, input_tokens)
@@ -85,8 +85,8 @@ def embedding_rates(embeddings: Embeddings, table: Mapping[str, Price]) -> Rates
     """Return the prices of embeddings, as `rates_of`."""
     name = str(getattr(embeddings, "model", None) or type(embeddings).__name__)
     address = str(getattr(embeddings, "openai_api_base", None) or "")
-    if own := _in_table(name, table):
-        return own
+    if rates := _in_table(name, table):
+        return rates
     if address == ollama_url():
         return FREE
     return _listed(name, type(embeddings).__name__.removesuffix("Embeddings").lower(), address, 0)
@@ -132,15 +132,15 @@ def _in_list(name: str, provider: str, address: str) -> "ModelPrice | None":
         return None
 
 
-async def check_price(model: BaseChatModel, table: Mapping[str, Price], *, needed: bool) -> None:
+async def check_price(model: BaseChatModel, table: Mapping[str, Price], *, required: bool) -> None:
     """Load what knows the price of a model, while the event loop goes on.
 
     Raises:
-        UnknownPrice: if the price is `needed` and nobody knows it.
+        UnknownPrice: if the price is `required` and nobody knows it.
     """
     loaded = "genai_prices" in sys.modules or isinstance(model, OfflineChatModel)
     rates = rates_of(model, table) if loaded else await asyncio.to_thread(rates_of, model, table)
-    if rates is None and needed:
+    if rates is None and required:
         raise UnknownPrice(no_price(describe_model(model)["model_name"]))
 
 

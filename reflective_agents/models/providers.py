@@ -177,7 +177,7 @@ def _make(model: str, max_answer_tokens: int, call_timeout: float, loop: Loop) -
         return _openai(name, max_answer_tokens, call_timeout, loop)
     if provider == "ollama" and name:
         return _served(name, "ollama", ollama_url(), max_answer_tokens, call_timeout, loop)
-    return _other(model, max_answer_tokens, call_timeout)
+    return _from_langchain(model, max_answer_tokens, call_timeout)
 
 
 def _openai(name: str, max_answer_tokens: int, call_timeout: float, loop: Loop) -> "ChatOpenAI":
@@ -245,20 +245,21 @@ async def close_models() -> None:
         await loop.close()
 
 
-def _other(name: str, max_answer_tokens: int, call_timeout: float) -> BaseChatModel:
+def _from_langchain(name: str, max_answer_tokens: int, call_timeout: float) -> BaseChatModel:
     from langchain.chat_models import init_chat_model  # costs half a second, and most runs do not need it
 
     options: JsonObject = {"max_retries": 0, "max_tokens": max_answer_tokens, "timeout": call_timeout}
     try:
         model = init_chat_model(name, **options)
     except ImportError as missing:
-        raise UnknownModel(f"model {name!r}: {_first_line(missing)}") from missing
+        raise UnknownModel(f"model {name!r}: {first_line(missing)}") from missing
     except refusals() as refused:
-        raise UnknownModel(f"model {name!r} cannot be used: {HINT} ({_first_line(refused)})") from refused
+        raise UnknownModel(f"model {name!r} cannot be used: {HINT} ({first_line(refused)})") from refused
     if not isinstance(model, BaseChatModel):
         raise UnknownModel(f"model {name!r} is not a chat model: write <provider>:<model>")
     return model
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return the first line of what an error says, or its name if it says nothing."""
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

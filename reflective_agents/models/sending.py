@@ -149,18 +149,21 @@ async def _send(
     options: JsonObject,
 ) -> list[AIMessage]:
     """Send a request once: what it may cost is held before, and what it has cost is settled after."""
-    options = _spelled_out(base, meter, options)
+    options = _with_model_options(base, meter, options)
     longest = int(options.get("max_tokens") or longest_answer(base, meter))
     guess, most = estimate_tokens(messages, options), options.get("n", 1) * longest
     prices = partial(rates_of, base, meter.prices)
     rates = prices(guess)
-    async with meter.reserve(guess + most, rates and rates.cost(guess, most)) as reservation, _following(listener):
-        async with _in_time(meter, reservation, _trace(base, messages, options)) as call:
+    async with (
+        meter.reserve(guess + most, rates and rates.cost(guess, most)) as reservation,
+        _retracting(listener),
+    ):
+        async with within_time(meter, reservation, _trace(base, messages, options)) as call:
             if listener:
                 replies = [await _streamed(base, messages, listener, options)]
             else:
                 quiet = without_streaming(base)
-                replies = _messages(await quiet.agenerate([list(messages)], **_hidden(), **options))
+                replies = _messages(await quiet.agenerate([list(messages)], **_hidden_config(), **options))
             replies = [without_thought(reply) for reply in replies]
             call.note(answers=len(replies), **_tokens(replies))
         settle(reservation, replies, guess, prices)
@@ -184,7 +187,7 @@ def _notice_ignored_n(base: BaseChatModel, count: int, meter: Meter) -> None:
         meter.tell("learned", model=name_of(base), ignored="n")
 
 
-def _spelled_out(base: BaseChatModel, meter: Meter, options: JsonObject) -> JsonObject:
+def _with_model_options(base: BaseChatModel, meter: Meter, options: JsonObject) -> JsonObject:
     """Add to the options what the model itself has, or lacks."""
     if "extra_body" in options:
         options = {**options, "extra_body": {**(getattr(base, "extra_body", None) or {}), **options["extra_body"]}}
@@ -194,10 +197,16 @@ def _spelled_out(base: BaseChatModel, meter: Meter, options: JsonObject) -> Json
 
 
 @asynccontextmanager
-async def _in_time(
+async def within_time(
     meter: Meter, reservation: Reservation, operation: telemetry.Operation
 ) -> AsyncIterator[telemetry.Operation]:
-    """Give a request the time of a call and of the run. What fails is counted, and free if it was refused."""
+    """Give a request, sent by the body, the time of a call and of the run. What fails is counted, and free if it was
+    refused.
+
+    Raises:
+        LimitReached: if the time of the run is up.
+        TimeoutError: if that of the call is.
+    """
     now = asyncio.get_running_loop().time()
     try:
         with operation as call:
@@ -214,7 +223,7 @@ async def _in_time(
 
 
 @asynccontextmanager
-async def _following(listener: Listener | None) -> AsyncIterator[None]:
+async def _retracting(listener: Listener | None) -> AsyncIterator[None]:
     """Let a listener forget what it has heard of a request that fails."""
     try:
         yield
@@ -247,7 +256,7 @@ def _messages(result: LLMResult) -> list[AIMessage]:
     return [each.message for each in generations if isinstance(each.message, AIMessage)]
 
 
-def _hidden() -> RunnableConfig:
+def _hidden_config() -> RunnableConfig:
     """Return what a model is called with: the callbacks of the node, and a tag that hides the call from its streams."""
     config = ensure_config()
     return RunnableConfig(
@@ -262,7 +271,7 @@ async def _streamed(
 ) -> AIMessage:
     """Send a request whose reply comes in pieces, and hand them on."""
     chunks: list[AIMessageChunk] = []
-    async for chunk in base.astream(list(messages), {"tags": _hidden()["tags"]}, **options):
+    async for chunk in base.astream(list(messages), {"tags": _hidden_config()["tags"]}, **options):
         if not isinstance(chunk, AIMessageChunk):  # a model that does not stream
             chunk = with_thought_apart(chunk)
             await listener.on_token(chunk.text)

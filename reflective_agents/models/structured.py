@@ -117,15 +117,15 @@ def read_form(reply: AIMessage, schema: type[T]) -> tuple[T | None, str]:
     """
     if reply.response_metadata.get("finish_reason") == "length":
         return None, "your output was cut off because it was too long; be shorter"
-    found = _object(reply, schema)
-    if found is None:
+    fields = _object(reply, schema)
+    if fields is None:
         return None, "there is no JSON object with these fields"
     example = _example(as_tool(schema)["function"]["parameters"])
     texts = isinstance(example, dict) and any(isinstance(value, str) for value in example.values())
-    if found == example and texts:  # numbers may be meant
+    if fields == example and texts:  # numbers may be meant
         return None, "that is the example; fill it in"
     try:
-        return schema.model_validate(found), ""
+        return schema.model_validate(fields), ""
     except ValidationError as error:
         return None, "; ".join(f"{'.'.join(map(str, e['loc'])) or 'output'}: {e['msg']}" for e in error.errors())
 
@@ -139,7 +139,7 @@ def _object(reply: AIMessage, schema: type[BaseModel]) -> JsonObject | None:
             )
     texts = [call["args"] or "" for call in reply.invalid_tool_calls]
     read = (read_object(text, fields, schema.__name__) for text in [*texts, reply.text])
-    return next((found for found in read if found is not None), None)
+    return next((output for output in read if output is not None), None)
 
 
 def _has(value: JsonValue, fields: Sequence[str]) -> bool:
@@ -156,10 +156,10 @@ def was_ignored(reply: AIMessage, way: Structured) -> bool:
 def retry(reply: AIMessage, problem: str) -> list[BaseMessage]:
     """Return the messages that follow output that does not fit: what was written, and what is wrong. The fields that
     are wanted stand in the form, with which the prompt ends again."""
-    told = f"That does not fit: {problem}\nGive all of it again, corrected."
+    correction = f"That does not fit: {problem}\nGive all of it again, corrected."
     if reply.tool_calls and not reply.invalid_tool_calls:
         calls = [{**call, "id": call["id"] or f"call_{i}"} for i, call in enumerate(reply.tool_calls, 1)]
-        said = AIMessage(reply.text[:LONGEST], tool_calls=calls)
-        return [said, *(ToolMessage(told, tool_call_id=call["id"], status="error") for call in calls)]
+        answer = AIMessage(reply.text[:LONGEST], tool_calls=calls)
+        return [answer, *(ToolMessage(correction, tool_call_id=call["id"], status="error") for call in calls)]
     written = reply.text or "\n".join(call["args"] or "" for call in reply.invalid_tool_calls)
-    return [AIMessage(written[:LONGEST] or "(nothing)"), HumanMessage(told)]
+    return [AIMessage(written[:LONGEST] or "(nothing)"), HumanMessage(correction)]

@@ -40,16 +40,16 @@ def without_thought(reply: AIMessage) -> AIMessage:
     content = clean(answer) if isinstance(reply.content, str) or in_tags else reply.content
     if beside and isinstance(content, str):
         content = content.strip()  # as after a thought in tags, which streams bring beside the answer
-    kept = {**reply.additional_kwargs, KEY: in_tags or beside} if in_tags or beside else reply.additional_kwargs
+    extra = {**reply.additional_kwargs, KEY: in_tags or beside} if in_tags or beside else reply.additional_kwargs
     calls = [clean_data(call) for call in reply.tool_calls]
-    return reply.model_copy(update={"content": content, "additional_kwargs": kept, "tool_calls": calls})
+    return reply.model_copy(update={"content": content, "additional_kwargs": extra, "tool_calls": calls})
 
 
 def thought_of(reply: AIMessage) -> str:
     """Return what a model thought, as far as the reply reveals it."""
-    kept = reply.additional_kwargs.get(KEY) or reply.additional_kwargs.get("reasoning")
-    if isinstance(kept, str) and kept:
-        return kept
+    thought = reply.additional_kwargs.get(KEY) or reply.additional_kwargs.get("reasoning")
+    if isinstance(thought, str) and thought:
+        return thought
     return "\n".join(_thoughts(reply.content)) if isinstance(reply.content, list) else ""
 
 

@@ -16,14 +16,14 @@ _HOW = (
 
 def tools_as_text(messages: Sequence[BaseMessage], tools: Sequence[JsonObject]) -> list[BaseMessage]:
     """Rewrite a prompt so that its tools and calls are text."""
-    said = [_in_words(message) for message in messages]
+    as_text = [_in_words(message) for message in messages]
     if not tools:
-        return said
+        return as_text
     shown = [declared(tool) for tool in tools]
     how = _HOW.format(tools="\n".join(tool.line() for tool in shown), name=shown[0].name)
-    if said and isinstance(said[0], SystemMessage):
-        return [SystemMessage(f"{said[0].text}\n\n{how}"), *said[1:]]
-    return [SystemMessage(how), *said]
+    if as_text and isinstance(as_text[0], SystemMessage):
+        return [SystemMessage(f"{as_text[0].text}\n\n{how}"), *as_text[1:]]
+    return [SystemMessage(how), *as_text]
 
 
 def _in_words(message: BaseMessage) -> BaseMessage:

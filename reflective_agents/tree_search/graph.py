@@ -196,7 +196,7 @@ def appraise_best(best: TreeNode, environment: Environment | None) -> Appraisal:
         return Appraisal(environment.verifier, best["solved"], text)
     score = "no score" if best["score"] is None else f"a score of {best['score']:.2f}"
     text = f"the best answer has {score} (node {best['id']})"
-    return Appraisal("judge", True, text) if best["solved"] else Appraisal(said=text)
+    return Appraisal("judge", True, text) if best["solved"] else Appraisal(reason=text)
 
 
 def outcome_without_answer(reached: Outcome | None, stop: LimitReached | ModelFailed) -> Outcome:

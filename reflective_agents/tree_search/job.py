@@ -1,9 +1,9 @@
 """One job of a tree search: candidates are sampled, carried out and graded, each as soon as it can be."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import ParamSpec
 
 from reflective_agents.nodes.memo import at_once, memo_of
 from reflective_agents.nodes.step import Step
@@ -17,7 +17,6 @@ from reflective_agents.tree_search.tree_paths import ROOT
 from reflective_agents.tree_search.values import Value
 from reflective_agents.tree_search.worlds import World
 
-P = ParamSpec("P")
 REASONS = 3
 """Most reasons of refusals that a prompt lists."""
 Stop = LimitReached | ModelFailed
@@ -130,10 +129,12 @@ class ExpansionJob:
             The distinct candidates, in the order of their samples; one that solves the task comes first.
         """
         width = self.branch.job["width"]
-        await self.unless_stopped(self.search.policy.sample, self.branch, width, self._follow)
+        with self.recording_stops():
+            await self.search.policy.sample(self.branch, width, self._follow)
         if not self._candidates and not self.result.stops and self._may_sample_again():
             branch = replace(self.branch, refused=[*dict.fromkeys(self.result.refused)][:REASONS])
-            await self.unless_stopped(self.search.policy.sample, branch, width, self._follow)
+            with self.recording_stops():
+                await self.search.policy.sample(branch, width, self._follow)
         return sorted(self._candidates.values(), key=lambda candidate: (not candidate.solves, candidate.index))
 
     def _may_sample_again(self) -> bool:
@@ -147,7 +148,8 @@ class ExpansionJob:
     async def evaluate(self, candidates: Sequence[Candidate]) -> None:
         """Complete the grades, now that all siblings are there, unless one has solved the task."""
         if not self._solved and not self.search.grade_in_own_job:
-            await self.unless_stopped(self.value.compare, self.branch, candidates)
+            with self.recording_stops():
+                await self.value.compare(self.branch, candidates)
 
     def add_children(self, candidates: Sequence[Candidate]) -> JobResult:
         """Make candidates children. One without a score could not be graded: `stops` says why."""
@@ -162,18 +164,20 @@ class ExpansionJob:
     async def judge(self) -> JobResult:
         """Judge nodes that are there already; those that could not be graded are left out."""
         candidates = [Candidate.from_node(i, steps) for i, steps in enumerate(self.branch.judged)]
-        await at_once([self.unless_stopped(self._grade, candidate) for candidate in candidates])
-        await self.unless_stopped(self.value.compare, self.branch, candidates)
+        await at_once([self._grade(candidate) for candidate in candidates])
+        with self.recording_stops():
+            await self.value.compare(self.branch, candidates)
         for steps, candidate in zip(self.branch.judged, candidates, strict=True):
             if candidate.grade:
                 self.result.children.append(self._as_child(graded(steps[-1], candidate.grade), candidate))
         self.result.fruitless = not self.result.children
         return self.result
 
-    async def unless_stopped(self, work: Callable[P, Awaitable[None]], *args: P.args, **named: P.kwargs) -> None:
-        """Await work. If a limit or a failing model stops it, note that, and go on with the rest."""
+    @contextmanager
+    def recording_stops(self) -> Iterator[None]:
+        """If a limit or a failing model stops the body, record that, and go on after it."""
         try:
-            await work(*args, **named)
+            yield
         except (LimitReached, ModelFailed) as stop:
             self.result.stops.append(stop)
 
@@ -187,14 +191,14 @@ class ExpansionJob:
         fresh = [item for item in candidates if not self.merge_twin(self.world.canonical(item), item)]
         width = self.branch.job["width"]
         if len(fresh) <= width and not self.world.rewards:
-            await at_once([self.unless_stopped(self._act_and_grade, candidate) for candidate in fresh])
+            await at_once([self._act_and_grade(candidate) for candidate in fresh])
             return
         acted = await at_once([self._act(candidate) for candidate in fresh])
         able = [candidate for candidate, possible in zip(fresh, acted, strict=True) if possible]
         able.sort(key=lambda candidate: (not candidate.solves, -candidate.samples, candidate.index))
         for candidate in able[width:]:
             self._drop(candidate)
-        await at_once([self.unless_stopped(self._grade_now, candidate) for candidate in able[:width]])
+        await at_once([self.grade_now(candidate) for candidate in able[:width]])
 
     def merge_twin(self, key: str, candidate: Candidate) -> bool:
         """Merge a candidate into the one with the same key; False if it is the first with this key."""
@@ -212,8 +216,9 @@ class ExpansionJob:
         self.step.emit("merged", index=candidate.index)
 
     async def _act_and_grade(self, candidate: Candidate) -> None:
-        if await self._act(candidate):
-            await self._grade_now(candidate)
+        with self.recording_stops():
+            if await self._act(candidate):
+                await self.grade_now(candidate)
 
     async def _act(self, candidate: Candidate) -> bool:
         """Carry a candidate out; False if it is refused, or ends in the state of another candidate."""
@@ -238,28 +243,32 @@ class ExpansionJob:
     def _drop(self, candidate: Candidate) -> None:
         self._candidates = {key: item for key, item in self._candidates.items() if item is not candidate}
 
-    async def _grade_now(self, candidate: Candidate) -> None:
+    async def grade_now(self, candidate: Candidate) -> None:
+        """Grade a candidate, unless a job of its own will."""
         if candidate.reward is not None or not self.search.grade_in_own_job:
             await self._grade(candidate)
 
     async def _grade(self, candidate: Candidate) -> None:
         """Grade by the environment's reward; else take the grade of an equal state; else ask the value. Once a sibling
         has solved the task, only the reward counts."""
+        with self.recording_stops():
+            candidate.grade = await self._grade_of(candidate)
+
+    async def _grade_of(self, candidate: Candidate) -> Grade | None:
         key = self.world.key(candidate) or self._sibling_key(candidate)
         if candidate.reward is not None:
-            candidate.grade = Grade(candidate.reward, solved=candidate.solves, terms={"reward": candidate.reward})
-        elif self._solved:
-            return
-        elif not key:
-            candidate.grade = await self.value.grade(self.branch, candidate)
-        elif (node := self.node_by_state(key)) and node["score"] is not None:
+            return Grade(candidate.reward, solved=candidate.solves, terms={"reward": candidate.reward})
+        if self._solved:
+            return candidate.grade
+        if not key:
+            return await self.value.grade(self.branch, candidate)
+        if (node := self.node_by_state(key)) and node["score"] is not None:
             self.step.emit("shared", with_node=node["id"])
             terms = dict(node.get("terms", {}))
-            candidate.grade = Grade(terms.get("judge", node["score"]), node["critique"], node["solved"], terms)
-        else:
-            memo = memo_of(self.search.run_id)
-            grade, _ = await memo.once(("grade", key), lambda: self.value.grade(self.branch, candidate))
-            candidate.grade = grade and Grade(grade.score, grade.critique, grade.solved, dict(grade.terms))
+            return Grade(terms.get("judge", node["score"]), node["critique"], node["solved"], terms)
+        memo = memo_of(self.search.run_id)
+        grade, _ = await memo.once(("grade", key), lambda: self.value.grade(self.branch, candidate))
+        return grade and Grade(grade.score, grade.critique, grade.solved, dict(grade.terms))
 
     @property
     def _solved(self) -> bool:

@@ -92,30 +92,26 @@ class Sampling(ABC):
 
         With a seed, all are awaited before the first is passed on, so that of two equal ones always the same is kept.
         """
-        if self.step.context.seed is None:
-            await self._sample(branch, width, follow)
-            return
+        in_order = self.step.context.seed is not None
         sampled: list[Candidate] = []
 
-        async def keep(candidates: list[Candidate]) -> None:
-            sampled.extend(candidates)
+        async def read(replies: Replies) -> None:
+            candidates = [self.read(reply, index) for index, reply in replies.items()]
+            if in_order:
+                sampled.extend(candidates)
+            else:
+                await follow(candidates)
 
+        options = {"first": branch.job["first"], **self.options()}
+        prompt = [*self.prompt(branch), *refusals(branch)]
         stopped: LimitReached | ModelFailed | None = None
         try:
-            await self._sample(branch, width, keep)
+            await sample_each(self.step, self.bound(branch), prompt, range(width), read, **options)
         except (LimitReached, ModelFailed) as stop:
             stopped = stop
         await follow(sorted(sampled, key=lambda candidate: candidate.index))
         if stopped is not None:
             raise stopped
-
-    async def _sample(self, branch: Branch, width: int, follow: Follow) -> None:
-        async def read(replies: Replies) -> None:
-            await follow([self.read(reply, index) for index, reply in replies.items()])
-
-        options = {"first": branch.job["first"], **self.options()}
-        prompt = [*self.prompt(branch), *refusals(branch)]
-        await sample_each(self.step, self.bound(branch), prompt, range(width), read, **options)
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer from the steps of the branch."""

@@ -143,7 +143,7 @@ class Judge(Value):
             LimitReached: if no other call is left.
         """
         if not candidate.answers and self.step.meter.calls_left <= branch.reserved_calls:
-            raise LimitReached(self.step.meter.limit("max_model_calls", needed=1 + branch.reserved_calls))
+            raise LimitReached(self.step.meter.limit("max_model_calls", next_cost=1 + branch.reserved_calls))
 
     def _as_grade(self, judgement: Judgement, candidate: Candidate) -> Grade:
         """Grade a candidate; an answer is solved if the judge says so and its score reaches the minimum."""

@@ -44,8 +44,8 @@ def settings_of(name: str) -> "type[Context]":
     from reflective_agents.state.context import Context
 
     module = import_module(f"{__name__}.{check_name(name)}")
-    found = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Context)]
-    [schema] = [value for value in found if value.__module__ == module.__name__]
+    contexts = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Context)]
+    [schema] = [value for value in contexts if value.__module__ == module.__name__]
     return schema
 
 
@@ -53,4 +53,4 @@ def settings_of(name: str) -> "type[Context]":
 def employable(level: int) -> tuple[str, ...]:
     """List the strategies that one of this level may employ: those of the levels below."""
     levels = {name: settings_of(name).level for name in strategy_names()}
-    return tuple(name for name, own in levels.items() if own is not None and own < level)
+    return tuple(name for name, lowest in levels.items() if lowest is not None and lowest < level)

@@ -4,13 +4,19 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from reflective_agents.state.employment import Below, CooperationContext, Own, SettingsOf, check_own
+from reflective_agents.state.employment import (
+    CooperationContext,
+    LowerStrategy,
+    SettingsOf,
+    StrategySettings,
+    validate_settings,
+)
 from reflective_agents.state.families import AgentContext, Tools
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.policy import STRATEGY
 
 LEVEL = 1
-WORKERS = Below(LEVEL)
+WORKERS = LowerStrategy(LEVEL)
 
 
 class PlanContext(AgentContext, CooperationContext):
@@ -23,7 +29,7 @@ class PlanContext(AgentContext, CooperationContext):
     worker: Annotated[str, AfterValidator(WORKERS.check), WORKERS, STRATEGY] = Field(
         default="react", description="The strategy that works on each sub-goal.", json_schema_extra=WORKERS.show
     )
-    worker_settings: Annotated[Own | None, SettingsOf("worker")] = Field(
+    worker_settings: Annotated[StrategySettings | None, SettingsOf("worker")] = Field(
         default=None,
         description='Further settings of the worker, such as {"max_actions": 4} or a model of its own.',
     )
@@ -37,7 +43,7 @@ class PlanContext(AgentContext, CooperationContext):
 
     @field_validator("worker_settings")
     @classmethod
-    def _fit_the_worker(cls, own: JsonObject | None, info: ValidationInfo) -> JsonObject | None:
-        if own and "worker" in info.data:
-            check_own(info.data["worker"], own)
-        return own
+    def _fit_the_worker(cls, settings: JsonObject | None, info: ValidationInfo) -> JsonObject | None:
+        if settings and "worker" in info.data:
+            validate_settings(info.data["worker"], settings)
+        return settings

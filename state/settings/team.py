@@ -15,13 +15,19 @@ from pydantic import (
 )
 
 from reflective_agents.state.context import Model, from_json
-from reflective_agents.state.employment import Below, CooperationContext, Own, SettingsOf, check_own
+from reflective_agents.state.employment import (
+    CooperationContext,
+    LowerStrategy,
+    SettingsOf,
+    StrategySettings,
+    validate_settings,
+)
 from reflective_agents.state.families import Tools
 from reflective_agents.state.policy import STRATEGY, TEXT
 from reflective_agents.state.settings import settings_of
 
 LEVEL = 2
-MEMBERS = Below(LEVEL)
+MEMBERS = LowerStrategy(LEVEL)
 
 
 class Role(BaseModel):
@@ -35,7 +41,7 @@ class Role(BaseModel):
         default="react", description="The strategy by which it works.", json_schema_extra=MEMBERS.show
     )
     model: Model = Field(default=None, description="Its model. Default: the team's.")
-    settings: Annotated[Own, SettingsOf("strategy")] = Field(
+    settings: Annotated[StrategySettings, SettingsOf("strategy")] = Field(
         default_factory=dict, description="Further settings of its strategy."
     )
     tools: Tools = Field(
@@ -44,7 +50,7 @@ class Role(BaseModel):
 
     @model_validator(mode="after")
     def _fit_the_strategy(self) -> Self:
-        check_own(self.strategy, self.settings)
+        validate_settings(self.strategy, self.settings)
         if self.tools and "tools" not in settings_of(self.strategy).model_fields:
             raise ValueError(f"{self.strategy} takes no tools")
         return self

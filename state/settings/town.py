@@ -91,11 +91,11 @@ class Town(Strict):
 
 
 def _is_town(value: JsonValue | Town) -> Town | str:
-    given = from_json(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
-    if isinstance(given, dict):
-        return Town.model_validate(given)
-    if isinstance(given, (Town, str)) and given:
-        return given
+    town = from_json(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
+    if isinstance(town, dict):
+        return Town.model_validate(town)
+    if isinstance(town, (Town, str)) and town:
+        return town
     raise ValueError("a town is the name of a shipped one, a JSON file, or the JSON itself")
 
 

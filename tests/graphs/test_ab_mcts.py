@@ -297,9 +297,9 @@ def test_models_may_be_given_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert AbMctsContext.model_validate({"arms": '["openai:a", "offline"]'}).arms == ["openai:a", "offline"]
     monkeypatch.setenv("REFLECT_ARMS", '["offline", "openai:b"]')
     assert AbMctsContext().arms == ["offline", "openai:b"]
-    assert AbMctsContext().given() == {}
-    assert AbMctsContext(arms=["offline"]).given() == {"arms": ["offline"]}
-    assert AbMctsContext(arms=["offline", FakeChatModel(reply=broken)]).given() == {}
+    assert AbMctsContext().explicit_settings() == {}
+    assert AbMctsContext(arms=["offline"]).explicit_settings() == {"arms": ["offline"]}
+    assert AbMctsContext(arms=["offline", FakeChatModel(reply=broken)]).explicit_settings() == {}
 
 
 @pytest.mark.parametrize("given", ["offline", "[", "[]", "[null]", '{"a": 1}', "[1]", ["", "offline"], [object()]])

@@ -248,7 +248,7 @@ async def test_an_agent_without_an_answer_fails_the_run() -> None:
 
 def test_an_agent_is_no_plain_setting() -> None:
     context: Context = graph_of("reflection").context_schema(agent=agent_of(FakeChatModel(reply=working)))  # type: ignore[misc]
-    assert "agent" not in context.given()
+    assert "agent" not in context.explicit_settings()
 
 
 # Agents of all kinds

@@ -545,10 +545,10 @@ async def test_a_model_that_is_not_there_is_refused_at_once() -> None:
 
 def test_roles_hold_when_the_run_is_resumed_without_them() -> None:
     context = TeamContext.model_validate({"roles": json.dumps(PAIR), "max_rounds": 3})
-    assert context.given() == {"max_rounds": 3, "roles": PAIR}
-    assert context.resumed(context.given()) is context
-    assert TeamContext().resumed(context.given()).roles == context.roles
-    assert "roles" not in TeamContext(roles=[Role(name="a", instructions="So.", tools=[print])]).given()
+    assert context.explicit_settings() == {"max_rounds": 3, "roles": PAIR}
+    assert context.resumed(context.explicit_settings()) is context
+    assert TeamContext().resumed(context.explicit_settings()).roles == context.roles
+    assert "roles" not in TeamContext(roles=[Role(name="a", instructions="So.", tools=[print])]).explicit_settings()
 
 
 class Crash(RuntimeError):

@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from reflective_agents.graphs import lats
 from reflective_agents.models.calls import request
 from reflective_agents.models.capabilities import takes_n, takes_seed, takes_stop
 from reflective_agents.models.costs import estimate_tokens
@@ -19,6 +20,7 @@ from reflective_agents.offline.model import OfflineChatModel
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed, UnknownModel
 from reflective_agents.state.run import NOTHING_SPENT
+from reflective_agents.state.settings.lats import LatsContext
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
 from reflective_agents.testing.script import Reply, Request
@@ -141,12 +143,32 @@ async def test_four_functions_lie_between_a_node_and_the_client() -> None:
     hops: list[str] = []
 
     def reply(_: Request) -> str:
-        tasks = [task.get_coro() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        hops.extend(name for task in tasks for name in _awaited(task) if name.startswith("reflective_agents.models"))
+        hops.extend(name for name in _suspended() if name.startswith("reflective_agents.models"))
         return "Yes."
 
     await request(FakeChatModel(reply=reply), [HumanMessage("Why?")], Meter(Context(), NOTHING_SPENT))
     assert len(hops) == 4, hops
+
+
+async def test_fourteen_functions_in_ten_files_lie_between_a_graph_and_the_client_that_samples() -> None:
+    stacks: dict[str | None, list[str]] = {}
+
+    def reply(request: Request) -> Reply:
+        frames = [name for name in _suspended() if name.startswith("reflective_agents.")]
+        stacks[request.schema] = max(stacks.get(request.schema, []), frames, key=len)
+        judgement = {"reasoning": "so so", "score": 0.5, "solved": False}
+        return {"judgements": [judgement] * request.text.count("<candidate ")} if request.schema else str(request.index)
+
+    settings = LatsContext(model=FakeChatModel(reply=reply), search="none", max_expansions=3)
+    await lats.graph.ainvoke({"messages": [("user", "Why?")]}, context=settings)
+    counts = {schema: (len(frames), len({*frames})) for schema, frames in stacks.items()}
+    assert counts == {None: (14, 10), "Judgements": (17, 10)}, stacks
+
+
+def _suspended() -> list[str]:
+    """Name the module of each function that waits, in any task."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    return [name for task in tasks for name in _awaited(task.get_coro())]
 
 
 def _awaited(coroutine: Any) -> Iterator[str]:

@@ -12,7 +12,13 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from tenacity import wait_none
 
 from reflective_agents.models.calls import request
-from reflective_agents.models.capabilities import KEPT, ModelCapabilities, capabilities_of, context_size, refused_option
+from reflective_agents.models.capabilities import (
+    MAX_AGE,
+    ModelCapabilities,
+    capabilities_of,
+    context_size,
+    refused_option,
+)
 from reflective_agents.models.language import in_language, is_english, language_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import choose_model, close_models, get_model, ollama_url
@@ -426,6 +432,6 @@ async def test_what_was_learned_is_forgotten_after_an_hour(monkeypatch: pytest.M
     async with AwkwardServer(script, "refuses_n") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         chat = get_model("openai:test")
-        for clock.now, refused in ((1_000.0, 1), (1_000.0 + KEPT, 1), (1_001.0 + KEPT, 2)):
+        for clock.now, refused in ((1_000.0, 1), (1_000.0 + MAX_AGE, 1), (1_001.0 + MAX_AGE, 2)):
             await request(chat, PROMPT, Meter(Context(), NOTHING_SPENT), n=2)
             assert [exchange.fault for exchange in server.requests].count("400") == refused

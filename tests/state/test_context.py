@@ -50,7 +50,7 @@ def test_where_nothing_is_given_the_environment_of_the_moment_holds(monkeypatch:
     before = LatsContext.ambient()
     assert LatsContext.ambient() is before
     monkeypatch.setenv("REFLECT_N", "4")
-    assert (LatsContext.ambient().n, ReflectionContext.ambient().given()) == (4, {})
+    assert (LatsContext.ambient().n, ReflectionContext.ambient().explicit_settings()) == (4, {})
     monkeypatch.delenv("REFLECT_N")
     assert LatsContext.ambient() == before
 
@@ -102,7 +102,7 @@ def test_of_a_setting_that_does_not_exist_a_close_one_is_named() -> None:
 def test_a_resumed_run_keeps_its_settings_unless_they_are_given_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODEL", "offline")
     monkeypatch.setenv("REFLECT_MAX_ROUNDS", "9")
-    earlier = ReflectionContext(critic="human", max_rounds=5).given()
+    earlier = ReflectionContext(critic="human", max_rounds=5).explicit_settings()
     assert earlier == {"critic": "human", "max_rounds": 5}
     again = ReflectionContext().resumed(earlier)
     assert (again.critic, again.max_rounds, again.model) == ("human", 5, "offline")
@@ -113,5 +113,5 @@ def test_a_resumed_run_keeps_its_settings_unless_they_are_given_anew(monkeypatch
 def test_objects_and_functions_are_not_kept() -> None:
     model = FakeChatModel(reply=lambda request: "")
     context = ReflectionContext(model=model, checks=[lambda request, draft: None], max_rounds=2)
-    assert context.given() == {"max_rounds": 2}
+    assert context.explicit_settings() == {"max_rounds": 2}
     assert context.resumed({"max_rounds": 5}).model is model

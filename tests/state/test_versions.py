@@ -73,7 +73,7 @@ def test_an_old_name_of_a_setting_is_taken_with_a_warning(monkeypatch: pytest.Mo
         assert RenamedContext.model_validate({"attempts": 5}).tries == 5
     with pytest.warns(FutureWarning, match="attempts is now called tries"):
         context = make_context(RenamedContext, {"attempts": "5"})
-    assert (context.model_dump()["tries"], context.given()) == (5, {"tries": 5})
+    assert (context.model_dump()["tries"], context.explicit_settings()) == (5, {"tries": 5})
     monkeypatch.setenv("REFLECT_ATTEMPTS", "7")
     with pytest.warns(FutureWarning, match="REFLECT_ATTEMPTS is now called tries"):
         assert RenamedContext().tries == 7
