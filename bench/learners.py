@@ -47,8 +47,8 @@ def answering(tasks: Sequence[Task]) -> Callable[[Request], Reply]:
         question = next(one for one in gold if one in request.last)
         asked = kind(question)
         if reflects(request):
-            return f'MemoryQuery "{asked}", answer with that alone, not with a sentence.'
-        plain = asked == "yes or no" or f'MemoryQuery "{asked}"' in lessons(request)
+            return f'Asked "{asked}", answer with that alone, not with a sentence.'
+        plain = asked == "yes or no" or f'Asked "{asked}"' in lessons(request)
         return f"Answer: {gold[question]}" if plain else f"Answer: It is said that this would be {gold[question]}"
 
     return reply

@@ -79,13 +79,13 @@ async def plan(state: PlanState, step: Step[PlanContext]) -> Update:
     date = TODAY.format(today=today())
     prompt = prompts.PLAN.format_messages(today=date, conversation=state["messages"], progress=progress, most=most)
     made = await ask(step, step.context.model, prompt, plan_of(most), lambda value: flaw(value, earlier))
-    earlier = [{**goal, "status": "dropped"} if goal["status"] == "open" else goal for goal in earlier]
+    before: list[Subgoal] = [{**goal, "status": "dropped"} if goal["status"] == "open" else goal for goal in earlier]
     new = [
-        planned(goal, index, number, step.context.worker) for index, goal in enumerate(made.subgoals, len(earlier) + 1)
+        planned(goal, index, number, step.context.worker) for index, goal in enumerate(made.subgoals, len(before) + 1)
     ]
     for goal in new:
         step.emit("subgoal", number=goal["number"], goal=goal["goal"], needs=goal["needs"], status=goal["status"])
-    return {"subgoals": [*earlier, *new], "plans": number}
+    return {"subgoals": [*before, *new], "plans": number}
 
 
 @hands_over(PlanContext)

@@ -55,6 +55,9 @@ class SyncAdapter(RunnableLambda[S, T]):
         """Call the function, and wait for it."""
         return wait_for(self._function(input))
 
-    def ainvoke(self, input: S, config: RunnableConfig | None = None, **kwargs: Any) -> Coroutine[Any, Any, T]:
+    # Not `async`, which would put one more function between a graph and what it calls.
+    def ainvoke(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, input: S, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Coroutine[Any, Any, T]:
         """Call the function."""
         return self._function(input)

@@ -205,7 +205,8 @@ class _Methods:
 
     def __init__(self, step: Step[Context], chat: BaseChatModel) -> None:
         self._step, self._chat = step, chat
-        self._left = [step.context.structured] if step.context.structured else [*capabilities_of(chat).structured]
+        chosen = step.context.structured
+        self._left: list[Structured] = [chosen] if chosen else [*capabilities_of(chat).structured]
         self._lessons: list[tuple[Structured, str]] = []
         self.failures: list[str] = []
 

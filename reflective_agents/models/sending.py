@@ -271,7 +271,7 @@ async def _streamed(
 ) -> AIMessage:
     """Send a request whose reply comes in pieces, and hand them on."""
     chunks: list[AIMessageChunk] = []
-    async for chunk in base.astream(list(messages), {"tags": _hidden_config()["tags"]}, **options):
+    async for chunk in base.astream(list(messages), {"tags": _hidden_config().get("tags") or []}, **options):
         if not isinstance(chunk, AIMessageChunk):  # a model that does not stream
             chunk = with_thought_apart(chunk)
             await listener.on_token(chunk.text)

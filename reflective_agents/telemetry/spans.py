@@ -169,10 +169,29 @@ class Runs(BaseCallbackHandler):
     """
 
     run_inline = True
-    ignore_llm = ignore_chat_model = ignore_agent = ignore_retriever = True
 
     def __init__(self) -> None:
         self._chains: dict[UUID, _Chain] = {}
+
+    @property
+    def ignore_llm(self) -> bool:
+        """Completions are not watched."""
+        return True
+
+    @property
+    def ignore_chat_model(self) -> bool:
+        """Chats are not watched."""
+        return True
+
+    @property
+    def ignore_agent(self) -> bool:
+        """Agents are not watched."""
+        return True
+
+    @property
+    def ignore_retriever(self) -> bool:
+        """Retrievers are not watched."""
+        return True
 
     def on_chain_start(
         self,

@@ -104,10 +104,8 @@ class Algorithm(Protocol):
         """Why a search ends in which there is nothing left to choose."""
         return "no leaf is left that could be expanded"
 
-    @property
-    def arms(self) -> tuple[str, ...]:
-        """The names of the models, or of other ways to make a child, among which the algorithm chooses."""
-        return ("",)
+    arms: tuple[str, ...] = ("",)
+    """The names of the models, or of other ways to make a child, among which the algorithm chooses."""
 
     def promise(self, node: NodeStats) -> float:
         """Return the expected score of a node that has none yet, 0..1."""

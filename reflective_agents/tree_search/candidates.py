@@ -197,7 +197,7 @@ def _step_text(step: TreeNode | Candidate, superseded: bool) -> str:
     node = step.as_node("", None) if isinstance(step, Candidate) else step
     if node["messages"]:
         text = steps_text(node["messages"], superseded=superseded)
-        thought = quoted("thought", node["thought"]) + "\n" if node.get("thought") else ""
+        thought = f"{quoted('thought', thought)}\n" if (thought := node.get("thought")) else ""
         return thought + (text if superseded or not is_answer(node["messages"][0]) else f"{text}\n{_checked(node)}")
     parts = {"thought": node.get("thought"), "action": node.get("action"), "observation": node.get("observation")}
     return "\n".join(quoted(tag, text) for tag, text in parts.items() if text)
