@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 TAGS = """
     about action agent aim answer asked attempt author before candidate checked conversation critique doing draft
-    failure hint lesson map member memory observation outcome part question remark report request said seen state
-    subgoal subquestion task thought time trajectory usual verdict
+    failure hint lesson map member memory observation outcome part passage question remark report request said seen
+    sentence state subgoal subquestion task thought time trajectory usual verdict
 """.split()  # noqa: SIM905 - the words are easier to read
 """All tags in which prompts hold material."""
 _UNSEEN = (

@@ -21,8 +21,8 @@ TITLE_WEIGHT = 0.3
 
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|cf|vs|al|figs?|eq|vol|dr|mrs?|ms|prof|st|approx|[a-z])\.$", re.I)
 _SENTENCE_END = re.compile(
-    r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?:\s*\[\d+\])*\s+(?=[\"'\u201c\u2018(\[]?[A-Z0-9\u00c0-\u00de])"
-    r"|[\u3002\uff01\uff1f]\s*"  # the full stops of Chinese and Japanese
+    r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?:\s*\[\d+\])*\s+(?=[\"'\u201c\u2018(\[]?[A-Z0-9\u00c0-\u00de\u0391-\u03ab\u0400-\u042f])"
+    r"|[\u3002\uff01\uff1f\u0964\u06d4\u061f]\s*"  # the full stops of Chinese, Japanese, Hindi, Urdu, Arabic
 )
 _KEPT = {"text", "code_inline", "softbreak", "hardbreak"}
 

@@ -1,0 +1,217 @@
+"""Whether the passages that an answer cites support it, sentence by sentence: what code can say of it before a model is
+asked, the form that the model fills in, and what follows from that. Pure functions; `verifying` asks the model.
+
+    sentences = read_sentences(answer, passages)
+    prompt = support_prompt(request_text, sentences, passages)
+    support = assess(sentences, form, passages)
+    support["answered"], unsupported(support), is_verified(support)
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from langchain_core.messages import BaseMessage
+from pydantic import BaseModel, Field
+
+from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.prompts import support as prompts
+from reflective_agents.state.schemas import Truth, one_of
+from reflective_agents.state.support import Answered, Level, Support, SupportedSentence
+from reflective_agents.text.extract import split
+from reflective_agents.text.normal import numbers, tidy
+from reflective_agents.text.words import STOPWORDS
+
+MOST_SENTENCES = 40
+"""Sentences of an answer that can be checked in one form."""
+MOST_CHARACTERS = 40_000
+"""Characters of all passages that the checker is shown."""
+LONGEST_PASSAGE = 8_000
+"""Characters of one of them."""
+SAME_STEM = 4
+"""Letters at the beginning that two forms of a name share."""
+
+Passages = Mapping[str, str]
+"""What the model has read, by the marks that cite it, such as "1"."""
+
+_MARK = re.compile(r"\s?[\[【]([a-z]?\d{1,4}(?:\s{0,3}[,，]\s{0,3}[a-z]?\d{1,4}){0,99})[\]】]")
+_LEADING_MARKS = re.compile(r"(?:\s{0,3}[\[【][a-z\d, ，]{1,40}[\]】])+[.。]?")
+_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_LIST_MARK = re.compile(r"^\s*(?:[-*•>]+|\d{1,3}[.)]|#+)\s+")
+_WORD = re.compile(r"[^\W\d_][\w'’-]*")
+_FIGURE = re.compile(r"\d(?:[\d.,']*\d)?")
+_WHOLE_NUMBER = re.compile(r"(?<![.,'\d])\d{1,20}(?![.,']?\d)")
+_OMISSION = re.compile(r"\.{3,}|…+|\[\s*(?:\.{3}|…)\s*\]")
+
+
+class Sentence(NamedTuple):
+    """A sentence of an answer: its text without marks, the passages that it cites, and what code did not find there."""
+
+    number: int
+    text: str
+    cites: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+class SentenceCheck(BaseModel):
+    """Your check of one sentence."""
+
+    number: int = Field(description="The number of the sentence.")
+    fact: Truth = Field(description="Whether it states a fact.")
+    words: str = Field(description="The words of the passages it cites that state it, copied. Empty if there are none.")
+    support: one_of(("full", "part", "none")) = Field(  # type: ignore[valid-type]
+        description="How far the passages it cites support it."
+    )
+
+
+class SupportCheck(BaseModel):
+    """Your check of the answer against its sources."""
+
+    sentences: list[SentenceCheck] = Field(description="One check for each sentence, in order.")
+    answered: one_of(("yes", "partly", "no")) = Field(  # type: ignore[valid-type]
+        description="Whether the answer answers the request."
+    )
+
+
+def read_sentences(answer: str, passages: Passages) -> list[Sentence]:
+    """Split an answer into its sentences, each with the marks that stand in it or right after it; code is left out."""
+    texts: list[str] = []
+    for line in _CODE_BLOCK.sub("", answer).splitlines():
+        for part in split(_LIST_MARK.sub("", line)):
+            if (marks := _LEADING_MARKS.match(part)) and texts:
+                texts[-1] += f" {marks[0].strip()}"
+                part = part[marks.end() :].strip()
+            texts += [part] if _says_something(part) else []
+    return [_sentence(number, text, passages) for number, text in enumerate(texts, 1)]
+
+
+def _says_something(text: str) -> bool:
+    return any(map(str.isalnum, _MARK.sub("", text)))
+
+
+def _sentence(number: int, text: str, passages: Passages) -> Sentence:
+    cites: dict[str, None] = {}
+
+    def taken(match: re.Match[str]) -> str:
+        marks = re.findall(r"[a-z]?\d+", match[1])
+        if not all(mark in passages for mark in marks):
+            return match[0]  # a range, an index, a year
+        cites.update(dict.fromkeys(marks))
+        return ""
+
+    plain = _MARK.sub(taken, text).strip()
+    flags = missing_in([passages[mark] for mark in cites], plain) if cites else []
+    return Sentence(number, plain, tuple(cites), tuple(flags))
+
+
+def missing_in(passages: Sequence[str], sentence: str) -> list[str]:
+    """Return the numbers and names of a sentence that stand in none of some passages. They may still be right: rounded,
+    translated, or in another form."""
+    text = tidy("\n".join(passages))
+    values = {*numbers(text), *map(Fraction, _WHOLE_NUMBER.findall(text))}
+    digits = {_digits(figure) for figure in _FIGURE.findall(text)}
+    words = " ".join(["", *_WORD.findall(text)]).casefold()
+    figures = [
+        figure
+        for figure in _FIGURE.findall(tidy(sentence))
+        if not values.issuperset(numbers(figure)) and _digits(figure) not in digits
+    ]
+    names = [name for name in _names(sentence) if f" {name.casefold()[:SAME_STEM]}" not in words]
+    return list(dict.fromkeys([*figures, *names]))
+
+
+def _digits(figure: str) -> str:
+    """Return a number without its separators, which are others in other languages."""
+    return "".join(filter(str.isdecimal, figure))
+
+
+def _names(sentence: str) -> list[str]:
+    """Return the words in capitals; the first is in capitals for its place, and counts unless it is a common word."""
+    first, *others = _WORD.findall(sentence) or [""]
+    return [word for word in (first, *others) if word[:1].isupper() and not (word is first and _is_common(word))]
+
+
+def _is_common(word: str) -> bool:
+    return len(word) < SAME_STEM or word.casefold() in STOPWORDS
+
+
+def shown_passages(passages: Passages, cited: Iterable[str]) -> dict[str, str]:
+    """Return the passages that a checker is shown: those that are cited, and as many others as fit beside them."""
+    order = sorted(passages, key=lambda mark, first=frozenset(cited): mark not in first)  # type: ignore[misc]
+    shown: dict[str, str] = {}
+    left = MOST_CHARACTERS
+    for mark in order:
+        text = passages[mark][: min(LONGEST_PASSAGE, left)]
+        shown |= {mark: text} if text else {}
+        left -= len(text)
+    return {mark: shown[mark] for mark in passages if mark in shown}
+
+
+def support_prompt(request: str, sentences: Sequence[Sentence], passages: Passages) -> list[BaseMessage]:
+    """Build the prompt for the check.
+
+    Args:
+        request: What was asked, quoted already.
+        sentences: Those of the answer.
+        passages: What the model has read.
+    """
+    shown = shown_passages(passages, (mark for sentence in sentences for mark in sentence.cites))
+    return prompts.CHECK.format_messages(
+        request=request,
+        passages="\n".join(quoted("passage", text, number=mark) for mark, text in shown.items()),
+        sentences="\n".join(map(_shown, sentences)),
+    )
+
+
+def _shown(sentence: Sentence) -> str:
+    check = {"check": ", ".join(sentence.flags)} if sentence.flags else {}
+    cites = ", ".join(sentence.cites) or "nothing"
+    return quoted("sentence", sentence.text, number=sentence.number, cites=cites, **check)
+
+
+def assess(sentences: Sequence[Sentence], form: SupportCheck, passages: Passages) -> Support:
+    """Hold a form against the answer and its passages: what is called supported has to be quoted from them."""
+    checks = {check.number: check for check in form.sentences}
+    assessed = [
+        SupportedSentence(text=sentence.text, cites=[*sentence.cites], support=level, words=words)
+        for sentence in sentences
+        for level, words in [_level(sentence, checks.get(sentence.number), passages)]
+    ]
+    answered: Answered = form.answered
+    return Support(answered=answered, sentences=assessed)
+
+
+def _level(sentence: Sentence, check: SentenceCheck | None, passages: Passages) -> tuple[Level, str]:
+    if check is None:
+        return "unchecked", ""
+    if not check.fact:
+        return "no_fact", ""
+    if not sentence.cites:
+        return "uncited", check.words
+    if check.support == "full" and not stands_in([passages[mark] for mark in sentence.cites], check.words):
+        return "misquoted", check.words
+    return check.support, check.words
+
+
+def stands_in(passages: Sequence[str], words: str) -> bool:
+    """Tell whether quoted words stand in passages; case, blanks, punctuation and what was left out do not count."""
+    folded = [_letters(passage) for passage in passages]
+    parts = [letters for part in _OMISSION.split(words) if (letters := _letters(part))]
+    return bool(parts) and all(any(part in passage for passage in folded) for part in parts)
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
+
+
+def unsupported(support: Support) -> list[SupportedSentence]:
+    """Return the sentences of fact that their passages do not fully support."""
+    return [sentence for sentence in support["sentences"] if sentence["support"] not in ("full", "no_fact")]
+
+
+def is_verified(support: Support) -> bool:
+    """Tell whether an answer is verified: it answers the request, and all facts that it states are fully supported."""
+    states_facts = any(sentence["support"] == "full" for sentence in support["sentences"])
+    return support["answered"] == "yes" and states_facts and not unsupported(support)

@@ -1,0 +1,27 @@
+"""What an answer rests on: its sentences, each with what its cited passages have to say to it."""
+
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+Answered = Literal["yes", "partly", "no"]
+"""Whether an answer answers what was asked."""
+Level = Literal["full", "part", "none", "uncited", "misquoted", "unchecked", "no_fact"]
+"""How far the passages that a sentence cites support it. `misquoted`: the checker calls it supported, by words that do
+not stand in them. `unchecked`: the checker has left it out. `no_fact`: there is nothing to support."""
+
+
+class SupportedSentence(TypedDict):
+    """A sentence of an answer: the passages that it `cites`, how far they support it, and the words that do."""
+
+    text: str
+    cites: list[str]
+    support: Level
+    words: str
+
+
+class Support(TypedDict):
+    """What the check of an answer against its sources has brought."""
+
+    answered: Answered
+    sentences: list[SupportedSentence]
