@@ -16,6 +16,7 @@ class Outcome(TypedDict):
     """How a run ended. `failed` means that there is no answer; otherwise the best answer found is returned.
 
     `verified_by` is there if the answer is `solved`: who has verified it. `limit` is there if a limit ended the run.
+    `answered` is there, and false, if the answer only declares that there is none.
     `reason` says the same in words, for people. Until the run is over, `status` is what the node that ends it makes of
     it; `decide` has the last word.
     """
@@ -24,18 +25,21 @@ class Outcome(TypedDict):
     reason: str
     verified_by: NotRequired[Verifier]
     limit: NotRequired[Limit]
+    answered: NotRequired[bool]
 
 
 class Appraisal(NamedTuple):
     """What is known of the answer that is returned: who has checked it, whether it is accepted (None if nobody has
     checked it), and that in words.
 
-    What is accepted `by` nobody is a reply that may be anything, such as one in a conversation.
+    What is accepted `by` nobody is a reply that may be anything, such as one in a conversation. `answered` is what a
+    form that was filled in says of the answer: whether it gives what was requested; None if no form says so.
     """
 
     by: Verifier | None = None
     accepted: bool | None = None
     reason: str = ""
+    answered: bool | None = None
 
 
 UNCHECKED = Appraisal()
@@ -74,11 +78,12 @@ def decide(reached: Outcome | None, answer: str | None, appraisal: Appraisal = U
         appraisal: What is known of it.
     """
     reached = reached or Outcome(status="exhausted", reason="nothing was left to do")
-    by, accepted, reason = appraisal
+    by, accepted, reason, answered = appraisal
     if accepted is None and "verified_by" in reached:
         by, accepted = reached["verified_by"], True
-    opinion = accepted is None or by in ("judge", "checks")
-    if answer is not None and opinion and declines(answer):
+    is_open = accepted is None or by == "checks"  # what a judge, an environment or a person has decided stands
+    declined = is_open and answer is not None and (declines(answer) if answered is None else not answered)
+    if declined:
         accepted, reason = False, DECLINED
     status = _status(reached, answer, accepted, by)
     is_explained = status in ("failed", reached["status"]) and status not in ("limit_reached", "exhausted")
@@ -88,6 +93,8 @@ def decide(reached: Outcome | None, answer: str | None, appraisal: Appraisal = U
         outcome["verified_by"] = by
     if "limit" in reached:
         outcome["limit"] = reached["limit"]
+    if declined:
+        outcome["answered"] = False
     return outcome
 
 

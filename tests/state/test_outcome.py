@@ -9,6 +9,7 @@ LIMIT = limited({"name": "max_rounds", "most": 3, "spent": 3})
 DONE = Outcome(status="answered", reason="it answers")
 LEFT = Outcome(status="exhausted", reason="nothing is left")
 JUDGED = Outcome(status="solved", reason="accepted", verified_by="judge")
+CHECKED = Outcome(status="solved", reason="all checks pass", verified_by="checks")
 FAULT = stopped(ModelFailed("no route"))
 RIGHT, WRONG = Appraisal("environment", True, "reward 1"), Appraisal("environment", False, "reward 0")
 
@@ -30,7 +31,12 @@ RIGHT, WRONG = Appraisal("environment", True, "reward 1"), Appraisal("environmen
         (None, "42", Appraisal(), "exhausted", None),
         (DONE, "42", Appraisal(), "answered", None),
         (DONE, "I do not know.", Appraisal(), "exhausted", None),
-        (JUDGED, "I do not know.", Appraisal(), "exhausted", None),
+        (JUDGED, "I do not know.", Appraisal(), "solved", "judge"),
+        (CHECKED, "I do not know.", Appraisal(), "exhausted", None),
+        (DONE, "I do not know.", Appraisal(answered=True), "answered", None),
+        (DONE, "It stands there.", Appraisal(answered=False), "exhausted", None),
+        (LIMIT, "It stands there.", Appraisal(answered=False), "limit_reached", None),
+        (DONE, "It stands there.", Appraisal("environment", True, "reward 1", answered=False), "solved", "environment"),
         (LIMIT, "I do not know.", Appraisal(), "limit_reached", None),
         (DONE, "NOT ENOUGH INFO", RIGHT, "solved", "environment"),
         (DONE, "I do not know you yet.", Appraisal(accepted=True), "answered", None),
@@ -60,6 +66,19 @@ def test_the_reason_adds_what_is_known_of_the_answer(
     reached: Outcome, answer: str | None, appraisal: Appraisal, reason: str
 ) -> None:
     assert decide(reached, answer, appraisal)["reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "appraisal", "answered"),
+    [
+        ("I do not know.", Appraisal(), False),
+        ("42", Appraisal(answered=False), False),
+        ("42", Appraisal(), None),
+        ("I do not know.", RIGHT, None),
+    ],
+)
+def test_an_answer_that_declines_is_data(answer: str, appraisal: Appraisal, answered: bool | None) -> None:
+    assert decide(DONE, answer, appraisal).get("answered") is answered
 
 
 @pytest.mark.parametrize(("said", "score", "accepted"), [(True, 0.7, True), (True, 0.6, False), (False, 1.0, False)])
