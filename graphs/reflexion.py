@@ -8,7 +8,6 @@ queries that are new, and tools that were given; `revise` answers again with cit
 the searches and tools of this run have returned.
 """
 
-import asyncio
 import json
 from collections.abc import Sequence
 from typing import NotRequired
@@ -20,6 +19,7 @@ from reflective_agents.nodes.asking.chat import ask, call_tools
 from reflective_agents.nodes.evidence.citations import CheckedAnswer, resolve_citations, says_nothing, without_citations
 from reflective_agents.nodes.evidence.research import act, as_tools, find, today
 from reflective_agents.nodes.evidence.sources import addresses, with_number
+from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
@@ -83,8 +83,8 @@ async def execute_tools(state: ReflexionState, step: Step[ReflexionContext]) -> 
     """Run the queries that are new, and what tools there are, at once, and hand the results to the responder."""
     *earlier, last = state["answers"]
     queries = new_queries(last["queries"], state["answers"], step.context)
-    (results, problems), (called, refused) = await asyncio.gather(
-        find(step, state["run_id"], queries), use_tools(step, state["messages"], last, queries)
+    (results, problems), (called, refused) = await at_once(
+        [find(step, state["run_id"], queries), use_tools(step, state["messages"], last, queries)]
     )
     new = [result for result in results + called if result not in state["sources"]]
     problems = [*last["problems"], *problems, *refused]
@@ -104,10 +104,11 @@ async def use_tools(
     tools = as_tools(step.context.tools)
     try:
         called = await call_tools(step, step.context.model, prompt, tools)
+        replies = await act(step, called, tools)
     except (LimitReached, ModelFailed) as error:
         return [], [str(error)]
     results, problems = list[SearchResult](), list[str]()
-    for number, reply in enumerate(await act(step, called, tools), 1):
+    for number, reply in enumerate(replies, 1):
         if not isinstance(reply, ToolMessage) or reply.status == "error":
             problems.append(reply.text)
             continue
@@ -120,8 +121,8 @@ async def use_tools(
 
 @node(ReflexionContext)
 async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
-    """Answer again with citations, and end the run if the answer is complete, nothing new can be searched, or the
-    rounds are over."""
+    """Answer again with citations, and end the run if the answer is complete or the rounds are over. What is not
+    complete and needs no new search is revised once more."""
     text = prompts.REVISE_ALONE if alone(step.context) else prompts.REVISE_BY_RESULTS
     prompt = prompts.REVISE.format_messages(
         instructions=text.format(today=today()),
@@ -150,7 +151,8 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
         return update | stop_solved("checks", reason)
     if complete:
         return update | stop("answered", f"the answer is complete after round {done}")
-    if not new_queries(value.search_queries, state["answers"], step.context):
+    may_mend = done < step.context.max_rounds and not is_mended(state["answers"][-1])
+    if not may_mend and not new_queries(value.search_queries, state["answers"], step.context):
         return update | stop("exhausted", f"no new query is left after round {done}; still missing: {missing}")
     if done >= step.context.max_rounds:
         return update | stop_at(step.context.limit("max_rounds", done), f"still missing: {missing}")
@@ -219,10 +221,17 @@ def earlier_rounds(answers: Sequence[Answer]) -> list[AnyMessage]:
 
 def todo(answers: Sequence[Answer], context: ReflexionContext) -> str:
     """Return what the responder is told to do now, after what the last searches have brought."""
+    if is_mended(answers[-1]):
+        return prompts.TODO_MEND
     if alone(context):
         return prompts.TODO_ALONE
     text = prompts.TODO if answers[-1]["found"] else prompts.TODO_NOTHING_NEW
     return text + (prompts.LAST_TODO if len(answers) >= context.max_rounds else "")
+
+
+def is_mended(answer: Answer) -> bool:
+    """Return whether an answer is revised for its own faults: it is a revision itself, and called for no new search."""
+    return answer["round"] > 0 and not answer["searched"]
 
 
 def alone(context: ReflexionContext) -> bool:

@@ -171,8 +171,10 @@ async def judge(state: TeamState, step: Step[TeamContext]) -> Update:
 
 @node(TeamContext)
 async def finish(state: TeamState, step: Step[TeamContext]) -> Update:
-    """Answer with the best report: the one that was scored best, else the latest."""
-    best = best_report(state["rounds"])
+    """Answer with the report that was accepted, else with the one that was scored best, else with the latest."""
+    ended, rounds = state["outcome"], state["rounds"]
+    accepted = ended is not None and ended["status"] == "solved"
+    best = best_report(rounds[-1:] if accepted else rounds, reports_of(rounds))
     answer = AIMessage(best["answer"] or "", id=best["said"]) if best else None
     return await end(state, step, answer, appraisal=Appraisal(reason=score_text(best, state["rounds"])))
 

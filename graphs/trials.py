@@ -95,7 +95,7 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
     trial = Trial(
         trial=len(trials) + 1,
         answer=result["answer"],
-        reward=result["reward"],
+        reward=None if uses_judge(step.context) else result["reward"],
         score=None,
         solved=False,
         outcome=f"{result['outcome']['status']}: {ended['reason']}",
@@ -106,10 +106,14 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
 
 
 async def act(step: Step[TrialsContext], state: TrialsState, advice: str) -> Attempt:
-    """Let the actor act, and charge the run with what it spends."""
+    """Let the actor act, and charge the run with what it spends. Where a judge evaluates, an environment that does not
+    need the task's right answer does not see it either."""
+    environment, task = await environment_of(step.context), state["given"]
+    if task and uses_judge(step.context) and not (environment and environment.needs_gold):
+        task = cast(Task, {key: value for key, value in task.items() if key != "gold"})
     if step.context.agent is not None:
-        return await agents_attempt(step, state["messages"], state["given"], advice)
-    inputs = {"messages": state["messages"], "task": state["given"], "advice": advice}
+        return await agents_attempt(step, state["messages"], task, advice)
+    inputs = {"messages": state["messages"], "task": task, "advice": advice}
     actor, schema = ACTORS[step.context.actor]
     result: Attempt = await actor.ainvoke(inputs, context=inner_settings(schema, step))
     step.meter.add(result.get("usage", NOTHING_SPENT))

@@ -39,7 +39,8 @@ DRAFT_ALONE = f"""{_DRAFT}
 REVISE_BY_RESULTS = f"""{_REVISE}
 2. Use the search results. {CITE} {MATERIAL}
 3. {_CRITICISE} Recommend new search queries only for what they may still supply. What was searched for and not found, \
-the answer says in a sentence, and needs no further query. Without a query the work ends with this answer."""
+the answer says in a sentence, and needs no further query. Without a query you can only mend it \
+once more, if it is not complete."""
 REVISE_ALONE = f"""{_REVISE}
 2. {ALONE}
 3. {_CRITICISE} Leave the search queries empty."""
@@ -47,6 +48,7 @@ REVISE_ALONE = f"""{_REVISE}
 TODO = "Write your answer to my question anew, using the search results above."
 TODO_NOTHING_NEW = """The last searches have brought nothing new: what stands above is all that was found. Write \
 your answer to my question anew, and say in it what could not be found."""
+TODO_MEND = "Write your answer to my question anew, without the faults that your own critique has named."
 LAST_TODO = " This is the last revision: no further search follows."
 TODO_ALONE = "Write your answer to my question anew."
 WRONG_SOURCES = "no search has found: {names}; cite the numbers of the results"

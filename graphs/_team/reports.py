@@ -39,13 +39,18 @@ def judged(rounds: Sequence[Round], critique: str, best: int, score: float | Non
     return [*earlier, {**last, "critique": critique, "best": best, "score": score}]
 
 
-def best_report(rounds: Sequence[Round]) -> Report | None:
-    """Return the report with the best score (the latest of equals), or else the last that has an answer."""
+def best_report(rounds: Sequence[Round], reports: Sequence[Report]) -> Report | None:
+    """Return the report with the best score (the latest of equals), or else the last that has an answer.
+
+    Args:
+        rounds: The rounds whose verdicts count.
+        reports: The reports of all rounds.
+    """
     named = [round for round in rounds if round["best"]]
     if named:
         best = max(named, key=lambda round: (round["score"] or 0.0, round["round"]))["best"]
-        return next(report for report in reports_of(rounds) if report["number"] == best)
-    return next((report for report in reversed(reports_of(rounds)) if report["answer"] is not None), None)
+        return next(report for report in reports if report["number"] == best)
+    return next((report for report in reversed(reports) if report["answer"] is not None), None)
 
 
 def score_text(best: Report | None, rounds: Sequence[Round]) -> str:
@@ -116,7 +121,7 @@ def work_text(rounds: Sequence[Round]) -> str:
     supervisor."""
     rounds, urls = numbered(rounds)
     reports = reports_of(rounds)
-    best = best_report(rounds)
+    best = best_report(rounds, reports)
     latest = {report["name"]: report for report in reports}.values()
     shown = [report for report in reports if report in latest or report is best]
     parts = [_candidate(report, len(urls)) for report in shown] or [prompts.NOTHING_YET]

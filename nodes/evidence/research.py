@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from reflective_agents import telemetry
 from reflective_agents.nodes.acting.client_tools import calls_of_caller, results_of
+from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import SearchFailed
@@ -89,6 +90,6 @@ async def find(step: Step[SearchContext], run_id: str, queries: list[str]) -> tu
         step.emit("search", query=query, results=len(results))
         return results
 
-    batches = await asyncio.gather(*(run(query) for query in queries))
+    batches = await at_once([run(query) for query in queries])
     unique = {(result["url"], result["content"]): result for results in batches for result in results}
     return list(unique.values()), sorted(problems)

@@ -50,7 +50,8 @@ def after_job(
     solved = sorted((child.node for child in result.children if child.node["solved"]), key=rank)
     limits = [reason for reason in result.stops if isinstance(reason, LimitReached)]
     if solved:
-        return Outcome(status="solved", reason=why_solved(solved[0]))
+        best = progress.tree[progress.best or solved[0]["id"]]
+        return Outcome(status="solved", reason=why_solved(best if best["solved"] else solved[0]))
     if before:
         return before
     if limits:

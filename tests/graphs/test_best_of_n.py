@@ -184,6 +184,21 @@ async def test_what_is_wrong_with_the_steps_is_told_where_no_trajectory_has_come
     assert "\n" not in reason
 
 
+async def test_the_outcome_names_the_best_of_several_that_are_accepted_at_once() -> None:
+    scores = iter([0.75, 1.0, 0.8, 0.9])
+
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return judged(next(scores), True)
+        return ToolUse("search", {"query": f"{request.index}"}) if not taken(request) else f"answer {request.key[:6]}"
+
+    state = await run(reply, n=4, parallel=4)
+    solved = [node for node in state["tree"].values() if node["solved"]]
+    best = max(solved, key=lambda node: node["score"] or 0)
+    assert (len(solved), best["score"], best["messages"][0].text) == (4, 1.0, state["answer"])
+    assert state["outcome"]["reason"].endswith(f"a score of 1.00 (node {best['id']})")
+
+
 # Limits and faults
 
 

@@ -345,7 +345,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ): "; the best draft, of round 3, has",
     ("reflexion", "the answer is complete, and every citation is of a page that was found"): ", and every citation is",
     ("reflexion", "the answer is complete, and cites nothing"): "the answer is complete after round 1",
-    ("reflexion", "the answer is not complete, and nothing new can be searched"): "no new query is left after round 1;",
+    ("reflexion", "the answer is not complete, and nothing new can be searched"): "no new query is left after round 2;",
     ("reflexion", "the answer is not complete after the last round"): "; still missing: Proof.",
     ("auto", "the samples agree"): "the vote is safe: 0.94 after 3 samples",
     ("auto", "a sample has a reward of 1"): "sample 1 has a reward of 1",

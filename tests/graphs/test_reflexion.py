@@ -1,6 +1,7 @@
 """Draft, search, revise: control flow, retries and citations, and what published versions get wrong."""
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,16 +84,53 @@ async def test_it_stops_when_the_answer_is_complete(missing: str, corpus: str) -
     assert (out["outcome"]["status"], len(fake.calls)) == ("solved", 2)
 
 
-async def test_it_stops_when_no_new_query_is_left(corpus: str) -> None:
+async def test_it_stops_after_a_revision_without_a_new_query(corpus: str) -> None:
     out = await run(model(lambda _, round: revision(round, search_queries=["  MOON "])), corpus)
-    assert (out["outcome"]["status"], len(out["answers"])) == ("exhausted", 2)
+    assert (out["outcome"]["status"], len(out["answers"])) == ("exhausted", 3)
 
 
-async def test_an_answer_that_says_what_nobody_could_find_ends_without_a_further_query(corpus: str) -> None:
+async def test_what_its_own_critique_calls_wrong_is_mended_without_a_search(corpus: str) -> None:
+    def revise(_: Request, round: int) -> dict[str, Any]:
+        wrong = {"missing": "The driver was counted twice: it is 34.80.", "superfluous": "", "complete": False}
+        right = {"missing": "", "superfluous": "", "complete": True}
+        price = "41.20" if round == 1 else "34.80"
+        return revision(
+            round, answer=f"It costs {price} [1].", reflection=wrong if round == 1 else right, search_queries=[]
+        )
+
+    fake = model(revise)
+    out = await run(fake, corpus)
+    assert out["answer"].startswith("It costs 34.80")
+    assert (out["outcome"]["status"], len(fake.calls)) == ("solved", 3)
+    assert "the faults that your own critique has named" in fake.calls[-1].last
+
+
+async def test_the_end_is_the_last_event_where_a_limit_meets_a_search_in_flight() -> None:
+    def slow(query: str) -> list[dict[str, str]]:
+        time.sleep(0.05)
+        return []
+
+    def reply(request: Request) -> Reply:
+        critique = {"missing": "evidence", "superfluous": "", "complete": False}
+        if request.schema:
+            return {"answer": "Draft.", "reflection": critique, "search_queries": ["moon"]}
+        return ToolUse("lookup", {"word": "moon"})
+
+    def lookup(word: str) -> str:
+        """Look a word up."""
+        return word
+
+    context = ReflexionContext(model=FakeChatModel(reply=reply), search=slow, tools=[lookup], max_model_calls=2)
+    events = [event async for event in graph.astream(QUESTION, context=context, stream_mode="custom")]
+    assert [event["event"] for event in events][-2:] == ["search", "end"]
+
+
+async def test_an_answer_that_says_what_nobody_could_find_ends_without_a_further_search(corpus: str) -> None:
     lacking = {"missing": "who measured it first", "superfluous": "", "complete": False}
     fake = model(lambda _, round: revision(round, reflection=lacking, search_queries=[]))
     out = await run(fake, corpus)
-    assert (out["outcome"]["status"], len(fake.calls)) == ("exhausted", 2)
+    assert (out["outcome"]["status"], len(fake.calls)) == ("exhausted", 3)
+    assert [answer["searched"] for answer in out["answers"]] == [["moon"], [], []]
     assert out["outcome"]["reason"].endswith(": who measured it first")
     assert "What was searched for and not found, the answer says" in fake.calls[-1].messages[0].text
     assert "false also if it cannot be found" in str(fake.calls[-1].schemas["ReviseAnswer"])
@@ -254,7 +292,7 @@ class TestSearch:
         assert [sum(cause in one for one in problems) for cause in ("[7]", "xyzzy", "no scales")] == [1, 1, 1]
         assert fake.calls[-1].text.count("no scales") == 2, "once for each of two rounds"
 
-    async def test_without_a_search_engine_it_revises_once_and_ends(self, corpus: str) -> None:
+    async def test_without_a_search_engine_it_mends_its_answer_once_and_ends(self, corpus: str) -> None:
         fake = model(lambda _, round: revision(round, answer="Better."))
         out = await run(fake, corpus, search="none")
-        assert (out["answer"], out["outcome"]["status"], len(fake.calls)) == ("Better.", "exhausted", 2)
+        assert (out["answer"], out["outcome"]["status"], len(fake.calls)) == ("Better.", "exhausted", 3)

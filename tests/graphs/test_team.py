@@ -222,6 +222,14 @@ async def test_the_report_that_was_scored_best_is_the_answer() -> None:
     assert [(round["best"], round["score"]) for round in out["rounds"]] == [(1, 0.4), (2, 0.8), (3, 0.6)]
 
 
+async def test_the_accepted_report_is_the_answer_though_an_earlier_one_had_a_better_score() -> None:
+    depths = iter(["10 m", "20 m"])
+    decisions = [to("diver"), {"best": 1, "score": 0.9} | to("diver"), {"done": True, "best": 2, "score": 0.8}]
+    out, _ = await run(leading(*decisions, report=lambda _: next(depths)))
+    assert (out["answer"], out["outcome"]["verified_by"]) == ("20 m", "judge")
+    assert "report 2 with a score of 0.80" in out["outcome"]["reason"]
+
+
 async def test_the_best_report_may_be_an_earlier_one_of_a_member_that_has_reported_again() -> None:
     depths = iter(["10 m", "20 m"])
     best = {"best": 1, "score": 0.9}

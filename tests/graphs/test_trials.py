@@ -120,6 +120,24 @@ async def test_the_best_trial_is_the_answer() -> None:
     assert [trial["score"] for trial in out["trials"]] == [0.3, 0.6, 0.4]
 
 
+@pytest.mark.parametrize("actor", ["react", "chain_of_thought"])
+async def test_a_judge_never_meets_a_reward(actor: str) -> None:
+    """The first trial gives the right answer, which the judge likes less than the second."""
+    script, _ = playing([GOLD, "moon"])
+
+    def reply(request: Request) -> Any:
+        if kind(request) == "judge":
+            return {"reasoning": "So.", "score": 0.2 if GOLD in request.last else 0.6, "solved": False}
+        said = script(request)
+        return said if actor == "react" or kind(request) != "act" else f"Answer: {str(said)[15:-1]}"
+
+    out, model = await run(reply, evaluator="judge", actor=actor, max_trials=2)
+    assert [(trial["reward"], trial["score"]) for trial in out["trials"]] == [(None, 0.2), (None, 0.6)]
+    assert (out["answer"], out["outcome"]["status"]) == ("moon", "limit_reached")
+    assert "score of 0.60" in out["outcome"]["reason"]
+    assert not [request for request in model.calls if "reward" in request.text]
+
+
 async def test_exact_match_evaluates_where_there_is_no_environment() -> None:
     script, _ = playing(["wrong", "The Moon."])
 
