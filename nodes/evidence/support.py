@@ -22,7 +22,7 @@ from reflective_agents.state.schemas import Truth, one_of
 from reflective_agents.state.support import Answered, Level, Support, SupportedSentence
 from reflective_agents.text.extract import split
 from reflective_agents.text.normal import numbers, tidy
-from reflective_agents.text.words import STOPWORDS
+from reflective_agents.text.words import STOPWORDS, cut
 
 MOST_SENTENCES = 40
 """Sentences of an answer that can be checked in one form."""
@@ -32,6 +32,8 @@ LONGEST_PASSAGE = 8_000
 """Characters of one of them."""
 SAME_STEM = 4
 """Letters at the beginning that two forms of a name share."""
+COMMON_WORDS = 0.4
+"""Share of a sentence's words that a passage has where both are in one language and of one thing."""
 
 Passages = Mapping[str, str]
 """What the model has read, by the marks that cite it, such as "1"."""
@@ -40,7 +42,6 @@ _MARK = re.compile(r"\s?[\[【]([a-z]?\d{1,4}(?:\s{0,3}[,，]\s{0,3}[a-z]?\d{1,4
 _LEADING_MARKS = re.compile(r"(?:\s{0,3}[\[【][a-z\d, ，]{1,40}[\]】])+[.。]?")
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LIST_MARK = re.compile(r"^\s*(?:[-*•>]+|\d{1,3}[.)]|#+)\s+")
-_WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _FIGURE = re.compile(r"\d(?:[\d.,']*\d)?")
 _WHOLE_NUMBER = re.compile(r"(?<![.,'\d])\d{1,20}(?![.,']?\d)")
 _OMISSION = re.compile(r"\.{3,}|…+|\[\s*(?:\.{3}|…)\s*\]")
@@ -109,28 +110,47 @@ def _sentence(number: int, text: str, passages: Passages) -> Sentence:
 def missing_in(passages: Sequence[str], sentence: str) -> list[str]:
     """Return the numbers and names of a sentence that stand in none of some passages. They may still be right: rounded,
     translated, or in another form."""
-    text = tidy("\n".join(passages))
+    text, sentence = tidy("\n".join(passages)), tidy(sentence)
+    return list(dict.fromkeys([*_missing_figures(text, sentence), *_missing_names(text, sentence)]))
+
+
+def _missing_figures(text: str, sentence: str) -> list[str]:
     values = {*numbers(text), *map(Fraction, _WHOLE_NUMBER.findall(text))}
-    digits = {_digits(figure) for figure in _FIGURE.findall(text)}
-    words = " ".join(["", *_WORD.findall(text)]).casefold()
-    figures = [
-        figure
-        for figure in _FIGURE.findall(tidy(sentence))
-        if not values.issuperset(numbers(figure)) and _digits(figure) not in digits
-    ]
-    names = [name for name in _names(sentence) if f" {name.casefold()[:SAME_STEM]}" not in words]
-    return list(dict.fromkeys([*figures, *names]))
+    grouped = {_without_groups(figure) for figure in _FIGURE.findall(text)}
+    figures = _FIGURE.findall(sentence)
+    return [each for each in figures if not values.issuperset(numbers(each)) and _without_groups(each) not in grouped]
 
 
-def _digits(figure: str) -> str:
-    """Return a number without its separators, which are others in other languages."""
-    return "".join(filter(str.isdecimal, figure))
+def _without_groups(figure: str) -> str:
+    """Return a number without its separators of thousands, which are others in other languages."""
+    return re.sub(r"[.,'](?=\d{3}(?!\d))", "", figure)
 
 
-def _names(sentence: str) -> list[str]:
-    """Return the words in capitals; the first is in capitals for its place, and counts unless it is a common word."""
-    first, *others = _WORD.findall(sentence) or [""]
-    return [word for word in (first, *others) if word[:1].isupper() and not (word is first and _is_common(word))]
+def _missing_names(text: str, sentence: str) -> list[str]:
+    """Return the words in capitals that a text lacks, and where a script has no capitals, whatever it lacks.
+
+    Capitals are no sign of a name in German, and a name may be translated: so this compares only a sentence that tells
+    something in the text's own words, at least in `COMMON_WORDS` of its other words.
+    """
+    words, known = cut(sentence), {*cut(text.casefold())}
+    stems = {word[:SAME_STEM] for word in known}
+    plain = [word for word in words if not (word[:1].isupper() or word[:1].isnumeric())]
+    if sum(word in known for word in plain) < COMMON_WORDS * len(plain):
+        return []
+    missing: list[str] = []
+    for place, word in enumerate(words):
+        if word[:1].isupper():
+            is_name = not (place == 0 and _is_common(word))  # the first is in capitals for its place
+            missing += [word] if is_name and word.casefold()[:SAME_STEM] not in stems else []
+        elif word == word.upper() and not word[:1].isnumeric() and word not in known:
+            follows = place and missing and missing[-1].endswith(words[place - 1])
+            missing[-1:] = [_joined(missing[-1], word)] if follows else [*missing[-1:], word]
+    return missing
+
+
+def _joined(text: str, piece: str) -> str:
+    """Append a word, or a piece of a run of characters that overlaps the one before it."""
+    return text + piece[-1] if text.endswith(piece[:-1]) else f"{text} {piece}"
 
 
 def _is_common(word: str) -> bool:

@@ -55,12 +55,17 @@ def test_sentences_have_the_marks_in_them_and_right_after(answer: str, sentences
     ("sentence", "passage", "missing"),
     [
         ("The Petrel sank in 1901.", "The Petrel sails daily.", ["1901"]),
-        ("Ein Turm ist 1.234,5 m hoch.", "A tower of 1,234.50 m.", ["Turm"]),
+        ("Ein Turm ist 1.234,5 m hoch.", "A tower of 1,234.50 m.", []),
+        ("Die Einwohner zahlten 207.000 Kronen.", "The inhabitants paid 207,000 crowns.", []),
+        ("It grew by 5.6 %.", "It grew by 56 %.", ["5.6"]),
         ("Der Turm ist 1.234 m hoch.", "Turm: 1,234 m", []),
         ("Paul met ४० people in Rome at 7:00.", "At 7:00 Paula met 40 people in Rome.", []),
         ("The river flows to Bonn.", "The river flows to Cologne.", ["Bonn"]),
         ("Bonn lies on the Rhine.", "Cologne lies on the Rhine.", ["Bonn"]),
         ("它在1901年沉没。", "它在1902年沉没。", ["1901"]),
+        ("上海队在决赛中赢得了比赛", "北京队在决赛中赢得了比赛", ["上海队"]),
+        ("北京队在决赛中赢得了NBA比赛", "北京队在决赛中赢得了比赛", ["NBA"]),
+        ("北京队赢得了比赛", "The team from Beijing won the game", []),
     ],
 )
 def test_numbers_and_names_that_stand_in_no_passage_are_flagged(
