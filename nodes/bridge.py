@@ -2,33 +2,23 @@
 does."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Coroutine
-from functools import cache, wraps
+from functools import wraps
 from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 
-from reflective_agents.state.forks import after_fork
+from reflective_agents.models.event_loops import background_loop, is_background, running_loop
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
-@cache
-def _background_loop() -> asyncio.AbstractEventLoop:
-    """Start the one event loop of the process that serves synchronous callers, in a thread of its own."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="reflect-loop", daemon=True).start()
-    return loop
-
-
-after_fork(_background_loop.cache_clear)
-
-
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end from synchronous code, also where an event loop is already running in this thread."""
-    future = asyncio.run_coroutine_threadsafe(coroutine, _background_loop())
+    running = running_loop()
+    loop = background_loop(running if is_background(running) else None)
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     try:
         return future.result()
     finally:

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from pydantic import SecretStr
 
 from reflective_agents.models import lexical, minilm
+from reflective_agents.models.event_loops import of_this_loop
 from reflective_agents.models.faults import describe, model_faults, refusals, retrying
 from reflective_agents.models.lexical import LexicalEmbeddings
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.minilm import MiniLmEmbeddings
 from reflective_agents.models.prices import embedding_rates, no_price
-from reflective_agents.models.providers import first_line, of_this_loop, ollama_url
+from reflective_agents.models.providers import first_line, ollama_url
 from reflective_agents.models.sending import within_time
 from reflective_agents.state.errors import MissingKey, ModelFailed, UnknownModel, UnknownPrice
 from reflective_agents.telemetry import Operation, model_call

@@ -2,23 +2,19 @@
 
 import asyncio
 import os
-import ssl
-from collections.abc import Hashable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
-import httpx2
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
+from reflective_agents.models.event_loops import Loop, for_this_loop, load_certificates, loops, of_this_loop, quiet_copy
 from reflective_agents.models.faults import refusals
 from reflective_agents.offline import NOTE, OfflineChatModel
 from reflective_agents.state.errors import MissingKey, UnknownModel
-from reflective_agents.state.forks import CachedProperty
 from reflective_agents.state.json_types import JsonObject
 
 if TYPE_CHECKING:
@@ -30,42 +26,6 @@ OLLAMA_PORT = 11434
 HINT = (
     "write <provider>:<model>, such as openai:gpt-4.1-mini or ollama:llama3.2, and set the provider's key; or offline"
 )
-
-
-@cache
-def _certificates() -> ssl.SSLContext:
-    """Load the trusted certificates; this takes as long as many steps, so all loops share them."""
-    return httpx2.create_ssl_context()
-
-
-class Loop:
-    """What belongs to one event loop: a connection must not be used from another one."""
-
-    def __init__(self) -> None:
-        self.models: dict[Hashable, BaseChatModel] = {}
-        self.quiet: dict[int, BaseChatModel] = {}
-        """The same models by their ids, answering in one piece."""
-        self.many_calls = False
-        """Whether to choose the client that takes less for each of many calls, which warns if nobody closes it."""
-
-    @CachedProperty
-    def client(self) -> httpx2.AsyncClient:
-        """The HTTP client of all models of this loop, made when the first one needs it."""
-        if self.many_calls:
-            from reflective_agents.models.aiohttp_client import AioHttpClient  # late, as langchain_openai below
-
-            return AioHttpClient(verify=_certificates())
-        from openai import DefaultAsyncHttpxClient
-
-        return DefaultAsyncHttpxClient(verify=_certificates())
-
-    async def close(self) -> None:
-        """Close the client, if there is one."""
-        if "client" in self.__dict__:
-            await self.client.aclose()
-
-
-_loops: "WeakKeyDictionary[asyncio.AbstractEventLoop, Loop]" = WeakKeyDictionary()
 
 
 def choose_model(model: str | BaseChatModel | None) -> tuple[str | BaseChatModel, str]:
@@ -107,7 +67,8 @@ def get_model(
 
     Args:
         model: `openai:<model>`, `ollama:<model>` (the server of OLLAMA_HOST), `<provider>:<model>` for any other
-            provider of `init_chat_model`, `offline`, a chat model object (returned as it is), or None for the default.
+            provider of `init_chat_model`, `offline`, a chat model object (made ready for the running event loop), or
+            None for the default.
         max_answer_tokens: Most tokens of one answer.
         call_timeout: Seconds after which the client gives a call up.
 
@@ -117,13 +78,13 @@ def get_model(
     """
     chosen, _ = choose_model(model)
     if not isinstance(chosen, str):
-        return chosen
+        return for_this_loop(chosen)
     loop = of_this_loop()
     environment = tuple(os.environ.get(name) for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST"))
     key = (chosen, max_answer_tokens, call_timeout, *environment)
     if key not in loop.models:
         made = loop.models[key] = _make(chosen, max_answer_tokens, call_timeout, loop)
-        loop.quiet[id(made)] = _quiet(made)
+        loop.quiet[id(made)] = quiet_copy(made)
     return loop.models[key]
 
 
@@ -140,31 +101,7 @@ async def load_client(model: str | BaseChatModel | None) -> None:
 def _load_openai() -> None:
     for name in ("langchain_openai", "openai.resources.chat"):  # the second is what the first call would load
         import_module(name)
-    _certificates()
-
-
-def without_streaming(model: BaseChatModel) -> BaseChatModel:
-    """Return the same model, answering in one piece.
-
-    For each model made here there is one such copy: a new copy describes itself anew for each request, which takes
-    longer than all that a tree search does between two requests.
-    """
-    return of_this_loop().quiet.get(id(model)) or _quiet(model)
-
-
-def _quiet(model: BaseChatModel) -> BaseChatModel:
-    return model.model_copy(update={"disable_streaming": True})
-
-
-def of_this_loop() -> Loop:
-    """Return the clients of the running event loop; outside of one, a fresh set that is not kept."""
-    try:
-        running = asyncio.get_running_loop()
-    except RuntimeError:
-        return Loop()
-    if running not in _loops:
-        _loops[running] = Loop()
-    return _loops[running]
+    load_certificates()
 
 
 def _make(model: str, max_answer_tokens: int, call_timeout: float, loop: Loop) -> BaseChatModel:
@@ -240,7 +177,7 @@ def expect_many_calls() -> None:
 
 async def close_models() -> None:
     """Close the connections that models have opened in the running event loop. They open again when needed."""
-    loop = _loops.pop(asyncio.get_running_loop(), None)
+    loop = loops.pop(asyncio.get_running_loop(), None)
     if loop is not None:
         await loop.close()
 

@@ -25,6 +25,7 @@ from reflective_agents.models.capabilities import (
     speaks_openai,
 )
 from reflective_agents.models.costs import count_thoughts, estimate_tokens, longest_answer, settle
+from reflective_agents.models.event_loops import without_streaming
 from reflective_agents.models.faults import (
     CutOff,
     EmptyReply,
@@ -37,7 +38,6 @@ from reflective_agents.models.faults import (
 )
 from reflective_agents.models.meter import Meter, Reservation
 from reflective_agents.models.prices import rates_of
-from reflective_agents.models.providers import without_streaming
 from reflective_agents.models.thoughts import with_thought_apart, without_thought
 from reflective_agents.models.usage import last_reported
 from reflective_agents.state.context import Thinking

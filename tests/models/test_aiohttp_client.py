@@ -9,7 +9,8 @@ from tenacity import wait_none
 
 from reflective_agents.graphs import chain_of_thought
 from reflective_agents.models.aiohttp_client import AioHttpClient
-from reflective_agents.models.providers import close_models, expect_many_calls, of_this_loop
+from reflective_agents.models.event_loops import of_this_loop
+from reflective_agents.models.providers import close_models, expect_many_calls
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.testing.faults import Fault
 from reflective_agents.testing.openai_server import OpenAIServer
