@@ -105,8 +105,8 @@ class AnswerStream:
 
     @property
     def is_subscribed(self) -> bool:
-        """Whether somebody listens, and the answer is not put into a form at last: nothing is streamed otherwise."""
-        return bool(self._manager.handlers) and self._step.context.answer_schema is None
+        """Whether somebody listens: nothing is streamed otherwise."""
+        return bool(self._manager.handlers)
 
     async def on_token(self, text: str) -> None:
         """Take the next piece of the reply."""

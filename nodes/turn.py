@@ -131,14 +131,16 @@ async def end(
     """
     outcome = decide(state["outcome"], None if answer is None else answer.text, appraisal)
     outcome["reason"] = redacted(outcome["reason"])
+    data: JsonMapping | None = None if step.context.answer_schema else outcome  # which parents read without an answer
     if answer is not None:
-        answer, outcome = await in_form(state, step, answer, outcome)
+        data, outcome = await in_form(state, step, answer.text, outcome)
     await keep(step, state, learned, outcome)
     step.emit("end", **outcome)
+    structured = {"structured_response": data} if data or step.context.answer_schema else {}
     if answer is None:
-        return {"answer": None, "outcome": outcome, "structured_response": outcome}
+        return {"answer": None, "outcome": outcome, **structured}
     answer.response_metadata = _written_by(step, model)
-    return {"messages": [answer], "answer": answer.text, "outcome": outcome}
+    return {"messages": [answer], "answer": answer.text, "outcome": outcome, **structured}
 
 
 def _written_by(step: Step[Context], model: BaseChatModel | None) -> dict[str, str]:

@@ -29,6 +29,8 @@ REVISE = """A critic has read your draft:
 {critique}
 Write the whole text anew, and nothing else."""
 
+NOT_CALLED = "Not called: a critic has sent the answer back."
+
 CRITICISE = ChatPromptTemplate([("system", "{instructions}"), ("human", "{request}\n\n{draft}\n{checked}")])
 
 LENGTH = "The draft has {words} words, {characters} characters."

@@ -4,9 +4,12 @@ from reflective_agents.graphs.lats import graph
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reflective_agents.state import shipped
+
+if TYPE_CHECKING:
+    from reflective_agents.state.answer_schema import parsed as parsed
 
 
 def _environments() -> Mapping[str, Any]:
@@ -16,3 +19,12 @@ def _environments() -> Mapping[str, Any]:
 
 
 shipped.environments = _environments
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is used by its name alone: the package itself loads in no time."""
+    if name != "parsed":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from reflective_agents.state.answer_schema import parsed
+
+    return parsed

@@ -28,7 +28,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from reflective_agents.state.callers_schemas import check_form
+from reflective_agents.state.answer_schema import AnswerSchema
 from reflective_agents.state.errors import Misuse, WrongThread
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
@@ -195,10 +195,10 @@ class Context(BaseSettings):
         max_length=120,
         description="Language of answers, critiques and lessons, such as 'German'. Default: that of the question.",
     )
-    answer_schema: Annotated[JsonObject | None, BeforeValidator(from_json), AfterValidator(check_form), TEXT] = Field(
+    answer_schema: Annotated[AnswerSchema, BeforeValidator(from_json), TEXT] = Field(
         default=None,
-        description="JSON schema of an object that the final answer is put into, with one more call, and checked. "
-        "Default: the answer is text.",
+        description="Form into which the answer is put in structured_response, with one more call, and checked: the "
+        "JSON schema of an object, in Python also a pydantic class, a TypedDict or a dataclass.",
     )
     experience: Annotated[str | None, TEXT] = Field(
         default=None,
@@ -269,7 +269,8 @@ class Context(BaseSettings):
         Objects and functions, which only Python can give, are left out.
         """
         settings = {name: getattr(self, name) for name in sorted(self._explicit_names())}
-        return {name: value for name, value in settings.items() if _is_plain(value)}
+        plain = {name: value for name, value in settings.items() if _is_plain(value)}
+        return {name: dict(value) if isinstance(value, dict) else value for name, value in plain.items()}
 
     def resumed(self, earlier: JsonObject) -> Self:
         """Return these settings for a run that is resumed: what was given at its beginning holds unless it is given

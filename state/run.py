@@ -96,13 +96,14 @@ class Input(TypedDict):
 class Output(Input):
     """What every strategy returns. `answer` is None only if the outcome is `failed`.
 
-    `structured_response` is there if the run failed, and holds the outcome: agents of LangChain and deepagents that
+    `structured_response` is the answer as plain data in the form of the setting `answer_schema`, if it could be had.
+    Without that setting it is there if the run failed, and holds the outcome: agents of LangChain and deepagents that
     have called a strategy read it in place of an answer.
     """
 
     answer: str | None
     outcome: Outcome | None
-    structured_response: NotRequired[Outcome | None]
+    structured_response: NotRequired[JsonObject | None]
     usage: Annotated[Usage, DeltaChannel(counted, snapshot_frequency=1000)]
 
 

@@ -14,6 +14,7 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.runnables.config import get_async_callback_manager_for_config
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.pregel import Pregel
+from pydantic_core import to_json
 
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.watched import Watch
@@ -69,11 +70,12 @@ async def ask_agent(agent: Agent, messages: Sequence[BaseMessage], meter: Meter)
     tools = [message for message in taken if isinstance(message, ToolMessage)]
     meter.count(tool_calls=len(tools), tool_errors=sum(message.status == "error" for message in tools))
     answers = [message for message in taken if _is_answer(message)]
-    if not answers:
+    form = _structured(agent, result)
+    if answers and (form is None or answers[-1] is taken[-1]):
+        return AgentReply(clean(answers[-1].text), _steps_text(taken, answers[-1]))
+    if form is None:
         raise ModelFailed(f"the agent {name_of(agent)} gave no answer")
-    *_, answer = answers
-    steps = "\n".join(_step_text(message) for message in taken if message is not answer)
-    return AgentReply(clean(answer.text), clean(steps))
+    return AgentReply(clean(form), _steps_text(taken))
 
 
 def name_of(agent: Agent) -> str:
@@ -104,8 +106,27 @@ def _since_the_question(messages: list[AnyMessage]) -> list[AnyMessage]:
     return messages[questions[-1] + 1 :] if questions else messages
 
 
+def _structured(agent: Agent, result: JsonMapping | BaseMessage | str) -> str | None:
+    """Return what an agent with a `response_format` has answered, as JSON.
+
+    Raises:
+        ModelFailed: if it is a strategy of ours that has failed, and says why instead.
+    """
+    data = result.get("structured_response") if isinstance(result, Mapping) else None
+    if data is None:
+        return None
+    assert isinstance(result, Mapping)
+    if data == result.get("outcome"):
+        raise ModelFailed(f"the agent {name_of(agent)} gave no answer: {data['reason']}")
+    return to_json(data).decode()
+
+
 def _is_answer(message: BaseMessage) -> bool:
     return isinstance(message, AIMessage) and not message.tool_calls and bool(message.text.strip())
+
+
+def _steps_text(messages: Sequence[BaseMessage], answer: BaseMessage | None = None) -> str:
+    return clean("\n".join(_step_text(message) for message in messages if message is not answer))
 
 
 def _step_text(message: BaseMessage) -> str:

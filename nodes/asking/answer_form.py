@@ -4,13 +4,13 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from langchain_core.messages import AIMessage
 from pydantic import BaseModel, ConfigDict
 
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import quoted, request_text
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import answer_form as prompts
+from reflective_agents.state.answer_schema import type_faults
 from reflective_agents.state.callers_schemas import expanded
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -21,40 +21,49 @@ from reflective_agents.tools.schema_faults import schema_faults
 
 
 async def in_form(
-    state: RunState, step: Step[Context], answer: AIMessage, outcome: Outcome
-) -> tuple[AIMessage, Outcome]:
-    """Put an answer into the form of the setting `answer_schema`, with one more call of the model.
+    state: RunState, step: Step[Context], answer: str, outcome: Outcome
+) -> tuple[JsonObject | None, Outcome]:
+    """Put an answer into the form of the setting `answer_schema`, with one more call of the model unless it fits.
+
+    Without that setting, what an agent of the user's own has answered as a JSON object is that object.
 
     Returns:
-        The answer as JSON, with the outcome as it was. If it cannot be had, the answer as it was, with an outcome that
-        says why.
+        The answer as data, with the outcome as it was. If it cannot be had, None, with an outcome that says why.
     """
     schema = step.context.answer_schema
-    if schema is None or await fits(schema, answer.text):
-        return answer, outcome
+    if schema is None:
+        return (_read_object(answer) if getattr(step.context, "agent", None) else None), outcome
+    data = _read_object(answer)
+    if data is not None and not await _faults(schema, data):
+        return data, outcome
     step.meter.spend_last()
-    prompt = prompts.FILL.format_messages(request=request_text(state["messages"]), answer=quoted("answer", answer.text))
+    prompt = prompts.FILL.format_messages(request=request_text(state["messages"]), answer=quoted("answer", answer))
     try:
         form = await ask(
-            step, step.context.model, prompt, _form(json.dumps(schema)), lambda form: _faults(schema, form)
+            step,
+            step.context.model,
+            prompt,
+            _form(json.dumps(schema)),
+            lambda form: _faults(schema, form.model_extra or {}),
         )
     except (LimitReached, ModelFailed) as error:
         ended = stopped(error)
         reason = f"the answer was not put into its form: {ended['reason']}"
-        return answer, {**ended, "status": "limit_reached" if "limit" in ended else "exhausted", "reason": reason}
-    return AIMessage(json.dumps(form.model_extra, ensure_ascii=False), id=answer.id), outcome
+        return None, {**ended, "status": "limit_reached" if "limit" in ended else "exhausted", "reason": reason}
+    return form.model_extra, outcome
 
 
-async def fits(schema: JsonMapping, text: str) -> bool:
-    """Tell whether a text is JSON that fits a schema."""
+def _read_object(text: str) -> JsonObject | None:
+    """Return the JSON object that a text is; None if it is something else."""
     try:
-        return not await schema_faults(schema, json.loads(text))
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        return False
+        return None
+    return value if isinstance(value, dict) else None
 
 
-async def _faults(schema: JsonMapping, form: BaseModel) -> str:
-    return "; ".join(await schema_faults(schema, form.model_extra))
+async def _faults(schema: JsonMapping, data: JsonMapping) -> str:
+    return "; ".join(await schema_faults(schema, dict(data))) or type_faults(schema, data)
 
 
 @lru_cache(maxsize=32)

@@ -33,6 +33,8 @@ def report(request: Request, run: Run) -> int:
             print(file=sys.stderr)  # sets the answer off from the progress above it
         if run.result["answer"] is not None:
             print(wrapped(clean(run.result["answer"])), end="\n\n")
+            if data := run.result.get("structured_response"):
+                print(clean(json.dumps(data, ensure_ascii=False, indent=2)), end="\n\n")
         by = f" (verified by: {outcome['verified_by']})" if "verified_by" in outcome else ""
         print(f"{outcome['status']}: {clean(outcome['reason'])}{by}", flush=True)
     say(f"cost: {cost_line(run.result['usage'])}")

@@ -220,6 +220,8 @@ def _note_result(done: Run, graph: Graph, state: StateSnapshot) -> None:
     names = [channels] if isinstance(channels, str) else channels
     shown = [name for name in names if name not in ("messages", "structured_response")]
     done.result = {name: plain(state.values.get(name)) for name in shown}
+    if state.values.get("answer") and (data := state.values.get("structured_response")) is not None:
+        done.result["structured_response"] = data
     done.asks = state.interrupts[0].value if state.interrupts else None
     done.resumable = unfinished(state)
 

@@ -4,12 +4,14 @@ The critics, their prompts and their settings are those of `graphs.reflection`.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
 from langchain.agents.middleware.types import OmitFromInput
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolCall, ToolMessage
 from langgraph.runtime import Runtime
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from reflective_agents.graphs.reflection import best_draft, verdict
@@ -42,12 +44,20 @@ class ReflectedState(AgentState[Any]):
     reflection: Annotated[Reflected, OmitFromInput]
 
 
+class Answer(NamedTuple):
+    """What an agent has answered: the id of its message, and the text; of a structured answer that is its JSON."""
+
+    id: str
+    text: str
+
+
 class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
     """Has each answer of an agent criticised, and sends it back with the critique until the critic accepts.
 
         agent = create_agent(model, tools, middleware=[ReflectionMiddleware(max_rounds=3, min_words=50)])
 
-    The best-scored draft is the agent's last message; drafts and critiques lie in `reflection`, not among the messages.
+    The best-scored draft is the agent's last message, and what it has answered in a `response_format` is its
+    `structured_response`; drafts and critiques lie in `reflection`, not among the messages.
     The limits are those of the critics' calls; LangChain's `ModelCallLimitMiddleware` bounds the agent's own.
 
     Args:
@@ -71,18 +81,18 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
     @hook_config(can_jump_to=["model"])
     async def aafter_model(self, state: ReflectedState, runtime: Runtime[Any]) -> Update | None:
         """Criticise an answer. The agent goes on if it has called tools, and answers again if the critic rejects."""
-        *before, reply = state["messages"]
-        if not isinstance(reply, AIMessage) or reply.tool_calls or not reply.text.strip():
+        answer = _answer_in(state)
+        if answer is None:
             return None
-        conversation = _up_to_question(before)
+        conversation = _up_to_question(state["messages"])
         spent = StateBefore(usage=state["reflection"]["usage"], messages=conversation)
         step = Step(self.context, spent, runtime.stream_writer)
         with use_prompts(self.context.prompts):
-            drafts, outcome = await self._judged(step, state["reflection"]["drafts"], conversation, reply)
+            drafts, outcome = await self._judged(step, state["reflection"]["drafts"], conversation, answer)
         if outcome:
-            outcome = decide(outcome, reply.text)
+            outcome = decide(outcome, answer.text)
         update = {"reflection": Reflected(drafts=drafts, outcome=outcome, usage=step.meter.usage)}
-        return {**update, **(_last_word(drafts, state["messages"]) if outcome else _again(drafts))}
+        return {**update, **(_last_word(drafts, state) if outcome else _again(drafts, state["messages"]))}
 
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: ReflectedState, runtime: Runtime[Any]) -> Update | None:
@@ -90,15 +100,13 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
         return wait_for(self.aafter_model(state, runtime))
 
     async def _judged(
-        self, step: Step[ReflectionContext], drafts: list[Draft], conversation: Sequence[AnyMessage], reply: AIMessage
+        self, step: Step[ReflectionContext], drafts: list[Draft], conversation: Sequence[AnyMessage], answer: Answer
     ) -> tuple[list[Draft], Outcome | None]:
         """Return the drafts with the new one, judged if that can be had, and what ends the rounds, if anything does."""
-        draft = Draft(
-            round=len(drafts) + 1, id=reply.id or "", text=reply.text, critique="", score=None, accepted=False
-        )
+        draft = Draft(round=len(drafts) + 1, id=answer.id, text=answer.text, critique="", score=None, accepted=False)
         try:
             before = judgement_of(drafts[-1] if drafts else None)
-            critique = await criticise(step, conversation, reply.text, before)
+            critique = await criticise(step, conversation, answer.text, before)
         except (LimitReached, ModelFailed) as error:
             return [*drafts, draft], stopped(error)
         judged, ended = verdict(step, draft, critique)
@@ -117,17 +125,66 @@ def _is_critique(message: AnyMessage) -> bool:
     return bool(message.additional_kwargs.get("lc_source") == SOURCE["lc_source"])
 
 
-def _again(drafts: Sequence[Draft]) -> Update:
-    """Send the agent back with the critique of its last draft."""
+def _again(drafts: Sequence[Draft], messages: Sequence[AnyMessage]) -> Update:
+    """Send the agent back with the critique of its last draft; calls of tools beside that are not carried out."""
     critique = prompts.REVISE.format(critique=quoted("critique", drafts[-1]["critique"]))
-    return {"messages": [HumanMessage(critique, additional_kwargs=SOURCE)], "jump_to": "model"}
+    waiting = [ToolMessage(prompts.NOT_CALLED, tool_call_id=name, status="error") for name in _unanswered(messages)]
+    return {"messages": [*waiting, HumanMessage(critique, additional_kwargs=SOURCE)], "jump_to": "model"}
 
 
-def _last_word(drafts: Sequence[Draft], messages: Sequence[AnyMessage]) -> Update:
+def _last_word(drafts: Sequence[Draft], state: ReflectedState) -> Update:
     """Let the best draft be the last message, and remove the others with their critiques."""
-    best, last = best_draft(drafts), messages[-1]
+    messages, data = state["messages"], state.get("structured_response")
+    responses = {draft["id"]: response for draft in drafts if (response := _read_as(data, draft)) is not None}
+    best = best_draft([draft for draft in drafts if data is None or draft["id"] in responses])
     assert best is not None
-    rejected = {draft["id"] for draft in drafts[:-1]}
-    critiques = {message.id for message in messages if _is_critique(message)}
-    removed = [RemoveMessage(id=name) for name in [*rejected, *critiques] if name]
-    return {"messages": [*removed, last.model_copy(update={"content": best["text"]})]}
+    end = _end_of(best, messages)
+    rejected = {draft["id"] for draft in drafts} - {best["id"]}
+    calls = {call["id"] for message in messages if message.id in rejected for call in _calls(message)}
+    removed = [
+        RemoveMessage(id=message.id or "")
+        for index, message in enumerate(messages)
+        if index >= end
+        or message.id in rejected
+        or _is_critique(message)
+        or getattr(message, "tool_call_id", "") in calls
+    ]
+    return {"messages": removed, **({} if data is None else {"structured_response": responses[best["id"]]})}
+
+
+def _answer_in(state: ReflectedState) -> Answer | None:
+    """Return the agent's answer; None if it goes on by itself."""
+    last = state["messages"][-1]
+    data = state.get("structured_response")
+    if data is not None:
+        written = next(message for message in reversed(state["messages"]) if isinstance(message, AIMessage))
+        return Answer(written.id or "", to_json(data).decode())
+    if not isinstance(last, AIMessage) or last.tool_calls or not last.text.strip():
+        return None
+    return Answer(last.id or "", last.text)
+
+
+def _read_as(data: object, draft: Draft) -> object:
+    """Return a draft in the type of the last structured answer; None if it has another of several types."""
+    try:
+        return TypeAdapter(type(data)).validate_json(draft["text"])
+    except ValidationError:
+        return None
+
+
+def _end_of(draft: Draft, messages: Sequence[AnyMessage]) -> int:
+    """Return where a draft ends among the messages: behind the results of its calls."""
+    end = next(index for index, message in enumerate(messages, 1) if message.id == draft["id"])
+    while end < len(messages) and isinstance(messages[end], ToolMessage):
+        end += 1
+    return end
+
+
+def _calls(message: AnyMessage) -> Sequence[ToolCall]:
+    return message.tool_calls if isinstance(message, AIMessage) else []
+
+
+def _unanswered(messages: Sequence[AnyMessage]) -> list[str]:
+    """Return the calls of the last answer that have no results yet, by their ids."""
+    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    return [name for message in messages for call in _calls(message) if (name := call["id"] or "") not in answered]

@@ -1,6 +1,7 @@
 """OpenAI's chat completions over the strategies: `lats`, or with a model for it `lats:openai:gpt-4.1-mini`."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from uuid import uuid4
@@ -9,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from reflective_agents.nodes.asking.answer_form import fits
 from reflective_agents.serve.chat_request import ChatRequest, parse
 from reflective_agents.serve.completions import (
     DONE,
@@ -124,7 +124,7 @@ class ChatRun:
         thought = ""
         async for part in self._events():
             if isinstance(part, Result):
-                reply = await self._reply(part)
+                reply = self._reply(part)
                 message = {"role": "assistant", **reply, "reasoning_content": thought, "refusal": None}
                 return self._completion.whole(message, _finish_reason(part), self._usage(part))
             if not isinstance(part, Token):
@@ -144,7 +144,7 @@ class ChatRun:
                 yield chunk({"reasoning_content": progress_line(part)})
                 continue
             try:
-                reply = await self._reply(part)
+                reply = self._reply(part)
             except Refused as refusal:
                 yield event(refusal.body())
                 return
@@ -161,11 +161,11 @@ class ChatRun:
                 yield self._completion.cost(self._usage(part))
         yield DONE
 
-    async def _reply(self, result: Result) -> JsonObject:
+    def _reply(self, result: Result) -> JsonObject:
         """Return what a run replies: its answer, or the calls of the client's tools that it waits for."""
         if result.waiting:
             return {"content": None, "tool_calls": tool_calls(self.thread_id, result.waiting)}
-        return {"content": await _answer(result, self._request)}
+        return {"content": _answer(result, self._request)}
 
     def _usage(self, result: Result) -> dict[str, float]:
         """Return the cost of this answer, without what the answer that asked for tool results has reported."""
@@ -191,11 +191,13 @@ class ChatRun:
             await self._api.delete_thread(self.thread_id)
 
 
-async def _answer(result: Result, request: ChatRequest) -> str:
+def _answer(result: Result, request: ChatRequest) -> str:
     if refusal := failure(result):
         raise refusal
-    answer, schema = str(result.output["answer"]), request.answer_schema
-    if schema is not None and _finish_reason(result) != "length" and not await fits(schema, answer):
+    answer, data = str(result.output["answer"]), result.output.get("structured_response")
+    if request.answer_schema is not None and data is not None:
+        answer = json.dumps(data, ensure_ascii=False)
+    elif request.answer_schema is not None and _finish_reason(result) != "length":
         raise Refused(result.output["outcome"]["reason"], status=502, code="invalid_output")
     return cut(answer, request.stops)
 

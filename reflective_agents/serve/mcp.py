@@ -18,6 +18,8 @@ from reflective_agents.serve.runs import ServerApi, failure
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import settings_of, strategy_names
 
+SHOWN = ("answer", "structured_response", "outcome", "usage")
+
 
 class Mcp:
     """The application behind `/mcp`."""
@@ -74,7 +76,7 @@ async def call(api: ServerApi, strategy: str, arguments: JsonObject) -> CallTool
             raise refusal
     except Refused as refusal:
         return CallToolResult(content=[TextContent(type="text", text=str(refusal))], isError=True)
-    output = {name: result.output[name] for name in ("answer", "outcome", "usage")}
+    output = {name: result.output[name] for name in SHOWN if name in result.output}
     answer = TextContent(type="text", text=str(output["answer"]))
     return CallToolResult(content=[answer], structuredContent=output)
 

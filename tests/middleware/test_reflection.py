@@ -1,17 +1,22 @@
 """Reflection as a middleware of an agent that somebody else has built."""
 
+import re
 from typing import Any
 
 import pytest
 from deepagents import create_deep_agent
 from langchain.agents import create_agent
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from pydantic import BaseModel
+from typing_extensions import TypedDict
 
+from reflective_agents import parsed
 from reflective_agents.middleware import ReflectionMiddleware
 from reflective_agents.testing.fake import FakeChatModel
-from reflective_agents.testing.script import Reply, Request, ToolUse
+from reflective_agents.testing.script import Reply, Request, Script, ToolUse
 from tests.graphs.test_own_agent import ASK, population
 
 
@@ -99,3 +104,86 @@ async def test_deepagents_take_it() -> None:
     result = await agent.ainvoke({"messages": [HumanMessage("How many people live in Paris?")]})
     assert isinstance(result["messages"][-1], AIMessage)
     assert result["messages"][-1].text == "Draft 2"
+
+
+class Stock(BaseModel):
+    """What lies in the store."""
+
+    item: str
+    count: int
+
+
+class Weight(TypedDict):
+    item: str
+    count: int
+
+
+def counting(request: Request) -> Reply:
+    """An agent that answers in a form, with a higher count after each critique."""
+    if not any(message.type == "tool" for message in request.messages):
+        return ToolUse("population", {"city": "Paris"})
+    count = sum("<critique>" in message.text for message in request.messages) + 1
+    return ToolUse(request.tools[-1], {"item": "Draft", "count": count})
+
+
+def counts(*scores: float) -> FakeChatModel:
+    """A critic with a score for each count, who accepts from 0.9 on."""
+
+    def judge(request: Request) -> Reply:
+        count = int(re.findall(r'"count": ?(\d)', request.text)[-1])
+        return {"critique": f"On {count}.", "score": scores[count - 1], "accept": scores[count - 1] >= 0.9}
+
+    return FakeChatModel(reply=judge)
+
+
+def in_form(form: Any, judge: FakeChatModel, reply: Script = counting) -> Any:
+    middleware = ReflectionMiddleware(model=judge)
+    return create_agent(FakeChatModel(reply=reply), [population], middleware=[middleware], response_format=form)
+
+
+@pytest.mark.parametrize("form", [Stock, Weight])
+async def test_a_structured_answer_is_criticised(form: Any) -> None:
+    judge = counts(0.4, 0.9)
+    result = await in_form(ToolStrategy(form), judge).ainvoke(ASK)
+    assert parsed(result, form) == form(item="Draft", count=2)
+    assert [draft["text"] for draft in result["reflection"]["drafts"]] == [
+        '{"item":"Draft","count":1}',
+        '{"item":"Draft","count":2}',
+    ]
+    assert [kind for kind, _ in texts(result)] == ["human", "ai", "tool", "ai", "tool"]
+    assert len(judge.calls) == 2
+
+
+@pytest.mark.parametrize("form", [Stock, Weight])
+async def test_the_best_structured_answer_has_the_last_word(form: Any) -> None:
+    result = await in_form(ToolStrategy(form), counts(0.5, 0.8, 0.6)).ainvoke(ASK)
+    assert parsed(result, form) == form(item="Draft", count=2)
+    assert result["messages"][-2].tool_calls[0]["args"]["count"] == 2
+    assert [kind for kind, _ in texts(result)] == ["human", "ai", "tool", "ai", "tool"]
+
+
+async def test_of_several_forms_those_of_the_last_answer_are_compared() -> None:
+    class Nothing(BaseModel):
+        why: str
+
+    def undecided(request: Request) -> Reply:
+        if "<critique>" not in request.text:
+            return ToolUse("Nothing", {"why": "Unknown."})
+        return ToolUse("Stock", {"item": "Draft", "count": sum("<critique>" in m.text for m in request.messages)})
+
+    def judge(request: Request) -> Reply:
+        return {"critique": "No.", "score": 0.8 if "Unknown" in request.text else 0.4, "accept": False}
+
+    result = await in_form(ToolStrategy(Stock | Nothing), FakeChatModel(reply=judge), undecided).ainvoke(ASK)
+    assert result["structured_response"] == Stock(item="Draft", count=2)
+    assert [call["name"] for call in result["messages"][-2].tool_calls] == ["Stock"]
+
+
+async def test_calls_beside_an_answer_that_is_sent_back_are_answered() -> None:
+    def hasty(request: Request) -> Reply:
+        if "<critique>" in request.text:
+            return ToolUse("Stock", {"item": "Draft", "count": 2})
+        return [ToolUse("population", {"city": "Paris"}), ToolUse("Stock", {"item": "Draft", "count": 1})]
+
+    result = await in_form(ToolStrategy(Stock), counts(0.4, 0.9), hasty).ainvoke(ASK)
+    assert result["structured_response"] == Stock(item="Draft", count=2)
