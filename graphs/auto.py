@@ -5,8 +5,8 @@
 `choose` says before each turn what comes next and why, by what the run may still spend and what it has found
 (`_auto/policy.py`). The stages, from cheap to dear:
 
-    sample    whole answers, each thought out step by step; where nothing checks them, they vote
-    look_up   evidence: draft, search the web, revise with citations (Reflexion)
+    look_up   evidence, for open questions: draft, search the web, revise with citations (Reflexion)
+    sample    whole answers, each thought out step by step; where nothing checks them, short ones vote
     search    tree search (LATS) that begins narrow: at the evidence, with the earlier answers as its first nodes
     conclude  the answer that the best trajectory leads to, where the search has come to none
     trial     reflect on what has failed, and answer once more with the lesson
@@ -21,11 +21,15 @@ from reflective_agents.graphs import reflexion
 from reflective_agents.graphs._auto.answer_budget import stage_node
 from reflective_agents.graphs._auto.answering import distinct, draw, elected, reflect
 from reflective_agents.graphs._auto.growing import plant_tree, widening_search
+from reflective_agents.graphs._auto.policy import calls_to_spare
 from reflective_agents.graphs._auto.policy import choose as next_stage
-from reflective_agents.graphs._auto.progress import measure_progress, rollouts, spent_limit, under_way
+from reflective_agents.graphs._auto.progress import measure_progress, rollouts, spent_limit, under_way, vote_safety
 from reflective_agents.graphs._auto.state import STAGES, Attempt, AutoOutput, AutoState, LookedUp, Turn
 from reflective_agents.nodes.acting.agent import appraise, environment_of
+from reflective_agents.nodes.asking.chat import model_of
+from reflective_agents.nodes.asking.sampling import calls_for
 from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
+from reflective_agents.nodes.evidence.research import find
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import Ended, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -57,20 +61,29 @@ async def choose(state: AutoState, step: Step[AutoContext]) -> Update:
 
 @stage_node("sample")
 async def sample(state: AutoState, step: Step[AutoContext]) -> Update:
-    """Sample whole answers: one, where it can be checked, else as many as a vote begins with."""
+    """Sample whole answers: one, where it can be checked, else as many as a vote begins with, and as leave enough calls
+    for a rollout."""
     count = 1 if step.context.environment is not None else max(step.context.samples - len(state["samples"]), 1)
-    attempts, stopped = await draw(state, step, min(count, step.meter.calls_left), state["lessons"])
+    if calls_for(model_of(step, step.context.model), count) > 1:
+        count = min(count, max(int(calls_to_spare(await measure_progress(state, step))), 1))
+    attempts, stopped = await draw(state, step, count, state["lessons"])
     return await take_samples(state, step, attempts, stopped)
 
 
 @node(AutoContext)
 async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
-    """Let Reflexion look for evidence, and end the run if every citation of a complete answer is sound."""
+    """Let Reflexion look for evidence, and end the run if every citation of a complete answer is sound. Where the model
+    fails at that, what was asked is looked up as it stands."""
     settings = inner_settings(ReflexionContext, step)
     result = await reflexion.graph.ainvoke({"messages": state["messages"]}, context=settings)
     step.meter.add(result["usage"])
     outcome = outcome_in_run(result["outcome"], step)
-    evidence = LookedUp(answer=result["answer"] or "", sources=result["sources"], said=result["messages"][-1].id)
+    sources = result["sources"]
+    if result["answer"] is None:
+        if not result["usage"]["parse_failures"]:
+            return {"outcome": outcome}
+        sources, _ = await find(step, state["run_id"], [state["messages"][-1].text])
+    evidence = LookedUp(answer=result["answer"] or "", sources=sources, said=result["messages"][-1].id)
     step.emit("evidence", answer=evidence["answer"], sources=len(evidence["sources"]), reason=outcome["reason"])
     update: Update = {
         "evidence": evidence,
@@ -119,14 +132,18 @@ async def trial(state: AutoState, step: Step[AutoContext]) -> Update:
 
 @node(AutoContext)
 async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
-    """Answer with an answer that is verified, else with that of the tree, of the evidence, of the vote."""
-    best, evidence, outcome = elected(state["samples"]), state["evidence"], state["outcome"]
+    """Answer with an answer that is verified, else with that of the tree, of a safe vote, of the evidence, of any
+    vote."""
+    best, evidence, ended = elected(state["samples"]), state["evidence"], state["outcome"]
     if best and best["reward"] is not None and best["reward"] >= 1:
         return await answer_with(state, step, best)
     cited = AIMessage(evidence["answer"], id=evidence["said"]) if evidence and evidence["answer"] else None
-    if cited and (not state["best"] or (outcome and outcome.get("verified_by") == "checks")):
+    is_verified = ended is not None and ended["status"] == "solved" and state["turns"][-1]["stage"] == "look_up"
+    if state["best"] and not is_verified:
+        return await answer(state, step, await widening_search(state, step))
+    if cited and (is_verified or not best or vote_safety(state) < step.context.confidence):
         return await end(state, step, cited)
-    if best and not state["best"]:
+    if best:
         return await answer_with(state, step, best)
     return await answer(state, step, await widening_search(state, step))
 

@@ -42,6 +42,11 @@ class Progress(NamedTuple):
     trials: int = 0
     may_try: bool = False
 
+    @property
+    def votes_decide(self) -> bool:
+        """Whether a safe vote of the samples ends the run: nothing else can tell what is right."""
+        return not (self.checked or self.searched or self.may_look_up)
+
 
 class Option(NamedTuple):
     """A stage that could come next: the calls that it takes, and the chance that it finds a better answer."""
@@ -91,7 +96,7 @@ def choose(at: Progress, context: AutoContext) -> Choice:
     """
     if at.calls < 1:
         return Choice(None, "no call is left")
-    if at.samples and not at.checked and at.certainty >= context.confidence:
+    if at.samples and at.votes_decide and at.certainty >= context.confidence:
         return Choice(None, f"the vote is safe: {at.certainty:.2f} after {at.samples} samples")
     possible = [
         option for option in options(at) if option.calls <= (at.search_calls if option.stage == "search" else at.calls)
@@ -103,18 +108,21 @@ def choose(at: Progress, context: AutoContext) -> Choice:
     return _up_the_ladder(at, worth, context.samples)
 
 
+def calls_to_spare(at: Progress) -> float:
+    """Return how many calls the first samples may take, so that a rollout still fits; all, where none does."""
+    if at.search_over or at.rollout > at.search_calls:
+        return at.calls
+    return (at.search_calls - at.rollout) * at.search_cost
+
+
 def _up_the_ladder(at: Progress, worth: Mapping[Stage, Option], few: int) -> Choice:
-    """Choose the cheapest stage that has not had its turn."""
+    """Choose the cheapest stage that has not had its turn; what can be looked up is, before anybody votes."""
     if "conclude" in worth:
         return Choice("conclude", f"the search is over, and its best trajectory has a score of {at.promise:.2f}")
     if "look_up" in worth:
-        to_spare = at.calls - worth["look_up"].calls
-    else:
-        to_spare = (at.search_calls - at.rollout) * at.search_cost if "search" in worth else at.calls
-    if "sample" in worth and at.samples < few and to_spare >= 1:
+        return Choice("look_up", "there is something to look things up with")
+    if "sample" in worth and at.samples < few and calls_to_spare(at) >= 1:
         return Choice("sample", f"sample {at.samples + 1} of the first {few}, which are cheap")
-    if "look_up" in worth:
-        return Choice("look_up", "the samples do not agree, and there is something to look things up with")
     if "search" in worth:
         left = f"a rollout takes {at.rollout} of {at.search_calls} calls"
         return Choice("search", f"{left}; rollouts without a better answer: {at.fruitless}")

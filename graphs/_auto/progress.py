@@ -6,11 +6,13 @@ from reflective_agents.graphs._auto.growing import calls_of_rollout, widening_se
 from reflective_agents.graphs._auto.policy import Progress
 from reflective_agents.graphs._auto.state import AutoState
 from reflective_agents.graphs.chain_of_thought import certainty
+from reflective_agents.nodes.evidence.citations import split_references
 from reflective_agents.nodes.evidence.research import engine
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.text.declining import declines
+from reflective_agents.text.normal import folded
 from reflective_agents.tree_search.base import get_extra
 from reflective_agents.tree_search.tree_paths import ROOT, best_node
 
@@ -32,7 +34,7 @@ async def measure_progress(state: AutoState, step: Step[AutoContext]) -> Progres
         rollout=rollout,
         search_cost=search_cost,
         samples=len(samples),
-        certainty=vote_safety(state, context),
+        certainty=vote_safety(state),
         checked=any(sample["reward"] is not None for sample in samples),
         may_look_up=context.environment is None and has_tools and context.max_rounds > 0 and state["evidence"] is None,
         searched=bool(state["tree"]),
@@ -65,12 +67,16 @@ def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, in
     return min(calls, by_tokens), min(calls, tree_by_tokens), search_cost
 
 
-def vote_safety(state: AutoState, context: AutoContext) -> float:
-    """Return how safe the vote of the samples is, 0..1. It is not while tools that were given were not used, nor where
-    the answer that leads declares that there is none."""
-    leader = elected(state["samples"])
-    unused = bool(context.tools) and state["evidence"] is None
-    return 0.0 if unused or leader is None or declines(leader["answer"]) else certainty(state["samples"])
+def vote_safety(state: AutoState) -> float:
+    """Return how safe the vote of the samples is, 0..1. It is not where the answer that leads declares that there is
+    none, where nobody has answered from what was looked up, nor where such an answer cites sources and is another."""
+    leader, evidence = elected(state["samples"]), state["evidence"]
+    if leader is None or declines(leader["answer"]) or (evidence and not evidence["answer"]):
+        return 0.0
+    text, sources = split_references(evidence["answer"]) if evidence else ("", {})
+    if sources and folded(leader["answer"]) not in folded(text):
+        return 0.0
+    return certainty(state["samples"])
 
 
 def spent_limit(state: AutoState, step: Step[AutoContext]) -> Limit:

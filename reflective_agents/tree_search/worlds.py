@@ -126,7 +126,7 @@ class OpenWorld:
 
     async def reward(self, path: Sequence[TreeNode], text: str) -> Candidate | None:
         """Take the text as an answer, without its label."""
-        candidate = Candidate(0, messages=[AIMessage(read_step(text).answer or text)], answers=True)
+        candidate = Candidate(0, messages=[AIMessage(read_step(text).answer or text)], answers=True, final=True)
         self.check_answer(candidate, path)
         return candidate if candidate.messages[0].text.strip() else None
 

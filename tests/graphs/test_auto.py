@@ -8,7 +8,7 @@ from reflective_agents.graphs._auto.policy import Progress, choose, options
 from reflective_agents.graphs.auto import graph
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
-from reflective_agents.testing.script import Reply, Request
+from reflective_agents.testing.script import Reply, Request, ToolUse
 
 GAME: dict[str, Any] = {"messages": [("user", "4 9 10 13")]}
 RIGHT = "Answer: (13 - 9) * (10 - 4) = 24"
@@ -108,11 +108,127 @@ async def test_evidence_lies_at_the_root_of_the_tree() -> None:
 
     context = AutoContext(model=FakeChatModel(reply=reply), search="local", n=2)
     out = await graph.ainvoke({"messages": [("user", "Why does reflection help?")]}, context=context)
-    assert stages(out) == ["sample", "look_up", "search"]
+    assert stages(out) == ["look_up", "sample", "search"]
     assert out["evidence"]["sources"]
     assert out["evidence"]["sources"][0]["url"] in out["tree"]["0"]["messages"][1].text
     answers = [node["messages"][0].text for node in out["tree"].values() if node["kind"] == "answer"]
     assert any(text.startswith("It helps [1].") for text in answers)
+
+
+# Open questions: what is looked up, what a vote may end, and which answer it is
+
+
+async def ask(reply: Any, question: str = "What did lithium cost?", **settings: Any) -> tuple[Any, Any]:
+    model = settings.pop("kind", FakeChatModel)(reply=reply)
+    context = AutoContext(model=model, **{"search": "none", **settings})
+    return await graph.ainvoke({"messages": [("user", question)]}, context=context), model
+
+
+def shelf(query: str) -> list[dict[str, str]]:
+    """Find the price."""
+    return [{"title": "Prices", "url": "https://pages.example/p", "content": "Lithium cost 11.20 dollars a kilo."}]
+
+
+def reflexive(answer: str, complete: bool = False) -> Reply:
+    lacking = {"missing": "" if complete else "More.", "superfluous": "", "complete": complete}
+    return {"answer": answer, "reflection": lacking, "search_queries": ["lithium"]}
+
+
+def judging(request: Request, **scores: float) -> Reply:
+    """Judge each candidate by the word that it holds; one of 0.9 or more is solved."""
+    parts = request.last.split("<candidate ")[1:]
+    graded = [max((score for word, score in scores.items() if word in part), default=0.1) for part in parts]
+    return {"judgements": [{"reasoning": "So.", "score": score, "solved": score >= 0.9} for score in graded]}
+
+
+@pytest.mark.parametrize("settings", [{"search": shelf}, {"tools": [shelf]}])
+async def test_a_safe_vote_ends_nothing_before_it_was_looked_up(settings: dict[str, Any]) -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return reflexive("It cost 11.20 dollars [1].", complete=True)
+        return ToolUse("shelf", {"query": "lithium"}) if request.tools else "Answer: 42 dollars"
+
+    out, model = await ask(reply, **settings)
+    assert (stages(out), out["outcome"]["status"]) == (["look_up"], "solved")
+    assert out["answer"].startswith("It cost 11.20 dollars [1].")
+    assert not [request for request in model.calls if "thinking step by step" in request.text]
+
+
+async def test_what_a_model_without_forms_is_asked_is_looked_up_as_it_stands() -> None:
+    queries: list[str] = []
+
+    def noted(query: str) -> list[dict[str, str]]:
+        queries.append(query)
+        return shelf(query)
+
+    out, _ = await ask(lambda request: "Answer: 42 dollars", search=noted)
+    assert queries[0] == "What did lithium cost?"
+    assert out["evidence"]["sources"][0]["url"] == "https://pages.example/p"
+    assert "search" in stages(out)
+
+
+async def test_the_vote_that_ends_a_run_elects_its_answer() -> None:
+    def reply(request: Request) -> Reply:
+        return reflexive("The sources do not say why.") if request.schema else "Rivers bring it.\nAnswer: rivers"
+
+    out, _ = await ask(reply, search=shelf, samples=5)
+    assert stages(out) == ["look_up", "sample", ""]
+    assert (out["answer"], out["outcome"]["status"]) == ("rivers", "answered")
+    assert out["outcome"]["reason"] == out["turns"][-1]["why"]
+
+
+async def test_a_vote_against_what_sources_say_is_not_safe() -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema == "Judgements":
+            return judging(request, **{"11.20": 0.95})
+        return reflexive("It cost 11.20 dollars [1].") if request.schema else "Answer: 42 dollars"
+
+    out, _ = await ask(reply, search=shelf)
+    assert (stages(out), out["outcome"]["verified_by"]) == (["look_up", "sample", "search"], "judge")
+    assert out["answer"].startswith("It cost 11.20 dollars [1].")
+
+
+@pytest.mark.parametrize("weak", [0.75, 0.95])
+async def test_an_earlier_answer_that_the_judge_accepts_is_the_answer(weak: float) -> None:
+    """The evidence is better than all that the tree proposes, whether the judge accepts that too or not."""
+
+    def reply(request: Request) -> Reply:
+        if request.schema == "Judgements":
+            return judging(request, GOOD=1.0, WEAK=weak)
+        if request.schema:
+            return reflexive("GOOD: it cost 11.20 dollars [1].")
+        sampled = "thinking step by step" in request.text
+        return f"Answer: {request.index}" if sampled else f"WEAK: 11.20, it seems {request.index} [1]."
+
+    out, _ = await ask(reply, search=shelf)
+    best = next(node for node in out["tree"].values() if node["messages"][0].text.startswith("GOOD"))
+    assert (best["score"], best["solved"], out["answer"]) == (1.0, True, best["messages"][0].text)
+    assert out["outcome"]["reason"].endswith(f"with a score of 1.00 (node {best['id']})")
+
+
+async def test_a_text_is_not_reduced_to_its_last_line_nor_voted_on() -> None:
+    poem = "The sea is wide,\nthe sea is deep,\nand rocks the little boats to sleep."
+
+    def reply(request: Request) -> Reply:
+        return judging(request, rocks=0.95) if request.schema else poem
+
+    out, model = await ask(reply, "Write a poem on the sea.")
+    assert [(sample["answer"], sample["normal"]) for sample in out["samples"]] == [(poem, "")] * 3
+    assert (out["answer"], out["outcome"]["verified_by"]) == (poem, "judge")
+    assert "reply with that text alone" in model.calls[0].messages[0].text
+
+
+@pytest.mark.parametrize("budget", [9, 12, 20])
+async def test_the_first_samples_leave_a_rollout_its_calls_where_each_takes_one(budget: int) -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return judging(request)
+        return f"Answer: {request.key[:8]} {request.attempt}"
+
+    settings: dict[str, Any] = {"n": 3, "samples": 10, "grading": "together", "max_model_calls": budget, "simulate": False}
+    out, _ = await ask(reply, kind=FakeChatModelWithoutN, **settings)
+    before = next(turn["model_calls"] for turn in out["turns"] if turn["stage"] == "search")
+    assert before == min(10, budget - 5)
 
 
 async def test_each_turn_is_an_event() -> None:
@@ -134,6 +250,10 @@ async def test_each_turn_is_an_event() -> None:
         (PLENTY._replace(samples=1, search_calls=8, search_cost=3), "sample"),
         (PLENTY._replace(samples=1, search_calls=7, search_cost=3), "search"),
         (PLENTY._replace(samples=3, may_look_up=True, checked=False, certainty=0.5), "look_up"),
+        (PLENTY._replace(may_look_up=True, checked=False), "look_up"),
+        (PLENTY._replace(samples=3, may_look_up=True, checked=False, certainty=0.95), "look_up"),
+        (PLENTY._replace(samples=3, searched=True, checked=False, certainty=0.95), "search"),
+        (Progress(calls=1, search_calls=1, rollout=7, samples=3, may_look_up=True, certainty=0.95), "sample"),
         (PLENTY._replace(samples=3, searched=True, search_over=True, may_try=True), "trial"),
         (PLENTY._replace(samples=3, searched=True, search_over=True), "sample"),
         (PLENTY._replace(samples=3, searched=True, search_over=True, promise=0.6), "conclude"),

@@ -32,4 +32,5 @@ STRATEGY = Strategy(
     longest={"max_expansions": 10_000, "max_depth": 100, "call_cost": 0},
     impossible={"samples": 0, "call_cost": -1, "confidence": 1, "search": "yahoo", "max_trials": -1},
     roles=4,
+    begins_with_a_form=True,
 )
