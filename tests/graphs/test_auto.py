@@ -225,7 +225,8 @@ async def test_the_first_samples_leave_a_rollout_its_calls_where_each_takes_one(
             return judging(request)
         return f"Answer: {request.key[:8]} {request.attempt}"
 
-    settings: dict[str, Any] = {"n": 3, "samples": 10, "grading": "together", "max_model_calls": budget, "simulate": False}
+    settings: dict[str, Any] = {"n": 3, "samples": 10, "grading": "together", "simulate": False}
+    settings["max_model_calls"] = budget
     out, _ = await ask(reply, kind=FakeChatModelWithoutN, **settings)
     before = next(turn["model_calls"] for turn in out["turns"] if turn["stage"] == "search")
     assert before == min(10, budget - 5)
