@@ -1,42 +1,62 @@
-"""Whether a text answers, or only says that there is no answer."""
+"""Whether a text answers, or only declares that there is no answer."""
 
 import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from unicodedata import normalize
 
-LONGEST = 300
+LONGEST = 600
 """Characters up to which a text may say no more than that; a longer one has something to tell."""
-
-_FIRST_PERSON = (
-    r"\b(?:i|we) (?:do not|don't|did not|didn't|can ?not|can't|could not|couldn't|am unable to|was unable to) "
-)
-_DECLINING = re.compile(
-    "|".join(
-        [
-            r"^\W*(?:unknown|none|n/?a|no answer|not enough info(?:rmation)?|impossible|无|未知|unbekannt)\W*$",
-            rf"{_FIRST_PERSON}(?:know|answer|find|determine|say|tell)\b",
-            r"\bfound nothing (?:to|that|which|on|about|relevant)\b",
-            r"\bnothing (?:relevant |useful )?(?:was|could be) found\b",
-            r"\b(?:question|this|it) (?:can ?not|could not) be (?:answered|determined)\b",
-            r"\bno (?:answer|information|evidence|sources?) (?:was|were|is|are|could be) (?:found|available|given)\b",
-            r"^\W*(?:the |these )?(?:documents|sources|results) (?:do not|don't) (?:say|tell|name|mention|state)\b"
-            r"(?![^\n]*\b(?:but|however|yet)\b)",
-            r"^\W*(?:die|in den|aus den) (?:unterlagen|dokumenten?|quellen) (?:\w+ ){1,4}(?:nicht|keine?)\b"
-            r"(?![^\n]*\b(?:aber|doch|sondern)\b)",
-            r"\bich weiß (?:es |das )?nicht\b",
-            r"\bich (?:kann|konnte) (?:\w+ ){0,4}nicht (?:beantworten|finden|sagen|ermitteln)\b",
-            r"\bnichts (?:dazu |darüber )?gefunden\b|\bkeine (?:antwort|angaben|informationen) gefunden\b",
-            r"我不知道|无法(?:回答|确定)|無法(?:回答|確定)|没有找到|沒有找到|未找到|找不到",
-            r"ไม่ทราบ|ไม่สามารถตอบ|ไม่พบข้อมูล",
-        ]
-    ),
+_WORDS: dict[str, Any] = tomllib.loads((files("reflective_agents.text") / "refusals.toml").read_text("utf-8"))
+_REFERENCES, _MARK, _STYLE = "\n\nReferences:\n", re.compile(r"\[\d{1,3}(?:, ?\d{1,3})*\]"), re.compile(r"[*_`#>]+")
+_SENTENCE_END = re.compile(
+    r"(?:[!?;]|(?<!\b\w)(?<!\bMr)(?<!\bDr)(?<!\bSt)(?<!\bMrs)\.)+(?=\s|$)|:(?=(?:\s+\S+){4})|[。！？；：]+|\n+|\s[-–—]\s"
+    rf"|[,\s]\s*\b(?:{_WORDS['turn']})\b|[，,](?:但是?|不过|不過|然而)|(?:しかし|ですが|だが)、",
     re.IGNORECASE,
 )
+_BEGINNING = re.compile(rf"(?:[\W_]|(?:{_WORDS['apology']})(?![a-zäöüßéèàç])|{_WORDS['introduction']})*", re.IGNORECASE)
 
 
 def declines(text: str) -> bool:
-    """Tell whether a text declares that there is no answer, in English, German, Chinese or Thai.
+    """Tell whether a text as a whole declares that there is no answer, in the languages of `refusals.toml`.
 
-    Only a short text can: one that goes on after "I do not know" has something else to say. A list of references does
-    not count.
+    Each of its sentences has to decline, or to tell nothing beside one that does; a list of references does not count.
+    A name, a label, or a statement about the world ("None", "Impossible Foods makes it.") is an answer.
     """
-    statement = text.partition("\n\nReferences:\n")[0].strip().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    return len(statement) <= LONGEST and _DECLINING.search(statement) is not None
+    statement = _STYLE.sub("", _MARK.sub("", text.partition(_REFERENCES)[0])).strip()
+    if len(statement) > LONGEST or _is_name(statement):
+        return False
+    statement = normalize("NFKC", statement).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    sentences = [sentence.strip() for sentence in _SENTENCE_END.split(statement)]
+    telling = [sentence for sentence in sentences if not _refuses(sentence)]
+    return len(telling) < len(sentences) and all(_tells_nothing(sentence) for sentence in telling)
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether a text is a label in capitals, or a title that capitalises most of its words."""
+    later = text.split()[1:]
+    capitalised = sum(word[:1].isupper() for word in later)
+    return text.isupper() or (len(later) > 1 and 2 * capitalised > len(later))
+
+
+def _refuses(sentence: str) -> bool:
+    bare = _BEGINNING.sub("", sentence, count=1)
+    return any(_patterns("declines").match(form) for form in (sentence, bare))
+
+
+def _tells_nothing(sentence: str) -> bool:
+    bare = _BEGINNING.sub("", sentence, count=1)
+    return not bare or _patterns("beside").match(bare) is not None
+
+
+@cache
+def _patterns(kind: str) -> re.Pattern[str]:
+    """Join the patterns of all languages."""
+    patterns = (
+        pattern.replace("<source>", language["source"]).replace("<fact>", language["fact"])
+        for language in _WORDS["language"].values()
+        for pattern in language[kind]
+    )
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)

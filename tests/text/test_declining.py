@@ -1,9 +1,31 @@
-"""Texts that declare that there is no answer, and texts that only sound so."""
+"""Texts that declare that there is no answer, and texts that only sound so.
+
+`declining.jsonl` holds fifty of each in eight languages, with the questions; they were written before the rule was.
+"""
+
+import json
+from pathlib import Path
 
 import pytest
 
 from reflective_agents.offline.writing import NOTHING
 from reflective_agents.text.declining import declines
+
+ROWS = [json.loads(line) for line in Path(__file__).with_name("declining.jsonl").read_text("utf-8").splitlines()]
+STATEMENTS_OF_THE_WORLD = {"Keine Angabe.", "Se desconoce.", "Non si sa.", "不详", "不明です。"}
+"""Refusals that could as well be right answers, such as to who wrote Beowulf: they are not taken for refusals."""
+
+
+def test_no_right_answer_of_the_list_is_refused() -> None:
+    right = [row["answer"] for row in ROWS if not row["declines"]]
+    assert len(right) == 50
+    assert [answer for answer in right if declines(answer)] == []
+
+
+def test_nine_of_ten_refusals_of_the_list_are_recognised() -> None:
+    refusals = [row["answer"] for row in ROWS if row["declines"]]
+    assert len(refusals) == 50
+    assert {answer for answer in refusals if not declines(answer)} == STATEMENTS_OF_THE_WORLD
 
 
 @pytest.mark.parametrize(
@@ -13,21 +35,35 @@ from reflective_agents.text.declining import declines
         f"{NOTHING}\n\nNot covered by what was found: lithium, pollution.",
         "I don’t know.",
         "I do not know who wrote it.",
-        "I cannot answer this question.",
+        "I'm not sure.",
+        "I cannot determine that from the given information.",
+        "Unable to answer",
+        "There is insufficient information to answer.",
+        "Not specified",
+        "No data available",
+        "I can't browse the internet, so I can't say.",
+        "I don't have that information. Please check the operator's website.",
+        "The answer is not in the documents.",
         "We could not find it in the articles.",
         "Nothing relevant was found.",
-        "No information was found.",
         "This cannot be determined from the text.",
-        "Unknown.",
-        "N/A",
-        "NOT ENOUGH INFO",
-        "Das weiß ich nicht? Ich weiß es nicht.",
-        "Ich konnte dazu leider nicht finden.",
-        "The documents do not say who built her. They say that she was scrapped in 1978 [1].",
+        "The height could not be found; the page on it [1] does not give it.",
+        "Neither when Ines Dahl was born nor how tall the lighthouse is could be found.",
+        "I could not find Mr. Holm's telephone number.",
+        "**The sources do not say who built her.**",
         "Die Unterlagen nennen ihre Werft nicht.",
-        "I found nothing on this [1].\n\nReferences:\n[1] " + "A long title, " * 30 + "corpus:a.md",
-        "我不知道。",
-        "没有找到相关信息。",
+        "Aus dem Text geht nicht hervor, wann sie geboren wurde.",
+        "I found nothing on this [1].\n\nReferences:\n[1] " + "A long title, " * 60 + "corpus:a.md",
+        "La réponse ne se trouve pas dans le texte.",
+        "Lo siento, pero no puedo responder a esa pregunta.",
+        "Purtroppo non posso rispondere a questa domanda.",
+        "As fontes não mencionam o preço.",
+        "Er is onvoldoende informatie om de vraag te beantwoorden.",
+        "К сожалению, я не нашёл информации о высоте маяка.",
+        "根据提供的文本,无法确定她的出生年份。",
+        "抱歉,我没有这方面的数据。",
+        "資料からは判断できません。",
+        "문서에는 가격이 언급되어 있지 않습니다.",
         "ไม่ทราบ",
     ],
 )
@@ -40,16 +76,43 @@ def test_a_declared_non_answer_declines(text: str) -> None:
     [
         "",
         "42",
+        "None",
+        "NA",
+        "N/A",
+        "Unknown",
+        "unknown",
+        "Impossible",
+        "NOT ENOUGH INFO",
+        "It cannot be determined.",
+        "The area cannot be determined from the given data: it cannot be determined.",
+        "Not Found",
+        "I Can't Get No Satisfaction",
+        "I can't say enough good things about it: 42.",
+        "I don't know is on third base.",
         "None of the three kings came home.",
         "Nobody knows who wrote it; most scholars name Homer.",
         "The committee found nothing wrong with it.",
         "The police could not find him.",
+        "The thief could not be found.",
+        "No cure was found for the disease.",
+        "No information can travel faster than light.",
         "An unknown master painted it.",
         "The documents do not say so, but her plate does: the Holm yard built her.",
+        "The documents do not say who built her. They say that she was scrapped in 1978 [1].",
+        "Nothing was found that says that she sank: she was still sailing in 2022 [2, 4]. Perhaps you mean the Gannet.",
+        "The MV Gannet, built by Holm & Daughters in Kvistad [1, 3]. Nothing was found on her captain.",
         "A second breach costs 40 euros; the documents do not say when it is due.",
         "Die Unterlagen nennen sie nicht, aber auf dem Schild steht: Holm.",
+        "Die Kommission konnte die Ursache nicht ermitteln.",
         "It is impossible to divide by zero.",
-        "I do not know of a better book than this one, " + "which tells the whole story from its beginning. " * 6,
+        "La policía no encontró al ladrón.",
+        "Nessuno lo sa.",
+        "Полиция не нашла преступника.",
+        "警方未找到凶手。",
+        "文远桥建成于1748年 [5]。2009年以后的维修费用未找到。",
+        "誰にもわかりません。",
+        "아무도 모릅니다.",
+        "I do not know of a better book than this one, " + "which tells the whole story from its beginning. " * 12,
     ],
 )
 def test_an_answer_does_not(text: str) -> None:

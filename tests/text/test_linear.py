@@ -7,6 +7,7 @@ import pytest
 
 from reflective_agents.nodes.acting.react_text import as_call, parse_step
 from reflective_agents.nodes.evidence.citations import resolve_citations
+from reflective_agents.text.declining import declines
 from reflective_agents.text.labels import answer_in, bare, choice_in, last_word, sections, without_label, without_marker
 from reflective_agents.text.normal import normal_form
 from reflective_agents.text.structure import read_calls, read_object
@@ -17,6 +18,7 @@ READERS: list[Callable[[str], object]] = [
     without_marker,
     choice_in,
     normal_form,
+    declines,
     lambda text: without_label(text, "answer"),
     lambda text: last_word(text, ["sure"]),
     lambda text: list(sections(text)),
