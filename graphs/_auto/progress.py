@@ -1,11 +1,14 @@
 """The progress of a run of `graphs.auto`: what it has found, and what it may still spend."""
 
+from reflective_agents.environments.base import Environment
+from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs._auto.answer_budget import answer_budget
 from reflective_agents.graphs._auto.answering import elected
 from reflective_agents.graphs._auto.growing import calls_of_rollout, widening_search
 from reflective_agents.graphs._auto.policy import Progress
 from reflective_agents.graphs._auto.state import AutoState
 from reflective_agents.graphs.chain_of_thought import certainty
+from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.evidence.research import engine
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.limits import Limit
@@ -32,7 +35,7 @@ async def measure_progress(state: AutoState, step: Step[AutoContext]) -> Progres
         rollout=rollout,
         search_cost=search_cost,
         samples=len(samples),
-        certainty=vote_safety(state, context),
+        certainty=vote_safety(state, context, await environment_of(context)),
         checked=any(sample["reward"] is not None for sample in samples),
         may_look_up=context.environment is None and has_tools and context.max_rounds > 0 and state["evidence"] is None,
         searched=bool(state["tree"]),
@@ -65,12 +68,15 @@ def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, in
     return min(calls, by_tokens), min(calls, tree_by_tokens), search_cost
 
 
-def vote_safety(state: AutoState, context: AutoContext) -> float:
+def vote_safety(state: AutoState, context: AutoContext, environment: Environment | None) -> float:
     """Return how safe the vote of the samples is, 0..1. It is not while tools that were given were not used, nor where
     the answer that leads declares that there is none."""
     leader = elected(state["samples"])
     unused = bool(context.tools) and state["evidence"] is None
-    return 0.0 if unused or leader is None or declines(leader["answer"]) else certainty(state["samples"])
+    if unused or leader is None:
+        return 0.0
+    declined = declines(leader["answer"]) and not (environment or PLAIN).is_label(leader["answer"])
+    return 0.0 if declined else certainty(state["samples"])
 
 
 def spent_limit(state: AutoState, step: Step[AutoContext]) -> Limit:
