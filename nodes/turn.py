@@ -17,6 +17,7 @@ from reflective_agents.nodes.asking.answer_form import in_form
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.checks import check_settings
+from reflective_agents.nodes.evidence.references import numbered_in_thread
 from reflective_agents.nodes.remembering.experience import keep, recall
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import C, Step, Update, node
@@ -132,6 +133,7 @@ async def end(
     outcome = decide(state["outcome"], None if answer is None else answer.text, appraisal)
     outcome["reason"] = redacted(outcome["reason"])
     if answer is not None:
+        answer = numbered_in_thread(answer, state["messages"])
         answer, outcome = await in_form(state, step, answer, outcome)
     await keep(step, state, learned, outcome)
     step.emit("end", **outcome)
