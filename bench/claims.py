@@ -140,7 +140,7 @@ def altered(name: str, pages: Sequence[Page], kind: str) -> Iterator[list[Claim]
     for page, question, sentence in chance.sample(facts, len(facts)):
         shortest, longest = LENGTHS[page.language]
         changed = ALTERED[kind](page, sentence, pages, chance)
-        if changed and shortest <= len(sentence) <= longest:
+        if changed and shortest <= len(sentence) <= longest and "\n" not in sentence:
             shown = [page, *neighbours(page, pages, SHOWN - 1)]
             chance.shuffle(shown)
             own = shown.index(page) + 1

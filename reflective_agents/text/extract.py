@@ -19,7 +19,13 @@ from reflective_agents.text.words import STOPWORDS, cut
 TITLE_WEIGHT = 0.3
 """What an occurrence in the title of a passage counts beside one in the sentence itself."""
 
-_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|cf|vs|al|figs?|eq|vol|dr|mrs?|ms|prof|st|approx|[a-z])\.$", re.I)
+_ABBREVIATION = re.compile(
+    r"\b(?:e\.g|i\.e|cf|vs|al|figs?|eq|vol|dr|mrs?|ms|prof|st|approx|ca|nr|mio|mrd|bzw|[a-z])\.$", re.I
+)
+_ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.\]?$")
+_COUNTED = re.compile(  # what follows an ordinal in German: "am 1. M\u00e4rz", "im 19. Jahrhundert"
+    r"Jan|J\u00e4n|Feb|M\u00e4r|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahr(?:hundert|tausend)"
+)
 _SENTENCE_END = re.compile(
     r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?:\s*\[\d+\])*\s+(?=[\"'\u201c\u2018(\[]?[A-Z0-9\u00c0-\u00de\u0391-\u03ab\u0400-\u042f])"
     r"|[\u3002\uff01\uff1f\u0964\u06d4\u061f]\s*"  # the full stops of Chinese, Japanese, Hindi, Urdu, Arabic
@@ -66,8 +72,9 @@ def split(text: str) -> list[str]:
     """Return the sentences of a plain text, each with the citations that follow its full stop."""
     sentences, start = [], 0
     for end in _SENTENCE_END.finditer(text):
-        if not _ABBREVIATION.search(text[start : end.end()].rstrip()):
-            sentences.append(text[start : end.end()].strip())
+        sentence = text[start : end.end()].rstrip()
+        if not (_ABBREVIATION.search(sentence) or (_ORDINAL.search(sentence) and _COUNTED.match(text, end.end()))):
+            sentences.append(sentence.strip())
             start = end.end()
     return [sentence for sentence in (*sentences, text[start:].strip()) if sentence]
 

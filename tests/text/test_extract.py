@@ -1,6 +1,8 @@
 """What the offline model reads out of texts, in any script."""
 
-from reflective_agents.text.extract import Passage, rank, terms
+import pytest
+
+from reflective_agents.text.extract import Passage, rank, split, terms
 
 
 def best(question: str, content: str) -> str:
@@ -17,3 +19,15 @@ def test_a_question_finds_its_sentence_in_chinese_and_thai() -> None:
 
 def test_a_term_is_told_as_it_stood_in_the_text() -> None:
     assert dict(terms("The Reflections of Dublin, reflected")) == {"reflect": "Reflections", "dublin": "Dublin"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Am 1. März 1979 wurde gewählt. Im 19. Jahrhundert nicht.", 2),
+        ("Es kostete ca. 4 Mio. Euro. Nr. 7 war frei.", 2),
+        ("There were 12. The others left.", 2),
+    ],
+)
+def test_an_ordinal_before_a_month_or_an_abbreviation_ends_no_sentence(text: str, sentences: int) -> None:
+    assert len(split(text)) == sentences
