@@ -32,8 +32,9 @@ LONGEST_PASSAGE = 8_000
 """Characters of one of them."""
 SAME_STEM = 4
 """Letters at the beginning that two forms of a name share."""
-COMMON_WORDS = 0.4
-"""Share of a sentence's words that a passage has where both are in one language and of one thing."""
+COMMON_WORDS, QUOTED_WORDS = 0.4, 0.7
+"""Shares of a sentence's words that a passage has: where both are of one thing in one language; where one is almost a
+quotation of the other."""
 
 Passages = Mapping[str, str]
 """What the model has read, by the marks that cite it, such as "1"."""
@@ -127,22 +128,21 @@ def _without_groups(figure: str) -> str:
 
 
 def _missing_names(text: str, sentence: str) -> list[str]:
-    """Return the words in capitals that a text lacks, and where a script has no capitals, whatever it lacks.
+    """Return the words in capitals that a text lacks, and of a sentence that is almost a quotation, all that it lacks.
 
-    Capitals are no sign of a name in German, and a name may be translated: so this compares only a sentence that tells
-    something in the text's own words, at least in `COMMON_WORDS` of its other words.
+    Capitals are no sign of a name in German, there are none in Chinese, and a name may be translated: so a sentence
+    that shares few of its other words with the text is not compared.
     """
     words, known = cut(sentence), {*cut(text.casefold())}
     stems = {word[:SAME_STEM] for word in known}
     plain = [word for word in words if not (word[:1].isupper() or word[:1].isnumeric())]
-    if sum(word in known for word in plain) < COMMON_WORDS * len(plain):
-        return []
+    shared = sum(word.casefold() in known for word in plain) / len(plain) if plain else COMMON_WORDS
     missing: list[str] = []
-    for place, word in enumerate(words):
+    for place, word in enumerate(words if shared >= COMMON_WORDS else ()):
         if word[:1].isupper():
             is_name = not (place == 0 and _is_common(word))  # the first is in capitals for its place
             missing += [word] if is_name and word.casefold()[:SAME_STEM] not in stems else []
-        elif word == word.upper() and not word[:1].isnumeric() and word not in known:
+        elif shared >= QUOTED_WORDS and not word[:1].isnumeric() and word.casefold() not in known:
             follows = place and missing and missing[-1].endswith(words[place - 1])
             missing[-1:] = [_joined(missing[-1], word)] if follows else [*missing[-1:], word]
     return missing

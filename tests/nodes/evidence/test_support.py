@@ -66,6 +66,8 @@ def test_sentences_have_the_marks_in_them_and_right_after(answer: str, sentences
         ("上海队在决赛中赢得了比赛", "北京队在决赛中赢得了比赛", ["上海队"]),
         ("北京队在决赛中赢得了NBA比赛", "北京队在决赛中赢得了比赛", ["NBA"]),
         ("北京队赢得了比赛", "The team from Beijing won the game", []),
+        ("The treaty was not signed by Lund in 1907.", "The treaty was signed by Lund in 1907.", ["not"]),
+        ("A treaty got its name in that year.", "The treaty was signed by Lund in 1907.", []),
     ],
 )
 def test_numbers_and_names_that_stand_in_no_passage_are_flagged(
