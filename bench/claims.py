@@ -20,7 +20,13 @@ EACH = 10
 """Altered sentences of each kind in each language."""
 SHOWN = 2
 """Passages that are shown with a sentence: its own, and neighbours."""
-SUPPORTED = {"supported": "supported, as it stands", "translated": "supported, its passage in English"}
+SUPPORTED = {
+    "supported": "supported, as it stands",
+    "translated": "supported, its passage in English",
+    "thought": "in a model's words",
+}
+THOUGHTS = ("cotgt_hotpot_base_gpt4", "reflexion_hotpot_cotgt_gpt35", "reflexion_hotpot_cotgt_davinci003")
+"""Files of what models thought when they were shown the gold paragraphs of HotpotQA."""
 LENGTHS = {"en": (40, 300), "de": (40, 300), "zh": (15, 120), "th": (40, 300)}
 """Fewest and most characters of a sentence."""
 NEGATIONS = {
@@ -113,6 +119,20 @@ def xquad(language: str, row: Mapping[str, Any], english: Mapping[str, Any]) -> 
             names.append(answer)
         facts += [(asked["question"], sentence) for sentence in sentences if answer in sentence][:1]
     return Page(language, row["title"], text, english["text"], names, facts)
+
+
+def thoughts(folder: Path) -> Iterator[Claim]:
+    """Yield the sentences that models thought before their first answer, where it was right, with the gold paragraphs
+    as one passage."""
+    questions = {row["question"]: row for row in rows(folder / "bench_hotpot100_distractor.dev.jsonl.gz")}
+    for row in (row for name in THOUGHTS for row in rows(folder / f"{name}.dev.jsonl.gz")):
+        if row["verdict"][0]["status"] == "correct":
+            question = questions[row["task"]["question"]]
+            gold = dict(question["supporting_facts"])
+            passage = "\n".join(f"{title}: {''.join(text)}" for title, text in question["context"] if title in gold)
+            thought = next(each["text"] for each in row["outputs"] if each["role"] == "thought")
+            for sentence in split(thought):
+                yield Claim("en", "thought", question["question"], sentence, [passage], 1)
 
 
 def claims(sets: Mapping[str, Sequence[Page]], each: int = EACH) -> Iterator[Claim]:

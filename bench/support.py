@@ -20,7 +20,7 @@ import httpx
 from langchain_core.messages import convert_to_openai_messages
 from pydantic import ValidationError
 
-from bench.claims import ALTERED, LANGUAGES, SUPPORTED, Claim, claims, read_pages
+from bench.claims import ALTERED, LANGUAGES, SUPPORTED, Claim, claims, read_pages, thoughts
 from bench.locomo import rows
 from bench.options import parser_of
 from bench.recorded import RECORDED
@@ -116,7 +116,7 @@ def table(title: str, made: Sequence[Claim], finds: Callable[[Claim], bool]) -> 
     count = Counter((claim.kind, claim.language) for claim in made if finds(claim))
     yield f"| {title} | " + " | ".join(LANGUAGES.values()) + " | all | of |"
     yield "|---|" + "--:|" * (len(LANGUAGES) + 2)
-    for kind in (*SUPPORTED, *ALTERED):
+    for kind in (kind for kind in (*SUPPORTED, *ALTERED) if any((kind, language) in total for language in LANGUAGES)):
         cells = [count[kind, language] if total[kind, language] else "" for language in LANGUAGES]
         both = [sum(each[kind, language] for language in LANGUAGES) for each in (count, total)]
         yield f"| {SUPPORTED.get(kind, kind)} | " + " | ".join(map(str, [*cells, *both])) + " |"
@@ -132,7 +132,7 @@ def main() -> None:
     parser.add_argument("--url", help="a server of a model, which fills in what the file lacks")
     options = parser.parse_args()
     made = [*claims(read_pages(options.folder), 2 if options.quick else 10)]
-    made = sample(made, options.sample) if options.sample else made
+    made = sample(made, options.sample) if options.sample else [*made, *thoughts(options.folder)]
     if options.open:
         for claim in sorted(made, key=key):
             print(json.dumps({"id": key(claim), "messages": prompt(claim)}, ensure_ascii=False))

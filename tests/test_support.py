@@ -5,10 +5,24 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bench.claims import ALTERED, Claim, Page, another_number, claims, hotpot, read_pages, swapped_name, xquad
+from bench.claims import (
+    ALTERED,
+    LANGUAGES,
+    THOUGHTS,
+    Claim,
+    Page,
+    another_number,
+    claims,
+    hotpot,
+    read_pages,
+    swapped_name,
+    thoughts,
+    xquad,
+)
 from bench.support import fill_in, is_flagged, is_refused, key, read_replies, sample, table
 from reflective_agents.testing.openai_server import OpenAIServer
 from reflective_agents.testing.script import Reply, Request
@@ -108,19 +122,33 @@ def test_forms_that_are_there_are_not_asked_for_again(tmp_path: Path) -> None:
 
 
 def test_no_verbatim_sentence_is_flagged_and_the_page_shows_what_code_finds(recorded: Path) -> None:
-    made = [*claims(read_pages(recorded))]
-    counts = Counter(each.supported for each in made if each.kind != "translated")
-    assert counts == {True: 200, False: 200}
+    made = [*claims(read_pages(recorded)), *thoughts(recorded)]
+    assert Counter(each.kind in ALTERED for each in made if each.kind in ("supported", *ALTERED)) == {
+        True: 200,
+        False: 200,
+    }
     assert {each.language for each in made if each.kind in ALTERED} == {"en", "de", "zh", "th"}
     assert not any(is_flagged(each) for each in made if each.kind == "supported")
     assert "\n".join(table("flagged by code", made, is_flagged)) in (DOCS / "sources.md").read_text()
 
 
-def test_the_recorded_files_may_be_packed(tmp_path: Path) -> None:
-    row = {"title": "f", "text": PORT, "questions": [{"question": "Who?", "answers": ["Anna Lund"]}]}
-    for name in ("xquad_en", "xquad_de", "xquad_zh", "xquad_th"):
+def test_pages_and_thoughts_are_read_from_packed_files(tmp_path: Path) -> None:
+    asked = {"title": "f", "text": PORT, "questions": [{"question": "Who?", "answers": ["Anna Lund"]}]}
+    context = [["Petrel", [PORT, " It was sold."]], ["Orra", ["Orra is an island."]]]
+    hops = {"id": "7", "question": "Where?", "gold": "Orra", "context": context, "supporting_facts": [["Petrel", 0]]}
+    trials = [
+        {"task": hops, "outputs": [{"role": "thought", "text": f"{text} So Orra."}], "verdict": [{"status": status}]}
+        for text, status in (("It was built for Orra.", "correct"), ("I do not know.", "incorrect"))
+    ]
+    files: dict[str, list[Any]] = {
+        **{f"xquad_{language}": [asked] for language in LANGUAGES},
+        "bench_hotpot100_distractor": [hops],
+    }
+    for name, lines in (files | dict.fromkeys(THOUGHTS, trials)).items():
         with gzip.open(tmp_path / f"{name}.dev.jsonl.gz", "wt", encoding="utf-8") as file:
-            file.write(json.dumps(row))
-    with gzip.open(tmp_path / "bench_hotpot100_distractor.dev.jsonl.gz", "wt", encoding="utf-8") as file:
-        file.write("")
-    assert [len(pages) for pages in read_pages(tmp_path).values()] == [0, 1, 1, 1, 1]
+            file.writelines(f"{json.dumps(line)}\n" for line in lines)
+    assert [len(pages) for pages in read_pages(tmp_path).values()] == [2, 1, 1, 1, 1]
+    assert [(each.sentence, each.passages) for each in thoughts(tmp_path)] == [
+        ("It was built for Orra.", [f"Petrel: {PORT} It was sold."]),
+        ("So Orra.", [f"Petrel: {PORT} It was sold."]),
+    ] * len(THOUGHTS)

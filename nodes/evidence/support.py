@@ -9,8 +9,9 @@ asked, the form that the model fills in, and what follows from that. Pure functi
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -22,7 +23,7 @@ from reflective_agents.state.schemas import Truth, one_of
 from reflective_agents.state.support import Answered, Level, Support, SupportedSentence
 from reflective_agents.text.normal import numbers, tidy
 from reflective_agents.text.sentences import split
-from reflective_agents.text.words import STOPWORDS, cut
+from reflective_agents.text.words import cut
 
 MOST_SENTENCES = 40
 """Sentences of an answer that can be checked in one form."""
@@ -32,7 +33,7 @@ LONGEST_PASSAGE = 8_000
 """Characters of one of them."""
 SAME_STEM = 4
 """Letters at the beginning that two forms of a name share."""
-COMMON_WORDS, QUOTED_WORDS = 0.4, 0.7
+COMMON_WORDS, QUOTED_WORDS = 0.4, 0.8
 """Shares of a sentence's words that a passage has: where both are of one thing in one language; where one is almost a
 quotation of the other."""
 
@@ -112,7 +113,7 @@ def missing_in(passages: Sequence[str], sentence: str) -> list[str]:
     """Return the numbers and names of a sentence that stand in none of some passages. They may still be right: rounded,
     translated, or in another form."""
     text, sentence = tidy("\n".join(passages)), tidy(sentence)
-    return list(dict.fromkeys([*_missing_figures(text, sentence), *_missing_names(text, sentence)]))
+    return list(dict.fromkeys([*_missing_figures(text, sentence), *_missing_words(text, sentence)]))
 
 
 def _missing_figures(text: str, sentence: str) -> list[str]:
@@ -127,34 +128,39 @@ def _without_groups(figure: str) -> str:
     return re.sub(r"[.,'](?=\d{3}(?!\d))", "", figure)
 
 
-def _missing_names(text: str, sentence: str) -> list[str]:
-    """Return the words in capitals that a text lacks, and of a sentence that is almost a quotation, all that it lacks.
+def _missing_words(text: str, sentence: str) -> list[str]:
+    """Return the names that a text lacks, and what a sentence adds in one place to what is else a quotation of it.
 
     Capitals are no sign of a name in German, there are none in Chinese, and a name may be translated: so a sentence
     that shares few of its other words with the text is not compared.
     """
     words, known = cut(sentence), {*cut(text.casefold())}
-    stems = {word[:SAME_STEM] for word in known}
     plain = [word for word in words if not (word[:1].isupper() or word[:1].isnumeric())]
-    shared = sum(word.casefold() in known for word in plain) / len(plain) if plain else COMMON_WORDS
-    missing: list[str] = []
-    for place, word in enumerate(words if shared >= COMMON_WORDS else ()):
-        if word[:1].isupper():
-            is_name = not (place == 0 and _is_common(word))  # the first is in capitals for its place
-            missing += [word] if is_name and word.casefold()[:SAME_STEM] not in stems else []
-        elif shared >= QUOTED_WORDS and not word[:1].isnumeric() and word.casefold() not in known:
-            follows = place and missing and missing[-1].endswith(words[place - 1])
-            missing[-1:] = [_joined(missing[-1], word)] if follows else [*missing[-1:], word]
-    return missing
+    lacking = {word for word in plain if word.casefold() not in known}
+    shared = sum(word not in lacking for word in plain) / len(plain) if plain else 1
+    if shared < COMMON_WORDS:
+        return []
+    added = _runs(words, lacking)
+    return _missing_names(words, known) + (added if len(added) == 1 and shared >= QUOTED_WORDS else [])
 
 
-def _joined(text: str, piece: str) -> str:
-    """Append a word, or a piece of a run of characters that overlaps the one before it."""
-    return text + piece[-1] if text.endswith(piece[:-1]) else f"{text} {piece}"
+def _missing_names(words: Sequence[str], known: Collection[str]) -> list[str]:
+    """Return the words in capitals that others do not begin like; the first only as a part of a name of several."""
+    stems = {word[:SAME_STEM] for word in known}
+    begin = 0 if len(words) > 1 and words[1][0].isupper() else 1
+    names = [word for word in words[begin:] if word[0].isupper() and len(word) > 1]
+    return [name for name in names if name.casefold()[:SAME_STEM] not in stems]
 
 
-def _is_common(word: str) -> bool:
-    return len(word) < SAME_STEM or word.casefold() in STOPWORDS
+def _runs(words: Sequence[str], lacking: Collection[str]) -> list[str]:
+    """Join the lacking words that follow each other; pieces of unspaced scripts overlap."""
+    runs: list[str] = []
+    for before, word in pairwise(["", *words]):
+        if word in lacking and before in lacking:
+            runs[-1] += word[-1] if runs[-1].endswith(word[:-1]) else f" {word}"
+        elif word in lacking:
+            runs.append(word)
+    return runs
 
 
 def shown_passages(passages: Passages, cited: Iterable[str]) -> dict[str, str]:
