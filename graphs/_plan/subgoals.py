@@ -10,7 +10,7 @@ from reflective_agents.nodes.asking.transcript import around, instructions, mate
 from reflective_agents.nodes.delegating.forms import Plan, PlannedGoal
 from reflective_agents.nodes.delegating.state import Report, Subgoal
 from reflective_agents.nodes.delegating.workers import Task, failure
-from reflective_agents.nodes.evidence.citations import split_references
+from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.references import MARK, number_together, without_citations
 from reflective_agents.nodes.evidence.sources import NO_SOURCES, Sources
 from reflective_agents.prompts import plan as prompts
