@@ -151,7 +151,7 @@ async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
 async def answer_with(state: AutoState, step: Step[AutoContext], best: Attempt) -> Update:
     """Answer with a sample."""
     environment, reward = await environment_of(step.context), best["reward"]
-    update = await end(state, step, AIMessage(best["answer"]), appraisal=appraise(environment, reward))
+    update = await end(state, step, AIMessage(best["answer"]), appraisal=appraise(environment, best["answer"], reward))
     return {"reward": reward} | update
 
 

@@ -140,7 +140,7 @@ async def finish(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
     """Return the answer that won."""
     environment = await environment_of(step.context)
     answer = AIMessage(state["answer"], id=state.get("said")) if state["answer"] else None
-    return await end(state, step, answer, appraisal=appraise(environment, state["reward"]))
+    return await end(state, step, answer, appraisal=appraise(environment, state["answer"] or "", state["reward"]))
 
 
 def read(reply: AIMessage, world: Environment, question: str) -> Sample:

@@ -16,7 +16,6 @@ from pydantic import Field, create_model
 
 from reflective_agents.graphs import graph_of
 from reflective_agents.graphs._plan.subgoals import (
-    FRUITLESS,
     as_task,
     flaw,
     numbered,
@@ -173,10 +172,8 @@ def verdict(goals: Sequence[Subgoal], plans: int, step: Step[PlanContext]) -> Up
         return {}
     if not failed:
         done = sum(goal["status"] == "done" for goal in goals)
-        fruitless = sum(goal["reason"] == FRUITLESS for goal in goals)
-        but = f"; {FRUITLESS} for {pluralize(fruitless, 'sub-goal')}" if fruitless else ""
         numbers = f"{pluralize(done, 'sub-goal')}, {pluralize(plans, 'plan')}"
-        return stop("answered", f"all that was planned is done: {numbers}{but}")
+        return stop("answered", f"all that was planned is done: {numbers}")
     if plans > context.max_replans:
         last = f"sub-goal {failed[-1]['id']} has failed: {failed[-1]['reason']:.300}"
         return stop_at(context.limit("max_replans", spent=plans - 1), last)

@@ -127,7 +127,7 @@ async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
     """Return the agent's answer."""
     environment = await environment_of(step.context)
     answer = AIMessage(state["answer"], id=state.get("said")) if state["answer"] else None
-    return await end(state, step, answer, appraisal=appraise(environment, state["reward"]))
+    return await end(state, step, answer, appraisal=appraise(environment, state["answer"] or "", state["reward"]))
 
 
 def answer_stream_of(state: ReactState, step: Step[ReactContext]) -> AnswerStream:

@@ -25,7 +25,7 @@ Plan what is left: it replaces all sub-goals that are not done. Reach what has f
 it. The new sub-goals may need those that are done; give them ids that were not used yet."""
 
 WORK = f"""You work on one part of a larger task. The last message is your part; work on nothing else. If you search \
-and find nothing, report that, with what you have searched for. {_MATERIAL}"""
+and find nothing, report that, with what you have searched for, and nothing else. {_MATERIAL}"""
 
 IMPOSSIBLE = "IMPOSSIBLE"
 """The word by which a worker says that its part cannot be done."""

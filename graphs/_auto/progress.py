@@ -1,11 +1,14 @@
 """The progress of a run of `graphs.auto`: what it has found, and what it may still spend."""
 
+from reflective_agents.environments.base import Environment
+from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs._auto.answer_budget import answer_budget
 from reflective_agents.graphs._auto.answering import elected
 from reflective_agents.graphs._auto.growing import calls_of_rollout, widening_search
 from reflective_agents.graphs._auto.policy import Progress
 from reflective_agents.graphs._auto.state import AutoState
 from reflective_agents.graphs.chain_of_thought import certainty
+from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.evidence.citations import split_references
 from reflective_agents.nodes.evidence.research import engine
 from reflective_agents.nodes.step import Step
@@ -34,7 +37,7 @@ async def measure_progress(state: AutoState, step: Step[AutoContext]) -> Progres
         rollout=rollout,
         search_cost=search_cost,
         samples=len(samples),
-        certainty=vote_safety(state),
+        certainty=vote_safety(state, await environment_of(context)),
         checked=any(sample["reward"] is not None for sample in samples),
         may_look_up=context.environment is None and has_tools and context.max_rounds > 0 and state["evidence"] is None,
         searched=bool(state["tree"]),
@@ -67,11 +70,13 @@ def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, in
     return min(calls, by_tokens), min(calls, tree_by_tokens), search_cost
 
 
-def vote_safety(state: AutoState) -> float:
+def vote_safety(state: AutoState, environment: Environment | None) -> float:
     """Return how safe the vote of the samples is, 0..1. It is not where the answer that leads declares that there is
     none, where nobody has answered from what was looked up, nor where such an answer cites sources and is another."""
     leader, evidence = elected(state["samples"]), state["evidence"]
-    if leader is None or declines(leader["answer"]) or (evidence and not evidence["answer"]):
+    if leader is None or (evidence and not evidence["answer"]):
+        return 0.0
+    if declines(leader["answer"]) and not (environment or PLAIN).is_label(leader["answer"]):
         return 0.0
     text, sources = split_references(evidence["answer"]) if evidence else ("", {})
     if sources and folded(leader["answer"]) not in folded(text):

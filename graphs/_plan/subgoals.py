@@ -1,5 +1,6 @@
 """The sub-goals of a plan: whether they fit together, which are ready, what came of them, how others are shown them."""
 
+import re
 from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 
@@ -9,14 +10,14 @@ from reflective_agents.nodes.asking.transcript import around, instructions, mate
 from reflective_agents.nodes.delegating.forms import Plan, PlannedGoal
 from reflective_agents.nodes.delegating.state import Report, Subgoal
 from reflective_agents.nodes.delegating.workers import Task, failure
+from reflective_agents.nodes.evidence.citations import split_references
 from reflective_agents.nodes.evidence.references import MARK, number_together
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts import search as search_prompts
-from reflective_agents.text.declining import declines
 from reflective_agents.text.labels import without_label
 
-FRUITLESS = "nothing was found"
-"""What is said of a sub-goal whose worker has looked and found nothing."""
+_IMPOSSIBLE = re.compile(rf"\W*(?:(?i:{prompts.IMPOSSIBLE})[*_`\s]*[:：]|{prompts.IMPOSSIBLE}\W*$)")
+"""The label by which a worker says that its part cannot be done: with its colon, or alone and in capitals."""
 
 
 def flaw(made: Plan, earlier: Sequence[Subgoal]) -> str | None:
@@ -65,16 +66,18 @@ def ready(goals: Sequence[Subgoal]) -> list[Subgoal]:
 
 
 def with_report(goal: Subgoal, report: Report, wave: int) -> Subgoal:
-    """Update a sub-goal with its worker's report. A worker fails if it gives no answer, or says that its part cannot be
-    done; one that has found nothing has done its work, and its report says so."""
+    """Update a sub-goal with its worker's report. A worker fails if it gives no answer, says that its part cannot be
+    done, or has found nothing; what it says of that may still be a part of the answer."""
     after: Subgoal = {**goal, "wave": wave, "usage": report["usage"]}
     answer = report["answer"]
     if answer is None:
         return {**after, "status": "failed", "reason": failure(report)}
-    if without_label(answer, "final", "answer").lstrip(" *_#").upper().startswith(prompts.IMPOSSIBLE):
+    if _IMPOSSIBLE.match(without_label(answer, "final", "answer")):
         return {**after, "status": "failed", "reason": " ".join(answer.split())}
-    reason = FRUITLESS if declines(answer) else report["reason"]
-    return {**after, "status": "done", "reason": reason, "answer": answer, "said": report["said"]}
+    after |= {"answer": answer, "said": report["said"]}
+    if not report.get("answered", True):
+        return {**after, "status": "failed", "reason": " ".join(split_references(answer)[0].split())}
+    return {**after, "status": "done", "reason": report["reason"]}
 
 
 def as_task(goal: Subgoal, goals: Sequence[Subgoal], conversation: Sequence[BaseMessage]) -> Task:
@@ -104,6 +107,8 @@ def progress_text(goals: Sequence[Subgoal]) -> str:
     parts = []
     for goal in goals:
         parts.append(quoted("subgoal", goal["goal"], id=goal["id"], status=goal["status"]))
-        parts += [quoted("report", goal["answer"], id=goal["id"])] if goal["answer"] else []
-        parts += [quoted("failure", goal["reason"], id=goal["id"])] if goal["status"] == "failed" else []
+        if goal["status"] == "failed":
+            parts.append(quoted("failure", goal["reason"], id=goal["id"]))
+        elif goal["answer"]:
+            parts.append(quoted("report", goal["answer"], id=goal["id"]))
     return "\n".join(parts)

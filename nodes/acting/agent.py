@@ -78,10 +78,12 @@ async def give_answer(environment: Environment | None, world: State, answer: str
     return await take(environment, world, action)
 
 
-def appraise(environment: Environment | None, reward: float | None) -> Appraisal:
-    """Return what an environment says of an answer by its reward (0..1); nothing where there is no reward."""
-    if environment is None or reward is None:
+def appraise(environment: Environment | None, answer: str, reward: float | None) -> Appraisal:
+    """Return what an environment says of an answer by its reward (0..1); where there is none, whether it is a label."""
+    if environment is None:
         return UNCHECKED
+    if reward is None:
+        return Appraisal(answered=True) if environment.is_label(answer) else UNCHECKED
     return Appraisal(environment.verifier, reward >= 1, f"the answer has a reward of {reward:g}")
 
 

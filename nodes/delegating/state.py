@@ -39,7 +39,8 @@ class Report(TypedDict):
     """What a worker sends back. `answer` is None if it failed; `said` is the id of the answer's message.
 
     `status`, `reason` and `limit` are those of the worker's outcome. `unfounded` names what the answer has referred to
-    and nobody has found; `passages` is what the sources say that it cites, by their addresses.
+    and nobody has found; `answered` is there, and false, if the answer only declares that there is none; `passages` is
+    what the sources say that it cites, by their addresses.
     """
 
     number: int
@@ -52,6 +53,7 @@ class Report(TypedDict):
     reason: str
     limit: NotRequired[Limit]
     unfounded: NotRequired[list[str]]
+    answered: NotRequired[bool]
     passages: NotRequired[dict[str, str]]
     usage: Usage
 

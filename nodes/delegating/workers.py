@@ -248,6 +248,8 @@ def _report(sent: Assignment, strategy: str, answer: str | None, outcome: Outcom
     )
     if "limit" in outcome:
         report["limit"] = outcome["limit"]
+    if "answered" in outcome:
+        report["answered"] = outcome["answered"]
     return report
 
 

@@ -132,6 +132,8 @@ class Environment(ABC):
     """Two to four worked examples, one of them a failed attempt."""
     answer_form: str = "End with a line 'Answer: ...' that holds the answer alone, as short as possible."
     """The instruction how to write the answer at the end of a text."""
+    labels: Sequence[str] = ()
+    """The answers that are allowed, where they can be listed; none of them is taken for a refusal."""
     figure: str = "solved"
     """The figure of `score` that is 1 for a correct answer."""
     verifier: Verifier = "environment"
@@ -220,6 +222,10 @@ class Environment(ABC):
     def equal(self, first: str, second: str) -> bool:
         """Return whether two answers are equal, and can be read."""
         return self.normal(first) == self.normal(second) != ""
+
+    def is_label(self, answer: str) -> bool:
+        """Return whether an answer is one of `labels`."""
+        return any(self.equal(answer, label) for label in self.labels)
 
     # Measuring
 

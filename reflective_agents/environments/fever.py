@@ -14,6 +14,7 @@ class FactChecking(Questions):
     name = "fever"
     actions = f"Search[entity], Lookup[keyword], {', '.join(f'Finish[{label}]' for label in LABELS)}"
 
+    labels = LABELS
     goal = f"Say whether articles support or refute the claim: {', '.join(LABELS)}."
     rules = "SUPPORTS and REFUTES need an article that says so; what no article decides is NOT ENOUGH INFO."
     answer_form = "End with a line 'Answer: SUPPORTS', 'Answer: REFUTES' or 'Answer: NOT ENOUGH INFO'."

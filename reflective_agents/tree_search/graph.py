@@ -174,7 +174,7 @@ async def answer(state: SearchState, step: Step[TreeContext], search: TreeSearch
         try:
             text, reward = await conclude(state, step, search, None if step.context.environment else listener)
             message_id = await listener.end(text)
-            appraisal = appraise(await environment_of(step.context), reward)
+            appraisal = appraise(await environment_of(step.context), text, reward)
         except (LimitReached, ModelFailed) as stop:
             outcome = outcome_without_answer(outcome, stop)
     if outcome and step.context.gold_reward and "gold" in state["world"].get("task", {}):

@@ -94,6 +94,14 @@ async def test_an_answer_longer_than_all_before_is_cut_where_no_more_is_left() -
     assert out["samples"][-1]["normal"] == ""
 
 
+@pytest.mark.parametrize("refusal", ["I'm not sure.", "Je ne sais pas.", "I don't have that information."])
+async def test_samples_that_all_decline_are_no_safe_vote(refusal: str) -> None:
+    context = AutoContext(model=FakeChatModel(reply=lambda _: f"Answer: {refusal}"), search="none", max_model_calls=6)
+    out = await graph.ainvoke({"messages": [("user", "How tall is the lighthouse?")]}, context=context)
+    assert stages(out) == ["sample", "search"]
+    assert (out["outcome"]["status"], out["outcome"]["answered"]) == ("exhausted", False)
+
+
 async def test_evidence_lies_at_the_root_of_the_tree() -> None:
     def reply(request: Request) -> Reply:
         missing = {"missing": "Proof.", "superfluous": "", "complete": False}

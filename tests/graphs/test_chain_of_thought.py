@@ -279,6 +279,7 @@ REWARDS = [
     ("questions", at("Who?", gold=GOLD), "Answer: nobody", 0.0, "exhausted"),
     ("questions", at("Who?"), "Answer: nobody", None, "answered"),
     ("fever", at("It rains.", gold="NOT ENOUGH INFO"), "Answer: NOT ENOUGH INFO", 1.0, "solved"),
+    ("fever", at("It rains."), "Answer: NOT ENOUGH INFO", None, "answered"),
     ("fever", at("It rains.", gold="REFUTES"), "Answer: SUPPORTS", 0.0, "exhausted"),
     ("game24", at("2 3 4 12"), "Answer: (4 - 3) * 2 * 12 = 24", 1.0, "solved"),
     ("game24", at("2 3 4 12"), "Answer: 2 * 12 = 24", 0.0, "exhausted"),

@@ -299,7 +299,7 @@ RUNS: Mapping[tuple[str, str], Run] = {
         {"environment": Asked(), "n": 1},
     ),
     ("plan", "all that was planned is done"): solving("plan"),
-    ("plan", "for one sub-goal nothing was found, which the reason says"): (
+    ("plan", "for one sub-goal nothing was found, and no other plan may be made"): (
         "plan",
         fruitless,
         SOLVING["plan"].settings,
@@ -358,7 +358,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("lats", "no open leaf promises more (`min_gain`)"): "is better than the best answer by more than min_gain=0.9;",
     ("tree_of_thoughts", "no answer is accepted, and no leaf is left"): "no leaf is left that could be expanded;",
     ("plan", "all that was planned is done"): "all that was planned is done: 2 sub-goals, 2 plans",
-    ("plan", "for one sub-goal nothing was found, which the reason says"): "; nothing was found for 1 sub-goal",
+    ("plan", "for one sub-goal nothing was found, and no other plan may be made"): ": I found nothing on this.",
     (
         "plan",
         "a sub-goal has failed, and no other plan may be made",

@@ -74,19 +74,38 @@ def failing(*goals: str) -> Callable[[str], Reply]:
     return lambda goal: "Answer: IMPOSSIBLE: no map" if goal in goals else f"Answer: reached {goal}"
 
 
-async def test_that_nothing_was_found_is_a_result_and_is_told() -> None:
+async def test_what_was_not_found_is_not_done_and_is_told() -> None:
     script = planning(
-        LAKES, work=lambda goal: "Answer: I found nothing on this." if "North" in goal else "Answer: 459 m"
+        LAKES,
+        [("a1", "How deep is the North Sea in feet?", [])],
+        work=lambda goal: "Answer: I found nothing on this." if goal.endswith("North Sea?") else "Answer: 459 m",
     )
     out, model = await run(script)
-    assert [(goal["status"], goal["answer"]) for goal in out["subgoals"]] == [
-        ("done", "I found nothing on this."),
-        ("done", "459 m"),
+    assert [(goal["id"], goal["status"]) for goal in out["subgoals"]] == [
+        ("1", "failed"),
+        ("2", "done"),
+        ("a1", "done"),
     ]
-    assert by_id(out)["1"]["reason"] != by_id(out)["2"]["reason"]
+    assert by_id(out)["1"]["reason"] == "I found nothing on this."
     assert out["outcome"]["status"] == "answered"
-    assert "I found nothing on this." in told(model, "answer")[0]
+    for text in (told(model, "plan")[1], told(model, "answer")[0]):
+        assert '<failure id="1">\nI found nothing on this.\n</failure>' in text
     assert "If you search and find nothing, report that" in told(model, "work")[0]
+
+
+async def test_nothing_is_done_where_nothing_was_found() -> None:
+    out, _ = await run(planning(LAKES, work=lambda _: "Answer: I found nothing on this."), max_replans=0)
+    assert [goal["status"] for goal in out["subgoals"]] == ["failed", "failed"]
+    assert (out["outcome"]["status"], out["outcome"].get("limit", {}).get("name")) == ("limit_reached", "max_replans")
+
+
+@pytest.mark.parametrize(
+    "answer", ["Impossible Foods makes it.", "Impossible", "None", "The Impossible: Bayona's film"]
+)
+async def test_a_word_at_the_beginning_fails_nothing(answer: str) -> None:
+    out, _ = await run(planning(LAKES, work=lambda _: f"Answer: {answer}"))
+    assert [(goal["status"], goal["answer"]) for goal in out["subgoals"]] == [("done", answer)] * 2
+    assert out["outcome"]["status"] == "answered"
 
 
 async def test_an_answer_that_found_nothing_at_all_is_none() -> None:
