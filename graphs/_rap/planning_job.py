@@ -45,7 +45,8 @@ class PlanningJob(ExpansionJob):
     async def _arrive(self, node: TreeNode, before: Sequence[TreeNode]) -> None:
         """Predict where a step leads to, and reward it: r = r0 ** alpha * r1 ** (1 - alpha)."""
         candidate = Candidate(0, action=node.get("action", ""), samples=node.get("samples", 1))
-        candidate.terms |= node.get("terms", {})
+        by_person = {"r0": node["score"]} if node["score"] is not None else {}  # where its usefulness is not known
+        candidate.terms |= {**by_person, **node.get("terms", {})}
         same = digest(f"{self.world.state_key(before)} {self.world.canonical(candidate)}")
         earlier = self.node_by_state(same)
         why = self._taken_over(candidate, earlier) if earlier else await self.world.act(candidate, before)

@@ -7,6 +7,8 @@ from importlib.resources import files
 from typing import Any
 from unicodedata import normalize
 
+from reflective_agents.text.labels import without_label
+
 LONGEST = 600
 """Characters up to which a text may say no more than that; a longer one has something to tell."""
 _WORDS: dict[str, Any] = tomllib.loads((files("reflective_agents.text") / "refusals.toml").read_text("utf-8"))
@@ -25,7 +27,8 @@ def declines(text: str) -> bool:
     Each of its sentences has to decline, or to tell nothing beside one that does; a list of references does not count.
     A name, a label, or a statement about the world ("None", "Impossible Foods makes it.") is an answer.
     """
-    statement = _STYLE.sub("", _MARK.sub("", text.partition(_REFERENCES)[0])).strip()
+    answer = without_label(text.partition(_REFERENCES)[0].strip(), "final", "answer")
+    statement = _STYLE.sub("", _MARK.sub("", answer)).strip()
     if len(statement) > LONGEST or _is_name(statement):
         return False
     statement = normalize("NFKC", statement).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")

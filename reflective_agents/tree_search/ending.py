@@ -76,7 +76,10 @@ def _keeps_failing(history: Sequence[LogEntry], arms: Sequence[str]) -> bool:
 
 
 def _may_exceed(score: float, progress: Progress, algorithm: Algorithm) -> bool:
-    """Return whether an open leaf promises more than a score."""
+    """Return whether an open leaf promises more than a score, or what the search has found is still to be judged."""
+    following = algorithm.choose(progress.stats)
+    if following and following["kind"] == "judge":
+        return True
     leaves = ((key, stat) for key, stat in progress.stats.items() if not stat["closed"] and not stat["children"])
     return any((progress.tree[key]["score"] or algorithm.promise(stat)) > score for key, stat in leaves)
 

@@ -11,8 +11,10 @@ from langgraph.types import Command
 
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.settings import settings_of
+from reflective_agents.state.tree import Change
 from reflective_agents.testing.fake import FakeChatModel
-from reflective_agents.tree_search.steering import changes_in, earlier, go_on, hint, more, prune, rescore, stop
+from reflective_agents.testing.script import Reply, Request
+from reflective_agents.tree_search.steering import changes_in, earlier, go_on, hint, more, order, prune, rescore, stop
 from reflective_agents.tree_search.tree_paths import is_below
 from reflective_agents.viewer.figures import figures, pruned
 from reflective_agents.viewer.picture import picture
@@ -260,3 +262,31 @@ async def test_orders_from_outside_are_checked_and_never_break_a_thread(orders: 
     after = await thread.run(Command(update={"orders": orders}, goto="expand"), interrupt_before=["expand"])
     assert (after["tree"], after["stats"], after["orders"]) == (before["tree"], before["stats"], [])
     assert (await thread.run(None))["outcome"]["status"] == "limit_reached"
+
+
+@pytest.mark.parametrize("node", ["0.0", "0.1", "0.2"])
+async def test_a_step_whose_usefulness_is_not_known_takes_the_score_that_a_person_gives_it(node: str) -> None:
+    rated = [0]
+
+    def reply(request: Request) -> Reply:
+        if request.schema == "Usefulness":
+            rated[0] += 1
+            return {"scores": [] if rated[0] <= 3 else [0.5] * request.text.count("<candidate number")}
+        if "Now we can answer" in request.last:
+            return "Answer: 4"
+        return f"Which part {request.key[:5]}?\nWhich step {request.key[5:9]}?\nWhat else {request.index}?"
+
+    graph = import_module("reflective_agents.graphs.rap").builder.compile(checkpointer=InMemorySaver())
+    settings = {"search": "none", "max_expansions": 2, "max_rollouts": 2, "max_depth": 3, "n": 3}
+    context = {"model": FakeChatModel(reply=reply), **settings}
+    config: RunnableConfig = {"configurable": {"thread_id": "rap"}}
+    await graph.ainvoke({"messages": [("user", "How many legs have two cats?")]}, config, context=context)
+    values = (await graph.aget_state(config)).values
+    assert "r0" not in values["tree"][node].get("terms", {})
+    changes = (
+        Change(kind="rescore", node=node, score=0.9),
+        Change(kind="more", limits={"max_expansions": 3, "max_rollouts": 3}),
+    )
+    out = await graph.ainvoke(order(values, *changes), config, context=context)
+    assert out["tree"][node]["terms"]["r0"] == pytest.approx(0.9)
+    assert out["answer"]

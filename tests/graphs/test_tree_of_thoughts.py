@@ -152,6 +152,20 @@ async def test_an_earlier_answer_wins_if_it_is_the_best() -> None:
     assert result["answer"] == "thought 1.2"
 
 
+@pytest.mark.parametrize("method", ["breadth_first", "depth_first"])
+@pytest.mark.parametrize("min_gain", [0.0, 0.2])
+async def test_what_is_still_to_be_judged_may_gain(method: str, min_gain: float) -> None:
+    def reply(request: Request) -> Any:
+        if request.schema == "Judgement":
+            [judgement] = judged([0.95 if "thought 0.1" in request.text else 0.2], solved=0.9)["judgements"]
+            return {**judgement}
+        return by_number({"0.1": 0.95}, solved=0.9)(request)
+
+    result, _ = await run(reply, method=method, min_gain=min_gain, max_depth=1, n=3)
+    assert (result["answer"], result["outcome"]["status"]) == ("thought 0.1", "solved")
+    assert result["tree"]["0.1"]["score"] == pytest.approx(0.95)
+
+
 async def test_plans_may_search_and_answers_may_not(tmp_path: Path) -> None:
     (tmp_path / "moon.md").write_text("# Moon\n\nThe moon moves the water of the ocean every single day.\n")
 

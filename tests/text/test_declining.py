@@ -51,6 +51,7 @@ def test_nine_of_ten_refusals_of_the_list_are_recognised() -> None:
         "Neither when Ines Dahl was born nor how tall the lighthouse is could be found.",
         "I could not find Mr. Holm's telephone number.",
         "**The sources do not say who built her.**",
+        "Final answer: I do not know.",
         "Die Unterlagen nennen ihre Werft nicht.",
         "Aus dem Text geht nicht hervor, wann sie geboren wurde.",
         "I found nothing on this [1].\n\nReferences:\n[1] " + "A long title, " * 60 + "corpus:a.md",

@@ -77,6 +77,10 @@ class DepthFirst(Algorithm):
         reached = most is not None and visited >= most and not stats[ROOT]["closed"]
         return Limit(name="max_states", most=most or 0, spent=visited) if reached else None
 
+    def promise(self, node: NodeStats) -> float:
+        """Return 1: what was not visited yet may be the best."""
+        return 1.0
+
     def rank(self, tree: TreeView, node: TreeNode) -> Rank:
         """Sort answers: solved, then those that were visited, the deepest, by score, and the first of equals (section
         4.3: the deepest explored state is the output)."""
