@@ -89,8 +89,8 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
         step = Step(self.context, spent, runtime.stream_writer)
         with use_prompts(self.context.prompts):
             drafts, outcome = await self._judged(step, state["reflection"]["drafts"], conversation, answer)
-        if outcome:
-            outcome = decide(outcome, answer.text)
+        if outcome and (best := best_draft(drafts)):
+            outcome = decide(outcome, best["text"])
         update = {"reflection": Reflected(drafts=drafts, outcome=outcome, usage=step.meter.usage)}
         return {**update, **(_last_word(drafts, state) if outcome else _again(drafts, state["messages"]))}
 

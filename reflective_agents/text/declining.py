@@ -15,7 +15,7 @@ _WORDS: dict[str, Any] = tomllib.loads((files("reflective_agents.text") / "refus
 _REFERENCES, _MARK, _STYLE = "\n\nReferences:\n", re.compile(r"\[\d{1,3}(?:, ?\d{1,3})*\]"), re.compile(r"[*_`#>]+")
 _SENTENCE_END = re.compile(
     r"(?:[!?;]|(?<!\b\w)(?<!\bMr)(?<!\bDr)(?<!\bSt)(?<!\bMrs)\.)+(?=\s|$)|:(?=(?:\s+\S+){4})|[。！？；：]+|\n+|\s[-–—]\s"
-    rf"|[,\s]\s*\b(?:{_WORDS['turn']})\b|[，,](?:但是?|不过|不過|然而)|(?:しかし|ですが|だが)、",
+    rf"|[,\s]\s*\b(?:{_WORDS['turn']})\b|,\s*so\b|[，,](?:但是?|不过|不過|然而)|(?:しかし|ですが|だが)、",
     re.IGNORECASE,
 )
 _BEGINNING = re.compile(rf"(?:[\W_]|(?:{_WORDS['apology']})(?![a-zäöüßéèàç])|{_WORDS['introduction']})*", re.IGNORECASE)

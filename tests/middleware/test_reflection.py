@@ -72,6 +72,16 @@ async def test_the_best_draft_has_the_last_word() -> None:
     assert (outcome["status"], outcome["limit"]["name"]) == ("limit_reached", "max_rounds")
 
 
+async def test_the_outcome_is_that_of_the_best_draft() -> None:
+    def reply(request: Request) -> Reply:
+        said = drafting(request)
+        return "I could not find it (Draft 2)." if said == "Draft 2" else said
+
+    result = await reflecting(FakeChatModel(reply=reply), critic(0.5, 0.8, 0.6)).ainvoke(ASK, THREAD)
+    assert texts(result)[-1] == ("ai", "I could not find it (Draft 2).")
+    assert result["reflection"]["outcome"]["answered"] is False
+
+
 async def test_a_second_question_begins_anew() -> None:
     agent = reflecting(FakeChatModel(reply=drafting), critic(0.4, 0.9))
     await agent.ainvoke(ASK, THREAD)

@@ -33,6 +33,13 @@ RIGHT, WRONG = Appraisal("environment", True, "reward 1"), Appraisal("environmen
         (DONE, "I do not know.", Appraisal(), "exhausted", None),
         (JUDGED, "I do not know.", Appraisal(), "solved", "judge"),
         (CHECKED, "I do not know.", Appraisal(), "exhausted", None),
+        (
+            CHECKED,
+            "The height could not be found; the page on it [1] does not give it.",
+            Appraisal(),
+            "exhausted",
+            None,
+        ),
         (DONE, "I do not know.", Appraisal(answered=True), "answered", None),
         (DONE, "It stands there.", Appraisal(answered=False), "exhausted", None),
         (LIMIT, "It stands there.", Appraisal(answered=False), "limit_reached", None),

@@ -1,31 +1,42 @@
 """Texts that declare that there is no answer, and texts that only sound so.
 
-`declining.jsonl` holds fifty of each in eight languages, with the questions; they were written before the rule was.
+`declining.jsonl` holds fifty of each in eight languages, with the questions; they were written before the rule was. By
+those of `declining_tuned.jsonl`, in twelve languages, it was tuned: of its three lots 91, 76 and 79 % of the refusals
+were recognised at first.
 """
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reflective_agents.offline.writing import NOTHING
 from reflective_agents.text.declining import declines
 
-ROWS = [json.loads(line) for line in Path(__file__).with_name("declining.jsonl").read_text("utf-8").splitlines()]
 STATEMENTS_OF_THE_WORLD = {"Keine Angabe.", "Se desconoce.", "Non si sa.", "不详", "不明です。"}
 """Refusals that could as well be right answers, such as to who wrote Beowulf: they are not taken for refusals."""
 
 
-def test_no_right_answer_of_the_list_is_refused() -> None:
-    right = [row["answer"] for row in ROWS if not row["declines"]]
-    assert len(right) == 50
+def rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(__file__).with_name(name).read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(("name", "count"), [("declining.jsonl", 50), ("declining_tuned.jsonl", 183)])
+def test_no_right_answer_of_the_lists_is_refused(name: str, count: int) -> None:
+    right = [row["answer"] for row in rows(name) if not row["declines"]]
+    assert len(right) == count
     assert [answer for answer in right if declines(answer)] == []
 
 
-def test_nine_of_ten_refusals_of_the_list_are_recognised() -> None:
-    refusals = [row["answer"] for row in ROWS if row["declines"]]
-    assert len(refusals) == 50
-    assert {answer for answer in refusals if not declines(answer)} == STATEMENTS_OF_THE_WORLD
+@pytest.mark.parametrize(
+    ("name", "count", "missed"),
+    [("declining.jsonl", 50, STATEMENTS_OF_THE_WORLD), ("declining_tuned.jsonl", 250, set())],
+)
+def test_nine_of_ten_refusals_of_the_lists_are_recognised(name: str, count: int, missed: set[str]) -> None:
+    refusals = [row["answer"] for row in rows(name) if row["declines"]]
+    assert len(refusals) == count
+    assert {answer for answer in refusals if not declines(answer)} == missed
 
 
 @pytest.mark.parametrize(
