@@ -141,8 +141,8 @@ async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
     is_verified = ended is not None and ended["status"] == "solved" and state["turns"][-1]["stage"] == "look_up"
     if state["best"] and not is_verified:
         return await answer(state, step, await widening_search(state, step))
-    environment = await environment_of(step.context)
-    if cited and (is_verified or not best or vote_safety(state, environment) < step.context.confidence):
+    is_safe = vote_safety(state, await environment_of(step.context)) >= step.context.confidence
+    if cited and (is_verified or not best or not is_safe):
         return await end(state, step, cited)
     if best:
         return await answer_with(state, step, best)
