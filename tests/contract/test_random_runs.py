@@ -17,6 +17,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("first", range(0, RUNS * TESTS, RUNS))
 async def test_status_answer_verifier_score_and_citations_fit_together(first: int) -> None:
