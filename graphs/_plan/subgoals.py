@@ -9,7 +9,8 @@ from reflective_agents.nodes.asking.transcript import around, instructions, mate
 from reflective_agents.nodes.delegating.forms import Plan, PlannedGoal
 from reflective_agents.nodes.delegating.state import Report, Subgoal
 from reflective_agents.nodes.delegating.workers import Task, failure
-from reflective_agents.nodes.evidence.references import MARK, number_together
+from reflective_agents.nodes.evidence.references import MARK, number_together, without_citations
+from reflective_agents.nodes.evidence.sources import NO_SOURCES, Sources
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.text.declining import declines
@@ -82,21 +83,27 @@ def as_task(goal: Subgoal, goals: Sequence[Subgoal], conversation: Sequence[Base
     needed, sources = numbered([each for each in goals if each["id"] in goal["needs"]], MARK)
     text = prompts.MATERIAL.format(
         impossible=prompts.IMPOSSIBLE,
-        aim=around("aim", request_text(conversation), failure=prompts.IMPOSSIBLE),
+        aim=around("aim", request_text(without_citations(conversation)), failure=prompts.IMPOSSIBLE),
         reports=prompts.KNOWN.format(reports=progress_text(needed)) if needed else "",
     )
     text += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
     messages: list[AnyMessage] = [instructions(prompts.WORK), material(text), HumanMessage(goal["goal"])]
-    return Task(number=goal["number"], name=goal["id"], task=goal["goal"], messages=messages, sources=sources)
+    return Task(
+        number=goal["number"],
+        name=goal["id"],
+        task=goal["goal"],
+        messages=messages,
+        sources=[source.url for source in sources.values()],
+    )
 
 
-def numbered(goals: Sequence[Subgoal], mark: str = "") -> tuple[list[Subgoal], list[str]]:
-    """Return sub-goals whose answers cite under one numbering, and the addresses in its order."""
-    texts, urls = number_together([goal["answer"] or "" for goal in goals], mark)
+def numbered(goals: Sequence[Subgoal], mark: str = "", earlier: Sources = NO_SOURCES) -> tuple[list[Subgoal], Sources]:
+    """Return sub-goals whose answers cite under one numbering, which goes on from earlier sources, and all sources."""
+    texts, sources = number_together([goal["answer"] or "" for goal in goals], mark, earlier)
     shown: list[Subgoal] = [
         {**goal, "answer": text if goal["answer"] else None} for goal, text in zip(goals, texts, strict=True)
     ]
-    return shown, urls
+    return shown, sources
 
 
 def progress_text(goals: Sequence[Subgoal]) -> str:

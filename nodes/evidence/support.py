@@ -20,8 +20,8 @@ from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.prompts import support as prompts
 from reflective_agents.state.schemas import Truth, one_of
 from reflective_agents.state.support import Answered, Level, Support, SupportedSentence
-from reflective_agents.text.extract import split
 from reflective_agents.text.normal import numbers, tidy
+from reflective_agents.text.sentences import split
 from reflective_agents.text.words import STOPWORDS, cut
 
 MOST_SENTENCES = 40
