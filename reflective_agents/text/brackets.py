@@ -38,7 +38,7 @@ _DECIDES = re.compile(
 )
 """What has to follow a bracket before it can be told what it is."""
 _PUNCTUATION = '()（）[]{}"“”„«»「」『』*_~-,;:'
-_STOPS, _CLOSING, _COMMAS = ".!?…。！？।؟\u06d4", ")）\"'”’»」』》%°", ",;，；、:：—–"
+_STOPS, _CLOSING, _COMMAS = ".!?…。！？।؟\u06d4", ")）]】\"'”’»」』》%°", ",;，；、:：—–"
 _OPEN_WORDS = frozenset(
     """
     is are was were be been being become becomes equal equals return returns returned yield yields give gives print
@@ -229,7 +229,9 @@ def _behind_closing(plain: str, after: str, spaced: bool) -> bool | None:
     if spaced:
         return True
     opened = plain.rfind("(")
-    if (plain[-1] in "\"'" and not plain[-2:-1].strip()) or (plain[-1] == ")" and plain[opened - 1 : opened].isalnum()):
+    called = plain[-1] == ")" and opened > 0 and plain[opened - 1].isalnum()
+    opens = plain[-1] in "\"'" and not plain[-2:-1].strip()
+    if called or opens or plain[-1] == "]":
         return None
     return False if _ENDS_CLAUSE.match(after) else None
 

@@ -29,12 +29,12 @@ def saying(*replies: Reply) -> FakeChatModel:
 
 def judging(request: Request) -> Reply:
     judgement = {"reasoning": "Right.", "score": 0.95, "solved": True}
-    forms: dict[str | None, Any] = {
+    forms: dict[str | None, Reply] = {
         "Judgement": judgement,
         "Judgements": {"judgements": [judgement] * max(request.text.count("<candidate"), 1)},
         "Critique": {"critique": "ok", "score": 1, "accept": True},
     }
-    answer = {"answer": LIST, "reflection": COMPLETE, "search_queries": []}
+    answer: Reply = {"answer": LIST, "reflection": COMPLETE, "search_queries": []}
     return forms.get(request.schema, answer if request.schema in ("AnswerQuestion", "ReviseAnswer") else LIST)
 
 
@@ -54,7 +54,8 @@ async def heard(model: FakeChatModel, **settings: Any) -> tuple[str, list[str], 
     pieces, events, answer = "", list[str](), ""
     context = {"model": model, "search": shelf, **settings}
     ask = {"messages": [("user", "How is it sorted?")]}
-    async for mode, part in react.graph.astream(ask, context=context, stream_mode=["messages", "custom", "values"]):
+    parts: Any = react.graph.astream(ask, context=context, stream_mode=["messages", "custom", "values"])
+    async for mode, part in parts:
         if mode == "messages":
             pieces += part[0].text
         elif mode == "custom":

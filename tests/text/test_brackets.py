@@ -15,6 +15,7 @@ CERTAIN = [
     "Built in 1889.[1][2]",
     "It is tall. [1] It is wide.",
     "(see [1])",
+    "the [third] [1]",
     "tall ([1]).",
     "**tall** [1].",
     "tall **[1]**.",
