@@ -116,7 +116,7 @@ class SubQuestions(WorldModel):
         )
         reply = (await request(self.model, self._prompt(before, todo), self.step.meter))[0]
         text = without_label(bare(reply.text), "final", "answer")
-        text = resolve_citations(text, observations, self.messages).text
+        text = resolve_citations(text, observations, self.messages).text if observations else text
         number = read_number(self.form(answer))
         return "" if was_cut_off(reply) or (number is not None and number not in numbers(text)) else text
 

@@ -38,7 +38,7 @@ _DECIDES = re.compile(
 )
 """What has to follow a bracket before it can be told what it is."""
 _PUNCTUATION = '()（）[]{}"“”„«»「」『』*_~-,;:'
-_STOPS, _CLOSING, _COMMAS = ".!?…。！？।؟\u06d4", ")）\"'”’»」』》%°", ",;，；、:：—–"
+_STOPS, _CLOSING, _COMMAS = ".!?…。！？।؟\u06d4", ")）]】\"'”’»」』》%°", ",;，；、:：—–"
 _OPEN_WORDS = frozenset(
     """
     is are was were be been being become becomes equal equals return returns returned yield yields give gives print
@@ -200,7 +200,7 @@ def _place(line: str, begin: int, after: str, several: bool) -> bool | None:
     before = line[max(begin - BEFORE, 0) : begin]
     unless_several = None if several else False
     if begin <= BEFORE and _LINE_START.fullmatch(before):
-        return unless_several if line[begin] == "[" else None
+        return unless_several if line[begin] == "[" and not after.startswith(":") else None
     if before.rfind("[") > before.rfind("]") or before.rfind("{") > before.rfind("}"):
         return None
     stem = before.rstrip("*_~") if before.rstrip("*_~") else before
@@ -228,7 +228,10 @@ def _behind_closing(plain: str, after: str, spaced: bool) -> bool | None:
     """Tell the same of a bracket behind a quotation or another bracket: `f(x)[0]`, and `"[1]"`, may be code."""
     if spaced:
         return True
-    if plain[-1] in "\"'" and not plain[-2:-1].strip():
+    opened = plain.rfind("(")
+    called = plain[-1] == ")" and opened > 0 and plain[opened - 1].isalnum()
+    opens = plain[-1] in "\"'" and not plain[-2:-1].strip()
+    if called or opens or plain[-1] == "]":
         return None
     return False if _ENDS_CLAUSE.match(after) else None
 
