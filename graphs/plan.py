@@ -23,6 +23,7 @@ from reflective_agents.graphs._plan.subgoals import (
     planned,
     progress_text,
     ready,
+    sources_of,
     with_report,
 )
 from reflective_agents.models.costs import estimate_tokens
@@ -48,6 +49,7 @@ from reflective_agents.nodes.evidence.citations import (
     titles_in,
 )
 from reflective_agents.nodes.evidence.research import today
+from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import plan as prompts
@@ -137,7 +139,7 @@ async def finish(state: PlanState, step: Step[PlanContext]) -> Update:
             ended = stopped(error)
     writer = model_of(step, step.context.model)
     final: PlanState = {**state, "outcome": ended}
-    return await end(final, step, answer, model=writer)
+    return await end(final, step, answer, model=writer, evidence=Evidence(sources_of(state["subgoals"])))
 
 
 async def synthesis(state: PlanState, step: Step[PlanContext]) -> AIMessage:

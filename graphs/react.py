@@ -36,7 +36,8 @@ from reflective_agents.nodes.asking.ballot import elect
 from reflective_agents.nodes.asking.chat import call_tools, called, complete, model_of
 from reflective_agents.nodes.asking.sampling import sample_some
 from reflective_agents.nodes.evidence.citations import CitationReader, resolve_citations, split_references
-from reflective_agents.nodes.evidence.sources import addresses
+from reflective_agents.nodes.evidence.sources import addresses, sources_of
+from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import react as prompts
@@ -127,7 +128,8 @@ async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
     """Return the agent's answer."""
     environment = await environment_of(step.context)
     answer = AIMessage(state["answer"], id=state.get("said")) if state["answer"] else None
-    return await end(state, step, answer, appraisal=appraise(environment, state["reward"]))
+    evidence = NO_EVIDENCE if environment else Evidence(sources_of(observations_of(state["steps"])))
+    return await end(state, step, answer, appraisal=appraise(environment, state["reward"]), evidence=evidence)
 
 
 def answer_stream_of(state: ReactState, step: Step[ReactContext]) -> AnswerStream:

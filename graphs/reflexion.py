@@ -18,10 +18,11 @@ from typing_extensions import TypedDict
 from reflective_agents.nodes.asking.chat import ask, call_tools
 from reflective_agents.nodes.evidence.citations import CheckedAnswer, resolve_citations, says_nothing, without_citations
 from reflective_agents.nodes.evidence.research import act, as_tools, find, today
-from reflective_agents.nodes.evidence.sources import addresses, with_number
+from reflective_agents.nodes.evidence.sources import addresses, sources_of, with_number
+from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.remembering.lessons import Learned
-from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import experience
 from reflective_agents.prompts import reflexion as prompts
@@ -146,9 +147,6 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     missing = prompts.REMOVED.format(names=", ".join(wrong)) if wrong else missing
     step.emit("revision", round=done, missing=missing, queries=value.search_queries, references=len(last.numbers))
     complete = value.reflection.complete and not wrong
-    if complete and last.numbers:
-        reason = f"the answer is complete after round {done}, and every citation is of a page that was found"
-        return update | stop_solved("checks", reason)
     if complete:
         return update | stop("answered", f"the answer is complete after round {done}")
     may_mend = done < step.context.max_rounds and not is_mended(state["answers"][-1])
@@ -164,8 +162,10 @@ async def finish(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Answer with the last revision and its references, as text."""
     if not state["answers"]:
         return await end(state, step, None)
-    answer = resolve_citations(state["answers"][-1]["answer"], [json.dumps(state["sources"])]).text
-    return await end(state, step, AIMessage(answer), lessons(state["answers"]))
+    found = [json.dumps(state["sources"])]
+    answer = resolve_citations(state["answers"][-1]["answer"], found).text
+    evidence = Evidence(sources_of(found), revisable=len(state["answers"]) <= step.context.max_rounds)
+    return await end(state, step, AIMessage(answer), lessons(state["answers"]), evidence=evidence)
 
 
 def lessons(answers: Sequence[Answer]) -> list[Learned]:

@@ -9,7 +9,9 @@ from reflective_agents.nodes.asking.transcript import around, instructions, mate
 from reflective_agents.nodes.delegating.forms import Plan, PlannedGoal
 from reflective_agents.nodes.delegating.state import Report, Subgoal
 from reflective_agents.nodes.delegating.workers import Task, failure
+from reflective_agents.nodes.evidence.citations import titles_in
 from reflective_agents.nodes.evidence.references import MARK, number_together
+from reflective_agents.nodes.evidence.sources import Source
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.text.declining import declines
@@ -73,6 +75,8 @@ def with_report(goal: Subgoal, report: Report, wave: int) -> Subgoal:
         return {**after, "status": "failed", "reason": failure(report)}
     if without_label(answer, "final", "answer").lstrip(" *_#").upper().startswith(prompts.IMPOSSIBLE):
         return {**after, "status": "failed", "reason": " ".join(answer.split())}
+    if "passages" in report:
+        after["passages"] = report["passages"]
     reason = FRUITLESS if declines(answer) else report["reason"]
     return {**after, "status": "done", "reason": reason, "answer": answer, "said": report["said"]}
 
@@ -97,6 +101,17 @@ def numbered(goals: Sequence[Subgoal], mark: str = "") -> tuple[list[Subgoal], l
         {**goal, "answer": text if goal["answer"] else None} for goal, text in zip(goals, texts, strict=True)
     ]
     return shown, urls
+
+
+def sources_of(goals: Sequence[Subgoal]) -> dict[int, Source]:
+    """Return the sources that the answers of sub-goals cite, under their common numbers."""
+    _, urls = numbered(goals)
+    said = [passages for goal in goals if (passages := goal.get("passages"))]
+    titles = titles_in("\n".join(goal["answer"] or "" for goal in goals))
+    return {
+        number: Source(number, url, titles.get(url, ""), tuple(passages[url] for passages in said if url in passages))
+        for number, url in enumerate(urls, 1)
+    }
 
 
 def progress_text(goals: Sequence[Subgoal]) -> str:

@@ -1,9 +1,9 @@
 """What was found on the way: search results, numbered along a path, so that an answer can cite them."""
 
 import json
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from textwrap import shorten
-from typing import TypeGuard, TypeVar
+from typing import NamedTuple, TypeGuard, TypeVar
 
 from langchain_core.messages import BaseMessage, ToolMessage
 from pydantic import JsonValue
@@ -14,6 +14,30 @@ from reflective_agents.state.json_types import JsonMapping, JsonObject
 M = TypeVar("M", bound=BaseMessage)
 LONGEST_PASSAGE = 2000
 """Characters of what is shown of a source to those who compare what it says."""
+
+
+class Source(NamedTuple):
+    """A source that was shown to a model: its number, and what the model has read of it, in order."""
+
+    number: int
+    url: str
+    title: str
+    passages: tuple[str, ...]
+
+
+Sources = Mapping[int, Source]
+"""Sources by their numbers."""
+
+
+def sources_of(observations: Sequence[str], conversation: Sequence[BaseMessage] = ()) -> dict[int, Source]:
+    """Return the numbered sources in what tools have answered."""
+    titles = titles_of(observations)
+    contents: dict[str, dict[str, None]] = {}
+    for result in all_results(observations):
+        contents.setdefault(result["url"], {})[result["content"]] = None
+    return {
+        number: Source(number, url, titles.get(url, ""), tuple(contents[url])) for number, url in enumerate(contents, 1)
+    }
 
 
 def observations(messages: Iterable[BaseMessage]) -> list[str]:

@@ -49,12 +49,15 @@ _OMISSION = re.compile(r"\.{3,}|…+|\[\s*(?:\.{3}|…)\s*\]")
 
 
 class Sentence(NamedTuple):
-    """A sentence of an answer: its text without marks, the passages that it cites, and what code did not find there."""
+    """A sentence of an answer: its text without marks, the passages that it cites, what code did not find there, and
+    where it stands in the answer, marks included."""
 
     number: int
     text: str
     cites: tuple[str, ...]
     flags: tuple[str, ...]
+    begin: int
+    end: int
 
 
 class SentenceCheck(BaseModel):
@@ -79,21 +82,28 @@ class SupportCheck(BaseModel):
 
 def read_sentences(answer: str, passages: Passages) -> list[Sentence]:
     """Split an answer into its sentences, each with the marks that stand in it or right after it; code is left out."""
-    texts: list[str] = []
-    for line in _CODE_BLOCK.sub("", answer).splitlines():
+    parts: list[tuple[int, int]] = []
+    at = 0
+    for line in _CODE_BLOCK.sub(_blanks, answer).splitlines():
         for part in split(_LIST_MARK.sub("", line)):
-            if (marks := _LEADING_MARKS.match(part)) and texts:
-                texts[-1] += f" {marks[0].strip()}"
-                part = part[marks.end() :].strip()
-            texts += [part] if _says_something(part) else []
-    return [_sentence(number, text, passages) for number, text in enumerate(texts, 1)]
+            begin = answer.index(part, at)
+            if parts and (marks := _LEADING_MARKS.match(part)):
+                parts[-1] = parts[-1][0], begin + marks.end()
+                begin += marks.end()
+            at = answer.index(part, at) + len(part)
+            parts += [(begin, at)] if _says_something(answer[begin:at]) else []
+    return [_sentence(number, answer, begin, end, passages) for number, (begin, end) in enumerate(parts, 1)]
+
+
+def _blanks(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
 
 
 def _says_something(text: str) -> bool:
     return any(map(str.isalnum, _MARK.sub("", text)))
 
 
-def _sentence(number: int, text: str, passages: Passages) -> Sentence:
+def _sentence(number: int, answer: str, begin: int, end: int, passages: Passages) -> Sentence:
     cites: dict[str, None] = {}
 
     def taken(match: re.Match[str]) -> str:
@@ -103,9 +113,14 @@ def _sentence(number: int, text: str, passages: Passages) -> Sentence:
         cites.update(dict.fromkeys(marks))
         return ""
 
-    plain = _MARK.sub(taken, text).strip()
+    plain = _MARK.sub(taken, answer[begin:end]).strip()
     flags = missing_in([passages[mark] for mark in cites], plain) if cites else []
-    return Sentence(number, plain, tuple(cites), tuple(flags))
+    return Sentence(number, plain, tuple(cites), tuple(flags), begin, end)
+
+
+def only_known(text: str, passages: Passages) -> str:
+    """Remove the marks from a text that cite no passage."""
+    return _MARK.sub(lambda match: match[0] if set(re.findall(r"[a-z]?\d+", match[1])) <= {*passages} else "", text)
 
 
 def missing_in(passages: Sequence[str], sentence: str) -> list[str]:
@@ -185,6 +200,31 @@ def support_prompt(request: str, sentences: Sequence[Sentence], passages: Passag
     )
 
 
+def revision_prompt(
+    request: str, sentences: Sequence[Sentence], support: Support, passages: Passages
+) -> list[BaseMessage]:
+    """Build the prompt for new words of the sentences that are not supported, and of no others.
+
+    Args:
+        request: What was asked, quoted already.
+        sentences: Those of the answer.
+        support: What the check has brought of them.
+        passages: What the model has read.
+    """
+    shown = shown_passages(passages, (mark for sentence in sentences for mark in sentence.cites))
+    wrong = [
+        f"{sentence.number}: {prompts.FAULTS[assessed['support']]}"
+        for sentence, assessed in zip(sentences, support["sentences"], strict=True)
+        if assessed in unsupported(support)
+    ]
+    return prompts.REVISE.format_messages(
+        request=request,
+        passages="\n".join(quoted("passage", text, number=mark) for mark, text in shown.items()),
+        sentences="\n".join(map(_shown, sentences)),
+        wrong=quoted("checked", "\n".join(wrong)),
+    )
+
+
 def _shown(sentence: Sentence) -> str:
     check = {"check": ", ".join(sentence.flags)} if sentence.flags else {}
     cites = ", ".join(sentence.cites) or "nothing"
@@ -200,7 +240,7 @@ def assess(sentences: Sequence[Sentence], form: SupportCheck, passages: Passages
         for level, words in [_level(sentence, checks.get(sentence.number), passages)]
     ]
     answered: Answered = form.answered
-    return Support(answered=answered, sentences=assessed)
+    return Support(answered=answered, sentences=assessed, left_out="")
 
 
 def _level(sentence: Sentence, check: SentenceCheck | None, passages: Passages) -> tuple[Level, str]:
