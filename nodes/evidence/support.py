@@ -17,6 +17,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field
 
 from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.evidence.citations import citation
 from reflective_agents.prompts import support as prompts
 from reflective_agents.state.schemas import Truth, one_of
 from reflective_agents.state.support import Answered, Level, Support, SupportedSentence
@@ -107,7 +108,7 @@ def _sentence(number: int, answer: str, begin: int, end: int, passages: Passages
     cites: dict[str, None] = {}
 
     def taken(match: re.Match[str]) -> str:
-        marks = re.findall(r"[a-z]?\d+", match[1])
+        marks = _marks(match)
         if not all(mark in passages for mark in marks):
             return match[0]  # a range, an index, a year
         cites.update(dict.fromkeys(marks))
@@ -119,8 +120,12 @@ def _sentence(number: int, answer: str, begin: int, end: int, passages: Passages
 
 
 def only_known(text: str, passages: Passages) -> str:
-    """Remove the marks from a text that cite no passage."""
-    return _MARK.sub(lambda match: match[0] if set(re.findall(r"[a-z]?\d+", match[1])) <= {*passages} else "", text)
+    """Remove from a text what cites no passage."""
+    return _MARK.sub(lambda match: citation(match, [mark for mark in _marks(match) if mark in passages]), text)
+
+
+def _marks(match: re.Match[str]) -> list[str]:
+    return re.findall(r"[a-z]?\d+", match[1])
 
 
 def missing_in(passages: Sequence[str], sentence: str) -> list[str]:

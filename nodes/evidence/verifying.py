@@ -89,7 +89,9 @@ class Revision(BaseModel):
 
 def is_open(step: Step[Context], reached: Outcome | None, appraisal: Appraisal, evidence: Evidence) -> bool:
     """Tell whether an answer is still to be held against its sources: nobody else has verified or refused it."""
-    if not isinstance(step.context, SourcedContext) or not step.context.verify_sources or not evidence.sources:
+    if not isinstance(step.context, SourcedContext) or not step.context.verify_sources:
+        return False
+    if not any(source.passages for source in evidence.sources.values()):
         return False
     return appraisal.by is None and "verified_by" not in (reached or {})
 

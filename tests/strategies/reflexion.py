@@ -2,11 +2,14 @@
 
 import re
 
+from reflective_agents.testing.checker import support
 from reflective_agents.testing.script import Reply, Request
 from tests.strategies.base import Strategy, mark
 
 
 def script(request: Request, solves: bool) -> Reply:
+    if request.schema == "SupportCheck":
+        return support(request)
     said = [message.text for message in request.messages if message.type == "tool"]
     rounds = sum("That does not fit" not in text for text in said)
     good = solves and rounds >= 2
@@ -26,7 +29,7 @@ STRATEGY = Strategy(
     endless=lambda request: script(request, solves=False),
     artefact=("answers", "sources"),
     answered=1,
-    verified_by="checks",
+    verified_by="sources",
     begins_with_a_form=True,
     settings={"search": "local"},
     longest={"max_rounds": 100},
