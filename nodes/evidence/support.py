@@ -23,12 +23,14 @@ from reflective_agents.state.schemas import Truth, one_of
 from reflective_agents.state.support import Answered, Level, Support, SupportedSentence
 from reflective_agents.text.extract import split
 from reflective_agents.text.normal import numbers, tidy
-from reflective_agents.text.words import STOPWORDS, cut
+from reflective_agents.text.words import STOPWORDS, count_words, cut
 
 MOST_SENTENCES = 40
 """Sentences of an answer that can be checked in one form."""
 MOST_CHARACTERS = 40_000
 """Characters of all passages that the checker is shown."""
+FEWEST_WORDS = 3
+"""Words that have to be quoted for a sentence; a third of its own, if those are fewer."""
 LONGEST_PASSAGE = 8_000
 """Characters of one of them."""
 SAME_STEM = 4
@@ -255,9 +257,15 @@ def _level(sentence: Sentence, check: SentenceCheck | None, passages: Passages) 
         return "no_fact", ""
     if not sentence.cites:
         return "uncited", check.words
-    if check.support == "full" and not stands_in([passages[mark] for mark in sentence.cites], check.words):
+    if check.support == "full" and not _is_quoted(sentence, check.words, passages):
         return "misquoted", check.words
     return check.support, check.words
+
+
+def _is_quoted(sentence: Sentence, words: str, passages: Passages) -> bool:
+    """Tell whether words stand in the passages that a sentence cites, and are enough to state it."""
+    enough = min(FEWEST_WORDS, -(-count_words(sentence.text) // 3))
+    return count_words(words) >= enough and stands_in([passages[mark] for mark in sentence.cites], words)
 
 
 def stands_in(passages: Sequence[str], words: str) -> bool:
