@@ -185,21 +185,20 @@ def with_support(reached: Outcome | None, appraisal: Appraisal, support: Support
         return reached, Appraisal("sources", True, reason, answered=True)
     if support["answered"] is not None:
         appraisal = appraisal._replace(answered=support["answered"] != "no")
-    return reached and {**reached, "reason": f"{reached['reason']}; {reason}"}, appraisal
+    return reached and {**reached, "reason": "; ".join(filter(None, [reached["reason"], reason]))}, appraisal
 
 
 def support_text(support: Support) -> str:
-    """Say in words what the check of an answer against its sources has brought."""
+    """Say in words what the check of an answer against its sources has brought; empty where there is nothing to say of
+    an answer that declares that there is none."""
     if support["left_out"]:
         return f"its sources were not checked: {support['left_out']}"
-    facts = [sentence for sentence in support["sentences"] if sentence["support"] != "no_fact"]
-    if missing := unsupported(support):
-        return f"{len(missing)} of {pluralize(len(facts), 'fact')} not supported: {_named(missing)}"
-    if support["answered"] == "yes" and facts:
-        return f"its sources support {'the one fact' if len(facts) == 1 else f'all {len(facts)} facts'} that it states"
-    return {"yes": "it states no fact", "partly": "it answers in part", "no": "it does not answer"}[
-        support["answered"] or "yes"
-    ]
+    facts = pluralize(sum(sentence["support"] != "no_fact" for sentence in support["sentences"]), "fact")
+    missing = unsupported(support)
+    if missing:
+        return f"its sources do not fully support {len(missing)} of {facts}: {_named(missing)}"
+    supported = f"its sources support what it states: {facts}"
+    return {"yes": supported, "partly": f"{supported}; it answers in part", "no": ""}[support["answered"] or "yes"]
 
 
 def _named(sentences: Sequence[SupportedSentence]) -> str:

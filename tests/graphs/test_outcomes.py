@@ -363,8 +363,11 @@ REASONS: Mapping[tuple[str, str], str] = {
         "reflection",
         "the critic accepts with a score of 0, to the end",
     ): "; the best draft, of round 3, has",
-    ("reflexion", "the answer is complete, and its sources support it"): "; its sources support the one fact",
-    ("reflexion", "the answer is complete, and its sources do not support it"): "; 1 of 1 fact not supported: ",
+    ("reflexion", "the answer is complete, and its sources support it"): "; its sources support what it states: 1 fact",
+    (
+        "reflexion",
+        "the answer is complete, and its sources do not support it",
+    ): "do not fully support 1 of 1 fact: ",
     ("reflexion", "the answer is complete, and cites nothing"): "the answer is complete after round 1",
     ("reflexion", "the answer is not complete, and nothing new can be searched"): "no new query is left after round 2;",
     ("reflexion", "the answer is not complete after the last round"): "; still missing: Proof.",

@@ -101,7 +101,7 @@ async def test_what_its_own_critique_calls_wrong_is_mended_without_a_search(corp
     fake = model(revise)
     out = await run(fake, corpus)
     assert out["answer"].startswith("It costs 34.80")
-    assert (out["outcome"]["status"], len(fake.calls)) == ("solved", 3)
+    assert (out["outcome"]["status"], len(fake.calls)) == ("answered", 3)
     assert "the faults that your own critique has named" in fake.calls[-1].last
 
 
