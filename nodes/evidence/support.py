@@ -253,10 +253,8 @@ def assess(sentences: Sequence[Sentence], form: SupportCheck, passages: Passages
 def _level(sentence: Sentence, check: SentenceCheck | None, passages: Passages) -> tuple[Level, str]:
     if check is None:
         return "unchecked", ""
-    if not check.fact:
-        return "no_fact", ""
     if not sentence.cites:
-        return "uncited", check.words
+        return ("uncited", check.words) if check.fact else ("no_fact", "")
     if check.support == "full" and not _is_quoted(sentence, check.words, passages):
         return "misquoted", check.words
     return check.support, check.words

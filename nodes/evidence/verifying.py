@@ -119,6 +119,8 @@ async def verify(
         return answer, support
     try:
         revised = await _revise(state, step, body, support, passages)
+        if revised == body:
+            return answer, support
         again = await _check(state, step, revised, passages)
     except (LimitReached, ModelFailed):
         return answer, support

@@ -9,24 +9,29 @@ def reply(request):
 import re
 
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.testing.script import Request
+from reflective_agents.testing.script import Request, Script
 
 _PASSAGE = re.compile(r'<passage number="([^"]*)">\n(.*?)\n</passage>', re.DOTALL)
 _SENTENCE = re.compile(r'<sentence number="(\d+)" cites="([^"]*)"')
 
 
 def support(request: Request, level: str = "full", answered: str = "yes", fact: bool = True) -> JsonObject:
-    """Fill in the form with the same for each sentence, and with the words of the first passage that it cites.
+    """Fill in the form: each sentence that cites something states a fact, by the words of the first passage it cites.
 
     Args:
         request: What the checker was asked.
-        level: How far each sentence is supported: "full", "part" or "none".
+        level: How far each of these is supported: "full", "part" or "none".
         answered: Whether the request is answered: "yes", "partly" or "no".
-        fact: Whether each sentence states a fact.
+        fact: Whether any sentence states a fact.
     """
     passages = dict(_PASSAGE.findall(request.last))
-    checks = [
-        {"number": int(number), "fact": fact, "words": passages.get(cites.split(", ")[0], ""), "support": level}
-        for number, cites in _SENTENCE.findall(request.last)
-    ]
+    checks = []
+    for number, cites in _SENTENCE.findall(request.last):
+        words = passages.get(cites.split(", ")[0], "")
+        checks.append({"number": int(number), "fact": fact and bool(words), "words": words, "support": level})
     return {"sentences": checks, "answered": answered}
+
+
+def checked(script: Script) -> Script:
+    """Let a model whose script knows nothing of that form fill it in, too."""
+    return lambda request: support(request) if request.schema == "SupportCheck" else script(request)

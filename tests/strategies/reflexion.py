@@ -2,14 +2,11 @@
 
 import re
 
-from reflective_agents.testing.checker import support
 from reflective_agents.testing.script import Reply, Request
 from tests.strategies.base import Strategy, mark
 
 
 def script(request: Request, solves: bool) -> Reply:
-    if request.schema == "SupportCheck":
-        return support(request)
     said = [message.text for message in request.messages if message.type == "tool"]
     rounds = sum("That does not fit" not in text for text in said)
     good = solves and rounds >= 2

@@ -109,7 +109,9 @@ def test_an_answer_is_verified_whose_facts_are_all_supported() -> None:
         ("It costs 99 [1].", [check(1, "costs 99 crowns")], "yes", ["misquoted"]),
         ("It costs 6.40 [2].", [check(1, "costs 6.40 crowns")], "yes", ["misquoted"]),
         ("It costs 6.40 [1]. It sank [1].", [check(1, "costs 6.40 crowns")], "yes", ["full", "unchecked"]),
-        ("It costs 6.40 [1].", [check(1, "", "none", fact=False)], "yes", ["no_fact"]),
+        ("It costs 6.40 [1].", [check(1, "", "none", fact=False)], "yes", ["none"]),
+        ("It costs 6.40 [1].", [check(1, "6.40")], "yes", ["misquoted"]),
+        ("What a question!", [check(1, "", "none", fact=False)], "yes", ["no_fact"]),
     ],
 )
 def test_nothing_less_is_verified(

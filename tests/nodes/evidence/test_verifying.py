@@ -30,6 +30,7 @@ def honest(request: Request) -> Reply:
     """Support what stands on the page, and nothing else."""
     form = support(request)
     for check, text in zip(form["sentences"], sentences(request), strict=True):
+        check["fact"] = "Safe travels" not in text
         check.update({} if "6.40" in text or "free" in text else {"support": "none", "words": ""})
     return form
 
