@@ -1,7 +1,6 @@
 """Answers held against their sources at the end of a run, by strategies: what is verified, revised, left out, and what
 is streamed."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -318,4 +317,4 @@ async def test_the_check_comes_before_the_form_of_the_answer() -> None:
 
     out, forms = await run(reply, answer_schema=schema)
     assert forms == ["SupportCheck", "Answer"]
-    assert (json.loads(out["answer"]), out["outcome"]["verified_by"]) == ({"price": 6.4}, "sources")
+    assert (out["structured_response"], out["outcome"]["verified_by"]) == ({"price": 6.4}, "sources")
