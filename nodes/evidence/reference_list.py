@@ -77,4 +77,4 @@ def _list_begins(lines: Sequence[str]) -> int:
         begin -= 1
     if begin <= first or begin == len(lines) or not marks("\n".join(lines[:begin])):
         return len(lines)
-    return begin - may_head_entries(lines[begin - 1])
+    return begin - (begin - 1 > first and may_head_entries(lines[begin - 1]))
