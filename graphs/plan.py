@@ -27,7 +27,7 @@ from reflective_agents.graphs._plan.subgoals import (
     with_report,
 )
 from reflective_agents.models.costs import estimate_tokens
-from reflective_agents.nodes.answer_stream import AnswerStream, Whole
+from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import ask, model_of, write
 from reflective_agents.nodes.delegating.forms import Plan, PlannedGoal
 from reflective_agents.nodes.delegating.state import Assignment, PlanOutput, PlanState, Report, Subgoal
@@ -41,14 +41,11 @@ from reflective_agents.nodes.delegating.workers import (
     run_agent,
     run_strategy,
 )
-from reflective_agents.nodes.evidence.citations import (
-    CheckedAnswer,
-    CitationReader,
-    resolve_by_address,
-    split_references,
-    titles_in,
-)
+from reflective_agents.nodes.evidence.citation_reader import CitationReader
+from reflective_agents.nodes.evidence.citations import resolve, with_references
+from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import today
+from reflective_agents.nodes.evidence.sources import Sources, thread_sources
 from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
@@ -134,23 +131,22 @@ async def finish(state: PlanState, step: Step[PlanContext]) -> Update:
     try:
         answer = await synthesis(state, step)
     except (LimitReached, ModelFailed) as error:
-        answer = join_answers(done)
+        answer = join_answers(done, thread_sources(state["messages"]))
         if ended and ended["status"] == "answered":
             ended = stopped(error)
     writer = model_of(step, step.context.model)
     final: PlanState = {**state, "outcome": ended}
-    return await end(final, step, answer, model=writer, evidence=Evidence(sources_of(state["subgoals"])))
+    evidence = Evidence(sources_of(state["subgoals"], thread_sources(state["messages"])))
+    return await end(final, step, answer, model=writer, evidence=evidence)
 
 
 async def synthesis(state: PlanState, step: Step[PlanContext]) -> AIMessage:
     """Write the answer from the results. It cites their sources, numbered once, and code lists them."""
-    _, sources = numbered(state["subgoals"])
-    listener = AnswerStream(step, partial(CitationReader, sources) if sources else Whole)
+    _, sources = numbered(state["subgoals"], earlier=thread_sources(state["messages"]))
+    listener = AnswerStream(step, partial(CitationReader, sources))
     reply = await write(step, step.context.model, answer_prompt(state), listener)
-    material = "\n".join([*(goal["answer"] or "" for goal in state["subgoals"]), state["messages"][-1].text])
-    if not (sources or split_references(reply.text)[1]):
-        return AIMessage(reply.text, id=await listener.end(reply.text))
-    checked = resolve_by_address(reply.text, sources, material, titles_in(material))
+    shown = [*(goal["answer"] or "" for goal in state["subgoals"]), *(message.text for message in state["messages"])]
+    checked = resolve(reply.text, sources, "\n".join(shown), streamed=listener.has_begun)
     if checked.wrong:
         step.emit("not_found", sources=checked.wrong)
     return AIMessage(checked.text, id=await listener.end(checked.text))
@@ -198,21 +194,21 @@ def next_node(state: PlanState) -> str:
 
 def answer_prompt(state: PlanState) -> list[BaseMessage]:
     """Build the prompt that asks for the answer."""
-    goals, _ = numbered(state["subgoals"])
+    goals, _ = numbered(state["subgoals"], earlier=thread_sources(state["messages"]))
     results = progress_text([goal for goal in goals if goal["wave"]])
     return prompts.ANSWER.format_messages(
         today=TODAY.format(today=today()), conversation=state["messages"], results=results
     )
 
 
-def join_answers(done: Sequence[Subgoal]) -> AIMessage:
+def join_answers(done: Sequence[Subgoal], earlier: Sources) -> AIMessage:
     """Join the answers of the sub-goals, for when no model can be asked to do it."""
     if len(done) == 1:
         return AIMessage(done[0]["answer"] or "", id=done[0]["said"])
-    goals, sources = numbered(done)
+    goals, sources = numbered(done, earlier=earlier)
     text = "\n\n".join(f"{goal['goal']}\n{split_references(goal['answer'] or '')[0]}" for goal in goals)
-    titles = titles_in("\n".join(goal["answer"] or "" for goal in goals))
-    return AIMessage(CheckedAnswer(text, [*range(1, len(sources) + 1)], [], sources, titles).text)
+    cited = sorted({number for goal in goals for number in split_references(goal["answer"] or "")[1]})
+    return AIMessage(with_references(text, {number: sources[number] for number in cited}))
 
 
 builder = strategy_graph(PlanState, context_schema=PlanContext, input_schema=Input, output_schema=PlanOutput)

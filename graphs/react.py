@@ -35,8 +35,9 @@ from reflective_agents.nodes.answer_stream import BESIDE_CALLS, AnswerStream, fi
 from reflective_agents.nodes.asking.ballot import elect
 from reflective_agents.nodes.asking.chat import call_tools, called, complete, model_of
 from reflective_agents.nodes.asking.sampling import sample_some
-from reflective_agents.nodes.evidence.citations import CitationReader, resolve_citations, split_references
-from reflective_agents.nodes.evidence.sources import addresses, sources_of
+from reflective_agents.nodes.evidence.citation_reader import CitationReader
+from reflective_agents.nodes.evidence.citations import resolve_citations
+from reflective_agents.nodes.evidence.sources import Sources, sources_of, thread_sources
 from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
@@ -94,7 +95,7 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     if len(samples) > 1:
         move, votes = elect(samples, environment, tools, state["messages"][-1].text)
         step.emit("vote", action=move["action"], answer=move["answer"], votes=votes, samples=len(samples))
-    answer = with_references(move["answer"], state, step)
+    answer = with_references(move["answer"], state, step, listener)
     return {"move": {**move, "answer": answer}, "said": await listener.end(answer) if listener else None}
 
 
@@ -115,7 +116,9 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
     if environment is None and move["answer"] is not None:
         return {"answer": move["answer"], **finished(len(state["steps"]), move["answer"])}
     if environment is None:
-        return record(state, step, await act_with_tools(step, move, tools, state["steps"]))
+        return record(
+            state, step, await act_with_tools(step, move, tools, state["steps"], thread_sources(state["messages"]))
+        )
     effect = await act_in_environment(environment, move, state["world"], state["reward"])
     step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
     update = record(state, step, effect.step) | {"world": effect.world, "reward": effect.reward}
@@ -128,17 +131,29 @@ async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
     """Return the agent's answer."""
     environment = await environment_of(step.context)
     answer = AIMessage(state["answer"], id=state.get("said")) if state["answer"] else None
-    evidence = NO_EVIDENCE if environment else Evidence(sources_of(observations_of(state["steps"])))
+    evidence = (
+        NO_EVIDENCE
+        if environment
+        else Evidence(sources_of(observations_of(state["steps"]), thread_sources(state["messages"])))
+    )
     return await end(state, step, answer, appraisal=appraise(environment, state["reward"]), evidence=evidence)
 
 
 def answer_stream_of(state: ReactState, step: Step[ReactContext]) -> AnswerStream:
     """Return the voice by which an answer is heard while it is written."""
     if step.context.mode == "text":
-        return AnswerStream(step, final_answer)
-    return AnswerStream(
-        step, partial(CitationReader, addresses(observations_of(state["steps"]))), beside_calls=BESIDE_CALLS
-    )
+        return AnswerStream(step, partial(labelled, state))
+    return AnswerStream(step, partial(CitationReader, shown(state)), beside_calls=BESIDE_CALLS)
+
+
+def labelled(state: ReactState) -> CitationReader:
+    """Make a reader of answers after a label, which shows what cites sources that the agent has been shown."""
+    return CitationReader(shown(state), final_answer())
+
+
+def shown(state: ReactState) -> Sources:
+    """Return the sources that the agent has been shown."""
+    return sources_of(observations_of(state["steps"]), thread_sources(state["messages"]))
 
 
 async def propose(
@@ -169,15 +184,15 @@ def record(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Upd
     return {"steps": [*state["steps"], done], "move": None}
 
 
-def with_references(answer: str | None, state: ReactState, step: Step[ReactContext]) -> str | None:
-    """Return an answer that cites results only, and ends with the list of them; one that has nothing to do with any as
-    it is."""
-    observations = observations_of(state["steps"])
+def with_references(
+    answer: str | None, state: ReactState, step: Step[ReactContext], listener: AnswerStream | None
+) -> str | None:
+    """Return an answer that cites results only, and ends with the list of them; an answer in an environment as it is.
+    What the listener has heard stands."""
     if not answer or step.context.environment is not None:
         return answer
-    if not (addresses(observations) or split_references(answer)[1]):
-        return answer
-    checked = resolve_citations(answer, observations, state["messages"][-1].text)
+    streamed = listener is not None and listener.has_begun
+    checked = resolve_citations(answer, observations_of(state["steps"]), state["messages"], streamed=streamed)
     if checked.wrong:
         step.emit("not_found", sources=checked.wrong)
     return checked.text
@@ -239,12 +254,12 @@ async def conclude(
         return agent_prompt(state, step, environment, tools, closing=prompts.BEST_ANSWER, most=most)
 
     try:
-        listener = None if environment else AnswerStream(step, final_answer)
+        listener = None if environment else AnswerStream(step, partial(labelled, state))
         send = partial(complete, step, step.context.model, tools=declared, listener=listener)
         text = await with_fewer_steps(prompt, send)
     except (LimitReached, ModelFailed):
         return {}
-    answer = with_references(parse_answer(text, environment), state, step)
+    answer = with_references(parse_answer(text, environment), state, step, listener)
     effect = await give_answer(environment, state["world"], answer) if answer else None
     message_id = await listener.end(answer) if listener else None
     return {"answer": answer, "said": message_id, "reward": effect.reward if effect else None}

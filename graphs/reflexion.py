@@ -16,9 +16,10 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from typing_extensions import TypedDict
 
 from reflective_agents.nodes.asking.chat import ask, call_tools
-from reflective_agents.nodes.evidence.citations import CheckedAnswer, resolve_citations, says_nothing, without_citations
+from reflective_agents.nodes.evidence.citations import CheckedAnswer, resolve_citations, says_nothing
+from reflective_agents.nodes.evidence.marks import without_unknown
 from reflective_agents.nodes.evidence.research import act, as_tools, find, today
-from reflective_agents.nodes.evidence.sources import addresses, sources_of, with_number
+from reflective_agents.nodes.evidence.sources import Sources, numbers_of, sources_of, thread_sources, with_number
 from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.remembering.lessons import Learned
@@ -75,8 +76,10 @@ async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     prompt = prompts.DRAFT.format_messages(instructions=text.format(today=today()), conversation=state["messages"])
     value = await ask(step, step.context.model, prompt, AnswerQuestion)
     step.emit("draft", round=0, missing=value.reflection.missing, queries=value.search_queries)
-    # A draft has no references, so nothing that it may cite can be checked.
-    return respond(state, value, without_citations(value.answer))
+    if alone(step.context):
+        return respond(state, value, value.answer)
+    # What is found later has numbers that the draft cannot mean.
+    return respond(state, value, without_unknown(value.answer, thread_sources(state["messages"])))
 
 
 @node(ReflexionContext)
@@ -128,7 +131,7 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     prompt = prompts.REVISE.format_messages(
         instructions=text.format(today=today()),
         conversation=state["messages"],
-        scratch=earlier_rounds(state["answers"]),
+        scratch=earlier_rounds(state["answers"], thread_sources(state["messages"])),
         todo=todo(state["answers"], step.context),
     )
     observations = [json.dumps(state["sources"])]
@@ -136,7 +139,7 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
 
     def cites_what_was_found(value: ReviseAnswer) -> str | None:
         """Tell the responder once what it cites wrongly; the second time that is removed."""
-        checked.append(resolve_citations(value.answer, observations, state["messages"][-1].text))
+        checked.append(resolve_citations(value.answer, observations, state["messages"]))
         wrong = checked[-1].wrong if len(checked) == 1 else []
         return prompts.WRONG_SOURCES.format(names=", ".join(wrong)) if wrong else None
 
@@ -162,9 +165,11 @@ async def finish(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Answer with the last revision and its references, as text."""
     if not state["answers"]:
         return await end(state, step, None)
-    found = [json.dumps(state["sources"])]
-    answer = resolve_citations(state["answers"][-1]["answer"], found).text
-    evidence = Evidence(sources_of(found), revisable=len(state["answers"]) <= step.context.max_rounds)
+    last = state["answers"][-1]
+    shown = [json.dumps(state["sources"])] if last["round"] else []  # a draft was written before anything was found
+    answer = resolve_citations(last["answer"], shown, state["messages"]).text
+    sources = sources_of(shown, thread_sources(state["messages"]))
+    evidence = Evidence(sources, revisable=last["round"] < step.context.max_rounds)
     return await end(state, step, AIMessage(answer), lessons(state["answers"]), evidence=evidence)
 
 
@@ -203,17 +208,22 @@ def respond(
     return {"answers": [*state["answers"], record]}
 
 
-def earlier_rounds(answers: Sequence[Answer]) -> list[AnyMessage]:
-    """Rebuild the rounds for the responder: each answer as its own call, and the search results as the reply."""
+def earlier_rounds(answers: Sequence[Answer], earlier: Sources) -> list[AnyMessage]:
+    """Rebuild the rounds for the responder: each answer as its own call, and the search results as the reply.
+
+    Args:
+        answers: The rounds.
+        earlier: The sources of the thread before the question.
+    """
     messages: list[AnyMessage] = []
-    urls = addresses([json.dumps([result for answer in answers for result in answer["found"]])])
+    numbers = numbers_of([result for answer in answers for result in answer["found"]], earlier)
     for answer in answers:
         criticised = {"missing": answer["missing"], "superfluous": answer["superfluous"]}
         reflection = {**criticised, "complete": answer.get("complete", False)}
         args = {"answer": answer["answer"], "reflection": reflection, "search_queries": answer["queries"]}
         name = ReviseAnswer.__name__ if answer["round"] else AnswerQuestion.__name__
         call = {"name": name, "args": args, "id": f"round_{answer['round']}"}
-        results = [with_number(result, urls) for result in answer["found"]]
+        results = [with_number(result, numbers) for result in answer["found"]]
         reply = json.dumps({"results": results, "problems": answer["problems"]}, ensure_ascii=False)
         messages += [AIMessage("", tool_calls=[call]), ToolMessage(reply, tool_call_id=call["id"])]
     return messages

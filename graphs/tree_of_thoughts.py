@@ -31,7 +31,7 @@ async def tree_of_thoughts(state: SearchState, step: Step[TreeOfThoughtsContext]
     """Set the tree search up as the settings say."""
     world = await world_of(state, step)
     if isinstance(world, OpenWorld):
-        world = Thoughts(step, world.tools, state["request"])
+        world = Thoughts(step, world.tools, state["messages"])
     depth_first = step.context.method == "depth_first"
     return TreeSearch(
         step,

@@ -115,6 +115,11 @@ class AnswerStream:
         """Whether somebody listens: nothing is streamed otherwise."""
         return bool(self._manager.handlers)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether somebody has heard the beginning of the answer."""
+        return self._run is not None
+
     async def on_token(self, text: str) -> None:
         """Take the next piece of the reply."""
         self._held += self._read.feed(clean(self._thought.feed(text)))

@@ -16,6 +16,7 @@ from reflective_agents import telemetry
 from reflective_agents.models.meter import Meter
 from reflective_agents.nodes.asking.wording import use_prompts
 from reflective_agents.nodes.bridge import SyncAdapter
+from reflective_agents.nodes.evidence.references import in_thread
 from reflective_agents.nodes.remembering.lessons import with_lessons
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
@@ -150,7 +151,7 @@ def node(
             with telemetry.step(function.__name__, run_id, stored.get("strategy"), get_config()):
                 try:
                     with use_prompts(step.context.prompts):
-                        update = await function(state if begins else with_lessons(state), step)
+                        update = await function(state if begins else with_lessons(in_thread(state)), step)
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
             return {**step.cost(), **update, **({"run_id": run_id} if begins else {})}

@@ -17,6 +17,7 @@ from reflective_agents.nodes.asking.answer_form import in_form
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.checks import check_settings
+from reflective_agents.nodes.evidence.references import numbered_in_thread
 from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence, is_open, verify, with_support
 from reflective_agents.nodes.remembering.experience import keep, recall
 from reflective_agents.nodes.remembering.lessons import Learned
@@ -140,6 +141,7 @@ async def end(
     outcome["reason"] = redacted(outcome["reason"])
     data: JsonMapping | None = None if step.context.answer_schema else outcome  # which parents read without an answer
     if answer is not None:
+        answer = numbered_in_thread(answer, state["messages"])
         data, outcome = await in_form(state, step, answer.text, outcome)
     await keep(step, state, learned, outcome)
     step.emit("end", **outcome)

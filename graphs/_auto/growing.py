@@ -8,7 +8,7 @@ from functools import partial
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from reflective_agents.graphs import lats
-from reflective_agents.nodes.evidence.sources import with_numbers
+from reflective_agents.nodes.evidence.sources import thread_sources, with_numbers
 from reflective_agents.nodes.step import Step, Update
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.state.tree import SearchState
@@ -77,15 +77,15 @@ def plant_tree(
     """Make the root. What was looked up lies in it, so that each step knows it and may cite it."""
     update = bare_root(state, step, search)
     if results:
-        update["tree"][ROOT]["messages"] = as_search_result(results)
+        update["tree"][ROOT]["messages"] = as_search_result(results, state["messages"])
     return update
 
 
-def as_search_result(results: Sequence[SearchResult]) -> list[AnyMessage]:
+def as_search_result(results: Sequence[SearchResult], conversation: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return what was found as the result of a call of the search tool."""
     call = {"name": "search", "args": {"query": "what was looked up"}, "id": "looked_up"}
     reply = ToolMessage(json.dumps(results, ensure_ascii=False), tool_call_id="looked_up", name="search")
-    return [AIMessage("", tool_calls=[call]), *with_numbers([reply], [])]
+    return [AIMessage("", tool_calls=[call]), *with_numbers([reply], [], thread_sources(conversation))]
 
 
 def calls_of_rollout(search: TreeSearch, context: AutoContext) -> int:

@@ -6,7 +6,7 @@ from reflective_agents.graphs._auto.growing import calls_of_rollout, widening_se
 from reflective_agents.graphs._auto.policy import Progress
 from reflective_agents.graphs._auto.state import AutoState
 from reflective_agents.graphs.chain_of_thought import certainty
-from reflective_agents.nodes.evidence.citations import split_references
+from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import engine
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.limits import Limit

@@ -9,9 +9,8 @@ from reflective_agents.nodes.asking.transcript import around, instructions, mate
 from reflective_agents.nodes.delegating.forms import Plan, PlannedGoal
 from reflective_agents.nodes.delegating.state import Report, Subgoal
 from reflective_agents.nodes.delegating.workers import Task, failure
-from reflective_agents.nodes.evidence.citations import titles_in
-from reflective_agents.nodes.evidence.references import MARK, number_together
-from reflective_agents.nodes.evidence.sources import Source
+from reflective_agents.nodes.evidence.references import MARK, number_together, without_citations
+from reflective_agents.nodes.evidence.sources import NO_SOURCES, Source, Sources
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.text.declining import declines
@@ -86,31 +85,36 @@ def as_task(goal: Subgoal, goals: Sequence[Subgoal], conversation: Sequence[Base
     needed, sources = numbered([each for each in goals if each["id"] in goal["needs"]], MARK)
     text = prompts.MATERIAL.format(
         impossible=prompts.IMPOSSIBLE,
-        aim=around("aim", request_text(conversation), failure=prompts.IMPOSSIBLE),
+        aim=around("aim", request_text(without_citations(conversation)), failure=prompts.IMPOSSIBLE),
         reports=prompts.KNOWN.format(reports=progress_text(needed)) if needed else "",
     )
     text += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
     messages: list[AnyMessage] = [instructions(prompts.WORK), material(text), HumanMessage(goal["goal"])]
-    return Task(number=goal["number"], name=goal["id"], task=goal["goal"], messages=messages, sources=sources)
+    return Task(
+        number=goal["number"],
+        name=goal["id"],
+        task=goal["goal"],
+        messages=messages,
+        sources=[source.url for source in sources.values()],
+    )
 
 
-def numbered(goals: Sequence[Subgoal], mark: str = "") -> tuple[list[Subgoal], list[str]]:
-    """Return sub-goals whose answers cite under one numbering, and the addresses in its order."""
-    texts, urls = number_together([goal["answer"] or "" for goal in goals], mark)
+def numbered(goals: Sequence[Subgoal], mark: str = "", earlier: Sources = NO_SOURCES) -> tuple[list[Subgoal], Sources]:
+    """Return sub-goals whose answers cite under one numbering, which goes on from earlier sources, and all sources."""
+    texts, sources = number_together([goal["answer"] or "" for goal in goals], mark, earlier)
     shown: list[Subgoal] = [
         {**goal, "answer": text if goal["answer"] else None} for goal, text in zip(goals, texts, strict=True)
     ]
-    return shown, urls
+    return shown, sources
 
 
-def sources_of(goals: Sequence[Subgoal]) -> dict[int, Source]:
+def sources_of(goals: Sequence[Subgoal], earlier: Sources = NO_SOURCES) -> dict[int, Source]:
     """Return the sources that the answers of sub-goals cite, under their common numbers."""
-    _, urls = numbered(goals)
-    said = [passages for goal in goals if (passages := goal.get("passages"))]
-    titles = titles_in("\n".join(goal["answer"] or "" for goal in goals))
+    _, sources = numbered(goals, earlier=earlier)
+    read = [passages for goal in goals if (passages := goal.get("passages"))]
     return {
-        number: Source(number, url, titles.get(url, ""), tuple(passages[url] for passages in said if url in passages))
-        for number, url in enumerate(urls, 1)
+        number: source._replace(passages=tuple(passages[source.url] for passages in read if source.url in passages))
+        for number, source in sources.items()
     }
 
 

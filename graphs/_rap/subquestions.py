@@ -18,7 +18,7 @@ from reflective_agents.nodes.asking.task_prompt import short_task_prompt
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.nodes.evidence.research import find, today
-from reflective_agents.nodes.evidence.sources import numbered, sources_of
+from reflective_agents.nodes.evidence.sources import numbered, sources_of, thread_sources
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import rap as prompts
 from reflective_agents.prompts.search import TODAY
@@ -105,7 +105,8 @@ class SubQuestions(WorldModel):
             return ""
         *before, end = path
         subquestions = [action for node in before if (action := node.get("action"))]
-        observations = [numbered(text, ()) for text in await self._look_up(*subquestions, self.question)]
+        earlier = thread_sources(self.messages)
+        observations = [numbered(text, (), earlier) for text in await self._look_up(*subquestions, self.question)]
         answer = self.answer(end)
         todo = prompts.PHRASE.format(
             found=_shown(observations),
@@ -115,11 +116,11 @@ class SubQuestions(WorldModel):
         )
         reply = (await request(self.model, self._prompt(before, todo), self.step.meter))[0]
         text = without_label(bare(reply.text), "final", "answer")
-        text = resolve_citations(text, observations, self.messages[-1].text).text if observations else text
+        text = resolve_citations(text, observations, self.messages).text
         number = read_number(self.form(answer))
         if was_cut_off(reply) or (number is not None and number not in numbers(text)):
             return ""
-        self.sources = sources_of(observations)
+        self.sources = sources_of(observations, thread_sources(self.messages))
         return text
 
     def situation(self, path: Sequence[TreeNode]) -> str:

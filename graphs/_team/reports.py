@@ -11,7 +11,7 @@ from reflective_agents.nodes.asking.transcript import around, quoted, request_te
 from reflective_agents.nodes.delegating.forms import Delegation
 from reflective_agents.nodes.delegating.state import Report, Round
 from reflective_agents.nodes.delegating.workers import failure
-from reflective_agents.nodes.evidence.citations import split_references, titles_in
+from reflective_agents.nodes.evidence.reference_list import split_references, titles_in
 from reflective_agents.nodes.evidence.references import MARK, number_together
 from reflective_agents.nodes.evidence.sources import Source
 from reflective_agents.prompts import search as search_prompts
@@ -112,14 +112,16 @@ def flaw(made: Delegation, left: int) -> str | None:
 def numbered(rounds: Sequence[Round]) -> tuple[list[Round], list[str]]:
     """Return the rounds with all sources marked under one numbering, which later rounds only add to, and the addresses
     in its order."""
-    texts, urls = number_together([report["answer"] or "" for report in reports_of(rounds)], MARK)
+    texts, sources = number_together([report["answer"] or "" for report in reports_of(rounds)], MARK)
     marked = iter(texts)
 
     def with_marks(report: Report) -> Report:
         text = next(marked)
         return report if report["answer"] is None else {**report, "answer": text}
 
-    return [{**round, "reports": [with_marks(report) for report in round["reports"]]} for round in rounds], urls
+    return [{**round, "reports": [with_marks(report) for report in round["reports"]]} for round in rounds], [
+        source.url for source in sources.values()
+    ]
 
 
 def unfounded_in(rounds: Sequence[Round], number: int) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 
 from reflective_agents.nodes.evidence.research import today
@@ -28,8 +28,8 @@ class Thoughts(OpenWorld):
     """A thought of the first level is a plan, or searches, or is an answer that says so; below it answers, or
     searches."""
 
-    def __init__(self, step: Step[TreeContext], tools: list[BaseTool], request: str) -> None:
-        super().__init__(step, tools, request)
+    def __init__(self, step: Step[TreeContext], tools: list[BaseTool], conversation: Sequence[AnyMessage]) -> None:
+        super().__init__(step, tools, conversation)
         self.plans = plans(step.context)
 
     def canonical(self, candidate: Candidate) -> str:

@@ -12,7 +12,7 @@ from reflective_agents import telemetry
 from reflective_agents.environments.base import Environment, State, Transition
 from reflective_agents.nodes.acting.react_text import ParsedStep, as_call
 from reflective_agents.nodes.evidence.research import act
-from reflective_agents.nodes.evidence.sources import observations, with_numbers
+from reflective_agents.nodes.evidence.sources import NO_SOURCES, Sources, observations, with_numbers
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context
 
@@ -125,13 +125,17 @@ def observations_of(steps: Sequence[ActionStep]) -> list[str]:
 
 
 async def act_with_tools(
-    step: Step[Context], move: ParsedStep, tools: list[BaseTool], steps: Sequence[ActionStep] = ()
+    step: Step[Context],
+    move: ParsedStep,
+    tools: list[BaseTool],
+    steps: Sequence[ActionStep] = (),
+    earlier: Sources = NO_SOURCES,
 ) -> ActionStep:
     """Do what a move wants with tools: its own calls, or the one that its text names. What was found in earlier `steps`
-    is not found again."""
+    is not found again, and the sources that `earlier` answers cite keep their numbers."""
     message = move["messages"][0] if move["messages"] else as_call(move["action"], tools)
     assert isinstance(message, AIMessage)
-    replies = with_numbers(await act(step, message, tools), observations_of(steps))
+    replies = with_numbers(await act(step, message, tools), observations_of(steps), earlier)
     valid = all(getattr(reply, "status", "") != "error" for reply in replies)
     return _taken(move, "\n".join(reply.text for reply in replies), valid, replies if move["messages"] else [])
 

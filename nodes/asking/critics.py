@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import quoted, request_text
-from reflective_agents.nodes.evidence.citations import split_references
+from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import reflection as prompts

@@ -1,45 +1,69 @@
-"""Citations across the answers of several workers: one numbering where they are read together, and each answer with a
-list of its own where it stands alone."""
+"""Citations across several answers: one numbering where they are read together, and a list of its own for each that
+stands alone."""
 
-import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 
-from reflective_agents.nodes.evidence.citations import (
-    LARGEST,
-    CheckedAnswer,
-    citation,
-    outside_code,
-    reference_line,
-    split_references,
-    titles_in,
-)
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
+
+from reflective_agents.nodes.evidence.citations import CheckedAnswer
+from reflective_agents.nodes.evidence.marks import replace_citations
+from reflective_agents.nodes.evidence.reference_list import reference_line, split_references, titles_in
+from reflective_agents.nodes.evidence.sources import NO_SOURCES, Source, Sources, thread_sources
+from reflective_agents.state.run import S
 
 MARK = "s"
 """What stands before the numbers of others' sources, where a worker's own results have numbers too: [s1]."""
-_CITED = re.compile(r"\s?[\[【](s?\d{1,4}(?:\s{0,3},\s{0,3}s?\d{1,4}){0,99})[\]】]", re.IGNORECASE)
 
 
-def number_together(answers: Sequence[str], mark: str = "") -> tuple[list[str], list[str]]:
+def number_together(
+    answers: Sequence[str], mark: str = "", earlier: Sources = NO_SOURCES
+) -> tuple[list[str], dict[int, Source]]:
     """Bring answers under one numbering, so that [1] is the same source in all of them.
 
     Args:
         answers: Texts, each with a list of references of its own if it cites.
         mark: What stands before each number.
+        earlier: Sources that have their numbers already.
 
     Returns:
-        The texts with their lists in the common numbers, and the addresses in that order.
+        The texts with their lists in the common numbers, and all sources by these.
     """
-    urls: dict[str, int] = {}
-    texts = []
+    sources = dict(earlier)
+    numbers = {source.url: number for number, source in sources.items()}
     for answer in answers:
-        body, listed = split_references(answer)
-        common = {str(number): urls.setdefault(url, len(urls) + 1) for number, url in listed.items()}
-        text = outside_code(_CITED, partial(_renumbered, common=common, mark=mark), body)
         titles = titles_in(answer)
-        lines = dict.fromkeys(f"[{mark}{urls[url]}] {reference_line(url, titles)}" for url in listed.values())
-        texts.append("\n".join([text, "", "References:", *lines]) if lines else body)
-    return texts, [*urls]
+        for url in split_references(answer)[1].values():
+            if url not in numbers:
+                numbers[url] = number = max(sources, default=0) + 1
+                sources[number] = Source(number, url, titles.get(url, ""))
+    return [_renumbered(answer, numbers, mark) for answer in answers], sources
+
+
+def in_thread(state: S) -> S:
+    """Return the state as a node sees it: a number means the same source in all answers of the conversation.
+
+    Only answers that other programs have numbered are changed.
+    """
+    messages = state["messages"]
+    numbers = {source.url: number for number, source in thread_sources(messages).items()}
+    shown = [_in_numbers(message, numbers) if isinstance(message, AIMessage) else message for message in messages]
+    if all(new is old for new, old in zip(shown, messages, strict=True)):
+        return state
+    changed = state.copy()
+    changed["messages"] = shown
+    return changed
+
+
+def numbered_in_thread(answer: AIMessage, conversation: Sequence[AnyMessage]) -> AIMessage:
+    """Return an answer in the numbers of the conversation that it follows."""
+    sources = thread_sources([*conversation, answer])
+    shown = _in_numbers(answer, {source.url: number for number, source in sources.items()})
+    return shown if shown is answer else shown.model_copy(update={"id": None})  # what was streamed was another text
+
+
+def without_citations(conversation: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Take the citations and their lists out of the answers in a conversation, for those who number other sources."""
+    return [_uncited(message) if isinstance(message, AIMessage) else message for message in conversation]
 
 
 def with_own_references(answer: str, sources: Sequence[str], *, searched: bool, prompt_text: str = "") -> CheckedAnswer:
@@ -61,32 +85,43 @@ def with_own_references(answer: str, sources: Sequence[str], *, searched: bool, 
     wrong = {f"[{mark}] {url}": None for mark, url in listed.items() if mark not in right}
     order: dict[str, int] = {}
 
-    def is_citation(mark: str) -> bool:
-        by_number = mark.isdecimal() and not searched and bool(right) and 1 <= int(mark) <= LARGEST
-        return mark in right or mark.startswith(MARK) or by_number or mark in listed
-
-    def corrected(match: re.Match[str]) -> str:
-        marks = _marks(match)
-        if not any(map(is_citation, marks)):
-            return match[0]  # a range, an index, a year
+    def correct(marks: Sequence[str]) -> Sequence[str]:
+        if searched and not any(mark in right or mark.startswith(MARK) for mark in marks):
+            return marks  # checked before: it is none of its list, so it is text
         wrong.update({f"[{mark}]": None for mark in marks if mark not in right and mark not in listed})
-        return citation(match, dict.fromkeys(position(right[mark]) for mark in marks if mark in right))
+        urls = [right[mark] for mark in marks if mark in right]
+        return [*dict.fromkeys(str(order.setdefault(url, len(order) + 1)) for url in urls)]
 
-    def position(url: str) -> str:
-        return str(order.setdefault(url, len(order) + 1))
-
-    text = outside_code(_CITED, corrected, body)
+    text = replace_citations(body, {*right, *listed}, correct)
     urls = [*order] or [url for url in listed.values() if url in right.values()]  # what is only listed stays
     titles = titles_in(f"{prompt_text}\n{answer}")
-    return CheckedAnswer(text.strip(), [*range(1, len(urls) + 1)], [*wrong], urls, titles)
+    cited = {number: Source(number, url, titles.get(url, "")) for number, url in enumerate(urls, 1)}
+    return CheckedAnswer(text.strip(), cited, [*wrong], cited)
 
 
-def _renumbered(match: re.Match[str], common: Mapping[str, int], mark: str) -> str:
-    numbers = _marks(match)
-    if not all(number in common for number in numbers):
-        return match[0]
-    return citation(match, dict.fromkeys(f"{mark}{common[number]}" for number in numbers))
+def _in_numbers(message: AIMessage, numbers: Mapping[str, int]) -> AIMessage:
+    if (text := _renumbered(message.text, numbers)) == message.text:
+        return message
+    return message.model_copy(update={"content": text})
 
 
-def _marks(match: re.Match[str]) -> list[str]:
-    return [mark.strip().casefold() for mark in match[1].split(",")]
+def _uncited(message: AIMessage) -> AIMessage:
+    body, listed = split_references(message.text)
+    if not listed:
+        return message
+    return message.model_copy(update={"content": replace_citations(body, {*map(str, listed)}, lambda _: ())})
+
+
+def _renumbered(answer: str, numbers: Mapping[str, int], mark: str = "") -> str:
+    """Return an answer with its list in other numbers, which are given by address."""
+    body, listed = split_references(answer)
+    new = {str(number): f"{mark}{numbers[url]}" for number, url in listed.items()}
+    if all(old == name for old, name in new.items()):
+        return answer
+
+    def renumber(marks: Sequence[str]) -> Sequence[str]:
+        return [*dict.fromkeys(new[mark] for mark in marks)] if all(mark in new for mark in marks) else marks
+
+    titles = titles_in(answer)
+    lines = dict.fromkeys(f"[{new[str(n)]}] {reference_line(url, titles.get(url, ''))}" for n, url in listed.items())
+    return "\n".join([replace_citations(body, new, renumber), "", "References:", *lines])

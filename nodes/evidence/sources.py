@@ -1,13 +1,19 @@
-"""What was found on the way: search results, numbered along a path, so that an answer can cite them."""
+"""What an answer may rest on: the sources that a model was shown, numbered once for a thread, so that it can cite them.
+
+The lists of references in the earlier answers of a conversation say which numbers are taken. So a number means the same
+source in all answers, whoever keeps the thread.
+"""
 
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from textwrap import shorten
+from types import MappingProxyType
 from typing import NamedTuple, TypeGuard, TypeVar
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from pydantic import JsonValue
 
+from reflective_agents.nodes.evidence.reference_list import split_references, titles_in
 from reflective_agents.prompts import search as prompts
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 
@@ -17,27 +23,64 @@ LONGEST_PASSAGE = 2000
 
 
 class Source(NamedTuple):
-    """A source that was shown to a model: its number, and what the model has read of it, in order."""
+    """A source that a model was shown.
+
+    Attributes:
+        number: Its number in the thread, by which it is cited.
+        url: Its address.
+        title: Its title; empty if that is not known.
+        passages: What the model was shown of it, in order; nothing of one that only an earlier answer cites.
+    """
 
     number: int
     url: str
-    title: str
-    passages: tuple[str, ...]
+    title: str = ""
+    passages: tuple[str, ...] = ()
 
 
 Sources = Mapping[int, Source]
 """Sources by their numbers."""
+NO_SOURCES: Sources = MappingProxyType({})
 
 
-def sources_of(observations: Sequence[str], conversation: Sequence[BaseMessage] = ()) -> dict[int, Source]:
-    """Return the numbered sources in what tools have answered."""
-    titles = titles_of(observations)
+def sources_of(texts: Sequence[str], earlier: Sources = NO_SOURCES) -> dict[int, Source]:
+    """Return what an answer may cite: the results in observations, and what earlier answers cite.
+
+    Args:
+        texts: What tools have answered, in order.
+        earlier: The sources of the thread before, which keep their numbers.
+    """
+    results = [*all_results(texts)]
+    titles = {source.url: source.title for source in earlier.values()} | _titles(results)
     contents: dict[str, dict[str, None]] = {}
-    for result in all_results(observations):
+    for result in results:
         contents.setdefault(result["url"], {})[result["content"]] = None
     return {
-        number: Source(number, url, titles.get(url, ""), tuple(contents[url])) for number, url in enumerate(contents, 1)
+        number: Source(number, url, titles.get(url, ""), (*contents.get(url, ()),))
+        for url, number in numbers_of(results, earlier).items()
     }
+
+
+def numbers_of(results: Iterable[JsonMapping], earlier: Sources = NO_SOURCES) -> dict[str, int]:
+    """Return the numbers of results by address: new ones come after the greatest of `earlier`."""
+    numbers = {source.url: number for number, source in earlier.items()}
+    new = dict.fromkeys(result["url"] for result in results if result["url"] not in numbers)
+    return numbers | {url: number for number, url in enumerate(new, max(numbers.values(), default=0) + 1)}
+
+
+def thread_sources(conversation: Iterable[BaseMessage]) -> dict[int, Source]:
+    """Return the sources that the answers of a conversation list. Where a list gives the number of an earlier source to
+    another one, that comes after the greatest."""
+    sources: dict[int, Source] = {}
+    urls = set[str]()
+    for text in (message.text for message in conversation if isinstance(message, AIMessage)):
+        titles = titles_in(text)
+        for listed, url in split_references(text)[1].items():
+            if url not in urls:
+                number = listed if listed and listed not in sources else max(sources, default=0) + 1
+                sources[number] = Source(number, url, titles.get(url, ""))
+                urls.add(url)
+    return sources
 
 
 def observations(messages: Iterable[BaseMessage]) -> list[str]:
@@ -61,15 +104,10 @@ def passages(texts: Iterable[str], urls: Container[str]) -> dict[str, str]:
     return {url: shorten("\n".join(parts), LONGEST_PASSAGE, placeholder=" ...") for url, parts in contents.items()}
 
 
-def addresses(texts: Iterable[str]) -> list[str]:
-    """Return the addresses of all results in observations, each once: the first has the number 1."""
-    return list(dict.fromkeys(result["url"] for result in all_results(texts)))
-
-
-def titles_of(texts: Iterable[str]) -> dict[str, str]:
-    """Return the titles of all results in observations by address; without those that say no more than that."""
+def _titles(results: Iterable[JsonMapping]) -> dict[str, str]:
+    """Return the titles of results by address; without those that say no more than that."""
     titles: dict[str, dict[str, None]] = {}
-    for result in all_results(texts):
+    for result in results:
         if isinstance(title := result.get("title"), str) and title.strip() and title.strip() not in result["url"]:
             titles.setdefault(result["url"], {})[title.strip()] = None
     return {url: _document_title(list(several)) for url, several in titles.items()}
@@ -94,37 +132,38 @@ def results_in(observation: str) -> list[JsonObject]:
     return [item for item in value if _is_result(item)] if isinstance(value, list) else []
 
 
-def numbered(observation: str, before: Sequence[str]) -> str:
+def numbered(observation: str, before: Sequence[str], earlier: Sources = NO_SOURCES) -> str:
     """Give the results of an observation numbers, and leave out those that were found before; other texts stay.
 
     Args:
         observation: What a tool has answered.
         before: The observations before it on the path.
+        earlier: The sources of the thread before the question.
     """
     value = _json(observation)
     results = [item for item in value if _is_result(item)] if isinstance(value, list) else []
     if not isinstance(value, list) or not results or len(results) < len(value):
         return observation
     seen = {_key(result) for result in all_results(before)}
-    urls = addresses([*before, observation])
-    new = [with_number(result, urls) for result in results if _key(result) not in seen]
+    numbers = numbers_of(all_results([*before, observation]), earlier)
+    new = [with_number(result, numbers) for result in results if _key(result) not in seen]
     if new:
         return json.dumps(new, ensure_ascii=False)
-    again = sorted({urls.index(result["url"]) + 1 for result in results})
+    again = sorted({numbers[result["url"]] for result in results})
     return prompts.NOTHING_NEW.format(numbers=", ".join(f"[{number}]" for number in again))
 
 
-def with_number(result: JsonMapping, urls: Sequence[str]) -> JsonObject:
-    """Return a result with its number before everything else."""
-    return {"number": urls.index(result["url"]) + 1, **result}
+def with_number(result: JsonMapping, numbers: Mapping[str, int]) -> JsonObject:
+    """Return a result with its number before everything else, and in place of any that it has."""
+    return {"number": numbers[result["url"]]} | {name: value for name, value in result.items() if name != "number"}
 
 
-def with_numbers(replies: Sequence[M], before: Sequence[str]) -> list[M]:
+def with_numbers(replies: Sequence[M], before: Sequence[str], earlier: Sources = NO_SOURCES) -> list[M]:
     """Give the results in the replies of tools numbers, one reply after the other."""
     shown: list[M] = []
     seen = list(before)
     for reply in replies:
-        text = numbered(reply.text, seen)
+        text = numbered(reply.text, seen, earlier)
         seen.append(text)
         shown.append(reply if text == reply.text else reply.model_copy(update={"content": text}))
     return shown

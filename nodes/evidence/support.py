@@ -17,11 +17,10 @@ from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field
 
 from reflective_agents.nodes.asking.transcript import quoted
-from reflective_agents.nodes.evidence.citations import citation
+from reflective_agents.nodes.evidence.marks import cited_sentences
 from reflective_agents.prompts import support as prompts
 from reflective_agents.state.schemas import Truth, one_of
 from reflective_agents.state.support import Answered, Level, Support, SupportedSentence
-from reflective_agents.text.extract import split
 from reflective_agents.text.normal import numbers, tidy
 from reflective_agents.text.words import STOPWORDS, count_words, cut
 
@@ -42,10 +41,6 @@ quotation of the other."""
 Passages = Mapping[str, str]
 """What the model has read, by the marks that cite it, such as "1"."""
 
-_MARK = re.compile(r"\s?[\[【]([a-z]?\d{1,4}(?:\s{0,3}[,，]\s{0,3}[a-z]?\d{1,4}){0,99})[\]】]")
-_LEADING_MARKS = re.compile(r"(?:\s{0,3}[\[【][a-z\d, ，]{1,40}[\]】])+[.。]?")
-_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_LIST_MARK = re.compile(r"^\s*(?:[-*•>]+|\d{1,3}[.)]|#+)\s+")
 _FIGURE = re.compile(r"\d(?:[\d.,']*\d)?")
 _WHOLE_NUMBER = re.compile(r"(?<![.,'\d])\d{1,20}(?![.,']?\d)")
 _OMISSION = re.compile(r"\.{3,}|…+|\[\s*(?:\.{3}|…)\s*\]")
@@ -84,50 +79,16 @@ class SupportCheck(BaseModel):
 
 
 def read_sentences(answer: str, passages: Passages) -> list[Sentence]:
-    """Split an answer into its sentences, each with the marks that stand in it or right after it; code is left out."""
-    parts: list[tuple[int, int]] = []
-    at = 0
-    for line in _CODE_BLOCK.sub(_blanks, answer).splitlines():
-        for part in split(_LIST_MARK.sub("", line)):
-            begin = answer.index(part, at)
-            if parts and (marks := _LEADING_MARKS.match(part)):
-                parts[-1] = parts[-1][0], begin + marks.end()
-                begin += marks.end()
-            at = answer.index(part, at) + len(part)
-            parts += [(begin, at)] if _says_something(answer[begin:at]) else []
-    return [_sentence(number, answer, begin, end, passages) for number, (begin, end) in enumerate(parts, 1)]
-
-
-def _blanks(match: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", match[0])
-
-
-def _says_something(text: str) -> bool:
-    return any(map(str.isalnum, _MARK.sub("", text)))
-
-
-def _sentence(number: int, answer: str, begin: int, end: int, passages: Passages) -> Sentence:
-    cites: dict[str, None] = {}
-
-    def taken(match: re.Match[str]) -> str:
-        marks = _marks(match)
-        if not all(mark in passages for mark in marks):
-            return match[0]  # a range, an index, a year
-        cites.update(dict.fromkeys(marks))
-        return ""
-
-    plain = _MARK.sub(taken, answer[begin:end]).strip()
-    flags = missing_in([passages[mark] for mark in cites], plain) if cites else []
-    return Sentence(number, plain, tuple(cites), tuple(flags), begin, end)
-
-
-def only_known(text: str, passages: Passages) -> str:
-    """Remove from a text what cites no passage."""
-    return _MARK.sub(lambda match: citation(match, [mark for mark in _marks(match) if mark in passages]), text)
-
-
-def _marks(match: re.Match[str]) -> list[str]:
-    return re.findall(r"[a-z]?\d+", match[1])
+    """Split an answer into its sentences, each with the passages that it cites; code and headings are none."""
+    letter = "".join(filter(str.isalpha, next(iter(passages), "")))
+    known = [int(mark.removeprefix(letter)) for mark in passages]
+    sentences = list[Sentence]()
+    for number, (text, sources, begin, end) in enumerate(cited_sentences(answer, known, letter), 1):
+        cites = tuple(f"{letter}{source}" for source in sources)
+        end = begin + len(answer[begin:end].rstrip())  # the blanks after it stay where it is written anew
+        flags = missing_in([passages[mark] for mark in cites], text) if cites else []
+        sentences.append(Sentence(number, text, cites, tuple(flags), begin, end))
+    return sentences
 
 
 def missing_in(passages: Sequence[str], sentence: str) -> list[str]:

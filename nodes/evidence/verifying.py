@@ -10,7 +10,9 @@ from pydantic import BaseModel, Field
 from reflective_agents.nodes.answer_stream import was_streamed
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import request_text
-from reflective_agents.nodes.evidence.citations import CheckedAnswer, split_references
+from reflective_agents.nodes.evidence.citations import with_references
+from reflective_agents.nodes.evidence.marks import without_unknown
+from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.sources import Sources
 from reflective_agents.nodes.evidence.support import (
     MOST_SENTENCES,
@@ -19,7 +21,6 @@ from reflective_agents.nodes.evidence.support import (
     SupportCheck,
     assess,
     is_verified,
-    only_known,
     read_sentences,
     revision_prompt,
     support_prompt,
@@ -62,12 +63,8 @@ class Evidence(NamedTuple):
         """Return an answer with the list of what it cites; memories are not listed."""
         if self.letter:
             return body
-        cited = {int(mark) for sentence in read_sentences(body, self.passages) for mark in sentence.cites}
-        urls = [
-            self.sources[number].url if number in self.sources else "" for number in range(1, max(cited, default=0) + 1)
-        ]
-        titles = {source.url: source.title for source in self.sources.values()}
-        return CheckedAnswer(body, sorted(cited), [], urls, titles).text
+        cited = {mark for sentence in read_sentences(body, self.passages) for mark in sentence.cites}
+        return with_references(body, {number: self.sources[number] for number in sorted(map(int, cited))})
 
 
 NO_EVIDENCE = Evidence({})
@@ -165,7 +162,10 @@ async def _revise(state: RunState, step: Step[Context], body: str, support: Supp
     ]
     prompt = revision_prompt(request_text(state["messages"]), sentences, support, passages)
     revision = await ask(step, step.context.model, prompt, Revision)
-    texts = {sentence.number: only_known(sentence.text, passages) for sentence in revision.sentences}
+    texts = {
+        sentence.number: without_unknown(sentence.text, [int(mark) for mark in passages])
+        for sentence in revision.sentences
+    }
     revised = _replaced(body, [sentence for sentence in named if sentence.number in texts], texts)
     if not revised:
         raise ModelFailed("the revision leaves nothing of the answer")

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from reflective_agents.offline.grading import grade
 from reflective_agents.offline.reading import CRITICISE, Piece, Reading
-from reflective_agents.text.extract import split, terms
+from reflective_agents.text.extract import terms
+from reflective_agents.text.sentences import split
 
 _NEXT_QUESTION = re.compile(r"[,;]?\s+(?:and\s+)?(?=(?:what|how|why|which|who|whose|when|where)\b)", re.I)
 _CRITIC = re.compile(r"critic|review", re.I)

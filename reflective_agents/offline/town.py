@@ -9,7 +9,8 @@ from itertools import cycle, islice
 
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.memories import MOST_FACTS
-from reflective_agents.text.extract import split, terms
+from reflective_agents.text.extract import terms
+from reflective_agents.text.sentences import split
 
 _BLOCK = re.compile(
     r"<(agent|map|time|usual|part|memory|doing|seen|said|question)((?: \w+=\"[^\"]*\")*)>\n(.*?)\n</\1>", re.S

@@ -3,7 +3,6 @@
 Words are cut in any script and compared by their stems, so that "reflecting" meets "Reflection".
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,23 +12,13 @@ import numpy as np
 from markdown_it import MarkdownIt
 
 from reflective_agents.text.bm25 import damping, idf, saturated
+from reflective_agents.text.sentences import split
 from reflective_agents.text.stems import stems
 from reflective_agents.text.words import STOPWORDS, cut
 
 TITLE_WEIGHT = 0.3
 """What an occurrence in the title of a passage counts beside one in the sentence itself."""
 
-_ABBREVIATION = re.compile(
-    r"\b(?:e\.g|i\.e|cf|vs|al|figs?|eq|vol|dr|mrs?|ms|prof|st|approx|ca|nr|mio|mrd|bzw|[a-z])\.$", re.I
-)
-_ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.\]?$")
-_COUNTED = re.compile(  # what follows an ordinal in German: "am 1. M\u00e4rz", "im 19. Jahrhundert"
-    r"Jan|J\u00e4n|Feb|M\u00e4r|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahr(?:hundert|tausend)"
-)
-_SENTENCE_END = re.compile(
-    r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?:\s*\[\d+\])*\s+(?=[\"'\u201c\u2018(\[]?[A-Z0-9\u00c0-\u00de\u0391-\u03ab\u0400-\u042f])"
-    r"|[\u3002\uff01\uff1f\u0964\u06d4\u061f]\s*"  # the full stops of Chinese, Japanese, Hindi, Urdu, Arabic
-)
 _KEPT = {"text", "code_inline", "softbreak", "hardbreak"}
 
 
@@ -66,17 +55,6 @@ def paragraphs(text: str) -> Iterator[str]:
             parts = [" " if part.type.endswith("break") else part.content for part in shown]
             yield " ".join("".join(parts).split())
         opened = token.type
-
-
-def split(text: str) -> list[str]:
-    """Return the sentences of a plain text, each with the citations that follow its full stop."""
-    sentences, start = [], 0
-    for end in _SENTENCE_END.finditer(text):
-        sentence = text[start : end.end()].rstrip()
-        if not (_ABBREVIATION.search(sentence) or (_ORDINAL.search(sentence) and _COUNTED.match(text, end.end()))):
-            sentences.append(sentence.strip())
-            start = end.end()
-    return [sentence for sentence in (*sentences, text[start:].strip()) if sentence]
 
 
 @lru_cache(maxsize=1024)

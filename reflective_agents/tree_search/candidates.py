@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 
 from reflective_agents.environments.base import State
 from reflective_agents.nodes.asking.transcript import quoted, steps_text
-from reflective_agents.nodes.evidence.citations import split_references
+from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.state.tree import TreeNode, TreeView

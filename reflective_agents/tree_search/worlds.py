@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import BaseTool
 
 from reflective_agents.environments.base import Environment, State, Transition
@@ -13,9 +13,10 @@ from reflective_agents.nodes.acting.react_text import parse_answer
 from reflective_agents.nodes.asking.chat import ATTEMPTS
 from reflective_agents.nodes.asking.task_prompt import task_prompt
 from reflective_agents.nodes.asking.transcript import around
-from reflective_agents.nodes.evidence.citations import resolve_citations, split_references
+from reflective_agents.nodes.evidence.citations import resolve_citations
+from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import act, as_tools, search_tools
-from reflective_agents.nodes.evidence.sources import observations, with_numbers
+from reflective_agents.nodes.evidence.sources import observations, thread_sources, with_numbers
 from reflective_agents.nodes.memo import memo_of
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import search as prompts
@@ -62,11 +63,11 @@ async def world_of(state: SearchState, step: Step[TreeContext]) -> "OpenWorld | 
     """Return the world of a run: the environment that the settings name, else an open question with tools."""
     environment = await environment_of(step.context)
     if environment is None and isinstance(step.context, AgentContext) and step.context.agent is not None:
-        return AgentsWorld(step, [], state["request"])
+        return AgentsWorld(step, [], state["messages"])
     if environment is None:
         user_tools: list[BaseTool] = as_tools(step.context.tools) if isinstance(step.context, ToolsContext) else []
         tools = {tool.name: tool for tool in [*search_tools(step, state["run_id"]), *user_tools]}
-        return OpenWorld(step, [*tools.values()], state["request"])
+        return OpenWorld(step, [*tools.values()], state["messages"])
     return TaskWorld(step, environment, state["world"], state["run_id"])
 
 
@@ -75,8 +76,8 @@ class OpenWorld:
 
     rewards = False
 
-    def __init__(self, step: Step[TreeContext], tools: list[BaseTool], request: str) -> None:
-        self.step, self.tools, self.request = step, tools, request
+    def __init__(self, step: Step[TreeContext], tools: list[BaseTool], conversation: Sequence[AnyMessage]) -> None:
+        self.step, self.tools, self.conversation = step, tools, conversation
         self.task = ""
 
     def show(self, branch: Branch, candidate: Candidate) -> str:
@@ -102,15 +103,16 @@ class OpenWorld:
             self.check_answer(candidate, path)
         else:
             assert isinstance(message, AIMessage)
-            candidate.messages += with_numbers(await act(self.step, message, self.tools), observations_on(path))
+            replies, earlier = await act(self.step, message, self.tools), thread_sources(self.conversation)
+            candidate.messages += with_numbers(replies, observations_on(path), earlier)
         return None
 
-    def check_answer(self, candidate: Candidate, path: Sequence[TreeNode]) -> None:
+    def check_answer(self, candidate: Candidate, path: Sequence[TreeNode], *, streamed: bool = False) -> None:
         """Check the citations of an answer, and build its list of references. Without tools, an answer that lists
         references cannot be accepted."""
         message = candidate.messages[0]
         if self.tools:
-            citations = resolve_citations(message.text, observations_on(path), self.request)
+            citations = resolve_citations(message.text, observations_on(path), self.conversation, streamed=streamed)
             candidate.messages[0] = message.model_copy(update={"content": citations.text})
             candidate.checked, candidate.unfounded = citations.facts, bool(citations.wrong)
         elif split_references(message.text)[1]:
@@ -127,14 +129,14 @@ class OpenWorld:
     async def reward(self, path: Sequence[TreeNode], text: str) -> Candidate | None:
         """Take the text as an answer, without its label."""
         candidate = Candidate(0, messages=[AIMessage(read_step(text).answer or text)], answers=True, final=True)
-        self.check_answer(candidate, path)
+        self.check_answer(candidate, path, streamed=True)
         return candidate if candidate.messages[0].text.strip() else None
 
 
 class AgentsWorld(OpenWorld):
     """Open questions that an agent of the user's own answers: its sources and citations are not known here."""
 
-    def check_answer(self, candidate: Candidate, path: Sequence[TreeNode]) -> None:
+    def check_answer(self, candidate: Candidate, path: Sequence[TreeNode], *, streamed: bool = False) -> None:
         """Leave the answer as it is."""
 
 

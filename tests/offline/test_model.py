@@ -16,7 +16,7 @@ from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
 
-from reflective_agents.nodes.evidence.citations import split_references
+from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.offline.model import OfflineChatModel
 from reflective_agents.state.schemas import AnswerQuestion, Critique, Judgement, Judgements, ReviseAnswer
 

@@ -11,8 +11,8 @@ SECOND = f"Else [1] or [1, 2].\n\nReferences:\n[1] {C}\n[2] {A}"
 
 
 def test_a_number_means_the_same_source_in_all_answers() -> None:
-    texts, urls = number_together([FIRST, "It cites nothing, not even a[1].", SECOND])
-    assert urls == [A, B, C]
+    texts, sources = number_together([FIRST, "It cites nothing, not even a[1].", SECOND])
+    assert {number: source.url for number, source in sources.items()} == {1: A, 2: B, 3: C}
     assert texts == [FIRST, "It cites nothing, not even a[1].", f"Else [3] or [3, 1].\n\nReferences:\n[3] {C}\n[1] {A}"]
 
 
@@ -63,7 +63,8 @@ def test_who_has_not_searched_cites_what_others_have_found(answer: str, text: st
 
 
 def test_titles_go_along() -> None:
-    [text], urls = number_together([TITLED], MARK)
+    [text], sources = number_together([TITLED], MARK)
+    urls = [source.url for source in sources.values()]
     assert text == "So [s1].\n\nReferences:\n[s1] The sea, https://sea.example/"
     on_its_way = with_own_references("Deep [s1].", urls, searched=True, prompt_text=f"<report>\n{text}\n</report>")
     assert on_its_way.text == "Deep [1].\n\nReferences:\n[1] The sea, https://sea.example/"

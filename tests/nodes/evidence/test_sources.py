@@ -5,7 +5,7 @@ from typing import Any
 
 from langchain_core.messages import ToolMessage
 
-from reflective_agents.nodes.evidence.sources import addresses, numbered, with_numbers
+from reflective_agents.nodes.evidence.sources import numbered, sources_of, with_numbers
 
 
 def results(*pairs: str) -> str:
@@ -20,7 +20,12 @@ def shown(text: str) -> list[tuple[int, str]]:
 def test_a_page_has_one_number_whatever_passages_of_it_are_found() -> None:
     first, second = numbered(results("a1", "b1"), ()), numbered(results("b2", "c1"), [results("a1", "b1")])
     assert (shown(first), shown(second)) == ([(1, "a1"), (2, "b1")], [(2, "b2"), (3, "c1")])
-    assert addresses([first, "no results", second]) == ["https://a/", "https://b/", "https://c/"]
+    sources = sources_of([first, "no results", second])
+    assert {number: source.url for number, source in sources.items()} == {
+        1: "https://a/",
+        2: "https://b/",
+        3: "https://c/",
+    }
 
 
 def test_what_was_found_before_is_not_found_again() -> None:

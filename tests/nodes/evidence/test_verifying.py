@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessageChunk
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.graphs import auto, graph_of, memory, plan, react, reflexion, team
 from reflective_agents.state.settings.react import ReactContext
@@ -123,13 +126,15 @@ async def test_an_answer_is_not_left_empty() -> None:
 
 
 async def test_what_was_streamed_stays_and_what_is_unsupported_is_told() -> None:
-    model, texts, events = FakeChatModel(reply=agent(f"{RIGHT} {WRONG} And this is more of the same kind." * 3)), [], []
+    model = FakeChatModel(reply=agent(f"{RIGHT} {WRONG} And this is more of the same kind." * 3))
+    texts, events = list[str](), list[dict[str, Any]]()
     out: Any = None
-    async for mode, part in react.graph.astream(
+    stream: Any = react.graph.astream(
         QUESTION,
         context=ReactContext(model=model, search=fares),
         stream_mode=["messages", "custom", "values"],
-    ):
+    )
+    async for mode, part in stream:
         if mode == "messages" and isinstance(part[0], AIMessageChunk):
             texts.append(part[0].text)
         events += [part] if mode == "custom" else []
@@ -179,9 +184,8 @@ async def test_the_judge_is_asked_where_there_is_one() -> None:
 
 
 async def test_a_second_question_forgets_the_first_ones_support() -> None:
-    from langgraph.checkpoint.memory import InMemorySaver
-
-    thread, config = react.builder.compile(checkpointer=InMemorySaver()), {"configurable": {"thread_id": "t"}}
+    thread = react.builder.compile(checkpointer=InMemorySaver())
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
     context = ReactContext(model=FakeChatModel(reply=agent(RIGHT)), search=fares)
     first: Any = await thread.ainvoke(QUESTION, config, context=context)
     plain = ReactContext(model=FakeChatModel(reply=lambda _: "Yes."), search=fares)
@@ -292,8 +296,6 @@ async def test_trials_leave_the_verdict_to_their_judge() -> None:
 
 
 async def test_memories_are_sources_too() -> None:
-    from langgraph.store.memory import InMemoryStore
-
     def reply(request: Request) -> Reply:
         if request.schema == "SupportCheck":
             return support(request)
@@ -303,8 +305,8 @@ async def test_memories_are_sources_too() -> None:
 
     graph, model = memory.builder.compile(store=InMemoryStore()), FakeChatModel(reply=reply)
     context = {"model": model, "embeddings": "lexical"}
-    await graph.ainvoke({"messages": [("user", "I live in Turin.")]}, context=context)  # type: ignore[arg-type]
-    out: Any = await graph.ainvoke({"messages": [("user", "Where do I live?")]}, context=context)  # type: ignore[arg-type]
+    await graph.ainvoke({"messages": [("user", "I live in Turin.")]}, context=context)
+    out: Any = await graph.ainvoke({"messages": [("user", "Where do I live?")]}, context=context)
     assert out["outcome"]["verified_by"] == "sources"
     assert out["support"]["sentences"][0]["cites"] == ["m1"]
 

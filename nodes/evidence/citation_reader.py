@@ -1,0 +1,82 @@
+"""Reading an answer while it comes: what is shown of it is how the checked answer begins."""
+
+import re
+from collections.abc import Collection, Sequence
+
+from reflective_agents.nodes.answer_stream import Reader, Whole
+from reflective_agents.nodes.evidence.marks import replace_citations
+from reflective_agents.nodes.evidence.reference_list import LONGEST_HEADING, is_entry, is_heading, may_head_entries
+from reflective_agents.text.brackets import read_line
+
+_NUMBERED = re.compile(r"\W{0,8}\d{1,3}(?:\W|$)")
+
+
+class CitationReader:
+    """Leaves out the citations of what was not shown, and the list of references, which code makes.
+
+    It holds back no more than what may be a citation or the beginning of the list.
+
+    Args:
+        known: The numbers of the sources that were shown.
+        inner: Finds the answer in the reply.
+    """
+
+    def __init__(self, known: Collection[int], inner: Reader | None = None) -> None:
+        self._known, self._inner = {str(number) for number in known}, inner or Whole()
+        self._line, self._shown, self._closer = "", 0, ""
+        self._headings, self._is_first, self._ended = "", True, False
+
+    def feed(self, text: str) -> str:
+        """Take the next piece, and return what is certain to stay."""
+        *ends, rest = self._inner.feed(text).split("\n")
+        answer = ""
+        for end in ends:
+            self._line += end
+            answer += self._end_line()
+        self._line += rest
+        return answer + self._begin_line()
+
+    def _end_line(self) -> str:
+        """Return the rest of a line that is whole."""
+        line, shown = self._line, self._shown
+        if not shown and not self._is_first:
+            self._ended = self._ended or is_heading(line) or is_entry(line)
+        if self._ended:
+            return ""
+        read = read_line(line, self._closer)
+        text = self._checked(len(line)) + "\n"
+        self._line, self._shown, self._closer = "", 0, read.closer
+        if self._is_first and not line.strip():
+            return text
+        if not shown and not self._is_first and (may_head_entries(line) or (self._headings and not line.strip())):
+            self._headings += text
+            return ""
+        headings, self._headings, self._is_first = self._headings, "", False
+        return headings + text
+
+    def _begin_line(self) -> str:
+        """Return what is certain of a line that is still coming."""
+        may_be_listed = not self._is_first and (
+            len(self._line) <= LONGEST_HEADING or _NUMBERED.match(self._line) is not None
+        )
+        if self._ended or (not self._shown and may_be_listed):
+            return ""
+        end = len(self._line)
+        if any(bracket in self._line[self._shown :] for bracket in "[【"):
+            end = read_line(self._line, self._closer).settled
+        end = len(self._line[:end].rstrip())
+        if end <= self._shown:
+            return ""
+        text = self._headings + self._checked(end)
+        self._headings, self._shown = "", end
+        return text
+
+    def _checked(self, end: int) -> str:
+        """Return what was not shown yet up to a place in the line, without citations of what was not shown."""
+        begin = self._shown
+        among = [mark for mark in read_line(self._line, self._closer).marks if begin <= mark.begin < end]
+        among = [mark._replace(begin=mark.begin - begin, end=mark.end - begin) for mark in among]
+        return replace_citations(self._line[begin:end], self._known, self._keep, among)
+
+    def _keep(self, names: Sequence[str]) -> list[str]:
+        return [*dict.fromkeys(name for name in names if name in self._known)]

@@ -1,0 +1,104 @@
+"""The citations of a text, changed or read: all other brackets stay as they are, character by character."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from reflective_agents.text.brackets import Mark, marks
+from reflective_agents.text.sentences import prose_spans
+
+
+class CitedSentence(NamedTuple):
+    """A sentence of an answer.
+
+    Attributes:
+        text: The sentence without its marks.
+        numbers: The sources that it cites, each once, in the order of its marks.
+        begin: Where it begins in the answer.
+        end: Where it ends there, after its marks.
+    """
+
+    text: str
+    numbers: tuple[int, ...]
+    begin: int
+    end: int
+
+
+def is_citation(mark: Mark, known: Collection[str]) -> bool:
+    """Tell whether a mark cites where sources of these names were shown: for certain, or because it names only them.
+
+    Names with a letter that none of the sources has are no names of sources.
+    """
+    letters = {name[0].isalpha() and name[0] for name in known}
+    return all(name in known for name in mark.names) or (
+        mark.certain and all((name[0].isalpha() and name[0]) in letters for name in mark.names)
+    )
+
+
+def replace_citations(
+    text: str,
+    known: Collection[str],
+    change: Callable[[Sequence[str]], Iterable[str]],
+    among: Sequence[Mark] | None = None,
+) -> str:
+    """Change the names in the citations of a text.
+
+    Args:
+        text: Any text.
+        known: The names of the sources that were shown; where there are none, nothing cites.
+        change: Returns the names that a citation gets in place of those it has; without any it is taken out.
+        among: The marks of the text, if they were read before.
+    """
+    parts, done, blank = list[str](), 0, ""
+    for mark in marks(text) if among is None else among:
+        names = (*change(mark.names),) if is_citation(mark, known) else mark.names
+        blank = blank if mark.begin == done else ""
+        begin = mark.begin if names or blank else _blank_before(text, mark.begin, done)
+        parts += [blank if names else "", text[done:begin]]
+        parts += [text[mark.begin : mark.end] if names == mark.names else f"[{', '.join(names)}]" if names else ""]
+        blank, done = "" if names else blank or text[begin : mark.begin], mark.end
+    return "".join([*parts, text[done:]])
+
+
+def without_unknown(text: str, known: Collection[int]) -> str:
+    """Take out what can only be a citation, but for those of sources that are known: it could be taken for one of what
+    is shown later."""
+    names = {"0", *map(str, known)}  # no source has the number 0, and even where none is known numbers are meant
+    return replace_citations(text, names, lambda cited: [name for name in cited if name in names])
+
+
+def _blank_before(text: str, begin: int, first: int = 0) -> int:
+    """Return where the blank begins that is taken out with a mark, unless another one follows at once."""
+    return begin - 1 if begin > first and text[begin - 1] in " \t\u00a0" else begin
+
+
+def cited_sentences(answer: str, known: Collection[int], letter: str = "") -> list[CitedSentence]:
+    """Return the sentences of an answer, each with the sources that it cites. Code, formulas and headings are none.
+
+    Args:
+        answer: The text, without a list of references.
+        known: The numbers of the sources that were shown.
+        letter: What stands before the numbers in the marks, as in [m1].
+    """
+    names = {f"{letter}{number}": number for number in known}
+    citing = [mark for mark in marks(answer) if is_citation(mark, names)]
+    blanked = list(answer)
+    for mark in citing:
+        blanked[mark.begin : mark.end] = " " * (mark.end - mark.begin)
+    sentences, rest = list[CitedSentence](), deque(citing)
+    for begin, end in prose_spans("".join(blanked)):
+        inside = list[Mark]()
+        while rest and rest[0].begin < end:
+            mark = rest.popleft()
+            inside += [mark] if mark.begin >= begin else []  # a heading is no sentence
+        numbers = dict.fromkeys(names[name] for mark in inside for name in mark.names if name in names)
+        sentences.append(CitedSentence(_without(answer, begin, end, inside), (*numbers,), begin, end))
+    return sentences
+
+
+def _without(text: str, begin: int, end: int, among: Sequence[Mark]) -> str:
+    parts = list[str]()
+    for mark in among:
+        parts.append(text[begin : max(begin, _blank_before(text, mark.begin))])
+        begin = mark.end
+    return " ".join("".join([*parts, text[begin:end]]).split())

@@ -1,0 +1,80 @@
+"""The list of references at the end of an answer: how its lines are written, and how a list is told from the text."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from textwrap import shorten
+
+from reflective_agents.text.brackets import marks
+
+LONGEST_HEADING = 40
+"""Characters of a line that may be the heading of a list of references."""
+LONGEST_TITLE = 120
+"""Characters of a title in a list of references."""
+ENDS = ".,;:!?*_"
+"""Signs behind an address that are no part of it."""
+
+_HEADING = re.compile(r"\s*+(?:#++\s*+)?\**+\s*+references?+\s*+[:：]?+\**+[:：]?+\s*+", re.IGNORECASE)
+_ENTRY = re.compile(r"^\W{0,8}(\d{1,3})\W{1,4}[^\n]*?((?:https?|corpus|tool):[^\s<>]+)")
+_TITLED = re.compile(r"^\[s?\d{1,3}\] (\S[^\n]*?), ((?:https?|corpus|tool):[^\s<>]+)$", re.MULTILINE)
+_SCHEME = re.compile(r"(https?|corpus|tool):(?=\S)")
+
+
+def reference_line(url: str, title: str) -> str:
+    """Return an address as a list of references shows it: after its title, if that is known."""
+    title = shorten(_SCHEME.sub(r"\1: ", title), LONGEST_TITLE, placeholder=" ...")
+    return f"{title}, {url}" if title else url
+
+
+def titles_in(text: str) -> dict[str, str]:
+    """Read the titles from lists of references that were made by `reference_line`, by their addresses."""
+    return {url: title for title, url in _TITLED.findall(text)}
+
+
+def is_heading(line: str) -> bool:
+    """Tell whether a line is the heading of a list of references."""
+    return bool(_HEADING.fullmatch(line))
+
+
+def may_head_entries(line: str) -> bool:
+    """Tell whether a line is the heading of a list if entries follow it, in any language: `Quellen:`."""
+    heading = line.rstrip(" *_")
+    return len(heading) <= LONGEST_HEADING and heading.endswith((":", "："))
+
+
+def is_entry(line: str) -> bool:
+    """Tell whether a line may be an entry of a list of references: a number, and an address."""
+    return bool(_ENTRY.match(line))
+
+
+@lru_cache(maxsize=256)
+def _split(answer: str) -> tuple[str, tuple[tuple[int, str], ...]]:
+    lines = answer.split("\n")
+    begin = _list_begins(lines)
+    if begin == len(lines):
+        return answer, ()
+    entries = [entry for line in lines[begin:] if (entry := _ENTRY.match(line))]
+    return "\n".join(lines[:begin]).rstrip(), tuple((int(entry[1]), entry[2].rstrip(ENDS)) for entry in entries)
+
+
+def split_references(answer: str) -> tuple[str, dict[int, str]]:
+    """Split off the list of references that an answer ends with, under a heading or because the answer cites it.
+
+    Returns:
+        The answer without it, and the addresses in it by their numbers.
+    """
+    body, entries = _split(answer)
+    return body, dict(entries)
+
+
+def _list_begins(lines: Sequence[str]) -> int:
+    """Return the line of the heading, or else of the first of the entries that end the text; the end if none does."""
+    first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
+    if headings := [number for number, line in enumerate(lines) if number > first and is_heading(line)]:
+        return headings[0]
+    begin = len(lines)
+    while begin and (not lines[begin - 1].strip() or is_entry(lines[begin - 1])):
+        begin -= 1
+    if begin <= first or begin == len(lines) or not marks("\n".join(lines[:begin])):
+        return len(lines)
+    return begin - (begin - 1 > first and may_head_entries(lines[begin - 1]))
