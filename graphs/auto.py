@@ -30,9 +30,11 @@ from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.sampling import calls_for
 from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
 from reflective_agents.nodes.evidence.research import find
+from reflective_agents.nodes.evidence.verifying import with_support
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import Ended, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.outcome import UNCHECKED
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.state.settings.reflexion import ReflexionContext
 from reflective_agents.state.trial import ActingInput
@@ -72,8 +74,8 @@ async def sample(state: AutoState, step: Step[AutoContext]) -> Update:
 
 @node(AutoContext)
 async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
-    """Let Reflexion look for evidence, and end the run if every citation of a complete answer is sound. Where the model
-    fails at that, what was asked is looked up as it stands."""
+    """Let Reflexion look for evidence, and end the run if that supports its answer. Where the model fails at that, what
+    was asked is looked up as it stands."""
     settings = inner_settings(ReflexionContext, step)
     result = await reflexion.graph.ainvoke({"messages": state["messages"]}, context=settings)
     step.meter.add(result["usage"])
@@ -84,12 +86,14 @@ async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
             return {"outcome": outcome}
         sources, _ = await find(step, state["run_id"], [state["messages"][-1].text])
     evidence = LookedUp(answer=result["answer"] or "", sources=sources, said=result["messages"][-1].id)
+    if support := result.get("support"):
+        evidence["support"] = support
     step.emit("evidence", answer=evidence["answer"], sources=len(evidence["sources"]), reason=outcome["reason"])
     update: Update = {
         "evidence": evidence,
         "limit": outcome.get("limit") if outcome.get("limit", {}).get("name") != "max_rounds" else None,
     }
-    return update | (stop_solved("checks", outcome["reason"]) if outcome["status"] == "solved" else {})
+    return update | (stop_solved("sources", outcome["reason"]) if outcome["status"] == "solved" else {})
 
 
 @stage_node("search")
@@ -143,10 +147,20 @@ async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
         return await answer(state, step, await widening_search(state, step))
     is_safe = vote_safety(state, await environment_of(step.context)) >= step.context.confidence
     if cited and (is_verified or not best or not is_safe):
-        return await end(state, step, cited)
+        return await answer_from_sources(state, step, cited)
     if best:
         return await answer_with(state, step, best)
     return await answer(state, step, await widening_search(state, step))
+
+
+async def answer_from_sources(state: AutoState, step: Step[AutoContext], cited: AIMessage) -> Update:
+    """Answer with what was looked up, and what came of the check of its sources."""
+    support = state["evidence"].get("support") if state["evidence"] else None
+    if support is None:
+        return await end(state, step, cited)
+    reached, appraisal = with_support(state["outcome"], UNCHECKED, support)
+    checked: AutoState = {**state, "outcome": reached}
+    return {"support": support} | await end(checked, step, cited, appraisal=appraisal)
 
 
 async def answer_with(state: AutoState, step: Step[AutoContext], best: Attempt) -> Update:

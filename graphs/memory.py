@@ -21,6 +21,7 @@ from reflective_agents.graphs._memory.state import MemoryOutput, MemoryState
 from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import write
 from reflective_agents.nodes.evidence.research import today
+from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
 from reflective_agents.nodes.remembering.experience import kept_in
 from reflective_agents.nodes.remembering.remember import reflect as reflect_on_memories
 from reflective_agents.nodes.step import Step, Update, node, stop_because
@@ -125,7 +126,8 @@ async def finish(state: MemoryState, step: Step[MemoryContext]) -> Update:
     ended = state["outcome"] or Outcome(status="answered", reason=reason)
     reply = AIMessage(state["reply"], id=state["said"])
     final: MemoryState = {**state, "outcome": ended}
-    return await end(final, step, reply, appraisal=Appraisal(accepted=True))
+    evidence = Evidence(recall.sources_of(state["memories"]), letter="m", revisable=False) if cited else NO_EVIDENCE
+    return await end(final, step, reply, appraisal=Appraisal(accepted=True), evidence=evidence)
 
 
 builder = strategy_graph(MemoryState, context_schema=MemoryContext, input_schema=Input, output_schema=MemoryOutput)

@@ -22,6 +22,7 @@ from reflective_agents.graphs._plan.subgoals import (
     planned,
     progress_text,
     ready,
+    sources_of,
     with_report,
 )
 from reflective_agents.models.costs import estimate_tokens
@@ -44,6 +45,7 @@ from reflective_agents.nodes.evidence.citations import resolve, with_references
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.evidence.sources import Sources, thread_sources
+from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import plan as prompts
@@ -133,7 +135,8 @@ async def finish(state: PlanState, step: Step[PlanContext]) -> Update:
             ended = stopped(error)
     writer = model_of(step, step.context.model)
     final: PlanState = {**state, "outcome": ended}
-    return await end(final, step, answer, model=writer)
+    evidence = Evidence(sources_of(state["subgoals"], thread_sources(state["messages"])))
+    return await end(final, step, answer, model=writer, evidence=evidence)
 
 
 async def synthesis(state: PlanState, step: Step[PlanContext]) -> AIMessage:

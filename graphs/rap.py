@@ -25,6 +25,7 @@ from reflective_agents.graphs._rap.planning_job import PlanningJob
 from reflective_agents.graphs._rap.subquestions import SubQuestions
 from reflective_agents.graphs._rap.world_model import WorldModel
 from reflective_agents.nodes.acting.agent import environment_of
+from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.step import Step, Update, node
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.run import latest
@@ -102,17 +103,19 @@ async def finish(state: SearchState, step: Step[RapContext]) -> Update:
     best = rewarded["id"] if rewarded else weights[0]["node"] if weights else state["best"]
     best = best if best in left else None
     chosen: SearchState = {**state, "best": best}
-    update = await answer(chosen, step, await rap(state, step), answer_text=await phrased(chosen, step))
+    world = await predicted_world(state, step)
+    text = await phrased(chosen, world)
+    update = await answer(chosen, step, await rap(state, step), text, Evidence(world.sources))
     return {"weights": weights, "best": best} | update
 
 
-async def phrased(state: SearchState, step: Step[RapContext]) -> str:
+async def phrased(state: SearchState, world: WorldModel) -> str:
     """Return the best answer in words for the user; empty if it is to stay as it is, or no call is left for that."""
     best = state["tree"].get(state["best"] or "")
     if best is None or best["kind"] != "answer":
         return ""
     try:
-        return await (await predicted_world(state, step)).phrase(path(state["tree"], best["id"]))
+        return await world.phrase(path(state["tree"], best["id"]))
     except (LimitReached, ModelFailed):
         return ""
 

@@ -38,6 +38,7 @@ from reflective_agents.nodes.asking.sampling import sample_some
 from reflective_agents.nodes.evidence.citation_reader import CitationReader
 from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.nodes.evidence.sources import Sources, sources_of, thread_sources
+from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import react as prompts
@@ -130,7 +131,13 @@ async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
     """Return the agent's answer."""
     environment = await environment_of(step.context)
     answer = AIMessage(state["answer"], id=state.get("said")) if state["answer"] else None
-    return await end(state, step, answer, appraisal=appraise(environment, state["answer"] or "", state["reward"]))
+    evidence = (
+        NO_EVIDENCE
+        if environment
+        else Evidence(sources_of(observations_of(state["steps"]), thread_sources(state["messages"])))
+    )
+    appraisal = appraise(environment, state["answer"] or "", state["reward"])
+    return await end(state, step, answer, appraisal=appraisal, evidence=evidence)
 
 
 def answer_stream_of(state: ReactState, step: Step[ReactContext]) -> AnswerStream:

@@ -13,11 +13,11 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from reflective_agents.nodes.acting.own_agent import ask_agent
 from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import write
-from reflective_agents.nodes.asking.critics import Draft, criticise, judgement_of
+from reflective_agents.nodes.asking.critics import NO_CHECK, Draft, criticise, has_critic, judgement_of
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.remembering.lessons import Learned
-from reflective_agents.nodes.step import Step, Update, node, stop_at, stop_solved
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import reflection as prompts
 from reflective_agents.prompts.search import TODAY
@@ -64,6 +64,8 @@ async def generate(state: ReflectionState, step: Step[ReflectionContext]) -> Upd
 async def reflect(state: ReflectionState, step: Step[ReflectionContext]) -> Update:
     """Criticise the last draft, and end the run if it is accepted or was the last one allowed."""
     *earlier, draft = state["drafts"]
+    if not has_critic(step.context):
+        return stop("answered", NO_CHECK)
     before = judgement_of(earlier[-1] if earlier else None)
     critique = await criticise(step, state["messages"], draft["text"], before)
     judged, ended = verdict(step, draft, critique)

@@ -19,10 +19,11 @@ from reflective_agents.nodes.asking.chat import ask, call_tools
 from reflective_agents.nodes.evidence.citations import CheckedAnswer, resolve_citations, says_nothing
 from reflective_agents.nodes.evidence.marks import without_unknown
 from reflective_agents.nodes.evidence.research import act, as_tools, find, today
-from reflective_agents.nodes.evidence.sources import Sources, numbers_of, thread_sources, with_number
+from reflective_agents.nodes.evidence.sources import Sources, numbers_of, sources_of, thread_sources, with_number
+from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.remembering.lessons import Learned
-from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import experience
 from reflective_agents.prompts import reflexion as prompts
@@ -149,9 +150,6 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     missing = prompts.REMOVED.format(names=", ".join(wrong)) if wrong else missing
     step.emit("revision", round=done, missing=missing, queries=value.search_queries, references=len(last.numbers))
     complete = value.reflection.complete and not wrong
-    if complete and last.numbers:
-        reason = f"the answer is complete after round {done}, and every citation is of a page that was found"
-        return update | stop_solved("checks", reason)
     if complete:
         return update | stop("answered", f"the answer is complete after round {done}")
     may_mend = done < step.context.max_rounds and not is_mended(state["answers"][-1])
@@ -170,7 +168,9 @@ async def finish(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     last = state["answers"][-1]
     shown = [json.dumps(state["sources"])] if last["round"] else []  # a draft was written before anything was found
     answer = resolve_citations(last["answer"], shown, state["messages"]).text
-    return await end(state, step, AIMessage(answer), lessons(state["answers"]))
+    sources = sources_of(shown, thread_sources(state["messages"]))
+    evidence = Evidence(sources, revisable=last["round"] < step.context.max_rounds)
+    return await end(state, step, AIMessage(answer), lessons(state["answers"]), evidence=evidence)
 
 
 def lessons(answers: Sequence[Answer]) -> list[Learned]:

@@ -18,6 +18,7 @@ from reflective_agents.graphs._team.reports import (
     answered_numbers,
     best_report,
     flaw,
+    is_scored,
     is_unchanged,
     judge_messages,
     judged,
@@ -26,6 +27,7 @@ from reflective_agents.graphs._team.reports import (
     reports_of,
     reports_text,
     score_text,
+    sources_of,
     stance,
     team_text,
     unfounded_in,
@@ -49,6 +51,7 @@ from reflective_agents.nodes.delegating.workers import (
 )
 from reflective_agents.nodes.evidence.references import without_citations
 from reflective_agents.nodes.evidence.research import today
+from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_because, stop_solved
 from reflective_agents.nodes.turn import begin, end, strategy_graph
 from reflective_agents.prompts import search as search_prompts
@@ -177,7 +180,9 @@ async def finish(state: TeamState, step: Step[TeamContext]) -> Update:
     accepted = ended is not None and ended["status"] == "solved"
     best = best_report(rounds[-1:] if accepted else rounds, reports_of(rounds))
     answer = AIMessage(best["answer"] or "", id=best["said"]) if best else None
-    return await end(state, step, answer, appraisal=Appraisal(reason=score_text(best, state["rounds"])))
+    appraisal, scored = Appraisal(reason=score_text(best, state["rounds"])), is_scored(state["rounds"])
+    evidence = Evidence(sources_of(best)) if best and not scored else NO_EVIDENCE
+    return await end(state, step, answer, appraisal=appraisal, evidence=evidence)
 
 
 def members(context: TeamContext) -> dict[str, Role]:

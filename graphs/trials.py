@@ -115,7 +115,10 @@ async def act(step: Step[TrialsContext], state: TrialsState, advice: str) -> Att
         return await agents_attempt(step, state["messages"], task, advice)
     inputs = {"messages": state["messages"], "task": task, "advice": advice}
     actor, schema = ACTORS[step.context.actor]
-    result: Attempt = await actor.ainvoke(inputs, context=inner_settings(schema, step))
+    settings = inner_settings(schema, step)
+    if isinstance(settings, ReactContext):
+        settings = settings.model_copy(update={"verify_sources": False})  # the trial is evaluated later
+    result: Attempt = await actor.ainvoke(inputs, context=settings)
     step.meter.add(result.get("usage", NOTHING_SPENT))
     return result
 

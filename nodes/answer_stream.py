@@ -24,6 +24,8 @@ from reflective_agents.text.thinking import ThoughtFilter
 
 BESIDE_CALLS = 240
 """Characters that a model may write beside its tool calls; a longer text is taken for the answer."""
+PREFIX = "answer--"
+"""How the ids of streamed messages begin."""
 LONGEST_LABEL = 200
 """Characters of a line in which its label is looked for."""
 _LOOSE = " \t\r\n*_`~\"”'」』)）"
@@ -72,6 +74,11 @@ class Labelled:
                 return "\n".join([value, *lines[number + 1 :]]) if self._label in self._names else ""
         self._line = lines[-1][:LONGEST_LABEL]  # a label stands at the beginning of its line
         return ""
+
+
+def was_streamed(answer: AIMessage) -> bool:
+    """Tell whether an answer was heard while it was written, so that it has to stay as it is."""
+    return (answer.id or "").startswith(PREFIX)
 
 
 def final_answer() -> Labelled:
@@ -151,7 +158,7 @@ class AnswerStream:
 
     async def _say(self, text: str) -> None:
         if self._run is None:
-            self._id = f"answer--{uuid4()}"
+            self._id = f"{PREFIX}{uuid4()}"
             [self._run] = await self._manager.on_chat_model_start({"name": "answer"}, [[]], name="answer")
         # A server may send a piece twice, and a piece may be like the one before it: their places tell which it is.
         place: JsonObject = {"offsets": [len(self._said)]}

@@ -18,6 +18,7 @@ from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.checks import check_settings
 from reflective_agents.nodes.evidence.references import numbered_in_thread
+from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence, is_open, verify, with_support
 from reflective_agents.nodes.remembering.experience import keep, recall
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import C, Step, Update, node
@@ -81,7 +82,7 @@ def begin(
         step.emit("begin", strategy=strategy, **chosen)
         recalled = await recall(step, request)
         fresh = {"answer": None, "outcome": None, "recalled": recalled, **reset}
-        fresh |= {"structured_response": None} if before.get("structured_response") else {}
+        fresh |= {name: None for name in ("structured_response", "support") if before.get(name)}
         update = {"version": VERSION, "strategy": strategy, "settings": step.context.explicit_settings(), **fresh}
         shown = state.copy()
         shown["recalled"] = recalled
@@ -117,6 +118,7 @@ async def end(
     learned: Sequence[Learned] = (),
     model: BaseChatModel | None = None,
     appraisal: Appraisal = UNCHECKED,
+    evidence: Evidence = NO_EVIDENCE,
 ) -> Update:
     """Return the update that ends a turn: the answer as the one new message, and the outcome that fits it.
 
@@ -129,8 +131,13 @@ async def end(
         learned: What is kept for later runs, if the settings ask for it.
         model: What has written the answer, if it was not the run's model.
         appraisal: What is known of the answer; `decide` makes the status of it.
+        evidence: What the answer rests on. It is held against that, unless somebody has verified it already.
     """
-    outcome = decide(state["outcome"], None if answer is None else answer.text, appraisal)
+    reached, support = state["outcome"], None
+    if answer is not None and is_open(step, reached, appraisal, evidence):
+        answer, support = await verify(state, step, answer, evidence)
+        reached, appraisal = with_support(reached, appraisal, support)
+    outcome = decide(reached, None if answer is None else answer.text, appraisal)
     outcome["reason"] = redacted(outcome["reason"])
     data: JsonMapping | None = None if step.context.answer_schema else outcome  # which parents read without an answer
     if answer is not None:
@@ -142,7 +149,8 @@ async def end(
     if answer is None:
         return {"answer": None, "outcome": outcome, **structured}
     answer.response_metadata = _written_by(step, model)
-    return {"messages": [answer], "answer": answer.text, "outcome": outcome, **structured}
+    update: Update = {"messages": [answer], "answer": answer.text, "outcome": outcome, **structured}
+    return update | ({"support": support} if support else {})
 
 
 def _written_by(step: Step[Context], model: BaseChatModel | None) -> dict[str, str]:

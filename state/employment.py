@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 
 from reflective_agents.state.context import Context, from_json
-from reflective_agents.state.families import AskingContext, SearchContext
+from reflective_agents.state.families import AskingContext, SearchContext, SourcedContext
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import employable, settings_of
 
@@ -79,7 +79,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-class CooperationContext(AskingContext, SearchContext):
+class CooperationContext(AskingContext, SearchContext, SourcedContext):
     """Settings of strategies that let others work. What all strategies share (model, search, corpus, timeouts) is
     handed on to them."""
 

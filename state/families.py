@@ -75,6 +75,21 @@ class SearchContext(Context):
     )
 
 
+class SourcedContext(Context):
+    """Settings of strategies whose answers rest on sources."""
+
+    verify_sources: bool = Field(
+        default=True,
+        description="Whether a model checks, with one more call, that the cited sources support each fact of the "
+        "answer; a sentence that they do not support is revised once. Not where something else verifies the answer.",
+    )
+    judge_model: Model = Field(
+        default=None,
+        validation_alias=AliasChoices("judge_model", "JUDGE_MODEL"),
+        description="Model that checks the answer against its sources. Default: the same as model.",
+    )
+
+
 def _is_environment(value: T) -> T | None:
     if value is None or value == "" or hasattr(value, "step"):
         return None if isinstance(value, str) else value

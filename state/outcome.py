@@ -9,7 +9,7 @@ from reflective_agents.state.limits import Limit, sentence
 from reflective_agents.text.declining import declines
 
 Status = Literal["solved", "answered", "limit_reached", "exhausted", "failed"]
-Verifier = Literal["environment", "tests", "checks", "judge", "person"]
+Verifier = Literal["environment", "tests", "checks", "sources", "judge", "person"]
 
 
 class Outcome(TypedDict):

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict, is_typeddict
 
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import Outcome
+from reflective_agents.state.support import Support
 from reflective_agents.text.clean import clean_data
 
 T = TypeVar("T")
@@ -98,12 +99,14 @@ class Output(Input):
 
     `structured_response` is the answer as plain data in the form of the setting `answer_schema`, if it could be had.
     Without that setting it is there if the run failed, and holds the outcome: agents of LangChain and deepagents that
-    have called a strategy read it in place of an answer.
+    have called a strategy read it in place of an answer. `support` is there if the answer was
+    checked against its sources: which sentence rests on which passage.
     """
 
     answer: str | None
     outcome: Outcome | None
     structured_response: NotRequired[JsonObject | None]
+    support: NotRequired[Support | None]
     usage: Annotated[Usage, DeltaChannel(counted, snapshot_frequency=1000)]
 
 

@@ -21,7 +21,11 @@ class SupportedSentence(TypedDict):
 
 
 class Support(TypedDict):
-    """What the check of an answer against its sources has brought."""
+    """What the check of an answer against its sources has brought.
 
-    answered: Answered
+    Where it was `left_out`, for the reason that stands there, `answered` is None, and there are no sentences.
+    """
+
+    answered: Answered | None
     sentences: list[SupportedSentence]
+    left_out: str

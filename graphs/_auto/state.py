@@ -1,11 +1,12 @@
 """The state of a run of `graphs.auto`: that of a tree search, and what the other stages have found."""
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
 from reflective_agents.graphs.chain_of_thought import Sample
 from reflective_agents.state.limits import Limit
+from reflective_agents.state.support import Support
 from reflective_agents.state.tree import SearchOutput, SearchState
 from reflective_agents.web_search.results import SearchResult
 
@@ -30,11 +31,13 @@ class Turn(TypedDict):
 
 
 class LookedUp(TypedDict):
-    """The evidence: an answer with citations, the id of its message, and the results that were found."""
+    """The evidence: an answer with citations, the id of its message, the results that were found, and whether they
+    support it, where that was checked."""
 
     answer: str
     said: str | None
     sources: list[SearchResult]
+    support: NotRequired[Support]
 
 
 class AutoOutput(SearchOutput):

@@ -14,6 +14,7 @@ from reflective_agents.memory.reflection import normalised
 from reflective_agents.memory.scoring import HYBRID, PUBLISHED, Ranking
 from reflective_agents.memory.stream import MemoryStream, Scored
 from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.evidence.sources import Source
 from reflective_agents.nodes.remembering.remember import authenticated_user, open_memory, owner_of
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import recall as prompts
@@ -162,6 +163,14 @@ def _recalled(number: int, scored: Scored, because: list[str]) -> Recalled:
         relevance=scored.relevance,
         cited=False,
     )
+
+
+def sources_of(memories: Sequence[Recalled]) -> dict[int, Source]:
+    """Return memories as the sources of an answer that cites them."""
+    return {
+        memory["number"]: Source(memory["number"], memory["id"], "", (memory["text"], *memory["because"]))
+        for memory in memories
+    }
 
 
 async def memories_message(memories: Sequence[Recalled], question: str) -> list[AnyMessage]:

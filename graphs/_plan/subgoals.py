@@ -12,7 +12,7 @@ from reflective_agents.nodes.delegating.state import Report, Subgoal
 from reflective_agents.nodes.delegating.workers import Task, failure
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.references import MARK, number_together, without_citations
-from reflective_agents.nodes.evidence.sources import NO_SOURCES, Sources
+from reflective_agents.nodes.evidence.sources import NO_SOURCES, Source, Sources
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.text.labels import without_label
@@ -76,6 +76,8 @@ def with_report(goal: Subgoal, report: Report, wave: int) -> Subgoal:
     if _IMPOSSIBLE.match(without_label(answer, "final", "answer")):
         return {**after, "status": "failed", "reason": " ".join(answer.split())}
     after |= {"answer": answer, "said": report["said"]}
+    if "passages" in report:
+        after["passages"] = report["passages"]
     if not report.get("answered", True):
         return {**after, "status": "failed", "reason": " ".join(split_references(answer)[0].split())}
     return {**after, "status": "done", "reason": report["reason"]}
@@ -107,6 +109,16 @@ def numbered(goals: Sequence[Subgoal], mark: str = "", earlier: Sources = NO_SOU
         {**goal, "answer": text if goal["answer"] else None} for goal, text in zip(goals, texts, strict=True)
     ]
     return shown, sources
+
+
+def sources_of(goals: Sequence[Subgoal], earlier: Sources = NO_SOURCES) -> dict[int, Source]:
+    """Return the sources that the answers of sub-goals cite, under their common numbers."""
+    _, sources = numbered(goals, earlier=earlier)
+    read = [passages for goal in goals if (passages := goal.get("passages"))]
+    return {
+        number: source._replace(passages=tuple(passages[source.url] for passages in read if source.url in passages))
+        for number, source in sources.items()
+    }
 
 
 def progress_text(goals: Sequence[Subgoal]) -> str:

@@ -18,7 +18,7 @@ from reflective_agents.nodes.asking.task_prompt import short_task_prompt
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.nodes.evidence.research import find, today
-from reflective_agents.nodes.evidence.sources import numbered, thread_sources
+from reflective_agents.nodes.evidence.sources import numbered, sources_of, thread_sources
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import rap as prompts
 from reflective_agents.prompts.search import TODAY
@@ -118,7 +118,10 @@ class SubQuestions(WorldModel):
         text = without_label(bare(reply.text), "final", "answer")
         text = resolve_citations(text, observations, self.messages).text if observations else text
         number = read_number(self.form(answer))
-        return "" if was_cut_off(reply) or (number is not None and number not in numbers(text)) else text
+        if was_cut_off(reply) or (number is not None and number not in numbers(text)):
+            return ""
+        self.sources = sources_of(observations, thread_sources(self.messages))
+        return text
 
     def situation(self, path: Sequence[TreeNode]) -> str:
         """Return the question and what is known."""

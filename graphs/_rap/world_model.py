@@ -13,6 +13,7 @@ from reflective_agents.environments.base import State
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.sampling import calls_for, sample_texts
 from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.evidence.sources import Sources
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import rap as prompts
 from reflective_agents.state.settings.rap import RapContext
@@ -40,6 +41,7 @@ class WorldModel(ABC):
         whole: Whether a step is a text of many lines.
         task: What all prompts say first of the task; empty for open questions.
         advice: What was learned before this run, for the prompts.
+        sources: What the words of the answer rest on.
     """
 
     last = ""
@@ -49,6 +51,7 @@ class WorldModel(ABC):
 
     def __init__(self, step: Step[RapContext], state: SearchState) -> None:
         self.step, self.run_id = step, state["run_id"]
+        self.sources: Sources = {}
         self.model = model_of(step, step.context.model)
         lessons = "\n".join(quoted("lesson", lesson["text"]) for lesson in state["lessons"])
         self.advice = prompts.ADVICE.format(lessons=lessons) if lessons else ""

@@ -11,8 +11,9 @@ from reflective_agents.nodes.asking.transcript import around, quoted, request_te
 from reflective_agents.nodes.delegating.forms import Delegation
 from reflective_agents.nodes.delegating.state import Report, Round
 from reflective_agents.nodes.delegating.workers import failure
-from reflective_agents.nodes.evidence.reference_list import split_references
+from reflective_agents.nodes.evidence.reference_list import split_references, titles_in
 from reflective_agents.nodes.evidence.references import MARK, number_together
+from reflective_agents.nodes.evidence.sources import Source
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import team as prompts
 from reflective_agents.state.settings.team import Role
@@ -51,6 +52,22 @@ def best_report(rounds: Sequence[Round], reports: Sequence[Report]) -> Report | 
         best = max(named, key=lambda round: (round["score"] or 0.0, round["round"]))["best"]
         return next(report for report in reports if report["number"] == best)
     return next((report for report in reversed(reports) if report["answer"] is not None), None)
+
+
+def is_scored(rounds: Sequence[Round]) -> bool:
+    """Tell whether a supervisor or a judge, who saw the sources, has scored a report."""
+    return any(round["score"] is not None for round in rounds)
+
+
+def sources_of(report: Report) -> dict[int, Source]:
+    """Return the sources that a report lists, with what they say."""
+    answer, passages = report["answer"] or "", report.get("passages", {})
+    titles = titles_in(answer)
+    return {
+        number: Source(number, url, titles.get(url, ""), (passages[url],))
+        for number, url in split_references(answer)[1].items()
+        if url in passages
+    }
 
 
 def score_text(best: Report | None, rounds: Sequence[Round]) -> str:

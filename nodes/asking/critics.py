@@ -20,6 +20,8 @@ from reflective_agents.state.context import Check
 from reflective_agents.state.schemas import Critique
 from reflective_agents.state.settings.reflection import ReflectionContext
 
+NO_CHECK = "there is no check"
+"""Why a draft stays unjudged."""
 ACCEPTING = {"", "accept", "accepted", "ok", "yes", "y"}
 
 
@@ -44,6 +46,11 @@ class Judged(NamedTuple):
 def judgement_of(draft: Draft | None) -> Judged | None:
     """Return what the critic said of a draft; None if there is none, or nobody has judged it."""
     return None if draft is None or draft["score"] is None else Judged(draft["critique"], draft["score"])
+
+
+def has_critic(context: ReflectionContext) -> bool:
+    """Tell whether anybody criticises: a model, a person, or at least one check."""
+    return context.critic != "checks" or bool([*_word_checks(context), *context.checks])
 
 
 async def criticise(

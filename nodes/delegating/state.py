@@ -72,7 +72,7 @@ class Subgoal(TypedDict):
 
     `plan` numbers the plan that it is of, and `wave` the wave in which it was worked on, both from 1; `wave` is 0 and
     `usage` None until then. `dropped` is what a later plan has replaced before it was begun. `said` is the id of the
-    answer's message.
+    answer's message, and `passages` is what the sources say that it cites, by their addresses.
     """
 
     number: int
@@ -86,6 +86,7 @@ class Subgoal(TypedDict):
     answer: str | None
     said: str | None
     reason: str
+    passages: NotRequired[dict[str, str]]
     usage: Usage | None
 
 

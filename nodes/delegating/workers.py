@@ -35,7 +35,7 @@ from reflective_agents.nodes.evidence.sources import observations_of_result, pas
 from reflective_agents.nodes.step import C, Step, Update, node, settings_in, stop_because
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
-from reflective_agents.state.families import SearchContext
+from reflective_agents.state.families import SearchContext, SourcedContext
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.limits import NANO
 from reflective_agents.state.outcome import Outcome, decide, stopped
@@ -193,7 +193,8 @@ async def run_strategy(
         context: The settings of the run.
         overrides: Settings of the worker, which take the place of those of the run.
     """
-    settings = settings_for(settings_of(strategy), context, overrides, sent["allowance"])
+    checked_later = {"verify_sources": False} if issubclass(settings_of(strategy), SourcedContext) else {}
+    settings = settings_for(settings_of(strategy), context, checked_later | dict(overrides or {}), sent["allowance"])
     result = await graph.ainvoke({"messages": sent["messages"]}, context=settings)
     outcome, answer = result["outcome"], result["answer"]
     searched = result["usage"]["tool_calls"] > 0

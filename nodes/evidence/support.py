@@ -18,17 +18,19 @@ from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field
 
 from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.evidence.marks import cited_sentences
 from reflective_agents.prompts import support as prompts
 from reflective_agents.state.schemas import Truth, one_of
 from reflective_agents.state.support import Answered, Level, Support, SupportedSentence
 from reflective_agents.text.normal import numbers, tidy
-from reflective_agents.text.sentences import split
-from reflective_agents.text.words import cut
+from reflective_agents.text.words import count_words, cut
 
 MOST_SENTENCES = 40
 """Sentences of an answer that can be checked in one form."""
 MOST_CHARACTERS = 40_000
 """Characters of all passages that the checker is shown."""
+FEWEST_WORDS = 3
+"""Words that have to be quoted for a sentence; a third of its own, if those are fewer."""
 LONGEST_PASSAGE = 8_000
 """Characters of one of them."""
 SAME_STEM = 4
@@ -40,22 +42,21 @@ quotation of the other."""
 Passages = Mapping[str, str]
 """What the model has read, by the marks that cite it, such as "1"."""
 
-_MARK = re.compile(r"\s?[\[【]([a-z]?\d{1,4}(?:\s{0,3}[,，]\s{0,3}[a-z]?\d{1,4}){0,99})[\]】]")
-_LEADING_MARKS = re.compile(r"(?:\s{0,3}[\[【][a-z\d, ，]{1,40}[\]】])+[.。]?")
-_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_LIST_MARK = re.compile(r"^\s*(?:[-*•>]+|\d{1,3}[.)]|#+)\s+")
 _FIGURE = re.compile(r"\d(?:[\d.,']*\d)?")
 _WHOLE_NUMBER = re.compile(r"(?<![.,'\d])\d{1,20}(?![.,']?\d)")
 _OMISSION = re.compile(r"\.{3,}|…+|\[\s*(?:\.{3}|…)\s*\]")
 
 
 class Sentence(NamedTuple):
-    """A sentence of an answer: its text without marks, the passages that it cites, and what code did not find there."""
+    """A sentence of an answer: its text without marks, the passages that it cites, what code did not find there, and
+    where it stands in the answer, marks included."""
 
     number: int
     text: str
     cites: tuple[str, ...]
     flags: tuple[str, ...]
+    begin: int
+    end: int
 
 
 class SentenceCheck(BaseModel):
@@ -79,34 +80,16 @@ class SupportCheck(BaseModel):
 
 
 def read_sentences(answer: str, passages: Passages) -> list[Sentence]:
-    """Split an answer into its sentences, each with the marks that stand in it or right after it; code is left out."""
-    texts: list[str] = []
-    for line in _CODE_BLOCK.sub("", answer).splitlines():
-        for part in split(_LIST_MARK.sub("", line)):
-            if (marks := _LEADING_MARKS.match(part)) and texts:
-                texts[-1] += f" {marks[0].strip()}"
-                part = part[marks.end() :].strip()
-            texts += [part] if _says_something(part) else []
-    return [_sentence(number, text, passages) for number, text in enumerate(texts, 1)]
-
-
-def _says_something(text: str) -> bool:
-    return any(map(str.isalnum, _MARK.sub("", text)))
-
-
-def _sentence(number: int, text: str, passages: Passages) -> Sentence:
-    cites: dict[str, None] = {}
-
-    def taken(match: re.Match[str]) -> str:
-        marks = re.findall(r"[a-z]?\d+", match[1])
-        if not all(mark in passages for mark in marks):
-            return match[0]  # a range, an index, a year
-        cites.update(dict.fromkeys(marks))
-        return ""
-
-    plain = _MARK.sub(taken, text).strip()
-    flags = missing_in([passages[mark] for mark in cites], plain) if cites else []
-    return Sentence(number, plain, tuple(cites), tuple(flags))
+    """Split an answer into its sentences, each with the passages that it cites; code and headings are none."""
+    letter = "".join(filter(str.isalpha, next(iter(passages), "")))
+    known = [int(mark.removeprefix(letter)) for mark in passages]
+    sentences = list[Sentence]()
+    for number, (text, sources, begin, end) in enumerate(cited_sentences(answer, known, letter), 1):
+        cites = tuple(f"{letter}{source}" for source in sources)
+        end = begin + len(answer[begin:end].rstrip())  # the blanks after it stay where it is written anew
+        flags = missing_in([passages[mark] for mark in cites], text) if cites else []
+        sentences.append(Sentence(number, text, cites, tuple(flags), begin, end))
+    return sentences
 
 
 def missing_in(passages: Sequence[str], sentence: str) -> list[str]:
@@ -191,6 +174,31 @@ def support_prompt(request: str, sentences: Sequence[Sentence], passages: Passag
     )
 
 
+def revision_prompt(
+    request: str, sentences: Sequence[Sentence], support: Support, passages: Passages
+) -> list[BaseMessage]:
+    """Build the prompt for new words of the sentences that are not supported, and of no others.
+
+    Args:
+        request: What was asked, quoted already.
+        sentences: Those of the answer.
+        support: What the check has brought of them.
+        passages: What the model has read.
+    """
+    shown = shown_passages(passages, (mark for sentence in sentences for mark in sentence.cites))
+    wrong = [
+        f"{sentence.number}: {prompts.FAULTS[assessed['support']]}"
+        for sentence, assessed in zip(sentences, support["sentences"], strict=True)
+        if assessed in unsupported(support)
+    ]
+    return prompts.REVISE.format_messages(
+        request=request,
+        passages="\n".join(quoted("passage", text, number=mark) for mark, text in shown.items()),
+        sentences="\n".join(map(_shown, sentences)),
+        wrong=quoted("checked", "\n".join(wrong)),
+    )
+
+
 def _shown(sentence: Sentence) -> str:
     check = {"check": ", ".join(sentence.flags)} if sentence.flags else {}
     cites = ", ".join(sentence.cites) or "nothing"
@@ -206,19 +214,23 @@ def assess(sentences: Sequence[Sentence], form: SupportCheck, passages: Passages
         for level, words in [_level(sentence, checks.get(sentence.number), passages)]
     ]
     answered: Answered = form.answered
-    return Support(answered=answered, sentences=assessed)
+    return Support(answered=answered, sentences=assessed, left_out="")
 
 
 def _level(sentence: Sentence, check: SentenceCheck | None, passages: Passages) -> tuple[Level, str]:
     if check is None:
         return "unchecked", ""
-    if not check.fact:
-        return "no_fact", ""
     if not sentence.cites:
-        return "uncited", check.words
-    if check.support == "full" and not stands_in([passages[mark] for mark in sentence.cites], check.words):
+        return ("uncited", check.words) if check.fact else ("no_fact", "")
+    if check.support == "full" and not _is_quoted(sentence, check.words, passages):
         return "misquoted", check.words
     return check.support, check.words
+
+
+def _is_quoted(sentence: Sentence, words: str, passages: Passages) -> bool:
+    """Tell whether words stand in the passages that a sentence cites, and are enough to state it."""
+    enough = min(FEWEST_WORDS, -(-count_words(sentence.text) // 3))
+    return count_words(words) >= enough and stands_in([passages[mark] for mark in sentence.cites], words)
 
 
 def stands_in(passages: Sequence[str], words: str) -> bool:

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from reflective_agents.graphs.reflection import best_draft, verdict
-from reflective_agents.nodes.asking.critics import Draft, criticise, judgement_of
+from reflective_agents.nodes.asking.critics import NO_CHECK, Draft, criticise, has_critic, judgement_of
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.asking.wording import use_prompts
 from reflective_agents.nodes.bridge import wait_for
@@ -104,6 +104,8 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
     ) -> tuple[list[Draft], Outcome | None]:
         """Return the drafts with the new one, judged if that can be had, and what ends the rounds, if anything does."""
         draft = Draft(round=len(drafts) + 1, id=answer.id, text=answer.text, critique="", score=None, accepted=False)
+        if not has_critic(self.context):
+            return [*drafts, draft], Outcome(status="answered", reason=NO_CHECK)
         try:
             before = judgement_of(drafts[-1] if drafts else None)
             critique = await criticise(step, conversation, answer.text, before)

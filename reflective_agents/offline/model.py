@@ -27,6 +27,7 @@ from reflective_agents.offline.grading import grade
 from reflective_agents.offline.planning import subquestion, vote
 from reflective_agents.offline.reading import Reading, read
 from reflective_agents.offline.schema import Filler
+from reflective_agents.offline.support import hold_against_sources
 from reflective_agents.offline.town import live
 from reflective_agents.offline.writing import NOTE, moves
 from reflective_agents.state.json_types import JsonMapping, JsonObject
@@ -168,6 +169,8 @@ class OfflineChatModel(BaseChatModel):
         forced = _forced(reading, tools, choice)
         if forced and (lived := live(forced["name"], reading.scene)):
             return "", [(forced["name"], lived)]
+        if forced and (checked := hold_against_sources(forced["name"], reading)):
+            return "", [(forced["name"], checked)]
         if forced:
             return "", [(forced["name"], Filler(reading, forced.get("parameters", {}), variant).fill())]
         if reading.verdict or reading.criticises:

@@ -42,7 +42,7 @@ def thread_view(state: ThreadState, run: Run | None) -> JsonObject:
         "settings": values.get("settings") or {},
         "tree": _tree(values, strategy, messages) if values.get("tree") else None,
         "day": _day(values) if values.get("town") and values.get("day") else None,
-        "lists": {} if values.get("tree") or values.get("town") else _lists(values),
+        "lists": ({} if values.get("tree") or values.get("town") else _lists(values)) | _support(values),
     }
 
 
@@ -80,6 +80,13 @@ def _day(values: JsonMapping) -> TownPicture:
 def _default(schema: type[Context], name: str) -> Any:
     field = schema.model_fields.get(name)
     return field.default if field else None
+
+
+def _support(values: JsonMapping) -> dict[str, list[dict[str, str]]]:
+    """Return the sentences of the answer, each with what it cites and how far that supports it."""
+    sentences = (values.get("support") or {}).get("sentences") or []
+    rows = [{**sentence, "cites": ", ".join(sentence["cites"])} for sentence in sentences]
+    return _lists({"support": rows})
 
 
 def _lists(values: JsonMapping) -> dict[str, list[dict[str, str]]]:

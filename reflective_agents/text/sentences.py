@@ -6,6 +6,7 @@ from collections.abc import Iterator
 _ABBREVIATION = re.compile(
     r"\b(?:e\.g|i\.e|cf|vs|al|figs?|eq|vol|dr|mrs?|ms|prof|st|approx|ca|nr|mio|mrd|bzw|[a-z])\.$", re.I
 )
+_ITEM = re.compile(r"\s*\d{1,3}[.)]\s*")
 _ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.\]?$")
 _COUNTED = re.compile(  # what follows an ordinal in German: "am 1. M\u00e4rz", "im 19. Jahrhundert"
     r"Jan|J\u00e4n|Feb|M\u00e4r|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahr(?:hundert|tausend)"
@@ -25,8 +26,10 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield where each sentence of a plain text begins and ends, with the citations that follow its full stop."""
     start = 0
     for end in _SENTENCE_END.finditer(text):
-        last = text[max(start, end.end() - _LONGEST_ABBREVIATION) : end.end()].rstrip()
-        if not (_ABBREVIATION.search(last) or (_ORDINAL.search(last) and _COUNTED.match(text, end.end()))):
+        tail = text[max(start, end.end() - _LONGEST_ABBREVIATION) : end.end()].rstrip()
+        if _ITEM.fullmatch(text, start, end.end()):
+            continue
+        if not (_ABBREVIATION.search(tail) or (_ORDINAL.search(tail) and _COUNTED.match(text, end.end()))):
             yield start, end.end()
             start = end.end()
     if start < len(text):

@@ -14,6 +14,7 @@ from reflective_agents.nodes.acting.react_text import parse_answer
 from reflective_agents.nodes.answer_stream import AnswerStream, final_answer
 from reflective_agents.nodes.asking.transcript import quoted, request_text
 from reflective_agents.nodes.bridge import SyncAdapter
+from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
@@ -159,9 +160,15 @@ def bare_root(state: SearchState, step: Step[TreeContext], search: TreeSearch) -
     return {"tree": {ROOT: root}, "stats": stats, "log": [log]}
 
 
-async def answer(state: SearchState, step: Step[TreeContext], search: TreeSearch, answer_text: str = "") -> Update:
-    """Answer with the best answer of the tree, in the words of `answer_text` if there are any. If the tree holds no
-    answer, ask for one from the best trajectory."""
+async def answer(
+    state: SearchState,
+    step: Step[TreeContext],
+    search: TreeSearch,
+    answer_text: str = "",
+    evidence: Evidence = NO_EVIDENCE,
+) -> Update:
+    """Answer with the best answer of the tree, in the words of `answer_text` if there are any, which rest on the
+    `evidence`. If the tree holds no answer, ask for one from the best trajectory."""
     best = state["tree"].get(state["best"] or "")
     outcome: Outcome | None = state["outcome"]
     text, reward, message_id, appraisal = "", None, None, UNCHECKED
@@ -186,7 +193,7 @@ async def answer(state: SearchState, step: Step[TreeContext], search: TreeSearch
     answered_from = best or best_node(state["tree"])
     model = search.policy.author(answered_from) if answered_from else None
     final: SearchState = {**state, "outcome": outcome}
-    return {"reward": reward} | await end(final, step, message, learned, model, appraisal)
+    return {"reward": reward} | await end(final, step, message, learned, model, appraisal, evidence)
 
 
 def appraise_best(best: TreeNode, environment: Environment | None) -> Appraisal:

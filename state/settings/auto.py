@@ -4,7 +4,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from reflective_agents.state.families import Preset
+from reflective_agents.state.families import Preset, SourcedContext
 from reflective_agents.state.settings.lats import LatsContext
 
 CHEAP: Preset = {
@@ -20,7 +20,7 @@ LISTED = 8
 """Candidates of an expansion that asks for a list: eight cost no call more than five."""
 
 
-class AutoContext(LatsContext):
+class AutoContext(LatsContext, SourcedContext):
     """Settings of `graphs.auto`: its own, and those of its tree search, which is LATS."""
 
     does: ClassVar[str] = "Begins cheap, and goes up to evidence, tree search and trials as long as it pays."

@@ -4,12 +4,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from reflective_agents.state.context import Context
-from reflective_agents.state.families import Embeddings
+from reflective_agents.state.families import Embeddings, SourcedContext
 from reflective_agents.state.policy import TEXT
 
 
-class MemoryContext(Context):
+class MemoryContext(SourcedContext):
     """Settings of `graphs.memory`. Those of the paper are `ranking="paper"`, with the weights of its published code."""
 
     does: ClassVar[str] = "Talks with a user, remembers it, and answers from what it remembers."

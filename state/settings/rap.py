@@ -4,10 +4,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from reflective_agents.state.families import BranchingContext, Preset
+from reflective_agents.state.families import BranchingContext, Preset, SourcedContext
 
 
-class RapContext(BranchingContext):
+class RapContext(BranchingContext, SourcedContext):
     """Settings of `graphs.rap`."""
 
     does: ClassVar[str] = "Plans with the model as its own model of the world, and weighs the answers of all paths."

@@ -4,10 +4,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from reflective_agents.state.families import ActingContext, AskingContext, ToolsContext
+from reflective_agents.state.families import ActingContext, AskingContext, SourcedContext, ToolsContext
 
 
-class ReactContext(AskingContext, ToolsContext, ActingContext):
+class ReactContext(AskingContext, ToolsContext, ActingContext, SourcedContext):
     """Settings of `graphs.react`."""
 
     does: ClassVar[str] = "Thinks, acts and observes in turns, with tools or in an environment."

@@ -4,10 +4,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from reflective_agents.state.families import ToolsContext
+from reflective_agents.state.families import SourcedContext, ToolsContext
 
 
-class ReflexionContext(ToolsContext):
+class ReflexionContext(ToolsContext, SourcedContext):
     """Settings of `graphs.reflexion`."""
 
     does: ClassVar[str] = "Answers, searches for what is missing, and revises."

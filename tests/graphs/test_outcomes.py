@@ -11,6 +11,7 @@ from tenacity import wait_none
 
 from reflective_agents.environments.base import Environment, State, Transition, refuse
 from reflective_agents.graphs import graph_of
+from reflective_agents.testing.checker import support
 from reflective_agents.testing.fake import FakeChatModelWithoutN
 from reflective_agents.testing.script import Reply, Request, Script
 from tests.strategies import STRATEGIES
@@ -87,10 +88,14 @@ def voting(request: Request) -> Reply:
     return "The best choice is 2" if "<candidate" in request.last else f"Thought {len(request.messages)} {number}."
 
 
-def responding(*, complete: bool, cites: bool) -> Script:
-    """A responder that is content or not, and cites what it has found or nothing."""
+def responding(*, complete: bool, cites: bool, level: str = "full", answered: str = "yes") -> Script:
+    """A responder that is content or not, and cites what it has found or nothing; and a checker of that."""
 
     def reply(request: Request) -> Reply:
+        if request.schema == "SupportCheck":
+            return support(request, level, answered)
+        if request.schema == "Revision":
+            return {"sentences": []}
         found = re.findall(r'"url": "([^"]+)"', request.text)[:1] if cites else []
         said = {"missing": "" if complete else "Proof.", "superfluous": "", "complete": complete}
         common = {"answer": f"It helps{' [1]' if found else ''}.", "reflection": said}
@@ -213,9 +218,24 @@ RUNS: Mapping[tuple[str, str], Run] = {
         saying("A draft.", 0),
         {},
     ),
-    ("reflexion", "the answer is complete, and every citation is of a page that was found"): (
+    ("reflexion", "the answer is complete, and its sources support it"): (
         "reflexion",
         responding(complete=True, cites=True),
+        {"search": "local"},
+    ),
+    ("reflexion", "the answer is complete, and its sources do not support it"): (
+        "reflexion",
+        responding(complete=True, cites=True, level="none"),
+        {"search": "local"},
+    ),
+    ("reflexion", "the answer is complete, and its sources are not checked"): (
+        "reflexion",
+        responding(complete=True, cites=True),
+        {"search": "local", "verify_sources": False},
+    ),
+    ("reflexion", "the check of its sources finds that it does not answer"): (
+        "reflexion",
+        responding(complete=True, cites=True, answered="no"),
         {"search": "local"},
     ),
     ("reflexion", "the answer is complete, and cites nothing"): (
@@ -230,12 +250,12 @@ RUNS: Mapping[tuple[str, str], Run] = {
     ),
     ("reflexion", "the answer is not complete after the last round"): (
         "reflexion",
-        responding(complete=False, cites=True),
+        responding(complete=False, cites=True, level="part"),
         {"search": "local"},
     ),
     ("auto", "the samples agree"): ("auto", saying("Answer: 7"), OPEN),
     ("auto", "a sample has a reward of 1"): ("auto", saying("Answer: 7"), {"environment": Once()}),
-    ("auto", "a complete answer cites what was found"): (
+    ("auto", "the sources support a complete answer"): (
         "auto",
         disagreeing(responding(complete=True, cites=True)),
         {"search": "local"},
@@ -343,7 +363,11 @@ REASONS: Mapping[tuple[str, str], str] = {
         "reflection",
         "the critic accepts with a score of 0, to the end",
     ): "; the best draft, of round 3, has",
-    ("reflexion", "the answer is complete, and every citation is of a page that was found"): ", and every citation is",
+    ("reflexion", "the answer is complete, and its sources support it"): "; its sources support what it states: 1 fact",
+    (
+        "reflexion",
+        "the answer is complete, and its sources do not support it",
+    ): "do not fully support 1 of 1 fact: ",
     ("reflexion", "the answer is complete, and cites nothing"): "the answer is complete after round 1",
     ("reflexion", "the answer is not complete, and nothing new can be searched"): "no new query is left after round 2;",
     ("reflexion", "the answer is not complete after the last round"): "; still missing: Proof.",

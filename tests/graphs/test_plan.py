@@ -223,7 +223,7 @@ async def test_sources_are_numbered_once_in_the_answer_and_travel_to_it() -> Non
     def search(query: str) -> list[dict[str, str]]:
         return [{"title": query, "url": f"https://{query.lower()}.example/", "content": f"{query} is deep."}]
 
-    out, model = await run(finding, worker="react", search=search)
+    out, model = await run(finding, worker="react", search=search, verify_sources=False)
     *_, third = told(model, "work")
     assert "Sea is deep [s1].\n\nReferences:\n[s1] Sea, https://sea.example/" in third
     assert "Baltic is deep [s2].\n\nReferences:\n[s2] Baltic, https://baltic.example/" in third
@@ -412,7 +412,7 @@ async def test_every_strategy_can_be_the_worker(worker: str) -> None:
     assert [goal["worker"] for goal in out["subgoals"]] == [worker] * 2
     assert all(goal["usage"]["model_calls"] for goal in out["subgoals"])
     if worker in ("react", "reflexion", "lats", "trials"):
-        assert out["outcome"]["status"] == "answered"
+        assert out["outcome"].get("verified_by") == (None if worker == "trials" else "sources")
         assert "References:" in out["answer"]
 
 

@@ -249,7 +249,7 @@ async def test_what_is_the_same_in_prompts_stands_first_byte_for_byte() -> None:
 
 async def test_what_is_found_for_a_sub_question_is_shown_where_it_is_answered(tmp_path: Path) -> None:
     (tmp_path / "hens.md").write_text("# Hens\n\nA hen that goes her own way A or way B lays eggs which Ann sells.\n")
-    out, model = await run(eggs, n=2, search="local", corpus=str(tmp_path))
+    out, model = await run(eggs, n=2, search="local", corpus=str(tmp_path), verify_sources=False)
     shown = [tagged("observation", request.last) for request in model.calls if kind(request) in KNOWING]
     assert all(len(each) == 1 and "corpus:hens.md" in each[0] for each in shown)
     numbered = [request for request in model.calls if '"number": 1' in request.last]
@@ -575,7 +575,7 @@ async def test_the_offline_model_asks_and_answers() -> None:
     out, _ = await run(
         None, {"messages": [("user", "Why is reflection useful in AI?")]}, model="offline", search="local"
     )
-    assert out["outcome"]["status"] == "answered"
+    assert (out["outcome"]["status"], out["outcome"]["verified_by"]) == ("solved", "sources")
     assert "What is reflection?" in {step.get("action") for step in out["tree"].values()}
     assert "corpus:reflection.md" in out["answer"]
 

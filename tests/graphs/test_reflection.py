@@ -295,3 +295,10 @@ async def test_only_a_draft_that_has_to_be_the_answer_streams(rounds: int, piece
     parts: list[Any] = [message async for message, _ in graph.astream(ESSAY, context=context, stream_mode="messages")]
     assert [part.text for part in parts] == pieces
     assert len({part.id for part in parts}) == 1
+
+
+async def test_without_a_check_nothing_is_accepted() -> None:
+    model = FakeChatModel(reply=lambda _: "no.")
+    out = await graph.ainvoke(ESSAY, context=ReflectionContext(model=model, critic="checks"))
+    assert (out["answer"], out["outcome"]["status"], len(model.calls)) == ("no.", "answered", 1)
+    assert [(draft["accepted"], draft["score"]) for draft in out["drafts"]] == [(False, None)]

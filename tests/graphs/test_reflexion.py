@@ -52,7 +52,7 @@ def model(revise: Revise = lambda _, round: revision(round), **draft: Any) -> Fa
 
 
 async def run(fake: FakeChatModel, corpus: str, **context: Any) -> Any:
-    settings = {"model": fake, "search": "local", "corpus": corpus, **context}
+    settings = {"model": fake, "search": "local", "corpus": corpus, "verify_sources": False, **context}
     return await graph.ainvoke(QUESTION, context=ReflexionContext.model_validate(settings))
 
 
@@ -64,7 +64,7 @@ async def test_the_final_message_is_the_answer_with_its_references(corpus: str) 
     assert not final.tool_calls
     assert not final.invalid_tool_calls
     assert final.text == out["answer"] == "Revision 1 [1].\n\nReferences:\n[1] corpus:moon.md"
-    assert out["outcome"]["status"] == "solved"
+    assert out["outcome"]["status"] == "answered"
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 4])
@@ -81,7 +81,7 @@ async def test_rounds_are_counted_not_messages(rounds: int, corpus: str) -> None
 async def test_it_stops_when_the_answer_is_complete(missing: str, corpus: str) -> None:
     fake = model(lambda _, round: revision(round, reflection={"missing": missing, "superfluous": "", "complete": True}))
     out = await run(fake, corpus, max_rounds=5)
-    assert (out["outcome"]["status"], len(fake.calls)) == ("solved", 2)
+    assert (out["outcome"]["status"], len(fake.calls)) == ("answered", 2)
 
 
 async def test_it_stops_after_a_revision_without_a_new_query(corpus: str) -> None:
@@ -101,7 +101,7 @@ async def test_what_its_own_critique_calls_wrong_is_mended_without_a_search(corp
     fake = model(revise)
     out = await run(fake, corpus)
     assert out["answer"].startswith("It costs 34.80")
-    assert (out["outcome"]["status"], len(fake.calls)) == ("solved", 3)
+    assert (out["outcome"]["status"], len(fake.calls)) == ("answered", 3)
     assert "the faults that your own critique has named" in fake.calls[-1].last
 
 

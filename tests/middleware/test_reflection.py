@@ -197,3 +197,9 @@ async def test_calls_beside_an_answer_that_is_sent_back_are_answered() -> None:
 
     result = await in_form(ToolStrategy(Stock), counts(0.4, 0.9), hasty).ainvoke(ASK)
     assert result["structured_response"] == Stock(item="Draft", count=2)
+
+
+async def test_without_a_check_nothing_is_accepted() -> None:
+    model = FakeChatModel(reply=drafting)
+    result = await reflecting(model, critic="checks").ainvoke(ASK, THREAD)
+    assert (result["reflection"]["outcome"]["status"], result["messages"][-1].text) == ("answered", "Draft 1")

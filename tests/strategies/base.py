@@ -12,6 +12,7 @@ from reflective_agents.graphs import graph_of
 from reflective_agents.state.context import Context
 from reflective_agents.state.outcome import Status, Verifier
 from reflective_agents.state.settings import settings_of
+from reflective_agents.testing.checker import checked
 from reflective_agents.testing.script import Request, Script
 
 _MARK = re.compile(r"\[([a-z]+\d*)\]")
@@ -62,6 +63,11 @@ class Strategy:
     """Whether the answer's tokens go to the `messages` stream."""
     leads: tuple[str, ...] = ()
     """Kinds of calls without which nothing is answered at all, beside the first call's."""
+
+    def __post_init__(self) -> None:
+        """Let the models fill in the form in which an answer is held against its sources."""
+        object.__setattr__(self, "solving", checked(self.solving))
+        object.__setattr__(self, "endless", checked(self.endless))
 
     @property
     def graph(self) -> Any:  # a compiled graph; its overloads want literals where a test passes parameters

@@ -26,7 +26,7 @@ STRATEGY = Strategy(
     endless=lambda request: script(request, solves=False),
     artefact=("answers", "sources"),
     answered=1,
-    verified_by="checks",
+    verified_by="sources",
     begins_with_a_form=True,
     settings={"search": "local"},
     longest={"max_rounds": 100},

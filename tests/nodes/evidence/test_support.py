@@ -41,7 +41,7 @@ def assessed(answer: str, *checks: dict[str, Any], answered: str = "yes") -> Any
         ("It costs 6.40. [1] Dogs go free.【1】", [("It costs 6.40.", ["1"]), ("Dogs go free.", ["1"])]),
         ("船票6.40克朗。[1] 狗免费。[1]", [("船票6.40克朗。", ["1"]), ("狗免费。", ["1"])]),
         ("Билет стоит 6,40 [1]. Собаки едут даром.", [("Билет стоит 6,40.", ["1"]), ("Собаки едут даром.", [])]),
-        ("- It costs 6.40 [1]\n2. Free for dogs", [("It costs 6.40", ["1"]), ("Free for dogs", [])]),
+        ("- It costs 6.40 [1]\n2. Free for dogs", [("- It costs 6.40", ["1"]), ("2. Free for dogs", [])]),
         ("Sorted: [1, 2, 3].", [("Sorted: [1, 2, 3].", [])]),
         ("Run this:\n```\na[1] = 7\n```\n", [("Run this:", [])]),
         ("", []),
@@ -111,7 +111,9 @@ def test_an_answer_is_verified_whose_facts_are_all_supported() -> None:
         ("It costs 99 [1].", [check(1, "costs 99 crowns")], "yes", ["misquoted"]),
         ("It costs 6.40 [2].", [check(1, "costs 6.40 crowns")], "yes", ["misquoted"]),
         ("It costs 6.40 [1]. It sank [1].", [check(1, "costs 6.40 crowns")], "yes", ["full", "unchecked"]),
-        ("It costs 6.40 [1].", [check(1, "", "none", fact=False)], "yes", ["no_fact"]),
+        ("It costs 6.40 [1].", [check(1, "", "none", fact=False)], "yes", ["none"]),
+        ("A ticket to Orra costs 6.40 [1].", [check(1, "6.40")], "yes", ["misquoted"]),
+        ("What a question!", [check(1, "", "none", fact=False)], "yes", ["no_fact"]),
     ],
 )
 def test_nothing_less_is_verified(

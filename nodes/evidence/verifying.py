@@ -1,0 +1,207 @@
+"""Holding an answer against its sources before it is handed over: one call that checks what each of its sentences rests
+on, and where something is not supported one revision of the sentences in question (RARR, arXiv 2210.08726)."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from langchain_core.messages import AIMessage
+from pydantic import BaseModel, Field
+
+from reflective_agents.nodes.answer_stream import was_streamed
+from reflective_agents.nodes.asking.chat import ask
+from reflective_agents.nodes.asking.transcript import request_text
+from reflective_agents.nodes.evidence.citations import with_references
+from reflective_agents.nodes.evidence.marks import without_unknown
+from reflective_agents.nodes.evidence.reference_list import split_references
+from reflective_agents.nodes.evidence.sources import Sources
+from reflective_agents.nodes.evidence.support import (
+    MOST_SENTENCES,
+    Passages,
+    Sentence,
+    SupportCheck,
+    assess,
+    is_verified,
+    read_sentences,
+    revision_prompt,
+    support_prompt,
+    unsupported,
+)
+from reflective_agents.nodes.step import Step
+from reflective_agents.state.context import Context, Model
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.families import SourcedContext
+from reflective_agents.state.outcome import Appraisal, Outcome, pluralize
+from reflective_agents.state.run import RunState
+from reflective_agents.state.support import Support, SupportedSentence
+
+REVISION_CALLS = 2
+"""Calls of a revision: one that rewrites, one that checks again."""
+
+
+class Evidence(NamedTuple):
+    """What an answer rests on.
+
+    Attributes:
+        sources: What the model has read, by number.
+        letter: What stands before a number where it is cited, as in [m1].
+        revisable: Whether there is room for a revision.
+    """
+
+    sources: Sources
+    letter: str = ""
+    revisable: bool = True
+
+    @property
+    def passages(self) -> dict[str, str]:
+        """What can be quoted from each source, by the mark that cites it."""
+        return {
+            f"{self.letter}{number}": "\n".join(filter(None, [source.title, *source.passages]))
+            for number, source in self.sources.items()
+        }
+
+    def with_references(self, body: str) -> str:
+        """Return an answer with the list of what it cites; memories are not listed."""
+        if self.letter:
+            return body
+        cited = {mark for sentence in read_sentences(body, self.passages) for mark in sentence.cites}
+        return with_references(body, {number: self.sources[number] for number in sorted(map(int, cited))})
+
+
+NO_EVIDENCE = Evidence({})
+"""Of an answer that rests on no sources."""
+
+
+class RevisedSentence(BaseModel):
+    """A sentence anew."""
+
+    number: int = Field(description="The number of the sentence.")
+    text: str = Field(description="The sentence anew, with its citations. Empty if it is to be left out.")
+
+
+class Revision(BaseModel):
+    """The sentences that are written anew."""
+
+    sentences: list[RevisedSentence]
+
+
+def is_open(step: Step[Context], reached: Outcome | None, appraisal: Appraisal, evidence: Evidence) -> bool:
+    """Tell whether an answer is still to be held against its sources: nobody else has verified or refused it."""
+    if not isinstance(step.context, SourcedContext) or not step.context.verify_sources:
+        return False
+    if not any(source.passages for source in evidence.sources.values()):
+        return False
+    return appraisal.by is None and "verified_by" not in (reached or {})
+
+
+async def verify(
+    state: RunState, step: Step[Context], answer: AIMessage, evidence: Evidence
+) -> tuple[AIMessage, Support]:
+    """Check an answer against its sources, and have the sentences revised that these do not support.
+
+    What was streamed stays as it is. A check that cannot be had is left out, with the reason.
+
+    Args:
+        state: The state of the run.
+        step: The node that ends it.
+        answer: The answer, with its list of references.
+        evidence: What it rests on.
+    """
+    try:
+        body, passages = split_references(answer.text)[0], evidence.passages
+        support = await _check(state, step, body, passages)
+    except (LimitReached, ModelFailed) as error:
+        return answer, _left_out(step, str(error))
+    may_revise = evidence.revisable and not was_streamed(answer) and step.meter.calls_left >= REVISION_CALLS
+    if not unsupported(support) or not may_revise:
+        return answer, support
+    try:
+        revised = await _revise(state, step, body, support, passages)
+        if revised == body:
+            return answer, support
+        again = await _check(state, step, revised, passages)
+    except (LimitReached, ModelFailed):
+        return answer, support
+    if len(unsupported(again)) > len(unsupported(support)):
+        return answer, support
+    return AIMessage(evidence.with_references(revised), id=answer.id), again
+
+
+async def _check(state: RunState, step: Step[Context], body: str, passages: Passages) -> Support:
+    sentences = read_sentences(body, passages)
+    if len(sentences) > MOST_SENTENCES:
+        return _left_out(step, f"it has {len(sentences)} sentences, and {MOST_SENTENCES} can be checked at once")
+    prompt = support_prompt(request_text(state["messages"]), sentences, passages)
+    form = await ask(step, _checker(step), prompt, SupportCheck, judging=True)
+    support = assess(sentences, form, passages)
+    texts = [sentence["text"] for sentence in unsupported(support)]
+    step.emit("support", answered=support["answered"], verified=is_verified(support), unsupported=texts)
+    return support
+
+
+def _checker(step: Step[Context]) -> Model:
+    context = step.context
+    return (context.judge_model if isinstance(context, SourcedContext) else None) or context.model
+
+
+def _left_out(step: Step[Context], reason: str) -> Support:
+    step.emit("support", left_out=reason)
+    return Support(answered=None, sentences=[], left_out=reason)
+
+
+async def _revise(state: RunState, step: Step[Context], body: str, support: Support, passages: Passages) -> str:
+    """Have the sentences written anew that are not supported; code puts them in their places.
+
+    Raises:
+        LimitReached, ModelFailed: if that cannot be had.
+    """
+    sentences = read_sentences(body, passages)
+    named = [
+        sentence
+        for sentence, assessed in zip(sentences, support["sentences"], strict=True)
+        if assessed in unsupported(support)
+    ]
+    prompt = revision_prompt(request_text(state["messages"]), sentences, support, passages)
+    revision = await ask(step, step.context.model, prompt, Revision)
+    texts = {
+        sentence.number: without_unknown(sentence.text, [int(mark) for mark in passages])
+        for sentence in revision.sentences
+    }
+    revised = _replaced(body, [sentence for sentence in named if sentence.number in texts], texts)
+    if not revised:
+        raise ModelFailed("the revision leaves nothing of the answer")
+    return revised
+
+
+def _replaced(body: str, sentences: Sequence[Sentence], texts: dict[int, str]) -> str:
+    for sentence in reversed(sentences):
+        text = texts[sentence.number].strip()
+        before, after = body[: sentence.begin], body[sentence.end :]
+        body = f"{before}{text}{after}" if text else f"{before.rstrip(' ')} {after.lstrip(' ')}"
+    return body.strip()
+
+
+def with_support(reached: Outcome | None, appraisal: Appraisal, support: Support) -> tuple[Outcome | None, Appraisal]:
+    """Return what has ended a run and what is known of its answer, by what the check of its sources has brought."""
+    reason = support_text(support)
+    if is_verified(support):
+        return reached, Appraisal("sources", True, reason, answered=True)
+    if support["answered"] is not None:
+        appraisal = appraisal._replace(answered=support["answered"] != "no")
+    return reached and {**reached, "reason": "; ".join(filter(None, [reached["reason"], reason]))}, appraisal
+
+
+def support_text(support: Support) -> str:
+    """Say in words what the check of an answer against its sources has brought; empty where there is nothing to say of
+    an answer that declares that there is none."""
+    if support["left_out"]:
+        return f"its sources were not checked: {support['left_out']}"
+    facts = pluralize(sum(sentence["support"] != "no_fact" for sentence in support["sentences"]), "fact")
+    missing = unsupported(support)
+    if missing:
+        return f"its sources do not fully support {len(missing)} of {facts}: {_named(missing)}"
+    supported = f"its sources support what it states: {facts}"
+    return {"yes": supported, "partly": f"{supported}; it answers in part", "no": ""}[support["answered"] or "yes"]
+
+
+def _named(sentences: Sequence[SupportedSentence]) -> str:
+    return "; ".join(f'"{sentence["text"]:.100}" ({sentence["support"]})' for sentence in sentences[:3])
