@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 
 from reflective_agents.models.calls import request
-from reflective_agents.models.capabilities import ChatModel, takes_seed, takes_stop
+from reflective_agents.models.capabilities import ChatModel, takes_seed, takes_stop, with_tools
 from reflective_agents.models.sending import Listener
 from reflective_agents.nodes.acting.react_text import parse_step
 from reflective_agents.nodes.asking.chat import model_of
@@ -134,7 +134,7 @@ class ChatSampling(Sampling):
         """Return the model with the tools, which it may not call where it has to answer."""
         if not self.tools:
             return self.model
-        return self.model.bind_tools(self.tools, tool_choice=None if branch.may_act else "none")
+        return with_tools(self.model, self.tools, None if branch.may_act else "none")
 
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
         """Return the conversation and the steps so far; what changes from request to request comes last."""
