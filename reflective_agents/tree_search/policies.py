@@ -24,7 +24,7 @@ from reflective_agents.state.families import TreeContext
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import without_marker
-from reflective_agents.tools.run import with_call_ids
+from reflective_agents.tools.run import only_calls, with_call_ids
 from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
 from reflective_agents.tree_search.conversation import history, refusals, sibling_calls, with_closing
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
@@ -198,7 +198,7 @@ class ListedCalls(ChatSampling):
 def _one_per_call(reply: AIMessage) -> list[AIMessage]:
     """Split a reply into one message for each of its calls."""
     calls = reply.tool_calls
-    return [reply.model_copy(update={"tool_calls": [call]}) for call in calls] if len(calls) > 1 else [reply]
+    return [only_calls(reply, [call]) for call in calls] if len(calls) > 1 else [reply]
 
 
 class ActSampling(Sampling):
