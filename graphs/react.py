@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, Too
 from langchain_core.tools import BaseTool
 
 from reflective_agents.environments.base import Environment, State
-from reflective_agents.models.capabilities import takes_stop
+from reflective_agents.models.capabilities import takes_stop, with_tools
 from reflective_agents.nodes.acting.actions import ActionStep, act_in_environment, act_with_tools, observations_of
 from reflective_agents.nodes.acting.agent import (
     affordable_samples,
@@ -167,7 +167,7 @@ async def propose(
     """Ask for the next step as calls of tools, so many times at once."""
     if count == 1:
         return [await call_tools(step, step.context.model, prompt, tools, listener=listener)]
-    model = model_of(step, step.context.model).bind_tools(tools)
+    model = with_tools(model_of(step, step.context.model), tools)
     return [called(reply) for reply in await sample_some(step, model, prompt, count)]
 
 

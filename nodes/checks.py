@@ -3,9 +3,9 @@
 import asyncio
 
 from reflective_agents.models.images import images_of
-from reflective_agents.models.providers import choose_model
+from reflective_agents.models.providers import choose_model, describe_model
 from reflective_agents.nodes.acting.agent import environment_of
-from reflective_agents.nodes.asking.chat import check_model
+from reflective_agents.nodes.asking.chat import check_model, model_of
 from reflective_agents.nodes.asking.wording import replacements
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context, Model
@@ -16,7 +16,7 @@ from reflective_agents.web_search.corpus import open_corpus
 from reflective_agents.web_search.engines import choose_search
 from reflective_agents.web_search.own import name_of
 
-_MODELS = ("model", "judge_model", "critic_model", "arms")
+_MODELS = ("model", "judge_model", "critic_model", "arms", "fallback_models")
 
 
 async def check_settings(step: Step[Context], context: Context) -> dict[str, str]:
@@ -34,7 +34,8 @@ async def check_settings(step: Step[Context], context: Context) -> dict[str, str
     """
     if getattr(context, "environment", None) is not None and any(map(images_of, step.meter.questions)):
         raise Misuse("the tasks of an environment are text: ask without images, or without an environment")
-    names = [name for name in type(context).model_fields if name in _MODELS]
+    fields = [name for name in type(context).model_fields if name in _MODELS]
+    names = [name for name in fields if name != "fallback_models" or context.fallback_models]
     chosen = {name: await _check_models(step, name, getattr(context, name)) for name in names}
     await check_sources(context)
     return chosen | _search(context)
@@ -65,7 +66,7 @@ async def _check_models(step: Step[Context], name: str, setting: Model | list[Mo
 async def _model_name(step: Step[Context], model: Model) -> str:
     await check_model(step, model)
     chosen, _ = choose_model(model)
-    return chosen if isinstance(chosen, str) else type(chosen).__name__
+    return chosen if isinstance(chosen, str) else describe_model(model_of(step, chosen))["model_name"]
 
 
 def _reads_corpus(context: SearchContext) -> bool:

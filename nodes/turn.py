@@ -10,6 +10,7 @@ from langgraph.types import Overwrite
 from langgraph.typing import InputT, OutputT, StateT
 from typing_extensions import TypedDict
 
+from reflective_agents.models.fallbacks import in_turn
 from reflective_agents.models.images import check_content
 from reflective_agents.models.providers import describe_model
 from reflective_agents.nodes.acting.own_agent import name_of
@@ -156,7 +157,9 @@ async def end(
 def _written_by(step: Step[Context], model: BaseChatModel | None) -> dict[str, str]:
     """Describe who has written the answer: the model that is named, else the user's own agent, else the run's model."""
     agent = step.context.agent if isinstance(step.context, AgentContext) and model is None else None
-    return {"agent": name_of(agent)} if agent else describe_model(model or model_of(step, step.context.model))
+    if agent:
+        return {"agent": name_of(agent)}
+    return describe_model(in_turn(model or model_of(step, step.context.model), step.meter)[0])
 
 
 class Ended(TypedDict):

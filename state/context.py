@@ -23,6 +23,7 @@ from pydantic import (
     PrivateAttr,
     ValidationError,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -35,6 +36,7 @@ from reflective_agents.state.limits import Limit
 from reflective_agents.state.parameters import SAMPLING, check_parameters
 from reflective_agents.state.policy import MODEL, OPERATOR, TEXT, Operator
 from reflective_agents.state.prices import Prices
+from reflective_agents.state.wrapped_models import unwrap
 from reflective_agents.text.spelling import similar_names
 
 EXTRA = "extra_forbidden"
@@ -66,10 +68,13 @@ Check = Callable[[str, str], str | Awaitable[str | None] | None]
 """A critic that is a plain function: `(request, draft) -> problem`, with None or "" when the draft passes."""
 
 
-def _is_model(value: T) -> T | None:
-    if value is None or isinstance(value, str) or hasattr(value, "ainvoke"):
-        return value or None
-    raise ValueError("a model is a string such as 'openai:gpt-4.1' or 'offline', or a chat model object")
+def _is_model(value: Any) -> Any:
+    model, fallbacks = unwrap(value)
+    if fallbacks:
+        raise ValueError(
+            "give the model alone, and its fallbacks as fallback_models: they hold for all models of a run"
+        )
+    return model
 
 
 Model = Annotated[
@@ -137,6 +142,12 @@ class Context(BaseSettings):
         validation_alias=AliasChoices("model", "MODEL"),
         description="Chat model: 'openai:<model>', another provider's '<provider>:<model>', or 'offline'. "
         "Default: MODEL, else OpenAI if OPENAI_API_KEY is set, else offline.",
+    )
+    fallback_models: Annotated[list[Model] | None, BeforeValidator(from_json)] = Field(
+        default=None,
+        max_length=10,
+        description='Models to ask, in turn, where one fails: ["openai:<model>", "<provider>:<model>"]. The one that '
+        "failed is asked again after a minute.",
     )
     max_model_calls: int = Field(
         default=150, ge=1, le=100_000, description="Most requests to models in one run, retries included."
@@ -223,6 +234,25 @@ class Context(BaseSettings):
                     warnings.warn(f"{name} is now called {new}: the next release takes no other name", FutureWarning, 4)
                     taken.setdefault(new, value)
         return taken
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_fallbacks(cls, values: Any) -> Any:
+        try:
+            unwrapped = unwrap(values.get("model") if isinstance(values, dict) else None)
+        except ValueError:
+            return values  # what is wrong with a model is reported with the setting
+        if not unwrapped.fallbacks:
+            return values
+        fallbacks = [*unwrapped.fallbacks, *(values.get("fallback_models") or [])]
+        return {**values, "model": unwrapped.model, "fallback_models": fallbacks}
+
+    @field_validator("fallback_models")
+    @classmethod
+    def _are_models(cls, models: list[Any] | None) -> list[Any] | None:
+        if models and any(model is None for model in models):
+            raise ValueError("each of the models needs a name")
+        return models
 
     @model_validator(mode="wrap")
     @classmethod

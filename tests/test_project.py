@@ -229,3 +229,27 @@ def test_example_environment_sets_nothing_and_names_real_settings() -> None:
 
 def test_license_is_there() -> None:
     assert (ROOT / "LICENSE").read_text().startswith("MIT License")
+
+
+LOADED = {"dotenv", "jinja2", "jsonschema_rs", "markupsafe", "numpy", "platformdirs", "pydantic_settings", "yaml"}
+"""What importing the graphs may load beside what LangChain's `create_agent` does: the rest is loaded when used."""
+
+
+@pytest.mark.process
+def test_importing_the_graphs_loads_no_more_than_this() -> None:
+    program = """
+import sys
+from importlib import import_module
+from langchain.agents import create_agent
+
+before = set(sys.modules)
+for name in sys.argv[1:]:
+    import_module(name)
+print(*{name.partition(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names)
+"""
+    graphs = [f"reflective_agents.graphs.{path.stem}" for path in (ROOT / "graphs").glob("[a-z]*.py")]
+    command = [sys.executable, "-c", program, *graphs]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = {name for name in done.stdout.split() if not name.startswith("_")}
+    ours = {"reflective_agents", "langchain", "langchain_core", "langgraph"}
+    assert loaded - ours <= LOADED

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
 from reflective_agents.models.calls import request
-from reflective_agents.models.capabilities import capabilities_of, is_unsupported
+from reflective_agents.models.capabilities import capabilities_of, is_unsupported, with_tools
 from reflective_agents.models.images import images_of
 from reflective_agents.models.prices import check_price, rates_of
 from reflective_agents.models.providers import describe_model, get_model, load_client
@@ -111,7 +111,7 @@ async def complete(
         ModelFailed: if the model calls a tool instead.
     """
     chat = model_of(step, model)
-    bound = chat.bind_tools(tools, tool_choice="none") if tools else chat
+    bound = with_tools(chat, tools, "none") if tools else chat
     options: JsonObject = {"stop": stop} if stop else {}
     reply = (await request(bound, messages, step.meter, listener=listener, **options))[0]
     if not reply.text.strip():
@@ -133,7 +133,7 @@ async def call_tools(
     """
     chat = model_of(step, model)
     listener = None if capabilities_of(chat).talks else listener
-    reply = (await request(chat.bind_tools(tools), messages, step.meter, listener=listener))[0]
+    reply = (await request(with_tools(chat, tools), messages, step.meter, listener=listener))[0]
     if listener and (reply.tool_calls or reply.invalid_tool_calls):
         capabilities_of(chat).talks = await listener.retract()
     return called(reply)

@@ -55,7 +55,7 @@ async def check(context: Context, settings: JsonMapping) -> Choice:
     model, reason = choose_model(settings.get("model"))
     helpers = {name: value for name in ("judge_model", "critic_model") if (value := getattr(context, name, None))}
     arms = getattr(context, "arms", None) or []
-    models = (model, *helpers.values(), *arms)
+    models = (model, *helpers.values(), *arms, *(context.fallback_models or ()))
     for name in models:
         chat = get_model(name, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
         await check_price(chat, table_of(context.prices), required=context.max_cost is not None)

@@ -18,9 +18,11 @@ from reflective_agents.models.capabilities import (
     is_unsupported,
     name_of,
     refused_option,
+    takes_n,
     unbind,
 )
 from reflective_agents.models.costs import estimate_tokens, longest_answer
+from reflective_agents.models.fallbacks import in_turn, rebound
 from reflective_agents.models.images import about_images, show_images
 from reflective_agents.models.language import in_language
 from reflective_agents.models.meter import Meter
@@ -58,27 +60,50 @@ async def request(
 
     Raises:
         LimitReached: if the next attempt would exceed a limit.
-        ModelFailed: if no attempt gave a reply; it is `Refused` if the server does not take the request as it is, and
-            `TooLong` if the prompt does not fit into the model's context.
+        ModelFailed: if no attempt gave a reply, nor did those of the fallback models; it is `Refused` if the server
+            does not take the request as it is, and `TooLong` if the prompt does not fit into the model's context.
     """
     base, bound = unbind(model)
-    if isinstance(base, OfflineChatModel):
-        options["request"] = meter.question
-    options = merged(meter.parameters(judging), {**bound, **options})
     prompt = escape_turn_signs(show_images(in_language(messages, meter.language, meter.question), meter.questions))
-    if n == 1:
-        following = listener if listener and listener.is_subscribed else None
-        return await _send_with_fallbacks(base, prompt, meter, options, following)
-    if capabilities_of(base).n:
+    parameters, following = meter.parameters(judging), listener if listener and listener.is_subscribed else None
+    chats = in_turn(base, meter)
+    for chat, instead in zip(chats, [*chats[1:], None], strict=True):
+        sent = merged(parameters, {**rebound(base, chat, bound), **options})
+        if isinstance(chat, OfflineChatModel):
+            sent["request"] = meter.question
         try:
-            return await _send_with_fallbacks(base, prompt, meter, {**options, "n": n})
-        except Refused as error:
-            if refused_option(capabilities_of(base), str(error), {"n": n}) != "n":
+            if n == 1:
+                return await _send_with_fallbacks(chat, prompt, meter, sent, following)
+            if takes_n(chat):
+                return await _send_with_fallbacks(chat, prompt, meter, {**sent, "n": n})
+            return await _one_by_one(chat, prompt, meter, n, sent)
+        except ModelFailed as failure:
+            if n > 1 and _refuses_n(chat, failure, n):
+                replies = await _one_by_one(chat, prompt, meter, n, sent)
+                _learn(chat, "n", meter)
+                return replies
+            if instead is None or _is_about_a_form(failure, sent):
                 raise
-        replies = await _one_by_one(base, prompt, meter, n, options)
-        _learn(base, "n", meter)
-        return replies
-    return await _one_by_one(base, prompt, meter, n, options)
+            _note_failure(chat, instead, failure, meter)
+    raise AssertionError("a model answers or fails")
+
+
+def _refuses_n(chat: BaseChatModel, failure: ModelFailed, n: int) -> bool:
+    """Tell whether a server takes no request for several candidates."""
+    return isinstance(failure, Refused) and refused_option(capabilities_of(chat), str(failure), {"n": n}) == "n"
+
+
+def _is_about_a_form(failure: ModelFailed, options: JsonObject) -> bool:
+    """Tell whether a model refuses a form, which is asked of it in another way before another one is asked."""
+    forced = is_forced(options.get("tool_choice")) or "response_format" in options.get("extra_body", {})
+    return isinstance(failure, Refused) and not isinstance(failure, TooLong) and forced
+
+
+def _note_failure(chat: BaseChatModel, instead: BaseChatModel, failure: ModelFailed, meter: Meter) -> None:
+    """Let a model rest that has failed, unless it was this request that it did not take."""
+    if not isinstance(failure, Refused):
+        capabilities_of(chat).failed_at = time.monotonic()
+    meter.tell("fallback", model=name_of(chat), instead=name_of(instead), reason=str(failure))
 
 
 def seeded(options: JsonObject, index: int) -> JsonObject:

@@ -8,12 +8,14 @@ import re
 import time
 import weakref
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableBinding
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from reflective_agents.models.providers import describe_model
 from reflective_agents.offline import OfflineChatModel
@@ -23,6 +25,9 @@ from reflective_agents.state.json_types import JsonObject
 
 ChatModel = Runnable[LanguageModelInput, AIMessage]
 """A chat model, with or without tools bound to it."""
+
+Tool = JsonObject | BaseTool
+"""A tool, or its description in any provider's form."""
 
 _CONTEXT = re.compile(
     r"context (?:length|size|window)|maximum context|exceed_context|(?:prompt|input) is too long|too many tokens",
@@ -78,6 +83,9 @@ class ModelCapabilities:
     """How often in a row it took no notice of `n`, or of a method of structured output."""
     learned_at: float | None = None
     """When the first of it was learned from the server, by the clock of `time.monotonic`."""
+
+    failed_at: float | None = field(default=None, compare=False)
+    """When it failed last, where another one could be asked instead."""
 
     def trial(self) -> "ModelCapabilities":
         """Return a copy on which to try what a refusal may mean."""
@@ -151,16 +159,30 @@ def _first(model: BaseChatModel) -> ModelCapabilities:
         capabilities = ["json_schema", "tool", "text"]
     elif speaks_openai:
         capabilities = ["tool", "json_schema", "text"]
-    if profile.get("tool_calling") is False:
+    has_tools = profile.get("tool_calling") is not False and binds_tools(model)
+    if not has_tools:
         capabilities.remove("tool")
     switches = ["chat_template_kwargs", "reasoning_effort"] if own_server else ["reasoning_effort"]
     return ModelCapabilities(
         structured=capabilities,
-        tools=profile.get("tool_calling") is not False,
+        tools=has_tools,
         context_tokens=None if own_server else profile.get("max_input_tokens"),
         images=False if isinstance(model, OfflineChatModel) else None if own_server else profile.get("image_inputs"),
         switches=switches if speaks_openai else [],
     )
+
+
+def binds_tools(model: BaseChatModel) -> bool:
+    """Tell whether a chat model has a way to be given tools."""
+    return type(model).bind_tools is not BaseChatModel.bind_tools
+
+
+def with_tools(model: BaseChatModel, tools: Sequence[Tool], tool_choice: str | None = None) -> ChatModel:
+    """Bind tools to a model. One that has no way for it is shown them as text."""
+    choice = {} if tool_choice is None else {"tool_choice": tool_choice}
+    if binds_tools(model):
+        return model.bind_tools(tools, **choice)
+    return model.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **choice)
 
 
 def takes_n(model: ChatModel) -> bool:

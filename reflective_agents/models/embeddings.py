@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from reflective_agents.models import lexical, minilm
 from reflective_agents.models.event_loops import of_this_loop
-from reflective_agents.models.faults import describe, model_faults, refusals, retrying
+from reflective_agents.models.faults import describe, is_of_users_code, model_faults, refusals, retrying
 from reflective_agents.models.lexical import LexicalEmbeddings
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.minilm import MiniLmEmbeddings
@@ -136,6 +136,8 @@ async def _request(embeddings: Embeddings, texts: list[str], meter: Meter | None
                 return await _embed_remotely(embeddings, texts, call)
         return await retrying(meter)(_attempt, embeddings, texts, meter)
     except model_faults() as fault:
+        if is_of_users_code(fault):
+            raise
         raise ModelFailed(f"the embeddings {name_of(embeddings)} failed: {describe(fault)}") from fault
 
 

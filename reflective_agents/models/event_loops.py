@@ -86,6 +86,8 @@ class Loop:
         """The same models by their ids, answering in one piece."""
         self.adapted: dict[int, _Adapted] = {}
         """Chat model objects of the user's, by their ids."""
+        self.configured: dict[tuple[int, str], tuple[object, BaseChatModel]] = {}
+        """What runs have made of configurable models, beside these themselves: by their ids, and what was chosen."""
         self.many_calls = False
         """Whether to choose the client that takes less for each of many calls, which warns if nobody closes it."""
 

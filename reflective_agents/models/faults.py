@@ -2,8 +2,11 @@
 
 import asyncio
 import sys
+import sysconfig
+import traceback
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from importlib import import_module
 
 import httpx
@@ -18,7 +21,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from tenacity.wait import wait_base
 
 from reflective_agents.models.meter import Meter
-from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.errors import LimitReached, Misuse
 from reflective_agents.state.secrets import redacted
 
 ATTEMPTS = 3
@@ -26,7 +29,9 @@ LONGEST_WAIT = 60.0
 WAIT: wait_base = wait_random_exponential(multiplier=0.5, max=8)
 """How long to wait before the next attempt, where the provider does not say."""
 
-_FAULTS = (ModelError, httpx.HTTPError, httpx2.HTTPError, OSError, TimeoutError, ValueError, TypeError, LookupError)
+_DATA_FAULTS = (ValueError, TypeError, LookupError)
+"""What reading bad data raises, and any code that is wrong."""
+_FAULTS = (ModelError, httpx.HTTPError, httpx2.HTTPError, OSError, TimeoutError, *_DATA_FAULTS)
 
 
 class EmptyReply(ValueError):
@@ -59,6 +64,28 @@ def openai_errors(*names: str) -> tuple[type[Exception], ...]:
     return tuple(getattr(client, name) for name in names)
 
 
+def is_of_users_code(fault: BaseException) -> bool:
+    """Tell whether an error comes from code of the user's own, such as a chat model's, and not from a provider.
+
+    It is where the innermost frame lies outside of the standard library, of installed packages and of this project.
+    """
+    if not isinstance(fault, _DATA_FAULTS) or isinstance(fault, OSError | EmptyReply | ModelError | Misuse):
+        return False
+    frames = [frame.f_globals for frame, _ in traceback.walk_tb(fault.__traceback__)]
+    for names in reversed(frames):
+        package = str(names.get("__name__")).partition(".")[0]
+        if package not in sys.stdlib_module_names and not str(names.get("__file__")).startswith(_installed()):
+            return package != "reflective_agents"
+    return False
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    """Return the folders of installed packages."""
+    paths = sysconfig.get_paths()
+    return (paths["purelib"], paths["platlib"])
+
+
 def retrying(meter: Meter) -> AsyncRetrying:
     """Make a retry policy: up to three attempts, waits as the provider asks, never past the run's deadline."""
 
@@ -74,6 +101,8 @@ def retrying(meter: Meter) -> AsyncRetrying:
 
 def is_transient(fault: BaseException) -> bool:
     """Tell whether the same request may succeed when it is sent again."""
+    if is_of_users_code(fault):
+        return False
     if "failed_generation" in str(getattr(fault, "body", "")):
         return True  # what the server refuses is what its model has written, and not the request
     if isinstance(fault, ModelError):
@@ -130,6 +159,8 @@ def describe(fault: BaseException, address: str = "") -> str:
     """
     status = status_of(fault)
     text = " ".join(str(fault).split()) or type(fault).__name__
+    if type(fault) in (TypeError, ValueError, KeyError, IndexError) and type(fault).__name__ not in text:
+        text = f"{type(fault).__name__}: {text}"
     text = f"HTTP {status}: {text}" if status and str(status) not in text else text
     if never_connected(fault):
         text = f"no connection to {address or 'its server'}: is it running, and is the address right? ({text})"

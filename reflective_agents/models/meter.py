@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from langchain_core.messages import BaseMessage
 
 from reflective_agents.models.account import charged
-from reflective_agents.state.context import Context, Thinking
+from reflective_agents.state.context import Context, Model, Thinking
 from reflective_agents.state.errors import LimitReached
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import NANO, Limit
@@ -149,6 +149,11 @@ class Meter:
     def call_timeout(self) -> float:
         """Seconds that one call may take."""
         return self._context.call_timeout
+
+    @property
+    def fallback_models(self) -> Sequence[Model]:
+        """What to ask where a model fails, in turn."""
+        return self._context.fallback_models or ()
 
     @property
     def thinking(self) -> Thinking | None:

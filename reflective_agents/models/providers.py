@@ -8,7 +8,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from pydantic import SecretStr
 
 from reflective_agents.models.event_loops import Loop, for_this_loop, load_certificates, loops, of_this_loop, quiet_copy
@@ -16,6 +18,7 @@ from reflective_agents.models.faults import refusals
 from reflective_agents.offline import NOTE, OfflineChatModel
 from reflective_agents.state.errors import MissingKey, UnknownModel
 from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.wrapped_models import configured, is_configurable
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 DEFAULT_OPENAI = "openai:gpt-4.1-mini"
 OFFLINE = "offline"
 OLLAMA_PORT = 11434
+MOST_CONFIGURED = 100
+"""Most models of an event loop that runs have configured and that are kept."""
 HINT = (
     "write <provider>:<model>, such as openai:gpt-4.1-mini or ollama:llama3.2, and set the provider's key; or offline"
 )
@@ -78,7 +83,7 @@ def get_model(
     """
     chosen, _ = choose_model(model)
     if not isinstance(chosen, str):
-        return for_this_loop(chosen)
+        return for_this_loop(_configured(chosen) if is_configurable(chosen) else chosen)
     loop = of_this_loop()
     environment = tuple(os.environ.get(name) for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST"))
     key = (chosen, max_answer_tokens, call_timeout, *environment)
@@ -86,6 +91,23 @@ def get_model(
         made = loop.models[key] = _make(chosen, max_answer_tokens, call_timeout, loop)
         loop.quiet[id(made)] = quiet_copy(made)
     return loop.models[key]
+
+
+def _configured(model: Runnable[LanguageModelInput, AIMessage]) -> BaseChatModel:
+    """Return what the config of this run makes of a configurable model; the same object for the same choice."""
+    values: JsonObject = ensure_config().get("configurable") or {}
+    config = RunnableConfig(configurable={name: values[name] for name in sorted(values) if not _is_langgraphs(name)})
+    made, key = of_this_loop().configured, (id(model), repr(config["configurable"]))
+    if key not in made:
+        if len(made) >= MOST_CONFIGURED:
+            made.clear()
+        made[key] = (model, configured(model, config))
+    return made[key][1]
+
+
+def _is_langgraphs(name: str) -> bool:
+    """Tell whether a value of a config is LangGraph's own, and not one that a caller has chosen."""
+    return name.startswith(("__", "langgraph_", "checkpoint_")) or name in ("thread_id", "run_id")
 
 
 async def load_client(model: str | BaseChatModel | None) -> None:

@@ -31,6 +31,7 @@ from reflective_agents.models.faults import (
     EmptyReply,
     OnlyThought,
     describe,
+    is_of_users_code,
     is_refusal,
     model_faults,
     retrying,
@@ -84,6 +85,7 @@ async def send_with_retries(
     Raises:
         LimitReached: if the next attempt would exceed a limit.
         ModelFailed: if no attempt gave a reply.
+        Exception: what a model of the user's own raises, as it is.
     """
     replies: list[AIMessage] = []
     was_thought = False
@@ -104,6 +106,8 @@ async def send_with_retries(
             "max_answer_tokens, or set thinking to off or low"
         ) from thought
     except model_faults() as fault:
+        if is_of_users_code(fault):
+            raise
         raise _failure(base, fault) from fault
     return replies
 

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from reflective_agents.models.capabilities import ChatModel
+from reflective_agents.models.capabilities import ChatModel, with_tools
 from reflective_agents.state.context import Structured
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.structure import read_object
@@ -33,7 +33,7 @@ def structured_request(
 ) -> tuple[ChatModel, list[BaseMessage]]:
     """Return a model and a prompt that ask for a form in one of the ways."""
     if way == "tool":
-        return chat.bind_tools([as_tool(schema)], tool_choice=schema.__name__), list(prompt)
+        return with_tools(chat, [as_tool(schema)], schema.__name__), list(prompt)
     parameters = as_tool(schema)["function"]["parameters"]
     form = _AS_JSON.format(name=schema.__name__, fields="\n".join(_fields(parameters)))
     if way == "text":

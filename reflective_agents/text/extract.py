@@ -7,14 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
-from markdown_it import MarkdownIt
 
 from reflective_agents.text.bm25 import damping, idf, saturated
 from reflective_agents.text.sentences import split
 from reflective_agents.text.stems import stems
 from reflective_agents.text.words import STOPWORDS, cut
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 TITLE_WEIGHT = 0.3
 """What an occurrence in the title of a passage counts beside one in the sentence itself."""
@@ -42,7 +45,9 @@ class Sentence:
 
 
 @lru_cache(maxsize=1)
-def _markdown() -> MarkdownIt:
+def _markdown() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # here, since only the offline model reads Markdown so
+
     return MarkdownIt("commonmark").enable("table").disable("code")
 
 

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-from snowballstemmer import stemmer
-
 from reflective_agents.text.words import content_words, spaced
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
@@ -23,6 +21,8 @@ _of_this_thread = threading.local()
 def stem(word: str) -> str:
     """Return the stem of a word in lower case. In Python, so that an event loop may call it; for many words and whole
     texts `stems` is ten times as fast."""
+    from snowballstemmer import stemmer  # here, since few runs need it
+
     stemmed: str = stemmer("porter").stemWord(word)
     return stemmed
 

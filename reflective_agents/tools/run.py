@@ -29,13 +29,27 @@ def with_call_ids(message: AIMessage) -> AIMessage:
     Store this message rather than the model's own: a provider refuses a tool message whose id no call has.
     """
     if len(message.tool_calls) > MAX_CALLS + 1:
-        message = message.model_copy(update={"tool_calls": message.tool_calls[: MAX_CALLS + 1]})
+        message = only_calls(message, message.tool_calls[: MAX_CALLS + 1])
     count = len(message.tool_calls)
     calls = [{**call, "id": call["id"] or f"call_{i}"} for i, call in enumerate(message.tool_calls, 1)]
     invalid = [
         {**call, "id": call["id"] or f"call_{i}"} for i, call in enumerate(message.invalid_tool_calls, count + 1)
     ]
     return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": invalid})
+
+
+def only_calls(message: AIMessage, calls: Sequence[ToolCall]) -> AIMessage:
+    """Return the message with these of its tool calls alone, in its content, too: Anthropic's messages and OpenAI's
+    responses repeat each call as a block, and are refused with one that nothing answers."""
+    dropped = {call["id"] for call in message.tool_calls if call["id"]} - {call["id"] for call in calls}
+    content = message.content
+    if isinstance(content, list):
+        content = [block for block in content if not (isinstance(block, dict) and _ids_of(block) & dropped)]
+    return message.model_copy(update={"tool_calls": list(calls), "content": content})
+
+
+def _ids_of(block: JsonMapping) -> set[object]:
+    return {block.get("id"), block.get("call_id")}
 
 
 async def run_tool_calls(

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 
 from reflective_agents.models.calls import request
-from reflective_agents.models.capabilities import ChatModel, takes_seed, takes_stop
+from reflective_agents.models.capabilities import ChatModel, takes_seed, takes_stop, with_tools
 from reflective_agents.models.sending import Listener
 from reflective_agents.nodes.acting.react_text import parse_step
 from reflective_agents.nodes.asking.chat import model_of
@@ -24,7 +24,7 @@ from reflective_agents.state.families import TreeContext
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import without_marker
-from reflective_agents.tools.run import with_call_ids
+from reflective_agents.tools.run import only_calls, with_call_ids
 from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
 from reflective_agents.tree_search.conversation import history, refusals, sibling_calls, with_closing
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
@@ -134,7 +134,7 @@ class ChatSampling(Sampling):
         """Return the model with the tools, which it may not call where it has to answer."""
         if not self.tools:
             return self.model
-        return self.model.bind_tools(self.tools, tool_choice=None if branch.may_act else "none")
+        return with_tools(self.model, self.tools, None if branch.may_act else "none")
 
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
         """Return the conversation and the steps so far; what changes from request to request comes last."""
@@ -198,7 +198,7 @@ class ListedCalls(ChatSampling):
 def _one_per_call(reply: AIMessage) -> list[AIMessage]:
     """Split a reply into one message for each of its calls."""
     calls = reply.tool_calls
-    return [reply.model_copy(update={"tool_calls": [call]}) for call in calls] if len(calls) > 1 else [reply]
+    return [only_calls(reply, [call]) for call in calls] if len(calls) > 1 else [reply]
 
 
 class ActSampling(Sampling):

@@ -1,10 +1,11 @@
 """Web search through Tavily's own client. The key stands in TAVILY_API_KEY, and nowhere else."""
 
+import asyncio
 import os
+from importlib import import_module
 
 import httpx
 from pydantic import BaseModel
-from tavily import AsyncTavilyClient, errors
 
 from reflective_agents.state.errors import MissingKey, SearchFailed
 from reflective_agents.state.secrets import redacted
@@ -53,31 +54,32 @@ async def search_tavily(query: str, *, max_results: int) -> list[SearchResult]:
     key = tavily_key()
     address = os.environ.get("TAVILY_BASE_URL", "").strip() or "https://api.tavily.com"
     trusted = await certificates()
+    await asyncio.to_thread(import_module, "tavily")  # loads a tokenizer, too, and most runs search elsewhere
+    from tavily import AsyncTavilyClient
+
     try:
         async with httpx.AsyncClient(base_url=address, verify=trusted) as http:
             client = AsyncTavilyClient(key, client=http)
             reply = _Reply.model_validate(await client.search(query, max_results=max_results, timeout=120))
     except (ValueError, AttributeError, TypeError) as error:  # the client reads replies unchecked
         raise SearchFailed("Tavily's reply could not be read.") from error
-    except _FAULTS as error:
+    except _faults() as error:
         raise SearchFailed(_explain(error)) from error
     hits = [(hit, (hit.content or "").strip()) for hit in reply.results[:max_results]]
     return [SearchResult(title=hit.title or hit.url, url=hit.url, content=content) for hit, content in hits if content]
 
 
-_FAULTS = (
-    errors.InvalidAPIKeyError,
-    errors.UsageLimitExceededError,
-    errors.ForbiddenError,
-    errors.BadRequestError,
-    errors.TimeoutError,
-    httpx.HTTPError,
-    httpx.InvalidURL,
-)
+def _faults() -> tuple[type[Exception], ...]:
+    from tavily import errors
+
+    refusals = (errors.InvalidAPIKeyError, errors.UsageLimitExceededError, errors.ForbiddenError)
+    return (*refusals, errors.BadRequestError, errors.TimeoutError, httpx.HTTPError, httpx.InvalidURL)
 
 
 def _explain(error: Exception) -> str:
     """Say on one line what went wrong, without the request's address or key."""
+    from tavily import errors
+
     match error:
         case errors.InvalidAPIKeyError():
             return "Tavily does not accept the key in TAVILY_API_KEY (401)."

@@ -30,7 +30,7 @@ class AbMctsContext(ToolsContext, TreeContext):
 
     @field_validator("arms")
     @classmethod
-    def _are_models(cls, arms: list[Model] | None) -> list[Model] | None:
+    def _are_named(cls, arms: list[Model] | None) -> list[Model] | None:
         if arms and any(arm is None for arm in arms):
             raise ValueError("each of the models needs a name")
         return arms
