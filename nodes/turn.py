@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langgraph.graph import END, START, StateGraph
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.graph import END, START
 from langgraph.types import Overwrite
 from langgraph.typing import InputT, OutputT, StateT
 from typing_extensions import TypedDict
@@ -15,11 +15,13 @@ from reflective_agents.models.providers import describe_model
 from reflective_agents.nodes.acting.own_agent import name_of
 from reflective_agents.nodes.asking.answer_form import in_form
 from reflective_agents.nodes.asking.chat import model_of
+from reflective_agents.nodes.asking.thread import STRATEGY, position_of_question, unanswered, with_question_last
 from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.checks import check_settings
 from reflective_agents.nodes.remembering.experience import keep, recall
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import C, Step, Update, node
+from reflective_agents.nodes.strategy import StrategyBuilder
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import EmptyQuestion, WrongThread
 from reflective_agents.state.families import AgentContext
@@ -37,13 +39,15 @@ async def nothing_more(_: RunState, __: Step[Context]) -> Update:
 
 def strategy_graph(
     state: type[StateT], *, context_schema: type[C], input_schema: type[InputT], output_schema: type[OutputT]
-) -> StateGraph[StateT, C | Mapping[str, Any], Any, OutputT]:  # type: ignore[type-var]
-    """Begin a `StateGraph` that runs from its node `begin` to its node `finish`.
+) -> StrategyBuilder[StateT, C | Mapping[str, Any], Any, OutputT]:  # type: ignore[type-var]
+    """Begin a strategy's graph, which runs from its node `begin` to its node `finish`.
 
     Its runs take the strategy's own settings or a plain dict, for type checkers too: LangGraph itself takes both, but
     its types know of the first alone.
     """
-    builder = StateGraph(state, context_schema=context_schema, input_schema=input_schema, output_schema=output_schema)
+    builder = StrategyBuilder(
+        state, context_schema=context_schema, input_schema=input_schema, output_schema=output_schema
+    )
     builder.add_edge(START, "begin")
     builder.add_edge("finish", END)
     return builder  # type: ignore[return-value]
@@ -69,7 +73,7 @@ def begin(
     @node(schema, begins=True)
     async def begin(state: S, step: Step[C]) -> Update:
         before: RunState = state  # what `get` returns, mypy knows of this only
-        request = question(before.get("messages") or [])
+        request = question(before.get("messages") or [], strategy, before.get("answer"))
         check_content(before["messages"])
         owner = before.get("strategy") or strategy
         if owner != strategy:
@@ -83,8 +87,8 @@ def begin(
         fresh |= {"structured_response": None} if before.get("structured_response") else {}
         update = {"version": VERSION, "strategy": strategy, "settings": step.context.explicit_settings(), **fresh}
         shown = state.copy()
-        shown["recalled"] = recalled
-        update |= await prepare(shown, step)
+        shown["recalled"], shown["strategy"] = recalled, strategy
+        update |= await prepare(with_question_last(shown), step)
         if not update["recalled"] and "recalled" not in state:
             del update["recalled"]
         return {name: value for name, value in update.items() if not _is_unchanged(name, value, state)}
@@ -97,15 +101,23 @@ def _is_unchanged(name: str, value: Any, state: JsonMapping) -> bool:
     return name in state and state[name] == (value.value if isinstance(value, Overwrite) else value)
 
 
-def question(messages: Sequence[BaseMessage]) -> str:
-    """Return the question that a conversation ends with.
+def question(messages: Sequence[AnyMessage], strategy: str, answer: str | None = None) -> str:
+    """Return the question of a thread: the last message of a person, whatever others have done since.
+
+    Args:
+        messages: The thread.
+        strategy: The strategy that is asked.
+        answer: What it has answered last.
 
     Raises:
-        EmptyQuestion: if it ends with something else, or with nothing.
+        EmptyQuestion: if there is none, or nothing follows it but this strategy's own answer.
     """
-    text = messages[-1].text.strip() if messages and messages[-1].type == "human" else ""
-    if not text:
+    last = position_of_question(messages)
+    text = "" if last is None else messages[last].text.strip()
+    if last is None or not text:
         raise EmptyQuestion('the question is empty: give {"messages": [("user", "your question")]}')
+    if len(unanswered(messages, strategy, answer)) < len(messages):
+        raise EmptyQuestion('the question is answered already: give {"messages": [("user", "your next question")]}')
     return text
 
 
@@ -139,7 +151,7 @@ async def end(
     structured = {"structured_response": data} if data or step.context.answer_schema else {}
     if answer is None:
         return {"answer": None, "outcome": outcome, **structured}
-    answer.response_metadata = _written_by(step, model)
+    answer.response_metadata = {**_written_by(step, model), STRATEGY: state["strategy"]}
     return {"messages": [answer], "answer": answer.text, "outcome": outcome, **structured}
 
 

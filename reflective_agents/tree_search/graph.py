@@ -5,7 +5,6 @@ from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableLambda
-from langgraph.graph import StateGraph
 from langgraph.types import Command, Overwrite
 
 from reflective_agents.environments.base import Environment, Task
@@ -16,6 +15,7 @@ from reflective_agents.nodes.asking.transcript import quoted, request_text
 from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node
+from reflective_agents.nodes.strategy import StrategyBuilder
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
@@ -56,7 +56,7 @@ def search_graph(
     state: type[SearchState] = SearchState,
     output: type[SearchOutput] = SearchOutput,
     **fresh: Any,
-) -> StateGraph[SearchState, C | Mapping[str, Any], Any, SearchOutput]:  # type: ignore[type-var]
+) -> StrategyBuilder[SearchState, C | Mapping[str, Any], Any, SearchOutput]:  # type: ignore[type-var]
     """Build the graph of a tree search: begin -> start -> expand -> expand -> ... -> finish.
 
     Args:

@@ -85,7 +85,7 @@ async def test_an_agent_does_the_work(strategy: str) -> None:
     assert result["usage"]["tool_calls"] == len(worker.calls) // 2 > 0
     assert [message.type for message in result["messages"]] == ["human", "ai"]
     wrote = {"model_name": "FakeChatModel"} if strategy == "plan" else {"agent": "counter"}
-    assert result["messages"][-1].response_metadata == wrote
+    assert result["messages"][-1].response_metadata == {**wrote, "strategy": strategy}
 
 
 @every_actor
