@@ -1,15 +1,17 @@
 """A strategy as a compiled graph that fits into other systems: with settings of its own, and as a tool."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
+from langchain_core.runnables.graph import Graph
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel import Pregel
 from langgraph.runtime import Runtime
 from langgraph.types import Checkpointer
 from langgraph.typing import ContextT, InputT, OutputT, StateT
@@ -20,6 +22,8 @@ from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonMapping
 
 C = TypeVar("C", bound=Context)
+Employed = Mapping[str, Mapping[str, Pregel[Any, Any, Any, Any]]]
+"""Graphs that work within nodes: by the name of the node, and their own."""
 
 
 class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
@@ -89,6 +93,18 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
             """Stream a run, with the graph's own settings below those that are given."""
             return super().astream(input, config, context=self._context(context, config), **options)
 
+    def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+        """Return the drawing of the graph; with `xray`, with the graphs that its nodes let work by its settings."""
+        drawn = super().get_graph(config, xray=xray)
+        employs = getattr(self.builder, "employs", None)
+        if xray and employs:
+            _draw_employed(drawn, employs(self._schema.merged(self.settings, {})))
+        return drawn
+
+    async def aget_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+        """Do the same in asynchronous code."""
+        return self.get_graph(config, xray=xray)
+
     @property
     def _schema(self) -> type[Context]:
         schema = self.context_schema
@@ -117,7 +133,14 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
 
 
 class StrategyBuilder(StateGraph[StateT, ContextT, InputT, OutputT]):
-    """A `StateGraph` that compiles to a `Strategy`."""
+    """A `StateGraph` that compiles to a `Strategy`.
+
+    Attributes:
+        employs: Returns what other graphs its nodes let work, by the settings: these choose it, so LangGraph cannot see
+            it.
+    """
+
+    employs: Callable[[Any], Employed] | None = None
 
     def compile(self, checkpointer: Checkpointer = None, **options: Any) -> Strategy[StateT, ContextT, InputT, OutputT]:
         """Compile the graph, as `StateGraph.compile` does, which takes the same options."""
@@ -137,6 +160,23 @@ def own_settings(context: object, schema: type[C]) -> C | None:
     if isinstance(context, Mapping) and context.keys() <= {*schema.model_fields, *schema.renamed}:
         return schema(**context)
     return None
+
+
+def _draw_employed(drawn: Graph, employed: Employed) -> None:
+    """Draw graphs in the place of the nodes in which they work."""
+    for node, graphs in employed.items():
+        outside, around = drawn.nodes[node], [edge for edge in drawn.edges if node in (edge.source, edge.target)]
+        for name, graph in graphs.items():
+            inner = graph.get_graph()
+            inner.trim_first_node()
+            inner.trim_last_node()
+            first, last = drawn.extend(inner, prefix=f"{node}_{name}")
+            for edge in around if first and last else ():
+                source = last.id if edge.source == node else edge.source
+                target = first.id if edge.target == node else edge.target
+                drawn.edges.append(edge.copy(source=source, target=target))
+        if graphs:
+            drawn.remove_node(outside)
 
 
 def _asked(question: str) -> Any:

@@ -1,6 +1,6 @@
 """How every run begins and ends: one question in, one answer with its outcome out."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -21,7 +21,7 @@ from reflective_agents.nodes.checks import check_settings
 from reflective_agents.nodes.remembering.experience import keep, recall
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import C, Step, Update, node
-from reflective_agents.nodes.strategy import StrategyBuilder
+from reflective_agents.nodes.strategy import Employed, StrategyBuilder
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import EmptyQuestion, WrongThread
 from reflective_agents.state.families import AgentContext
@@ -31,6 +31,9 @@ from reflective_agents.state.run import RunState, S
 from reflective_agents.state.secrets import redacted
 from reflective_agents.state.versions import VERSION
 
+GOES_ON, ENDED = "goes on", "ended"
+"""What routers say, as drawings show it."""
+
 
 async def nothing_more(_: RunState, __: Step[Context]) -> Update:
     """Prepare nothing at the beginning of a turn, as most strategies do."""
@@ -38,16 +41,29 @@ async def nothing_more(_: RunState, __: Step[Context]) -> Update:
 
 
 def strategy_graph(
-    state: type[StateT], *, context_schema: type[C], input_schema: type[InputT], output_schema: type[OutputT]
+    state: type[StateT],
+    *,
+    context_schema: type[C],
+    input_schema: type[InputT],
+    output_schema: type[OutputT],
+    employs: Callable[[C], Employed] | None = None,
 ) -> StrategyBuilder[StateT, C | Mapping[str, Any], Any, OutputT]:  # type: ignore[type-var]
     """Begin a strategy's graph, which runs from its node `begin` to its node `finish`.
 
     Its runs take the strategy's own settings or a plain dict, for type checkers too: LangGraph itself takes both, but
     its types know of the first alone.
+
+    Args:
+        state: The state of a run.
+        context_schema: The strategy's settings.
+        input_schema: What a run is given.
+        output_schema: What it returns.
+        employs: What other graphs its nodes let work, by the settings, for drawings.
     """
     builder = StrategyBuilder(
         state, context_schema=context_schema, input_schema=input_schema, output_schema=output_schema
     )
+    builder.employs = employs
     builder.add_edge(START, "begin")
     builder.add_edge("finish", END)
     return builder  # type: ignore[return-value]
@@ -167,10 +183,11 @@ class Ended(TypedDict):
     outcome: Outcome | None
 
 
-def unless_ended(then: str) -> SyncAdapter[Ended, str]:
-    """Make a router to the next node, which goes to `finish` instead once something has ended the run."""
+async def _is_ended(state: Ended) -> str:  # a plain function would be sent to another thread and back
+    return ENDED if state["outcome"] else GOES_ON
 
-    async def route(state: Ended) -> str:  # a plain function would be sent to another thread and back
-        return "finish" if state["outcome"] else then
 
-    return SyncAdapter(route)
+def unless_ended(then: str) -> tuple[SyncAdapter[Ended, str], dict[Hashable, str]]:
+    """Return a router to the next node, which goes to `finish` instead once something has ended the run, and where its
+    replies lead: `builder.add_conditional_edges("draft", *unless_ended("revise"))`."""
+    return SyncAdapter(_is_ended), {GOES_ON: then, ENDED: "finish"}

@@ -325,7 +325,7 @@ class Context(BaseSettings):
 
     @classmethod
     def merged(cls, own: Mapping[str, Any], chosen: Mapping[str, Any]) -> Self:
-        """Return the settings of a run of a graph with settings of its `own`, where what the caller has `chosen` wins."""
+        """Return the settings of a run of a graph with settings of its `own`; what the caller has `chosen` wins."""
         merged = cls.model_validate({**own, **chosen})
         merged._own = cls.model_validate(dict(own))
         return merged

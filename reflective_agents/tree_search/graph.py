@@ -16,7 +16,7 @@ from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node
 from reflective_agents.nodes.strategy import StrategyBuilder
-from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
+from reflective_agents.nodes.turn import ENDED, GOES_ON, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome
@@ -74,10 +74,12 @@ def search_graph(
     route = SyncAdapter(_expand_or_finish)
     builder.add_node("begin", begin(name, schema, enter, **FRESH, **fresh))
     builder.add_node("start", start)
-    builder.add_node("expand", unless_ordered(expand or grow, steer) | route, destinations=("expand", "finish"))
+    builder.add_node(
+        "expand", unless_ordered(expand or grow, steer) | route, destinations={"expand": GOES_ON, "finish": ENDED}
+    )
     builder.add_node("finish", unless_ordered(finish or reply))
     builder.add_edge("begin", "start")
-    builder.add_conditional_edges("start", unless_ended("expand"), ["expand", "finish"])
+    builder.add_conditional_edges("start", *unless_ended("expand"))
     return builder
 
 

@@ -1,18 +1,20 @@
 """A compiled strategy as a part of something else: with settings of its own, as a node, as a tool."""
 
 import operator
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from reflective_agents.graphs import lats, react, reflection, reflexion, with_settings
+from reflective_agents.graphs import graph_of, lats, react, reflection, reflexion, with_settings
 from reflective_agents.state import policy
 from reflective_agents.state.errors import Misuse, OperatorOnly
 from reflective_agents.state.settings.react import ReactContext
@@ -223,3 +225,34 @@ def test_a_strategy_may_be_the_tool_of_another() -> None:
     model = FakeChatModel(reply=boss)
     graph = with_settings(react.graph, model=model, search="none", tools=[writer(max_rounds=1).as_tool()])
     assert graph.invoke(ASK)["answer"] == "A draft."
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "inner"),
+    [
+        ("plan", {}, {"work_react"}),
+        ("plan", {"worker": "lats"}, {"work_lats"}),
+        ("plan", {"agent": create_agent(FakeChatModel(reply=critic), name="mine")}, {"work_mine"}),
+        ("plan", {"agent": RunnableLambda(lambda inputs: inputs)}, set()),
+        ("team", {}, {"member_researcher", "member_writer", "member_critic"}),
+        ("team", {"shape": "debate"}, {"member_searcher", "member_reviser", "member_thinker"}),
+        ("trials", {"actor": "chain_of_thought"}, {"attempt_chain_of_thought"}),
+        ("auto", {}, {"look_up_reflexion"}),
+        ("lats", {}, set()),
+    ],
+)
+def test_a_drawing_shows_the_strategies_that_work_within(name: str, settings: dict[str, Any], inner: set[str]) -> None:
+    graph = with_settings(graph_of(name), **settings)
+    drawn = graph.get_graph(xray=True)
+    assert {node.partition(":")[0] for node in drawn.nodes if ":" in node} == inner
+    sources, targets = {edge.source for edge in drawn.edges}, {edge.target for edge in drawn.edges}
+    assert {*drawn.nodes} == sources | targets
+    assert {node for node in drawn.nodes if node not in targets} == {"__start__"}
+    assert {node for node in drawn.nodes if node not in sources} == {"__end__"}
+    assert {*re.findall(r"subgraph (\w+)", drawn.draw_mermaid())} == inner
+    assert not any(":" in node for node in graph.get_graph().nodes)
+
+
+@every_strategy
+def test_every_edge_that_a_router_chooses_has_a_label(strategy: Strategy) -> None:
+    assert [edge for edge in strategy.graph.get_graph().edges if edge.conditional and not edge.data] == []
