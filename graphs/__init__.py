@@ -4,12 +4,12 @@ A folder `_<name>/` holds what serves one strategy alone.
 """
 
 from importlib import import_module
-from typing import Any
-
-from langgraph.typing import ContextT, InputT, OutputT, StateT
+from typing import Any, TypeVar
 
 from reflective_agents.nodes.strategy import Strategy, StrategyBuilder
 from reflective_agents.state.settings import check_name
+
+G = TypeVar("G", bound=Strategy[Any, Any, Any, Any])
 
 
 def builder_of(name: str) -> StrategyBuilder[Any, Any, Any, Any]:
@@ -32,9 +32,7 @@ def graph_of(name: str) -> Strategy[Any, Any, Any, Any]:
     return graph
 
 
-def with_settings(
-    graph: Strategy[StateT, ContextT, InputT, OutputT], *, name: str | None = None, **settings: Any
-) -> Strategy[StateT, ContextT, InputT, OutputT]:
+def with_settings(graph: G, *, name: str | None = None, **settings: Any) -> G:
     """Return a compiled graph with settings of its own: a strategy as a node, a tool or an agent of another system.
 
     What a run is given as `context` wins over them, and they win over environment variables. Around it there may be a

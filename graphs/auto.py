@@ -211,7 +211,9 @@ builder.add_node("conclude", conclude)
 builder.add_node("trial", trial)
 builder.add_node("finish", finish)
 builder.add_edge("begin", "choose")
-builder.add_conditional_edges("choose", to_stage, {ENDED: "finish"} | {f"{stage} pays most": stage for stage in STAGES})
+builder.add_conditional_edges(
+    "choose", to_stage, {ENDED: "finish", **{f"{stage} pays most": stage for stage in STAGES}}
+)
 for stage in STAGES:
     builder.add_conditional_edges(stage, *unless_ended("choose"))
 

@@ -9,7 +9,7 @@
 agree; where they do not, or nobody changes their mind any more, a judge decides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 
@@ -62,7 +62,7 @@ from reflective_agents.state.settings.team import LEVEL, Role, TeamContext
 
 GRAPHS = {name: graph_of(name) for name in employable(LEVEL)}
 """The strategies that a member may work by."""
-LEADERS = {"a supervisor leads": "supervise", "it is a debate": "debate"}
+LEADERS: dict[Hashable, str] = {"a supervisor leads": "supervise", "it is a debate": "debate"}
 """The node that leads the work, by what the router says of it."""
 
 
@@ -243,7 +243,7 @@ def employs(context: TeamContext) -> Employed:
 
 def by_shape(state: TeamState) -> str:
     """Tell who leads the work."""
-    return next(leader for leader, node in LEADERS.items() if node == state["shape"])
+    return next(str(leader) for leader, node in LEADERS.items() if node == state["shape"])
 
 
 builder = strategy_graph(
@@ -256,9 +256,9 @@ builder.add_node("member", member)
 builder.add_node("listen", listen)
 builder.add_node("judge", judge)
 builder.add_node("finish", finish)
-builder.add_conditional_edges("begin", by_shape, {**LEADERS})
+builder.add_conditional_edges("begin", by_shape, LEADERS)
 builder.add_edge("member", "listen")
-builder.add_conditional_edges("listen", by_shape, {**LEADERS})
+builder.add_conditional_edges("listen", by_shape, LEADERS)
 builder.add_edge("judge", "finish")
 
 graph = builder.compile(name="team")

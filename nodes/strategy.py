@@ -171,7 +171,9 @@ def _draw_employed(drawn: Graph, employed: Employed) -> None:
             inner.trim_first_node()
             inner.trim_last_node()
             first, last = drawn.extend(inner, prefix=f"{node}_{name}")
-            for edge in around if first and last else ():
+            assert first is not None
+            assert last is not None
+            for edge in around:
                 source = last.id if edge.source == node else edge.source
                 target = first.id if edge.target == node else edge.target
                 drawn.edges.append(edge.copy(source=source, target=target))

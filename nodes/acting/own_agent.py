@@ -7,7 +7,7 @@ pass: they are the user's.
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig, ensure_config
@@ -83,7 +83,7 @@ def name_of(agent: Agent) -> str:
     return str(getattr(agent, "name", None) or type(agent).__name__)
 
 
-def drawable(agent: Agent) -> dict[str, Pregel]:
+def drawable(agent: Agent) -> dict[str, Pregel[Any, Any, Any, Any]]:
     """Return an agent by its name, if it is a graph."""
     return {name_of(agent): agent} if isinstance(agent, Pregel) else {}
 

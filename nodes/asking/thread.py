@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMess
 
 from reflective_agents.nodes.asking.transcript import material, steps_text
 from reflective_agents.prompts import thread as prompts
-from reflective_agents.state.run import S
+from reflective_agents.state.run import RunState, S
 
 STRATEGY = "strategy"
 """Where an answer names the strategy that has given it, in its `response_metadata`."""
@@ -19,8 +19,9 @@ def with_question_last(state: S) -> S:
     What others have done since, and the tool calls of others wherever they stand, are quoted, so that no model takes
     them for its own. The state's messages stay as they are.
     """
+    stored: RunState = state  # what `get` returns, mypy knows of this only
     messages = state["messages"]
-    to_answer = unanswered(messages, state.get("strategy"), state.get("answer"))
+    to_answer = unanswered(messages, stored.get("strategy"), stored.get("answer"))
     is_ended = len(to_answer) < len(messages)  # and is gone on with: its answer will be replaced
     if is_ended or (to_answer and to_answer[-1].type == "human" and not any(map(_is_work, to_answer))):
         return state

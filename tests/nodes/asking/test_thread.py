@@ -25,7 +25,7 @@ def shown(*messages: AnyMessage) -> list[tuple[str, str]]:
 
 
 def test_a_conversation_without_work_stays_as_it_is() -> None:
-    earlier = [HumanMessage("Hello."), AIMessage("Hello!")]
+    earlier: list[AnyMessage] = [HumanMessage("Hello."), AIMessage("Hello!")]
     assert conversation([*earlier, ASKED]) == [*earlier, ASKED]
 
 
@@ -57,7 +57,8 @@ def test_an_answer_of_its_own_is_known() -> None:
     own = AIMessage("The moon.", response_metadata={"strategy": "react"})
     assert unanswered([ASKED, own], "react") == [ASKED]
     assert unanswered([ASKED, AIMessage("The moon.")], "react", "The moon.") == [ASKED]
-    for others in ([ASKED, own, DELEGATED, LOOKED_UP], [ASKED, AIMessage("No.")]):
+    several: list[list[AnyMessage]] = [[ASKED, own, DELEGATED, LOOKED_UP], [ASKED, AIMessage("No.")]]
+    for others in several:
         assert unanswered(others, "react", "The moon.") == others
     assert unanswered([ASKED, own], "lats") == unanswered([ASKED, own], None) == [ASKED, own]
     assert unanswered([ASKED, LOOKED_UP], None) == [ASKED, LOOKED_UP]
