@@ -32,7 +32,7 @@ from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_
 from reflective_agents.nodes.evidence.research import find
 from reflective_agents.nodes.evidence.verifying import with_support
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
-from reflective_agents.nodes.turn import Ended, begin, end, strategy_graph, unless_ended
+from reflective_agents.nodes.turn import ENDED, Ended, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.outcome import UNCHECKED
 from reflective_agents.state.settings.auto import AutoContext
@@ -189,10 +189,16 @@ class Chosen(Ended):
 
 def to_stage(state: Chosen) -> str:
     """Go where the last turn says, or to the end."""
-    return "finish" if state["outcome"] else state["turns"][-1]["stage"]
+    return ENDED if state["outcome"] else f"{state['turns'][-1]['stage']} pays most"
 
 
-builder = strategy_graph(AutoState, context_schema=AutoContext, input_schema=ActingInput, output_schema=AutoOutput)
+builder = strategy_graph(
+    AutoState,
+    context_schema=AutoContext,
+    input_schema=ActingInput,
+    output_schema=AutoOutput,
+    employs=lambda _: {"look_up": {"reflexion": reflexion.graph}},
+)
 builder.add_node(
     "begin",
     begin(
@@ -220,8 +226,10 @@ builder.add_node("conclude", conclude)
 builder.add_node("trial", trial)
 builder.add_node("finish", finish)
 builder.add_edge("begin", "choose")
-builder.add_conditional_edges("choose", to_stage, [*STAGES, "finish"])
+builder.add_conditional_edges(
+    "choose", to_stage, {ENDED: "finish", **{f"{stage} pays most": stage for stage in STAGES}}
+)
 for stage in STAGES:
-    builder.add_conditional_edges(stage, unless_ended("choose"), ["choose", "finish"])
+    builder.add_conditional_edges(stage, *unless_ended("choose"))
 
 graph = builder.compile(name="auto")

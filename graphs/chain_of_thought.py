@@ -194,7 +194,7 @@ builder.add_node("sample", sample)
 builder.add_node("vote", vote)
 builder.add_node("finish", finish)
 builder.add_edge("begin", "sample")
-builder.add_conditional_edges("sample", unless_ended("vote"), ["vote", "finish"])
+builder.add_conditional_edges("sample", *unless_ended("vote"))
 builder.add_edge("vote", "finish")
 
 graph = builder.compile(name="chain_of_thought")

@@ -26,6 +26,7 @@ from reflective_agents.graphs._plan.subgoals import (
     with_report,
 )
 from reflective_agents.models.costs import estimate_tokens
+from reflective_agents.nodes.acting.own_agent import drawable
 from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import ask, model_of, write
 from reflective_agents.nodes.delegating.forms import Plan, PlannedGoal
@@ -47,7 +48,8 @@ from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.evidence.sources import Sources, thread_sources
 from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
-from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
+from reflective_agents.nodes.strategy import Employed
+from reflective_agents.nodes.turn import ENDED, begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -59,6 +61,7 @@ from reflective_agents.state.settings.plan import LEVEL, PlanContext
 
 GRAPHS = {name: graph_of(name) for name in employable(LEVEL)}
 """The strategies that a worker may work by."""
+READY, FAILED = "sub-goals are ready", "one has failed"
 
 
 async def prepare(_: PlanState, step: Step[PlanContext]) -> Update:
@@ -151,6 +154,13 @@ async def synthesis(state: PlanState, step: Step[PlanContext]) -> AIMessage:
     return AIMessage(checked.text, id=await listener.end(checked.text))
 
 
+def employs(context: PlanContext) -> Employed:
+    """Return the graph that the worker works by."""
+    if context.agent is None:
+        return {"work": {context.worker: GRAPHS[context.worker]}}
+    return {"work": drawable(context.agent)}
+
+
 def worker_settings(context: PlanContext) -> JsonObject:
     """Return the settings of the worker that the run does not have."""
     return context.worker_settings or {}
@@ -182,11 +192,11 @@ def verdict(goals: Sequence[Subgoal], plans: int, step: Step[PlanContext]) -> Up
     return {}
 
 
-def next_node(state: PlanState) -> str:
+def next_step(state: PlanState) -> str:
     """Route the run on: to the sub-goals that are ready, to another plan, or to its end."""
     if state["outcome"]:
-        return "finish"
-    return "assign" if ready(state["subgoals"]) else "plan"
+        return ENDED
+    return READY if ready(state["subgoals"]) else FAILED
 
 
 def answer_prompt(state: PlanState) -> list[BaseMessage]:
@@ -208,16 +218,18 @@ def join_answers(done: Sequence[Subgoal], earlier: Sources) -> AIMessage:
     return AIMessage(with_references(text, {number: sources[number] for number in cited}))
 
 
-builder = strategy_graph(PlanState, context_schema=PlanContext, input_schema=Input, output_schema=PlanOutput)
+builder = strategy_graph(
+    PlanState, context_schema=PlanContext, input_schema=Input, output_schema=PlanOutput, employs=employs
+)
 builder.add_node("begin", begin("plan", PlanContext, prepare, subgoals=[], plans=0, waves=0))
 builder.add_node("plan", plan)
-builder.add_node("assign", assign, destinations=("work", "finish"))
+builder.add_node("assign", assign, destinations={"work": "each sub-goal", "finish": ENDED})
 builder.add_node("work", work)
 builder.add_node("collect", collect)
 builder.add_node("finish", finish)
 builder.add_edge("begin", "plan")
-builder.add_conditional_edges("plan", unless_ended("assign"), ["assign", "finish"])
+builder.add_conditional_edges("plan", *unless_ended("assign"))
 builder.add_edge("work", "collect")
-builder.add_conditional_edges("collect", next_node, ["assign", "plan", "finish"])
+builder.add_conditional_edges("collect", next_step, {READY: "assign", FAILED: "plan", ENDED: "finish"})
 
 graph = builder.compile(name="plan")

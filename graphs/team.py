@@ -9,7 +9,7 @@
 agree; where they do not, or nobody changes their mind any more, a judge decides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 
@@ -53,7 +53,8 @@ from reflective_agents.nodes.evidence.references import without_citations
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_because, stop_solved
-from reflective_agents.nodes.turn import begin, end, strategy_graph
+from reflective_agents.nodes.strategy import Employed
+from reflective_agents.nodes.turn import ENDED, begin, end, strategy_graph
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import team as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -65,6 +66,8 @@ from reflective_agents.state.settings.team import LEVEL, Role, TeamContext
 
 GRAPHS = {name: graph_of(name) for name in employable(LEVEL)}
 """The strategies that a member may work by."""
+LEADERS: dict[Hashable, str] = {"a supervisor leads": "supervise", "it is a debate": "debate"}
+"""The node that leads the work, by what the router says of it."""
 
 
 async def prepare(_: TeamState, step: Step[TeamContext]) -> Update:
@@ -239,22 +242,29 @@ def default_team(shape: str) -> list[Role]:
     ]
 
 
+def employs(context: TeamContext) -> Employed:
+    """Return the graphs that the members work by."""
+    return {"member": {role.name: GRAPHS[role.strategy] for role in members(context).values()}}
+
+
 def by_shape(state: TeamState) -> str:
-    """Return the name of the node that leads the work."""
-    return state["shape"]
+    """Tell who leads the work."""
+    return next(str(leader) for leader, node in LEADERS.items() if node == state["shape"])
 
 
-builder = strategy_graph(TeamState, context_schema=TeamContext, input_schema=Input, output_schema=TeamOutput)
+builder = strategy_graph(
+    TeamState, context_schema=TeamContext, input_schema=Input, output_schema=TeamOutput, employs=employs
+)
 builder.add_node("begin", begin("team", TeamContext, prepare, rounds=[]))
-builder.add_node("supervise", supervise, destinations=("member", "finish"))
-builder.add_node("debate", debate, destinations=("member", "judge", "finish"))
+builder.add_node("supervise", supervise, destinations={"member": "each task", "finish": ENDED})
+builder.add_node("debate", debate, destinations={"member": "each solver", "judge": "no more rounds", "finish": ENDED})
 builder.add_node("member", member)
 builder.add_node("listen", listen)
 builder.add_node("judge", judge)
 builder.add_node("finish", finish)
-builder.add_conditional_edges("begin", by_shape, ["supervise", "debate"])
+builder.add_conditional_edges("begin", by_shape, LEADERS)
 builder.add_edge("member", "listen")
-builder.add_conditional_edges("listen", by_shape, ["supervise", "debate"])
+builder.add_conditional_edges("listen", by_shape, LEADERS)
 builder.add_edge("judge", "finish")
 
 graph = builder.compile(name="team")

@@ -24,10 +24,12 @@ from reflective_agents.graphs._trials.attempts import (
     with_tests,
 )
 from reflective_agents.nodes.acting.agent import environment_of
+from reflective_agents.nodes.acting.own_agent import drawable
 from reflective_agents.nodes.asking.transcript import request_text
 from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
 from reflective_agents.nodes.remembering.lessons import Learned, advice
 from reflective_agents.nodes.step import Step, Update, node, stop_at, stop_solved
+from reflective_agents.nodes.strategy import Employed
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import ActingContext
@@ -205,13 +207,20 @@ async def matches(state: TrialsState, step: Step[TrialsContext], trial: Trial) -
     return float(world.equal(trial["answer"] or "", gold))
 
 
+def employs(context: TrialsContext) -> Employed:
+    """Return the graph that makes the attempts."""
+    if context.agent is None:
+        return {"attempt": {context.actor: ACTORS[context.actor][0]}}
+    return {"attempt": drawable(context.agent)}
+
+
 def uses_judge(context: TrialsContext) -> bool:
     """Tell whether a judge evaluates, not the environment."""
     return context.evaluator == "judge" or (context.evaluator is None and context.environment is None)
 
 
 builder = strategy_graph(
-    TrialsState, context_schema=TrialsContext, input_schema=ActingInput, output_schema=TrialsOutput
+    TrialsState, context_schema=TrialsContext, input_schema=ActingInput, output_schema=TrialsOutput, employs=employs
 )
 builder.add_node("begin", begin("trials", TrialsContext, prepare, trials=[], said=[]))
 builder.add_node("attempt", attempt)
@@ -219,8 +228,8 @@ builder.add_node("evaluate", evaluate)
 builder.add_node("reflect", reflect)
 builder.add_node("finish", finish)
 builder.add_edge("begin", "attempt")
-builder.add_conditional_edges("attempt", unless_ended("evaluate"), ["evaluate", "finish"])
-builder.add_conditional_edges("evaluate", unless_ended("reflect"), ["reflect", "finish"])
-builder.add_conditional_edges("reflect", unless_ended("attempt"), ["attempt", "finish"])
+builder.add_conditional_edges("attempt", *unless_ended("evaluate"))
+builder.add_conditional_edges("evaluate", *unless_ended("reflect"))
+builder.add_conditional_edges("reflect", *unless_ended("attempt"))
 
 graph = builder.compile(name="trials")

@@ -14,12 +14,14 @@ from typing_extensions import ReadOnly, TypedDict
 
 from reflective_agents import telemetry
 from reflective_agents.models.meter import Meter
+from reflective_agents.nodes.asking.thread import with_question_last
 from reflective_agents.nodes.asking.wording import use_prompts
 from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.evidence.references import in_thread
 from reflective_agents.nodes.remembering.lessons import with_lessons
+from reflective_agents.nodes.strategy import own_settings
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
+from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.outcome import Outcome, Verifier, limited, stopped
 from reflective_agents.state.policy import check_caller
@@ -111,20 +113,6 @@ def stop_because(error: LimitReached | ModelFailed) -> Update:
     return {"outcome": stopped(error)}
 
 
-def settings_in(context: object, schema: type[C]) -> C:
-    """Return the settings that a run was given; where it was given none, those from the environment and the defaults.
-
-    Raises:
-        Misuse: if these are the settings of something else.
-    """
-    if context is None or isinstance(context, schema):
-        return context or schema.ambient()
-    raise Misuse(
-        f"the settings are a {type(context).__name__}, where {schema.__name__} is needed: give it or a plain dict as "
-        "context; a strategy inside another graph gets that graph's, unless it is called with its own"
-    )
-
-
 def node(
     schema: type[C], *, begins: bool = False
 ) -> Callable[[Callable[[S, Step[C]], Awaitable[Update]]], SyncAdapter[S, Update]]:
@@ -140,18 +128,20 @@ def node(
             state = upgraded(state)
             stored: RunState = state  # what `get` returns, mypy knows of this only
             runtime = get_runtime(schema)
-            context = settings_in(runtime.context, schema)
+            context = own_settings(runtime.context, schema) or schema.ambient()
             if begins:
                 step = Step(context, {"messages": stored.get("messages") or []}, runtime.stream_writer)
             else:
                 context = context.resumed(stored.get("settings") or {}).raised(stored.get("raised") or {})
                 step = Step(context, state, runtime.stream_writer)
-            check_caller(step.context, schema.ambient)
+            check_caller(step.context, step.context.defaults)
             run_id = uuid4().hex if begins else stored.get("run_id")
             with telemetry.step(function.__name__, run_id, stored.get("strategy"), get_config()):
                 try:
                     with use_prompts(step.context.prompts):
-                        update = await function(state if begins else with_lessons(in_thread(state)), step)
+                        update = await function(
+                            state if begins else with_lessons(in_thread(with_question_last(state))), step
+                        )
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
             return {**step.cost(), **update, **({"run_id": run_id} if begins else {})}

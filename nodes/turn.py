@@ -1,11 +1,11 @@
 """How every run begins and ends: one question in, one answer with its outcome out."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langgraph.graph import END, START, StateGraph
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.graph import END, START
 from langgraph.types import Overwrite
 from langgraph.typing import InputT, OutputT, StateT
 from typing_extensions import TypedDict
@@ -16,6 +16,7 @@ from reflective_agents.models.providers import describe_model
 from reflective_agents.nodes.acting.own_agent import name_of
 from reflective_agents.nodes.asking.answer_form import in_form
 from reflective_agents.nodes.asking.chat import model_of
+from reflective_agents.nodes.asking.thread import STRATEGY, position_of_question, unanswered, with_question_last
 from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.checks import check_settings
 from reflective_agents.nodes.evidence.references import numbered_in_thread
@@ -23,6 +24,7 @@ from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence, is
 from reflective_agents.nodes.remembering.experience import keep, recall
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import C, Step, Update, node
+from reflective_agents.nodes.strategy import Employed, StrategyBuilder
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import EmptyQuestion, WrongThread
 from reflective_agents.state.families import AgentContext
@@ -32,6 +34,9 @@ from reflective_agents.state.run import RunState, S
 from reflective_agents.state.secrets import redacted
 from reflective_agents.state.versions import VERSION
 
+GOES_ON, ENDED = "goes on", "ended"
+"""What routers say, as drawings show it."""
+
 
 async def nothing_more(_: RunState, __: Step[Context]) -> Update:
     """Prepare nothing at the beginning of a turn, as most strategies do."""
@@ -39,14 +44,29 @@ async def nothing_more(_: RunState, __: Step[Context]) -> Update:
 
 
 def strategy_graph(
-    state: type[StateT], *, context_schema: type[C], input_schema: type[InputT], output_schema: type[OutputT]
-) -> StateGraph[StateT, C | Mapping[str, Any], Any, OutputT]:  # type: ignore[type-var]
-    """Begin a `StateGraph` that runs from its node `begin` to its node `finish`.
+    state: type[StateT],
+    *,
+    context_schema: type[C],
+    input_schema: type[InputT],
+    output_schema: type[OutputT],
+    employs: Callable[[C], Employed] | None = None,
+) -> StrategyBuilder[StateT, C | Mapping[str, Any], Any, OutputT]:  # type: ignore[type-var]
+    """Begin a strategy's graph, which runs from its node `begin` to its node `finish`.
 
     Its runs take the strategy's own settings or a plain dict, for type checkers too: LangGraph itself takes both, but
     its types know of the first alone.
+
+    Args:
+        state: The state of a run.
+        context_schema: The strategy's settings.
+        input_schema: What a run is given.
+        output_schema: What it returns.
+        employs: What other graphs its nodes let work, by the settings, for drawings.
     """
-    builder = StateGraph(state, context_schema=context_schema, input_schema=input_schema, output_schema=output_schema)
+    builder = StrategyBuilder(
+        state, context_schema=context_schema, input_schema=input_schema, output_schema=output_schema
+    )
+    builder.employs = employs
     builder.add_edge(START, "begin")
     builder.add_edge("finish", END)
     return builder  # type: ignore[return-value]
@@ -72,7 +92,7 @@ def begin(
     @node(schema, begins=True)
     async def begin(state: S, step: Step[C]) -> Update:
         before: RunState = state  # what `get` returns, mypy knows of this only
-        request = question(before.get("messages") or [])
+        request = question(before.get("messages") or [], strategy, before.get("answer"))
         check_content(before["messages"])
         owner = before.get("strategy") or strategy
         if owner != strategy:
@@ -86,8 +106,8 @@ def begin(
         fresh |= {name: None for name in ("structured_response", "support") if before.get(name)}
         update = {"version": VERSION, "strategy": strategy, "settings": step.context.explicit_settings(), **fresh}
         shown = state.copy()
-        shown["recalled"] = recalled
-        update |= await prepare(shown, step)
+        shown["recalled"], shown["strategy"] = recalled, strategy
+        update |= await prepare(with_question_last(shown), step)
         if not update["recalled"] and "recalled" not in state:
             del update["recalled"]
         return {name: value for name, value in update.items() if not _is_unchanged(name, value, state)}
@@ -100,15 +120,23 @@ def _is_unchanged(name: str, value: Any, state: JsonMapping) -> bool:
     return name in state and state[name] == (value.value if isinstance(value, Overwrite) else value)
 
 
-def question(messages: Sequence[BaseMessage]) -> str:
-    """Return the question that a conversation ends with.
+def question(messages: Sequence[AnyMessage], strategy: str, answer: str | None = None) -> str:
+    """Return the question of a thread: the last message of a person, whatever others have done since.
+
+    Args:
+        messages: The thread.
+        strategy: The strategy that is asked.
+        answer: What it has answered last.
 
     Raises:
-        EmptyQuestion: if it ends with something else, or with nothing.
+        EmptyQuestion: if there is none, or nothing follows it but this strategy's own answer.
     """
-    text = messages[-1].text.strip() if messages and messages[-1].type == "human" else ""
-    if not text:
+    last = position_of_question(messages)
+    text = "" if last is None else messages[last].text.strip()
+    if last is None or not text:
         raise EmptyQuestion('the question is empty: give {"messages": [("user", "your question")]}')
+    if len(unanswered(messages, strategy, answer)) < len(messages):
+        raise EmptyQuestion('the question is answered already: give {"messages": [("user", "your next question")]}')
     return text
 
 
@@ -149,7 +177,7 @@ async def end(
     structured = {"structured_response": data} if data or step.context.answer_schema else {}
     if answer is None:
         return {"answer": None, "outcome": outcome, **structured}
-    answer.response_metadata = _written_by(step, model)
+    answer.response_metadata = {**_written_by(step, model), STRATEGY: state["strategy"]}
     update: Update = {"messages": [answer], "answer": answer.text, "outcome": outcome, **structured}
     return update | ({"support": support} if support else {})
 
@@ -168,10 +196,11 @@ class Ended(TypedDict):
     outcome: Outcome | None
 
 
-def unless_ended(then: str) -> SyncAdapter[Ended, str]:
-    """Make a router to the next node, which goes to `finish` instead once something has ended the run."""
+async def _is_ended(state: Ended) -> str:  # a plain function would be sent to another thread and back
+    return ENDED if state["outcome"] else GOES_ON
 
-    async def route(state: Ended) -> str:  # a plain function would be sent to another thread and back
-        return "finish" if state["outcome"] else then
 
-    return SyncAdapter(route)
+def unless_ended(then: str) -> tuple[SyncAdapter[Ended, str], dict[Hashable, str]]:
+    """Return a router to the next node, which goes to `finish` instead once something has ended the run, and where its
+    replies lead: `builder.add_conditional_edges("draft", *unless_ended("revise"))`."""
+    return SyncAdapter(_is_ended), {GOES_ON: then, ENDED: "finish"}

@@ -222,6 +222,8 @@ class Context(BaseSettings):
     )
 
     _handed_on: bool = PrivateAttr(default=False)
+    _own: "Context | None" = PrivateAttr(default=None)
+    """What holds where nothing is given, if the graph has settings of its own."""
 
     @model_validator(mode="before")
     @classmethod
@@ -298,8 +300,7 @@ class Context(BaseSettings):
 
         Objects and functions, which only Python can give, are left out.
         """
-        settings = {name: getattr(self, name) for name in sorted(self._explicit_names())}
-        plain = {name: value for name, value in settings.items() if _is_plain(value)}
+        plain = {name: value for name, value in sorted(self.chosen().items()) if _is_plain(value)}
         return {name: dict(value) if isinstance(value, dict) else value for name, value in plain.items()}
 
     def resumed(self, earlier: JsonObject) -> Self:
@@ -315,7 +316,7 @@ class Context(BaseSettings):
             )
         if all(getattr(self, self.renamed.get(name, name)) == value for name, value in earlier.items()):
             return self
-        return self._again({**earlier, **{name: getattr(self, name) for name in self._explicit_names()}})
+        return self._again({**earlier, **self.chosen()})
 
     def raised(self, by: Mapping[str, float]) -> Self:
         """Return these settings with limits that are higher by so much, each by its name.
@@ -330,7 +331,7 @@ class Context(BaseSettings):
         if not limits:
             return self
         try:
-            return self._again({**{name: getattr(self, name) for name in self._explicit_names()}, **limits})
+            return self._again({**self.chosen(), **limits})
         except ValidationError as error:
             problem = error.errors()[0]
             raise Misuse(f"{problem['loc'][0]}: {problem['msg']} (got {problem['input']})") from error
@@ -347,8 +348,25 @@ class Context(BaseSettings):
         return self._handed_on
 
     def _again(self, settings: JsonObject) -> Self:
-        changed = type(self).model_validate(settings)
-        return changed.handed_on() if self._handed_on else changed
+        own = self._own.chosen() if self._own else {}
+        changed = type(self).model_validate({**own, **settings})
+        changed._handed_on, changed._own = self._handed_on, self._own
+        return changed
+
+    @classmethod
+    def merged(cls, own: Mapping[str, Any], chosen: Mapping[str, Any]) -> Self:
+        """Return the settings of a run of a graph with settings of its `own`; what the caller has `chosen` wins."""
+        merged = cls.model_validate({**own, **chosen})
+        merged._own = cls.model_validate(dict(own))
+        return merged
+
+    def defaults(self) -> "Context":
+        """Return what holds where the caller chooses nothing: the graph's own settings, else `ambient`."""
+        return self._own or self.ambient()
+
+    def chosen(self) -> dict[str, Any]:
+        """Return the settings that the caller gave, objects too: neither defaults nor those from the environment."""
+        return {name: getattr(self, name) for name in self._explicit_names()}
 
     @classmethod
     def ambient(cls) -> Self:
@@ -357,11 +375,11 @@ class Context(BaseSettings):
         return read
 
     def _explicit_names(self) -> set[str]:
-        ambient = self.ambient()
+        defaults = self.defaults()
         return {
             name
             for name in self.model_fields_set
-            if name not in ambient.model_fields_set or getattr(self, name) != getattr(ambient, name)
+            if name not in defaults.model_fields_set or getattr(self, name) != getattr(defaults, name)
         }
 
 

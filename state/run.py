@@ -89,7 +89,7 @@ def counted(usage: Usage, writes: Sequence[Usage]) -> Usage:
 
 
 class Input(TypedDict):
-    """What a strategy is given: the conversation, whose last message is the question."""
+    """What a strategy is given: the conversation. Its last message of a person is the question."""
 
     messages: Annotated[list[AnyMessage], DeltaChannel(append_messages, snapshot_frequency=1000)]
 

@@ -17,9 +17,6 @@ from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.text.labels import without_label
 
-_IMPOSSIBLE = re.compile(rf"\W*(?:(?i:{prompts.IMPOSSIBLE})[*_`\s]*[:：]|{prompts.IMPOSSIBLE}\W*$)")
-"""The label by which a worker says that its part cannot be done: with its colon, or alone and in capitals."""
-
 
 def flaw(made: Plan, earlier: Sequence[Subgoal]) -> str | None:
     """Say what is wrong with a plan, in words for the model: a repeated id, an unknown need, or a cycle.
@@ -73,7 +70,7 @@ def with_report(goal: Subgoal, report: Report, wave: int) -> Subgoal:
     answer = report["answer"]
     if answer is None:
         return {**after, "status": "failed", "reason": failure(report)}
-    if _IMPOSSIBLE.match(without_label(answer, "final", "answer")):
+    if cannot_be_done(without_label(answer, "final", "answer")):
         return {**after, "status": "failed", "reason": " ".join(answer.split())}
     after |= {"answer": answer, "said": report["said"]}
     if "passages" in report:
@@ -81,6 +78,12 @@ def with_report(goal: Subgoal, report: Report, wave: int) -> Subgoal:
     if not report.get("answered", True):
         return {**after, "status": "failed", "reason": " ".join(split_references(answer)[0].split())}
     return {**after, "status": "done", "reason": report["reason"]}
+
+
+def cannot_be_done(answer: str) -> bool:
+    """Tell whether a worker labels its part as impossible: with a colon, or by the label alone in capitals."""
+    label = prompts.IMPOSSIBLE
+    return bool(re.match(rf"\W*(?:(?i:{label})[*_`\s]*[:：]|{label}\W*$)", answer))
 
 
 def as_task(goal: Subgoal, goals: Sequence[Subgoal], conversation: Sequence[BaseMessage]) -> Task:

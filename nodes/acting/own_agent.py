@@ -7,7 +7,7 @@ pass: they are the user's.
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig, ensure_config
@@ -74,13 +74,18 @@ async def ask_agent(agent: Agent, messages: Sequence[BaseMessage], meter: Meter)
     if answers and (form is None or answers[-1] is taken[-1]):
         return AgentReply(clean(answers[-1].text), _steps_text(taken, answers[-1]))
     if form is None:
-        raise ModelFailed(f"the agent {name_of(agent)} gave no answer")
+        raise ModelFailed(f"the agent {name_of(agent)} gave no answer{_reason(result)}")
     return AgentReply(clean(form), _steps_text(taken))
 
 
 def name_of(agent: Agent) -> str:
     """Return the name of an agent."""
     return str(getattr(agent, "name", None) or type(agent).__name__)
+
+
+def drawable(agent: Agent) -> dict[str, Pregel[Any, Any, Any, Any]]:
+    """Return an agent by its name, if it is a graph."""
+    return {name_of(agent): agent} if isinstance(agent, Pregel) else {}
 
 
 async def _invoke(agent: Agent, messages: list[BaseMessage], watch: Watch) -> JsonMapping | BaseMessage | str:
@@ -99,6 +104,13 @@ def _messages_in(result: JsonMapping | BaseMessage | str) -> list[AnyMessage]:
     if isinstance(result, Mapping) and isinstance(result.get("messages"), list):
         return convert_to_messages(result["messages"])  # type: ignore[return-value]
     raise Misuse('an agent takes {"messages": [...]} and returns them with its answer: this one returned none')
+
+
+def _reason(result: JsonMapping | BaseMessage | str) -> str:
+    """Return why there is no answer, if the agent says so, as the strategies do."""
+    outcome = result.get("outcome") if isinstance(result, Mapping) else None
+    reason = outcome.get("reason") if isinstance(outcome, Mapping) else None
+    return f": {reason}" if isinstance(reason, str) else ""
 
 
 def _since_the_question(messages: list[AnyMessage]) -> list[AnyMessage]:

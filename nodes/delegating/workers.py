@@ -32,7 +32,8 @@ from reflective_agents.nodes.delegating.state import Allowance, Assignment, Repo
 from reflective_agents.nodes.evidence.citations import CheckedAnswer
 from reflective_agents.nodes.evidence.references import with_own_references
 from reflective_agents.nodes.evidence.sources import observations_of_result, passages
-from reflective_agents.nodes.step import C, Step, Update, node, settings_in, stop_because
+from reflective_agents.nodes.step import C, Step, Update, node, stop_because
+from reflective_agents.nodes.strategy import own_settings
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import SearchContext, SourcedContext
@@ -92,8 +93,12 @@ def branch(
 
     def decorate(function: Callable[[Assignment, C], Awaitable[Report]]) -> SyncAdapter[Assignment, Update]:
         async def work(sent: Assignment) -> Update:
-            context = settings_in(get_runtime(schema).context, schema).resumed(sent["settings"]).handed_on()
-            check_caller(context, context.ambient)
+            context = (
+                (own_settings(get_runtime(schema).context, schema) or schema.ambient())
+                .resumed(sent["settings"])
+                .handed_on()
+            )
+            check_caller(context, context.defaults)
             with use_prompts(context.prompts):
                 return {"reports": [await function(sent, context)]}
 
@@ -279,7 +284,7 @@ async def check_worker(step: Step[Context], strategy: str, overrides: JsonMappin
         Misuse: as `check_settings`.
     """
     context = settings_for(settings_of(strategy), step.context, overrides)
-    check_caller(context, context.ambient)
+    check_caller(context, context.defaults)
     await check_settings(step, context)
 
 

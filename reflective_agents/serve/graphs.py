@@ -18,11 +18,11 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateUpdate
 from psycopg import OperationalError
 
 from reflective_agents.graphs import graph_of
+from reflective_agents.nodes.strategy import Strategy
 from reflective_agents.serve.engine import http_error
 from reflective_agents.serve.gate import check_command, check_config, check_offered, serves_others
 from reflective_agents.serve.refusals import Refused
@@ -35,7 +35,7 @@ _PAUSES = (1, 1, 2, 4, 8, 16, 32)
 RunInput = Input | Command[str] | None
 
 
-class GuardedGraph(CompiledStateGraph[RunState, Context, Input, Output]):
+class GuardedGraph(Strategy[RunState, Context, Input, Output]):
     """A graph that refuses what its callers may not make it do."""
 
     async def abulk_update_state(

@@ -5,7 +5,6 @@ from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableLambda
-from langgraph.graph import StateGraph
 from langgraph.types import Command, Overwrite
 
 from reflective_agents.environments.base import Environment, Task
@@ -17,7 +16,8 @@ from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node
-from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
+from reflective_agents.nodes.strategy import StrategyBuilder
+from reflective_agents.nodes.turn import ENDED, GOES_ON, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome
@@ -57,7 +57,7 @@ def search_graph(
     state: type[SearchState] = SearchState,
     output: type[SearchOutput] = SearchOutput,
     **fresh: Any,
-) -> StateGraph[SearchState, C | Mapping[str, Any], Any, SearchOutput]:  # type: ignore[type-var]
+) -> StrategyBuilder[SearchState, C | Mapping[str, Any], Any, SearchOutput]:  # type: ignore[type-var]
     """Build the graph of a tree search: begin -> start -> expand -> expand -> ... -> finish.
 
     Args:
@@ -75,10 +75,12 @@ def search_graph(
     route = SyncAdapter(_expand_or_finish)
     builder.add_node("begin", begin(name, schema, enter, **FRESH, **fresh))
     builder.add_node("start", start)
-    builder.add_node("expand", unless_ordered(expand or grow, steer) | route, destinations=("expand", "finish"))
+    builder.add_node(
+        "expand", unless_ordered(expand or grow, steer) | route, destinations={"expand": GOES_ON, "finish": ENDED}
+    )
     builder.add_node("finish", unless_ordered(finish or reply))
     builder.add_edge("begin", "start")
-    builder.add_conditional_edges("start", unless_ended("expand"), ["expand", "finish"])
+    builder.add_conditional_edges("start", *unless_ended("expand"))
     return builder
 
 

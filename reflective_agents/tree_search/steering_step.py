@@ -63,7 +63,7 @@ class SteeringStep:
         """Return why a change may not raise limits; empty if it may."""
         try:
             context = self.step.context.raised(change.get("limits") or {})
-            check_caller(context, type(context).ambient)
+            check_caller(context, context.defaults)
         except Misuse as error:
             return str(error)
         return ""

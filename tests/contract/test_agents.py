@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 from deepagents import CompiledSubAgent, create_deep_agent
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph_supervisor import create_supervisor
+from langgraph_swarm import create_handoff_tool, create_swarm
 from tenacity import wait_none
 
+from reflective_agents.graphs import with_settings
 from reflective_agents.models.providers import close_models, get_model
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
@@ -16,7 +21,7 @@ from reflective_agents.state.settings import settings_of
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.openai_server import OpenAIServer
 from reflective_agents.testing.script import Reply, Request, Script, ToolUse
-from tests.strategies import ASK, QUESTION, STRATEGIES, Strategy, every_strategy
+from tests.strategies import ASK, QUESTION, STRATEGIES, Strategy, every_strategy, thread
 
 pytestmark = pytest.mark.matrix(over="strategy")
 THREE = ("react", "reflection", "lats")
@@ -101,6 +106,50 @@ async def test_a_parent_is_told_why_a_sub_agent_has_failed(strategy: Strategy, m
     told = json.loads(report)
     assert told["status"] == "failed"
     assert "max_total_tokens" in told["reason"]
+
+
+# Workers of supervisors, and agents of swarms
+
+
+def leading(*tools: str) -> Script:
+    """A model that calls the tools one after the other, and then says how many it has called."""
+
+    def reply(request: Request) -> Reply:
+        done = [message.name for message in request.messages if message.name in tools and message.type == "tool"]
+        return ToolUse(tools[len(done)]) if len(done) < len(tools) else f"{len(done)} done."
+
+    return reply
+
+
+def strategies_in(result: dict[str, Any]) -> list[str]:
+    said = [message.response_metadata.get("strategy") for message in result["messages"]]
+    return [name for name in said if name]
+
+
+def worker_of(strategy: Strategy, name: str = "worker") -> Any:
+    model = FakeChatModel(reply=strategy.solving)
+    return with_settings(strategy.graph, name=name, model=model, **strategy.settings)
+
+
+@pytest.mark.filterwarnings("ignore:create_react_agent has been moved")  # by langgraph-supervisor
+@every_strategy
+async def test_a_supervisor_may_let_a_worker_work_twice(strategy: Strategy) -> None:
+    model = FakeChatModel(reply=leading("transfer_to_worker", "transfer_to_worker"))
+    supervisor = create_supervisor([worker_of(strategy)], model=model).compile()
+    result = await supervisor.ainvoke(ASK)
+    assert strategies_in(result) == [strategy.name] * 2
+    assert result["messages"][-1].text == "2 done."
+
+
+@every_strategy
+async def test_a_swarm_hands_over_to_a_strategy(strategy: Strategy) -> None:
+    model = FakeChatModel(reply=leading("transfer_to_worker"))
+    host: Any = create_agent(model, [create_handoff_tool(agent_name="worker")], name="host")
+    swarm = create_swarm([host, worker_of(strategy)], default_active_agent="host").compile(checkpointer=InMemorySaver())
+    result = await swarm.ainvoke(ASK, thread())
+    assert strategies_in(result) == [strategy.name]
+    again = await swarm.ainvoke(ASK, thread())
+    assert strategies_in(again) == [strategy.name] * 2
 
 
 # Settings of others

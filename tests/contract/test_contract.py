@@ -466,7 +466,7 @@ def test_the_drawing_works_offline_and_shows_every_node_and_edge(strategy: Strat
     nodes = [name for name in strategy.graph.nodes if name != START]
     assert [name for name in nodes if not re.search(rf"\b{name}\b", drawing)] == []
     assert len(re.findall(r"^\t\w+ -.*;$", drawing, re.MULTILINE)) == len(strategy.graph.get_graph().edges)
-    sources, targets = zip(*re.findall(r"(\w+) -(?:\.-?|-)(?:.*?-\.->|->|>) (\w+);", drawing), strict=True)
+    sources, targets = zip(*re.findall(r"(\w+) -.*?> (\w+);", drawing), strict=True)
     assert {"begin", *nodes} <= set(sources)
     assert {*nodes} <= set(targets)
     assert "__end__" in targets

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
@@ -43,14 +43,30 @@ def misuse(strategy: Strategy, kind: type[Misuse], given: dict[str, Any] = ASK, 
         [],
         [("user", "")],
         [("user", " \n ")],
-        [("user", QUESTION), ("assistant", "Because.")],
         [("system", "Be brief.")],
         [HumanMessage([{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}])],
     ],
-    ids=["none", "empty", "blank", "answered", "system only", "picture only"],
+    ids=["none", "empty", "blank", "system only", "picture only"],
 )
 def test_a_run_without_a_question_is_refused(strategy: Strategy, messages: list[Any]) -> None:
     assert '{"messages": [("user", "your question")]}' in misuse(strategy, EmptyQuestion, {"messages": messages})
+
+
+@every_strategy
+def test_a_question_that_it_has_answered_is_refused(strategy: Strategy) -> None:
+    answer = AIMessage("Because.", response_metadata={"strategy": strategy.name})
+    misuse(strategy, EmptyQuestion, {"messages": [("user", QUESTION), answer]})
+
+
+@every_strategy
+def test_nothing_new_on_a_thread_is_refused(strategy: Strategy) -> None:
+    model = FakeChatModel(reply=strategy.solving)
+    graph = strategy.with_memory()
+    graph.invoke(ASK, thread(), context=strategy.make(model=model))
+    paid = len(model.calls)
+    with pytest.raises(EmptyQuestion):
+        graph.invoke({"messages": []}, thread(), context=strategy.make(model=model))
+    assert len(model.calls) == paid
 
 
 @every_strategy

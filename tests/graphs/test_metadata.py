@@ -11,4 +11,4 @@ from reflective_agents.graphs import lats, reflection, reflexion
 async def test_the_offline_model_says_what_it_is(graph: Any) -> None:
     out = await graph.ainvoke({"messages": [("user", "What is reflection?")]}, context={"model": "offline"})
     metadata = out["messages"][-1].response_metadata
-    assert metadata == {"model_name": "offline", "note": "offline extractive model"}
+    assert metadata == {"model_name": "offline", "note": "offline extractive model", "strategy": graph.name}

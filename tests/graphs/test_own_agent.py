@@ -19,7 +19,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from pydantic import ValidationError
 
-from reflective_agents.graphs import builder_of, graph_of
+from reflective_agents.graphs import builder_of, graph_of, react, with_settings
 from reflective_agents.models.account import Settle, charge_to
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, Misuse, UnknownPrice
@@ -85,7 +85,7 @@ async def test_an_agent_does_the_work(strategy: str) -> None:
     assert result["usage"]["tool_calls"] == len(worker.calls) // 2 > 0
     assert [message.type for message in result["messages"]] == ["human", "ai"]
     wrote = {"model_name": "FakeChatModel"} if strategy == "plan" else {"agent": "counter"}
-    assert result["messages"][-1].response_metadata == wrote
+    assert result["messages"][-1].response_metadata == {**wrote, "strategy": strategy}
 
 
 @every_actor
@@ -376,3 +376,21 @@ def test_fifty_agents_at_once_overshoot_nothing_with_faults(name: str, most: flo
     read = sum(len(request.text) // 4 + 1 for request in calls)
     assert read <= result["usage"]["input_tokens"]
     assert result["usage"][name.removeprefix("max_")] <= most
+
+
+@every_actor
+async def test_a_strategy_that_meets_its_own_limit_says_so(strategy: str) -> None:
+    """One of our graphs is the agent, and has no room for a single call."""
+    agent = with_settings(react.graph, model=FakeChatModel(reply=working), search="none", max_total_tokens=1)
+    result = await run(strategy, agent, FakeChatModel(reply=boss))
+    reasons = [goal["reason"] for goal in result.get("subgoals", [result["outcome"]])]
+    assert result["answer"] is None
+    assert "max_total_tokens" in reasons[0]
+
+
+@every_actor
+async def test_a_strategy_is_an_agent_like_others(strategy: str) -> None:
+    model = FakeChatModel(reply=working)
+    agent = with_settings(react.graph, name="counter", model=model, search="none", tools=[population])
+    result = await run(strategy, agent, FakeChatModel(reply=boss))
+    assert "2,102,650" in result["answer"]

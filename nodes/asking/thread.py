@@ -1,0 +1,83 @@
+"""The thread as a strategy is shown it: the question comes last, and what other agents did is material."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
+
+from reflective_agents.nodes.asking.transcript import material, steps_text
+from reflective_agents.prompts import thread as prompts
+from reflective_agents.state.run import RunState, S
+
+STRATEGY = "strategy"
+"""Where an answer names the strategy that has given it, in its `response_metadata`."""
+
+
+def with_question_last(state: S) -> S:
+    """Return the state as a node sees it: its last message is the last one of a person.
+
+    What others have done since, and the tool calls of others wherever they stand, are quoted, so that no model takes
+    them for its own. The state's messages stay as they are.
+    """
+    stored: RunState = state  # what `get` returns, mypy knows of this only
+    messages = state["messages"]
+    to_answer = unanswered(messages, stored.get("strategy"), stored.get("answer"))
+    is_ended = len(to_answer) < len(messages)  # and is gone on with: its answer will be replaced
+    if is_ended or (to_answer and to_answer[-1].type == "human" and not any(map(_is_work, to_answer))):
+        return state
+    shown = state.copy()
+    shown["messages"] = conversation(messages)
+    return shown
+
+
+def unanswered(messages: Sequence[AnyMessage], strategy: str | None, answer: str | None = None) -> Sequence[AnyMessage]:
+    """Return a thread up to its question, if nothing follows that but the answer of a strategy; else all of it.
+
+    Args:
+        messages: The thread.
+        strategy: The strategy.
+        answer: What it has answered last; answers of earlier releases do not name their strategy.
+    """
+    last = position_of_question(messages)
+    if last is None:
+        return messages
+    own = [_is_by(strategy, message) or message.text == answer for message in messages[last + 1 :]]
+    return messages[: last + 1] if all(own) else messages
+
+
+def _is_by(strategy: str | None, message: AnyMessage) -> bool:
+    return strategy is not None and message.response_metadata.get(STRATEGY) == strategy
+
+
+def conversation(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return a thread with its question last; see `with_question_last`. Without a question it stays as it is."""
+    last = position_of_question(messages)
+    if last is None:
+        return [*messages]
+    quoted = {message.id or id(message) for message in messages[last + 1 :] if message.type in ("ai", "tool")}
+    context = [*messages[:last], *messages[last + 1 :]]
+    shown: list[AnyMessage] = []
+    for is_work, group in groupby(context, lambda m: _is_work(m) or (m.id or id(m)) in quoted):
+        part = [*group]
+        shown += [material(prompts.DONE.format(work=steps_text([*_in_pairs(part)])))] if is_work else part
+    return [*shown, messages[last]]
+
+
+def position_of_question(messages: Sequence[BaseMessage]) -> int | None:
+    """Return the index of the last message of a person; None if there is none."""
+    return next((index for index in reversed(range(len(messages))) if messages[index].type == "human"), None)
+
+
+def _is_work(message: BaseMessage) -> bool:
+    return isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and bool(message.tool_calls))
+
+
+def _in_pairs(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
+    """Yield messages without the tool calls that nothing has answered."""
+    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    for message in messages:
+        if isinstance(message, AIMessage) and message.tool_calls:
+            calls = [call for call in message.tool_calls if call["id"] in answered]
+            message = AIMessage(message.text, tool_calls=calls)
+        if message.type == "tool" or message.text or getattr(message, "tool_calls", None):
+            yield message

@@ -1,0 +1,197 @@
+"""A strategy as a compiled graph that fits into other systems: with settings of its own, and as a tool."""
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config
+from langchain_core.runnables.graph import Graph
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel import Pregel
+from langgraph.runtime import Runtime
+from langgraph.types import Checkpointer
+from langgraph.typing import ContextT, InputT, OutputT, StateT
+from pydantic import BaseModel
+
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.json_types import JsonMapping
+
+C = TypeVar("C", bound=Context)
+Employed = Mapping[str, Mapping[str, Pregel[Any, Any, Any, Any]]]
+"""Graphs that work within nodes: by the name of the node, and their own."""
+
+
+class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
+    """A compiled strategy."""
+
+    settings: Mapping[str, Any] = {}
+    """The graph's own settings, which hold where a run is given none."""
+
+    def with_settings(self, name: str | None, settings: Mapping[str, Any]) -> Self:
+        """Return a copy with settings of its own; `with_settings` of `reflective_agents.graphs` is this as a function.
+
+        Raises:
+            ValidationError: if the strategy has no such setting, or it cannot have this value.
+        """
+        bound = copy.copy(self)
+        bound.name = name or self.name
+        bound.settings = {**self.settings, **settings}
+        self._schema.model_validate(dict(bound.settings))
+        return bound
+
+    def copy(self, update: dict[str, Any] | None = None) -> Self:
+        """Return a copy with other attributes, as LangGraph's servers make it. LangGraph's own forgets settings."""
+        copied = super().copy(update)
+        copied.settings = self.settings
+        return copied
+
+    def as_tool(
+        self,
+        args_schema: type[BaseModel] | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arg_types: dict[str, type] | None = None,
+    ) -> BaseTool:
+        """Return the strategy as a tool with one argument, `question`.
+
+        Its content is the answer, or why there is none; its artifact is all else that the run returns.
+
+        Args:
+            args_schema: Other arguments: those of the graph's input. The tool is then LangChain's, which takes and
+                returns what the graph does.
+            name: Name of the tool. Default: that of the graph.
+            description: What the model is told. Default: what the strategy does, and when to use it.
+            arg_types: As `args_schema`.
+        """
+        described = description or f"{self._schema.does} Use it when {self._schema.use_when}."
+        if args_schema or arg_types:
+            return super().as_tool(args_schema, name=name or self.name, description=described, arg_types=arg_types)
+
+        def ask(question: str, config: RunnableConfig) -> tuple[str, JsonMapping]:
+            return _content_and_artifact(self.invoke(_asked(question), config))
+
+        async def ask_at_once(question: str, config: RunnableConfig) -> tuple[str, JsonMapping]:
+            return _content_and_artifact(await self.ainvoke(_asked(question), config))
+
+        return StructuredTool.from_function(
+            ask, ask_at_once, name or self.name, described, response_format="content_and_artifact"
+        )
+
+    if not TYPE_CHECKING:  # so that type checkers see LangGraph's signatures
+
+        def stream(self, input, config=None, *, context=None, **options):
+            """Stream a run, with the graph's own settings below those that are given."""
+            return super().stream(input, config, context=self._context(context, config), **options)
+
+        def astream(self, input, config=None, *, context=None, **options):
+            """Stream a run, with the graph's own settings below those that are given."""
+            return super().astream(input, config, context=self._context(context, config), **options)
+
+    def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+        """Return the drawing of the graph; with `xray`, with the graphs that its nodes let work by its settings."""
+        drawn = super().get_graph(config, xray=xray)
+        employs = getattr(self.builder, "employs", None)
+        if xray and employs:
+            _draw_employed(drawn, employs(self._schema.merged(self.settings, {})))
+        return drawn
+
+    async def aget_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+        """Do the same in asynchronous code."""
+        return self.get_graph(config, xray=xray)
+
+    @property
+    def _schema(self) -> type[Context]:
+        schema = self.context_schema
+        assert isinstance(schema, type)
+        assert issubclass(schema, Context)
+        return schema
+
+    def _context(self, context: object, config: RunnableConfig | None) -> object:
+        """Return the settings of a run: those that it is given, or finds around it, over the graph's own.
+
+        Raises:
+            Misuse: if it is given the settings of something else.
+        """
+        schema = self._schema
+        if context is not None and not isinstance(context, schema | dict):
+            raise Misuse(
+                f"the settings are a {type(context).__name__}, where {schema.__name__} is needed: give it or a plain "
+                "dict as context"
+            )
+        if not self.settings:
+            return context
+        found = own_settings(_around(config), schema) if context is None else context
+        chosen = found.chosen() if isinstance(found, Context) else found or {}
+        merged = schema.merged(self.settings, chosen)
+        return merged.handed_on() if isinstance(found, Context) and found.is_handed_on else merged
+
+
+class StrategyBuilder(StateGraph[StateT, ContextT, InputT, OutputT]):
+    """A `StateGraph` that compiles to a `Strategy`.
+
+    Attributes:
+        employs: Returns what other graphs its nodes let work, by the settings: these choose it, so LangGraph cannot see
+            it.
+    """
+
+    employs: Callable[[Any], Employed] | None = None
+
+    def compile(self, checkpointer: Checkpointer = None, **options: Any) -> Strategy[StateT, ContextT, InputT, OutputT]:
+        """Compile the graph, as `StateGraph.compile` does, which takes the same options."""
+        compiled: Any = super().compile(checkpointer, **options)
+        compiled.__class__ = Strategy  # LangGraph chooses the class itself
+        strategy: Strategy[StateT, ContextT, InputT, OutputT] = compiled
+        return strategy
+
+
+def own_settings(context: object, schema: type[C]) -> C | None:
+    """Return what a graph around gives a strategy: its settings, or a plain dict that holds nothing else.
+
+    None if there is nothing, or it is meant for others: a parent's own class, or a dict with other keys.
+    """
+    if isinstance(context, schema):
+        return context
+    if isinstance(context, Mapping) and context.keys() <= {*schema.model_fields, *schema.renamed}:
+        return schema(**context)
+    return None
+
+
+def _draw_employed(drawn: Graph, employed: Employed) -> None:
+    """Draw graphs in the place of the nodes in which they work."""
+    for node, graphs in employed.items():
+        outside, around = drawn.nodes[node], [edge for edge in drawn.edges if node in (edge.source, edge.target)]
+        for name, graph in graphs.items():
+            inner = graph.get_graph()
+            inner.trim_first_node()
+            inner.trim_last_node()
+            first, last = drawn.extend(inner, prefix=f"{node}_{name}")
+            assert first is not None
+            assert last is not None
+            for edge in around:
+                source = last.id if edge.source == node else edge.source
+                target = first.id if edge.target == node else edge.target
+                drawn.edges.append(edge.copy(source=source, target=target))
+        if graphs:
+            drawn.remove_node(outside)
+
+
+def _asked(question: str) -> Any:
+    return {"messages": [HumanMessage(question)]}
+
+
+def _content_and_artifact(result: JsonMapping) -> tuple[str, JsonMapping]:
+    answer, reason = result["answer"], result["outcome"]["reason"]
+    content = f"There is no answer: {reason}" if answer is None else answer
+    return content, {name: value for name, value in result.items() if name != "messages"}
+
+
+def _around(config: RunnableConfig | None) -> object:
+    """Return the context of the graph in which this one is a node, a tool or an agent; None if there is none."""
+    around = ensure_config(config).get("configurable", {}).values()
+    return next((value.context for value in around if isinstance(value, Runtime)), None)

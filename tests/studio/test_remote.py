@@ -1,0 +1,17 @@
+"""A strategy on the server as a graph of a client's: the examples of the docs that ask one."""
+
+import pytest
+
+from tests.test_docs import DOCS, EXAMPLE, SERVER
+
+EXAMPLES = [found for page in DOCS.glob("*.md") for found in EXAMPLE.findall(page.read_text()) if SERVER in found[0]]
+pytestmark = pytest.mark.studio
+
+
+@pytest.mark.parametrize(("example", "printed"), EXAMPLES)
+def test_an_example_that_asks_a_server(
+    example: str, printed: str, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exec(compile(example.replace(SERVER, address), "example", "exec"), {"__name__": "example"})
+    assert capsys.readouterr().out == printed
+    assert printed
