@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.locomo import rows
-from reflective_agents.text.extract import split
+from reflective_agents.text.sentences import split
 
 LANGUAGES = {"en": "English", "de": "German", "zh": "Chinese", "th": "Thai"}
 EACH = 10

@@ -2,7 +2,8 @@
 
 import pytest
 
-from reflective_agents.text.extract import Passage, rank, split, terms
+from reflective_agents.text.extract import Passage, rank, terms
+from reflective_agents.text.sentences import split
 
 
 def best(question: str, content: str) -> str:
