@@ -7,6 +7,7 @@ import pytest
 from reflective_agents.graphs._auto.policy import Progress, choose, options
 from reflective_agents.graphs.auto import graph
 from reflective_agents.state.settings.auto import AutoContext
+from reflective_agents.testing.checker import support
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
 from reflective_agents.testing.script import Reply, Request, ToolUse
 
@@ -152,6 +153,8 @@ def judging(request: Request, **scores: float) -> Reply:
 @pytest.mark.parametrize("settings", [{"search": shelf}, {"tools": [shelf]}])
 async def test_a_safe_vote_ends_nothing_before_it_was_looked_up(settings: dict[str, Any]) -> None:
     def reply(request: Request) -> Reply:
+        if request.schema == "SupportCheck":
+            return support(request)
         if request.schema:
             return reflexive("It cost 11.20 dollars [1].", complete=True)
         return ToolUse("shelf", {"query": "lithium"}) if request.tools else "Answer: 42 dollars"

@@ -16,7 +16,7 @@ def script(request: Request, solves: bool) -> Reply:
     if request.schema == "AnswerQuestion":
         return {"answer": f"Draft on [{mark(request)}].", **common}
     found = re.findall(r'"url": "([^"]+)"', request.text)[:1]
-    answer = f"Revision {rounds} on [{mark(request)}]" + (" [1]." if found else ".")
+    answer = f"Revision {rounds} on [{mark(request)}]: it helps" + (" [1]." if found else ".")
     return {"answer": answer, "references": found, **common}
 
 
