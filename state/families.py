@@ -22,6 +22,7 @@ from typing_extensions import TypedDict
 from reflective_agents.state import shipped
 from reflective_agents.state.callers_schemas import Bounds, check_forms
 from reflective_agents.state.context import Context, Model, from_json
+from reflective_agents.state.effect import IN_ENVIRONMENT, ON_OPEN_QUESTIONS, WITHOUT_OWN_AGENT, Applies, InRuns
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.policy import OBJECT, OPERATOR, TEXT, Names, Operator
 
@@ -57,6 +58,10 @@ Engine = Annotated[
 """The name of a search engine, or in Python one of your own: see `web_search.own`."""
 
 
+_SEARCHED = Applies("in strategies that search", lambda settings: settings.searches)
+_LOCAL = Applies("with search=local", lambda settings: settings.search in (None, "local"))
+
+
 class SearchContext(Context):
     """Settings of strategies that search for evidence."""
 
@@ -69,7 +74,7 @@ class SearchContext(Context):
         "'searxng' (needs SEARXNG_URL), 'pubmed', 'wikipedia', with the extra community 'duckduckgo', 'arxiv'; in "
         "Python also a retriever of LangChain's, or a function. Default: tavily if TAVILY_API_KEY is set, else local.",
     )
-    corpus: Annotated[str | None, OPERATOR] = Field(
+    corpus: Annotated[str | None, OPERATOR, _SEARCHED, _LOCAL, ON_OPEN_QUESTIONS] = Field(
         default=None,
         description="Folder of text, Markdown, HTML or PDF for the local search. Default: the shipped articles.",
     )
@@ -100,12 +105,12 @@ class TaskContext(SearchContext):
     environment: World = Field(
         default=None, description="Kind of tasks, with its actions and its reward. Default: open questions, with tools."
     )
-    docstore: Annotated[str | None, Operator(lambda value: value == "wikipedia")] = Field(
+    docstore: Annotated[str | None, Operator(lambda value: value == "wikipedia"), IN_ENVIRONMENT] = Field(
         default=None,
         description="Articles of the environments questions and fever: 'wikipedia', a folder or a JSONL file. "
         "Default: those that the task brings.",
     )
-    unsafe_code: Annotated[bool, OPERATOR] = Field(
+    unsafe_code: Annotated[bool, OPERATOR, IN_ENVIRONMENT] = Field(
         default=False, description="Whether programs may run as plain processes where bubblewrap is missing."
     )
     examples: bool = Field(default=True, description="Whether the prompt shows worked examples (few-shot).")
@@ -161,7 +166,9 @@ def _is_agent(value: T) -> T:
 class AgentContext(Context):
     """Settings of strategies whose actor may be an agent of one's own."""
 
-    agent: Annotated[SkipJsonSchema[Any], BeforeValidator(_is_agent), OBJECT] = Field(
+    agent: Annotated[
+        SkipJsonSchema[Any], BeforeValidator(_is_agent), OBJECT, InRuns("the middleware is part of an agent")
+    ] = Field(
         default=None,
         exclude=True,
         description="In Python: a LangGraph or LangChain agent that does the work, with a model and tools of its own.",
@@ -171,7 +178,7 @@ class AgentContext(Context):
 class ToolsContext(SearchContext):
     """Settings of strategies that act with tools."""
 
-    tools: Tools = Field(
+    tools: Annotated[Tools, ON_OPEN_QUESTIONS, WITHOUT_OWN_AGENT] = Field(
         default_factory=list,
         exclude=True,
         description="In Python: tools beside the search; one takes the place of ours of the same name.",
@@ -181,7 +188,14 @@ class ToolsContext(SearchContext):
 class ActingContext(TaskContext):
     """Settings of strategies that act one step after another: in an environment, or with tools."""
 
-    max_context_tokens: int = Field(
+    @property
+    def acts(self) -> bool:
+        """Whether a run takes steps, each on top of those before it."""
+        return True
+
+    max_context_tokens: Annotated[
+        int, Applies("in strategies that act step by step", lambda settings: settings.acts)
+    ] = Field(
         default=100_000, ge=500, le=10_000_000, description="Longest prompt, in estimated tokens; older steps are cut."
     )
 
@@ -256,7 +270,7 @@ class TreeContext(TaskContext):
         le=1,
         description="Lowest score at which an answer that the judge calls solved ends the search.",
     )
-    gold_reward: bool = Field(
+    gold_reward: Annotated[bool, IN_ENVIRONMENT] = Field(
         default=False,
         description="Whether the environment may reward answers by the task's right answer within the search.",
     )

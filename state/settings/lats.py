@@ -1,9 +1,10 @@
 """The settings of `graphs.lats`."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from reflective_agents.state.effect import IN_ENVIRONMENT, ON_OPEN_QUESTIONS, only_with
 from reflective_agents.state.families import BranchingContext, Preset, ToolsContext
 
 
@@ -41,7 +42,7 @@ class LatsContext(ToolsContext, BranchingContext):
         le=1,
         description="The paper's lambda: the judge's share of a score; the rest is self-consistency.",
     )
-    grading: Literal["each", "together"] = Field(
+    grading: Annotated[Literal["each", "together"], only_with("grades", "judge")] = Field(
         default="together",
         description="Judge each candidate in a call of its own, or all siblings in one call. "
         "Default: each in an environment, else together.",
@@ -62,11 +63,15 @@ class LatsContext(ToolsContext, BranchingContext):
     proposals: Literal["samples", "list"] = Field(
         default="samples", description="Sample each candidate on its own, or ask for a list of next steps in one call."
     )
-    lists: int = Field(default=1, ge=1, le=100, description="How many lists of next steps are asked for at once.")
-    grades: Literal["judge", "labels"] = Field(
+    lists: Annotated[int, only_with("proposals", "list")] = Field(
+        default=1, ge=1, le=100, description="How many lists of next steps are asked for at once."
+    )
+    grades: Annotated[Literal["judge", "labels"], IN_ENVIRONMENT] = Field(
         default="judge", description="Have states judged with a critique, or called sure, likely or impossible."
     )
-    grade_samples: int = Field(default=3, ge=1, le=100, description="How often a label is sampled.")
-    revise_answers: bool = Field(
+    grade_samples: Annotated[int, only_with("grades", "labels")] = Field(
+        default=3, ge=1, le=100, description="How often a label is sampled."
+    )
+    revise_answers: Annotated[bool, ON_OPEN_QUESTIONS] = Field(
         default=True, description="Whether an answer that the judge did not accept may be expanded into better ones."
     )
