@@ -44,7 +44,7 @@ class PlanContext(AgentContext, CooperationContext):
     tools: Annotated[Tools, Applies("with a worker that takes tools", _takes_tools), WITHOUT_OWN_AGENT] = Field(
         default_factory=list,
         exclude=True,
-        description="In Python: tools of the worker beside the search and the calculator, if it takes any.",
+        description="In Python: tools of the worker beside the search, if it takes any.",
     )
 
     @field_validator("worker_settings")
