@@ -29,7 +29,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from reflective_agents.state.answer_schema import AnswerSchema
-from reflective_agents.state.effect import Applies, InRuns, only_with
+from reflective_agents.state.effect import Applies, InRuns
 from reflective_agents.state.errors import Misuse, WrongThread
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
@@ -209,7 +209,11 @@ class Context(BaseSettings):
         description="Name under which lessons are kept for later runs, and looked up at the start of this one. "
         "Default: nothing is kept.",
     )
-    memory_size: Annotated[int, only_with("experience"), InRuns("a middleware keeps no lessons")] = Field(
+    memory_size: Annotated[
+        int,
+        Applies("with experience", lambda settings: settings.shows_lessons),
+        InRuns("a middleware keeps no lessons"),
+    ] = Field(
         default=3, ge=1, le=100, description="Most lessons that a run is shown at once (Omega of Reflexion's trials)."
     )
 
@@ -284,6 +288,11 @@ class Context(BaseSettings):
     @property
     def remembers(self) -> bool:
         """Whether a run keeps something beyond its thread, in the graph's store."""
+        return self.experience is not None
+
+    @property
+    def shows_lessons(self) -> bool:
+        """Whether a run is shown what was learned before: from earlier runs, if they were kept."""
         return self.experience is not None
 
     def explicit_settings(self) -> JsonObject:

@@ -42,7 +42,7 @@ class LatsContext(ToolsContext, BranchingContext):
         le=1,
         description="The paper's lambda: the judge's share of a score; the rest is self-consistency.",
     )
-    grading: Annotated[Literal["each", "together"], only_with("grades", "judge")] = Field(
+    grading: Literal["each", "together"] = Field(
         default="together",
         description="Judge each candidate in a call of its own, or all siblings in one call. "
         "Default: each in an environment, else together.",

@@ -56,9 +56,7 @@ class TreeOfThoughtsContext(ToolsContext, BranchingContext):
         default="judge",
         description="Have thoughts judged, called sure, likely or impossible, or (breadth first) voted on.",
     )
-    grading: Annotated[
-        Literal["each", "together"], only_with("grades", "judge"), only_with("method", "breadth_first")
-    ] = Field(
+    grading: Annotated[Literal["each", "together"], only_with("grades", "judge", "labels")] = Field(
         default="together", description="Judge each thought in a call of its own, or (breadth first) a level in one."
     )
     grade_samples: Annotated[int, only_with("grades", "labels", "vote")] = Field(

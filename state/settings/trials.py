@@ -27,6 +27,11 @@ class TrialsContext(AgentContext, ReactContext, ChainOfThoughtContext):
         return self.actor == "react"
 
     @property
+    def shows_lessons(self) -> bool:
+        """Always: those of the earlier trials."""
+        return True
+
+    @property
     def is_judged(self) -> bool:
         """Whether a judge says if a trial has solved the task."""
         return self.evaluator == "judge" or (self.evaluator is None and self.environment is None)

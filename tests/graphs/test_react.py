@@ -183,7 +183,7 @@ async def test_what_goes_wrong_is_told_and_counted_and_the_run_goes_on(
     text: str, native: Reply, told: str, mode: str
 ) -> None:
     first, last = (text, "Final Answer: done") if mode == "text" else (native, "done")
-    out, model = await run(steps(first, last), mode=mode, tools=[broken])
+    out, model = await run(steps(first, last), mode=mode, tools=[broken], calculator=True)
     [step] = out["steps"]
     assert not step["valid"]
     assert told in step["observation"]
