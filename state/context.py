@@ -167,7 +167,9 @@ class Context(BaseSettings):
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="Temperature of the models. Default: as their servers have it."
     )
-    judge_temperature: float | None = Field(
+    judge_temperature: Annotated[
+        float | None, Applies("in strategies with a judge or a critic", lambda settings: settings.judges)
+    ] = Field(
         default=None, ge=0, le=2, description="Temperature of judges and critics. Default: the same as temperature."
     )
     model_parameters: Annotated[JsonObject, BeforeValidator(from_json), AfterValidator(check_parameters), SAMPLING] = (
@@ -289,6 +291,11 @@ class Context(BaseSettings):
     def remembers(self) -> bool:
         """Whether a run keeps something beyond its thread, in the graph's store."""
         return self.experience is not None
+
+    @property
+    def judges(self) -> bool:
+        """Whether the strategy, or one that it employs, has a judge or a critic."""
+        return not {"judge_model", "critic_model"}.isdisjoint(type(self).model_fields)
 
     @property
     def shows_lessons(self) -> bool:
