@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel
+
 
 class Applies(NamedTuple):
     """Marks a setting that has an effect only where `when` is true of all settings; `where` says so in words."""
@@ -15,6 +17,18 @@ class InRuns(NamedTuple):
     """Marks a setting that has an effect in runs of a strategy only, not in a middleware."""
 
     instead: str
+
+
+class Replication(NamedTuple):
+    """Marks a setting that serves to repeat what a paper measured, and that nobody else needs to look at."""
+
+    paper: str
+
+
+def replication_settings(schema: type[BaseModel]) -> dict[str, str]:
+    """Return the settings that serve replication alone, each with its paper."""
+    fields = schema.model_fields.items()
+    return {name: mark.paper for name, field in fields for mark in field.metadata if isinstance(mark, Replication)}
 
 
 IN_ENVIRONMENT = Applies("in an environment", lambda settings: settings.environment is not None)

@@ -23,7 +23,14 @@ from typing_extensions import TypedDict
 from reflective_agents.state import shipped
 from reflective_agents.state.callers_schemas import Bounds, check_forms
 from reflective_agents.state.context import Context, Model, from_json
-from reflective_agents.state.effect import IN_ENVIRONMENT, ON_OPEN_QUESTIONS, WITHOUT_OWN_AGENT, Applies, InRuns
+from reflective_agents.state.effect import (
+    IN_ENVIRONMENT,
+    ON_OPEN_QUESTIONS,
+    WITHOUT_OWN_AGENT,
+    Applies,
+    InRuns,
+    Replication,
+)
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.policy import OBJECT, OPERATOR, TEXT, Names, Operator
 
@@ -285,7 +292,7 @@ class TreeContext(TaskContext):
         le=1,
         description="Lowest score at which an answer that the judge calls solved ends the search.",
     )
-    gold_reward: Annotated[bool, IN_ENVIRONMENT] = Field(
+    gold_reward: Annotated[bool, IN_ENVIRONMENT, Replication("LATS")] = Field(
         default=False,
         description="Whether the environment may reward answers by the task's right answer within the search.",
     )

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AliasChoices, Field
 
 from reflective_agents.state.context import Context, Model
-from reflective_agents.state.effect import Applies
+from reflective_agents.state.effect import Applies, Replication
 from reflective_agents.state.families import AgentContext
 from reflective_agents.state.policy import STRATEGY
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
@@ -48,9 +48,9 @@ class TrialsContext(AgentContext, ReactContext, ChainOfThoughtContext):
         default="react", description="The strategy that makes a trial."
     )
     max_trials: int = Field(default=3, ge=1, le=100, description="Most trials of one task.")
-    reflection: Literal["none", "last_attempt", "reflexion", "last_attempt_and_reflexion"] = Field(
-        default="reflexion", description="What the next trial is told of the earlier ones."
-    )
+    reflection: Annotated[
+        Literal["none", "last_attempt", "reflexion", "last_attempt_and_reflexion"], Replication("Reflexion")
+    ] = Field(default="reflexion", description="What the next trial is told of the earlier ones.")
     evaluator: Literal["environment", "exact_match", "judge"] | None = Field(
         default=None,
         description="Who says whether a trial has solved the task: the environment's reward, exact match with the "

@@ -38,7 +38,7 @@ def weigh(thing: str) -> str:
 
 CLIENTS = {"type": "function", "function": {"name": "weigh", "parameters": {"type": "object", "properties": {}}}}
 EXAMPLE = {"task": "Why?", "reasoning": "BECAUSE", "acts": [["BECAUSE", "search[x]", "x"]]}
-AGENT = RunnableLambda(lambda _: {"messages": [AIMessage("An agent's answer.")]})
+AGENT: Any = RunnableLambda(lambda _: {"messages": [AIMessage("An agent's answer.")]})
 
 
 ANOTHER = FakeChatModel(reply=lambda _: "Another.")
