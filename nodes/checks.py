@@ -30,8 +30,11 @@ async def check_settings(step: Step[Context], context: Context) -> dict[str, str
         The names of the models and of the web search that the settings choose.
 
     Raises:
-        Misuse: if a model does not exist; if there are images, and they cannot be shown; as `check_sources`.
+        Misuse: if a setting has no effect beside the others; if a model does not exist; if there are images, and they
+            cannot be shown; as `check_sources`.
     """
+    if not context.is_handed_on:
+        context.check_effect()
     if getattr(context, "environment", None) is not None and any(map(images_of, step.meter.questions)):
         raise Misuse("the tasks of an environment are text: ask without images, or without an environment")
     fields = [name for name in type(context).model_fields if name in _MODELS]

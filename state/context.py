@@ -30,6 +30,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from reflective_agents.state.answer_schema import AnswerSchema
+from reflective_agents.state.effect import Applies, InRuns
 from reflective_agents.state.errors import Misuse, WrongThread
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
@@ -177,7 +178,9 @@ class Context(BaseSettings):
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="Temperature of the models. Default: as their servers have it."
     )
-    judge_temperature: float | None = Field(
+    judge_temperature: Annotated[
+        float | None, Applies("in strategies with a judge or a critic", lambda settings: settings.judges)
+    ] = Field(
         default=None, ge=0, le=2, description="Temperature of judges and critics. Default: the same as temperature."
     )
     model_parameters: Annotated[JsonObject, BeforeValidator(from_json), AfterValidator(check_parameters), SAMPLING] = (
@@ -206,18 +209,24 @@ class Context(BaseSettings):
         max_length=120,
         description="Language of answers, critiques and lessons, such as 'German'. Default: that of the question.",
     )
-    answer_schema: Annotated[AnswerSchema, BeforeValidator(from_json), TEXT] = Field(
+    answer_schema: Annotated[
+        AnswerSchema, BeforeValidator(from_json), TEXT, InRuns("give create_agent a response_format")
+    ] = Field(
         default=None,
         description="Form into which the answer is put in structured_response, with one more call, and checked: the "
         "JSON schema of an object, in Python also a pydantic class, a TypedDict or a dataclass.",
     )
-    experience: Annotated[str | None, TEXT] = Field(
+    experience: Annotated[str | None, TEXT, InRuns("a middleware keeps no lessons")] = Field(
         default=None,
         min_length=1,
         description="Name under which lessons are kept for later runs, and looked up at the start of this one. "
         "Default: nothing is kept.",
     )
-    memory_size: int = Field(
+    memory_size: Annotated[
+        int,
+        Applies("with experience", lambda settings: settings.shows_lessons),
+        InRuns("a middleware keeps no lessons"),
+    ] = Field(
         default=3, ge=1, le=100, description="Most lessons that a run is shown at once (Omega of Reflexion's trials)."
     )
 
@@ -279,6 +288,26 @@ class Context(BaseSettings):
             return (init_settings,)
         return init_settings, env_settings
 
+    def check_effect(self, names: Iterable[str] | None = None) -> None:
+        """Refuse settings that were given and have no effect beside the others.
+
+        Args:
+            names: The settings. Default: those that the caller gave, other than as they are by default.
+
+        Raises:
+            Misuse: if one has none; the text says where it would have one.
+        """
+        for name in sorted(self._explicit_names() if names is None else names):
+            field = type(self).model_fields[name]
+            changed = getattr(self, name) != field.get_default(call_default_factory=True)
+            if changed and (where := self.applies_only(name)):
+                raise Misuse(f"{name} has an effect only {where}: leave it out")
+
+    def applies_only(self, name: str) -> str:
+        """Return where a setting has an effect, if it has none beside the others; else an empty text."""
+        marks = (mark for mark in type(self).model_fields[name].metadata if isinstance(mark, Applies))
+        return next((mark.where for mark in marks if not mark.when(self)), "")
+
     def limit(self, name: str, spent: float, next_cost: float = 0) -> Limit:
         """Return one of these limits as data.
 
@@ -293,6 +322,16 @@ class Context(BaseSettings):
     @property
     def remembers(self) -> bool:
         """Whether a run keeps something beyond its thread, in the graph's store."""
+        return self.experience is not None
+
+    @property
+    def judges(self) -> bool:
+        """Whether the strategy, or one that it employs, has a judge or a critic."""
+        return not {"judge_model", "critic_model"}.isdisjoint(type(self).model_fields)
+
+    @property
+    def shows_lessons(self) -> bool:
+        """Whether a run is shown what was learned before: from earlier runs, if they were kept."""
         return self.experience is not None
 
     def explicit_settings(self) -> JsonObject:

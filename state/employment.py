@@ -83,6 +83,11 @@ class CooperationContext(AskingContext, SearchContext, SourcedContext):
     """Settings of strategies that let others work. What all strategies share (model, search, corpus, timeouts) is
     handed on to them."""
 
+    @property
+    def judges(self) -> bool:
+        """Always: a worker may."""
+        return True
+
     def explicit_settings(self) -> JsonObject:
         """Return what `Context.explicit_settings` does, plus the nested settings that are plain data."""
         nested = {name: _plain(getattr(self, name)) for name in NESTED if name in self._explicit_names()}

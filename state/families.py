@@ -1,5 +1,6 @@
 """Settings that several strategies share: to search the web, to act in environments, to grow a tree."""
 
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, Self, TypeVar
@@ -22,6 +23,14 @@ from typing_extensions import TypedDict
 from reflective_agents.state import shipped
 from reflective_agents.state.callers_schemas import Bounds, check_forms
 from reflective_agents.state.context import Context, Model, from_json
+from reflective_agents.state.effect import (
+    IN_ENVIRONMENT,
+    ON_OPEN_QUESTIONS,
+    WITHOUT_OWN_AGENT,
+    Applies,
+    InRuns,
+    Replication,
+)
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.policy import OBJECT, OPERATOR, TEXT, Names, Operator
 
@@ -57,6 +66,10 @@ Engine = Annotated[
 """The name of a search engine, or in Python one of your own: see `web_search.own`."""
 
 
+_SEARCHED = Applies("in strategies that search", lambda settings: settings.searches)
+_LOCAL = Applies("with search=local", lambda settings: settings.search in (None, "local"))
+
+
 class SearchContext(Context):
     """Settings of strategies that search for evidence."""
 
@@ -69,7 +82,7 @@ class SearchContext(Context):
         "'searxng' (needs SEARXNG_URL), 'pubmed', 'wikipedia', with the extra community 'duckduckgo', 'arxiv'; in "
         "Python also a retriever of LangChain's, or a function. Default: tavily if TAVILY_API_KEY is set, else local.",
     )
-    corpus: Annotated[str | None, OPERATOR] = Field(
+    corpus: Annotated[str | None, OPERATOR, _SEARCHED, _LOCAL, ON_OPEN_QUESTIONS] = Field(
         default=None,
         description="Folder of text, Markdown, HTML or PDF for the local search. Default: the shipped articles.",
     )
@@ -115,12 +128,12 @@ class TaskContext(SearchContext):
     environment: World = Field(
         default=None, description="Kind of tasks, with its actions and its reward. Default: open questions, with tools."
     )
-    docstore: Annotated[str | None, Operator(lambda value: value == "wikipedia")] = Field(
+    docstore: Annotated[str | None, Operator(lambda value: value == "wikipedia"), IN_ENVIRONMENT] = Field(
         default=None,
         description="Articles of the environments questions and fever: 'wikipedia', a folder or a JSONL file. "
         "Default: those that the task brings.",
     )
-    unsafe_code: Annotated[bool, OPERATOR] = Field(
+    unsafe_code: Annotated[bool, OPERATOR, IN_ENVIRONMENT] = Field(
         default=False, description="Whether programs may run as plain processes where bubblewrap is missing."
     )
     examples: bool = Field(default=True, description="Whether the prompt shows worked examples (few-shot).")
@@ -160,7 +173,21 @@ Embeddings = Annotated[
 def _are_tools(value: Sequence[T]) -> list[T]:
     if not isinstance(value, list | tuple) or not all(callable(tool) or hasattr(tool, "ainvoke") for tool in value):
         raise ValueError("tools are a list of LangChain's tools, or of functions with type hints and a docstring")
+    if problems := list(filter(None, map(_tool_problem, value))):
+        raise ValueError("; ".join(problems))
     return list(value)
+
+
+def _tool_problem(tool: Any) -> str:
+    """Say in words why a model could not call a tool; nothing if it could."""
+    is_function = not hasattr(tool, "ainvoke")
+    function = tool if is_function else getattr(tool, "func", None) or getattr(tool, "coroutine", None)
+    name = getattr(tool, "__name__" if is_function else "name", "")
+    if function and any(each.kind is each.VAR_POSITIONAL for each in inspect.signature(function).parameters.values()):
+        return f"no model can fill in the *arguments of {name}: let it take a list, such as numbers: list[float]"
+    if is_function and not inspect.getdoc(function):
+        return f"{name} has no docstring: write one, which tells the model what it does and when to use it"
+    return ""
 
 
 Tools = Annotated[SkipJsonSchema[list[Any]], BeforeValidator(_are_tools), OBJECT]
@@ -176,7 +203,9 @@ def _is_agent(value: T) -> T:
 class AgentContext(Context):
     """Settings of strategies whose actor may be an agent of one's own."""
 
-    agent: Annotated[SkipJsonSchema[Any], BeforeValidator(_is_agent), OBJECT] = Field(
+    agent: Annotated[
+        SkipJsonSchema[Any], BeforeValidator(_is_agent), OBJECT, InRuns("the middleware is part of an agent")
+    ] = Field(
         default=None,
         exclude=True,
         description="In Python: a LangGraph or LangChain agent that does the work, with a model and tools of its own.",
@@ -186,7 +215,7 @@ class AgentContext(Context):
 class ToolsContext(SearchContext):
     """Settings of strategies that act with tools."""
 
-    tools: Tools = Field(
+    tools: Annotated[Tools, ON_OPEN_QUESTIONS, WITHOUT_OWN_AGENT] = Field(
         default_factory=list,
         exclude=True,
         description="In Python: tools beside the search; one takes the place of ours of the same name.",
@@ -196,7 +225,14 @@ class ToolsContext(SearchContext):
 class ActingContext(TaskContext):
     """Settings of strategies that act one step after another: in an environment, or with tools."""
 
-    max_context_tokens: int = Field(
+    @property
+    def acts(self) -> bool:
+        """Whether a run takes steps, each on top of those before it."""
+        return True
+
+    max_context_tokens: Annotated[
+        int, Applies("in strategies that act step by step", lambda settings: settings.acts)
+    ] = Field(
         default=100_000, ge=500, le=10_000_000, description="Longest prompt, in estimated tokens; older steps are cut."
     )
 
@@ -271,7 +307,7 @@ class TreeContext(TaskContext):
         le=1,
         description="Lowest score at which an answer that the judge calls solved ends the search.",
     )
-    gold_reward: bool = Field(
+    gold_reward: Annotated[bool, IN_ENVIRONMENT, Replication("LATS")] = Field(
         default=False,
         description="Whether the environment may reward answers by the task's right answer within the search.",
     )

@@ -1,9 +1,10 @@
 """What models are asked to fill in: the structured outputs of critics, judges and responders."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 T = TypeVar("T")
 _YES = "yes y true ja oui sí si sì sim да 是 はい 예 네 ใช่ نعم"
@@ -60,6 +61,13 @@ class Judgements(BaseModel):
     """Your judgements of all candidates, one each, in the order of their numbers."""
 
     judgements: list[Judgement] = Field(min_length=1)
+
+    @classmethod
+    @cache
+    def of(cls, count: int) -> "type[Judgements]":
+        """Return the form for exactly so many judgements, which a server can hold a model to."""
+        exact: Any = (Annotated[list[Judgement], Field(min_length=count, max_length=count)], ...)
+        return create_model(cls.__name__, __base__=cls, __doc__=cls.__doc__, judgements=exact)
 
 
 class Reflection(BaseModel):

@@ -14,7 +14,7 @@ from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, dige
 from reflective_agents.models.calls import request
 from reflective_agents.nodes.acting.actions import take
 from reflective_agents.nodes.asking.sampling import was_cut_off
-from reflective_agents.nodes.asking.task_prompt import short_task_prompt
+from reflective_agents.nodes.asking.task_prompt import examples_text, short_task_prompt
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.nodes.evidence.research import find, today
@@ -128,7 +128,8 @@ class SubQuestions(WorldModel):
         return f"{self.request}\n{_steps(path)}{prompts.LAST_IS_LEGAL}"
 
     def _prompt(self, path: Sequence[TreeNode], todo: str) -> list[BaseMessage]:
-        examples = prompts.QUESTIONS_EXAMPLE if self.step.context.examples else ""
+        own = examples_text(self.step.context.few_shot)
+        examples = f"\n\n{own}" if own else prompts.QUESTIONS_EXAMPLE if self.step.context.examples else ""
         return prompts.QUESTIONS.format_messages(
             task=self.task,
             today="" if self.environment else f"{TODAY.format(today=today())} ",

@@ -6,6 +6,7 @@ from typing import cast
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 
+from reflective_agents.nodes.asking.task_prompt import examples_text
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import tree_of_thoughts as prompts
@@ -66,9 +67,10 @@ class Thinking(ChatSampling):
         lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
         thoughts = history([_spoken(node) for node in branch.path], "")
         search = prompts.SEARCH if self.tools else ""
+        examples = f"\n\n{shown}" if (shown := examples_text(self.step.context.few_shot)) else ""
         return prompts.THINK.format_messages(
             steps=prompts.PLAN.format(search=search) if plans(self.step.context) else prompts.ONLY_ANSWER,
-            situation=f"{TODAY.format(today=today())} {f'{CITE} {MATERIAL}' if self.tools else ALONE}",
+            situation=f"{TODAY.format(today=today())} {f'{CITE} {MATERIAL}' if self.tools else ALONE}{examples}",
             conversation=list(branch.conversation),
             thoughts=[*lessons, *with_closing(thoughts, closing or self._task(branch))],
         )

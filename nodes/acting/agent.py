@@ -88,14 +88,15 @@ def appraise(environment: Environment | None, answer: str, reward: float | None)
 
 
 def tools_of(step: Step[ReactContext], run_id: str) -> list[BaseTool]:
-    """Return the tools of an agent without an environment: web search, the calculator, those given, the caller's.
+    """Return the tools of an agent without an environment: web search, those given, the caller's, the calculator.
 
     A tool that was given takes the place of one of ours of the same name; a plain function becomes a tool.
     """
     if step.context.environment is not None:
         return []
-    ours = [*search_tools(step, run_id), calculator()]
     theirs = [*as_tools(step.context.tools), *client_tools(step.context.client_tools)]
+    calculates = not theirs if step.context.calculator is None else step.context.calculator
+    ours = [*search_tools(step, run_id), *([calculator()] if calculates else [])]
     return list({tool.name: tool for tool in [*ours, *theirs]}.values())
 
 

@@ -37,8 +37,9 @@ def _join(parts: list[str]) -> str:
 
 
 def examples_text(examples: Examples) -> str:
-    """Show the examples of an open question, step by step: there are none but those of the settings."""
-    return _join(_example_texts(None, examples, _steps))
+    """Show the examples of an open question, step by step where they have steps: there are none but those of the
+    settings."""
+    return _join(_example_texts(None, examples, lambda example: _steps(example) or _reasoning(example)))
 
 
 def _example_texts(

@@ -284,6 +284,7 @@ async def check_worker(step: Step[Context], strategy: str, overrides: JsonMappin
         Misuse: as `check_settings`.
     """
     context = settings_for(settings_of(strategy), step.context, overrides)
+    context.check_effect(overrides or ())
     check_caller(context, context.defaults)
     await check_settings(step, context)
 

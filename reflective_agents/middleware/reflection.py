@@ -21,7 +21,8 @@ from reflective_agents.nodes.asking.wording import use_prompts
 from reflective_agents.nodes.bridge import wait_for
 from reflective_agents.nodes.step import StateBefore, Step, Update
 from reflective_agents.prompts import reflection as prompts
-from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.effect import InRuns
+from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
 from reflective_agents.state.outcome import Outcome, decide, stopped
 from reflective_agents.state.run import NOTHING_SPENT, Usage
 from reflective_agents.state.settings.reflection import ReflectionContext
@@ -62,6 +63,9 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
 
     Args:
         settings: Those of `graphs.reflection`.
+
+    Raises:
+        Misuse: if a setting has no effect in a middleware.
     """
 
     state_schema = ReflectedState
@@ -69,6 +73,11 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
     def __init__(self, **settings: Any) -> None:
         super().__init__()
         self.context = ReflectionContext(**settings)
+        self.context.check_effect()
+        for name in settings:
+            for mark in ReflectionContext.model_fields[name].metadata:
+                if isinstance(mark, InRuns):
+                    raise Misuse(f"{name} has no effect in a middleware: {mark.instead}")
 
     async def abefore_agent(self, state: ReflectedState, runtime: Runtime[Any]) -> Update:
         """Forget what came of an earlier question on the thread."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import UnknownStrategy
+from reflective_agents.state.errors import Misuse, UnknownStrategy
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import settings_of, strategy_names
 
@@ -198,9 +198,13 @@ def check_settings(schema: type[Context], settings: JsonObject) -> Context:
         Refused: if the strategy has no such setting, or it cannot have this value.
     """
     try:
-        return schema.model_validate(settings)
+        context = schema.model_validate(settings)
+        context.check_effect()
     except ValidationError as error:
         raise _refusal(error, "settings.") from error
+    except Misuse as error:
+        raise Refused(f"settings.{error}") from error
+    return context
 
 
 def parse(body: JsonObject) -> ChatRequest:

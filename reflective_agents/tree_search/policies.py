@@ -14,6 +14,7 @@ from reflective_agents.models.sending import Listener
 from reflective_agents.nodes.acting.react_text import parse_step
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.sampling import Replies, calls_for, sample, sample_each
+from reflective_agents.nodes.asking.task_prompt import examples_text
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step
@@ -142,8 +143,9 @@ class ChatSampling(Sampling):
         steps = history(branch.path, prompts.NEXT_STEP if self.tools else prompts.NEXT_ANSWER)
         if self.tools and steps and not closing:
             closing = self.sibling_note(branch) if branch.may_act else prompts.LAST_STEP
+        situation = prompts.SEARCHING if self.tools else prompts.ANSWERING
         return prompts.ACT.format_messages(
-            situation=(prompts.SEARCHING if self.tools else prompts.ANSWERING).format(today=today()),
+            situation=examples_text(self.step.context.few_shot) + situation.format(today=today()),
             conversation=list(branch.conversation),
             trajectory=with_closing([*lessons, *steps], closing),
         )

@@ -111,7 +111,9 @@ class Judge(Value):
             lessons=lessons_to_judge(branch),
             candidates=candidates_text(waiting),
         )
-        judgements = await self.ask_each(prompt, Judgements, lambda out: out.judgements, len(waiting), "judgements")
+        judgements = await self.ask_each(
+            prompt, Judgements.of(len(waiting)), lambda out: out.judgements, len(waiting), "judgements"
+        )
         for candidate, judgement in zip(waiting, judgements, strict=True):
             candidate.grade = self._as_grade(judgement, candidate)
 

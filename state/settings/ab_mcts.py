@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field, field_validator
 
 from reflective_agents.state.context import Model, from_json
+from reflective_agents.state.effect import Replication
 from reflective_agents.state.families import Preset, ToolsContext, TreeContext
 
 
@@ -17,7 +18,7 @@ class AbMctsContext(ToolsContext, TreeContext):
     task_presets: ClassVar[Preset] = {"max_depth": 7}
 
     max_expansions: int = Field(default=20, ge=0, le=10_000, description="Most answers tried in one run.")
-    prior: float = Field(
+    prior: Annotated[float, Replication("AB-MCTS")] = Field(
         default=0.5, gt=0, le=100, description="Successes and failures that each choice begins with (Beta prior)."
     )
     arms: Annotated[list[Model] | None, BeforeValidator(from_json)] = Field(

@@ -1,9 +1,10 @@
 """The settings of `graphs.auto`."""
 
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from reflective_agents.state.effect import Applies
 from reflective_agents.state.families import Preset, SourcedContext
 from reflective_agents.state.settings.lats import LatsContext
 
@@ -41,6 +42,9 @@ class AutoContext(LatsContext, SourcedContext):
         le=1,
         description="What a model call costs, where a right answer is worth 1: a call that is expected to gain less is "
         "not made.",
+    )
+    selection: Annotated[Literal["uct", "gumbel"], Applies("in lats", lambda _: False)] = Field(
+        default="uct", description="In lats alone: here the search widens, by UCT."
     )
     max_rounds: int = Field(default=1, ge=0, le=100, description="Most revisions after looking things up; 0 for none.")
     max_trials: int = Field(

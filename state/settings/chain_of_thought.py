@@ -1,9 +1,10 @@
 """The settings of `graphs.chain_of_thought`."""
 
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from reflective_agents.state.effect import only_with
 from reflective_agents.state.families import ActingContext
 
 
@@ -22,7 +23,7 @@ class ChainOfThoughtContext(ActingContext):
         description="Chance that the answer that leads is the model's most frequent one, from which on no more are "
         "sampled. Default: all samples are.",
     )
-    batch: int = Field(
+    batch: Annotated[int, only_with("confidence")] = Field(
         default=5, ge=1, le=1000, description="Answers sampled at once under confidence; without it all are."
     )
     votes: Literal["equal", "likelihood"] = Field(
@@ -31,6 +32,11 @@ class ChainOfThoughtContext(ActingContext):
         "where the provider tells it.",
     )
     seed: int | None = Field(default=None, description="Seed for models that take one.")
+
+    @property
+    def acts(self) -> bool:
+        """Never: it answers at once."""
+        return False
 
     @model_validator(mode="after")
     def _stop_by_equal_votes(self) -> Self:

@@ -1,9 +1,10 @@
 """The settings of `graphs.lats`."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from reflective_agents.state.effect import IN_ENVIRONMENT, ON_OPEN_QUESTIONS, Replication, only_with
 from reflective_agents.state.families import BranchingContext, Preset, ToolsContext
 
 
@@ -35,7 +36,7 @@ class LatsContext(ToolsContext, BranchingContext):
         description="Select by UCT, or by Gumbel sampling with sequential halving, which needs the number of rollouts "
         "(max_rollouts, else max_expansions).",
     )
-    judge_weight: float = Field(
+    judge_weight: Annotated[float, Replication("LATS")] = Field(
         default=1.0,
         ge=0,
         le=1,
@@ -62,11 +63,15 @@ class LatsContext(ToolsContext, BranchingContext):
     proposals: Literal["samples", "list"] = Field(
         default="samples", description="Sample each candidate on its own, or ask for a list of next steps in one call."
     )
-    lists: int = Field(default=1, ge=1, le=100, description="How many lists of next steps are asked for at once.")
-    grades: Literal["judge", "labels"] = Field(
+    lists: Annotated[int, only_with("proposals", "list"), Replication("LATS")] = Field(
+        default=1, ge=1, le=100, description="How many lists of next steps are asked for at once."
+    )
+    grades: Annotated[Literal["judge", "labels"], IN_ENVIRONMENT, Replication("LATS")] = Field(
         default="judge", description="Have states judged with a critique, or called sure, likely or impossible."
     )
-    grade_samples: int = Field(default=3, ge=1, le=100, description="How often a label is sampled.")
-    revise_answers: bool = Field(
+    grade_samples: Annotated[int, only_with("grades", "labels"), Replication("LATS")] = Field(
+        default=3, ge=1, le=100, description="How often a label is sampled."
+    )
+    revise_answers: Annotated[bool, ON_OPEN_QUESTIONS] = Field(
         default=True, description="Whether an answer that the judge did not accept may be expanded into better ones."
     )

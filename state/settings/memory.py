@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from reflective_agents.state.effect import Replication
 from reflective_agents.state.families import Embeddings, SourcedContext
 from reflective_agents.state.policy import TEXT
 
@@ -22,7 +23,7 @@ class MemoryContext(SourcedContext):
         description="Whose memories these are; those of other users are never seen.",
     )
     retrieved: int = Field(default=10, ge=0, le=100, description="Most memories that an answer is given.")
-    ranking: Literal["hybrid", "paper"] = Field(
+    ranking: Annotated[Literal["hybrid", "paper"], Replication("Generative Agents")] = Field(
         default="hybrid",
         description="How memories are ranked: 'hybrid' by words and meaning, 'paper' as Generative Agents does.",
     )

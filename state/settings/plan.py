@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
+from reflective_agents.state.effect import WITHOUT_OWN_AGENT, Applies
 from reflective_agents.state.employment import (
     CooperationContext,
     LowerStrategy,
@@ -14,9 +15,14 @@ from reflective_agents.state.employment import (
 from reflective_agents.state.families import AgentContext, Tools
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.policy import STRATEGY
+from reflective_agents.state.settings import settings_of
 
 LEVEL = 1
 WORKERS = LowerStrategy(LEVEL)
+
+
+def _takes_tools(settings: "PlanContext") -> bool:
+    return "tools" in settings_of(settings.worker).model_fields
 
 
 class PlanContext(AgentContext, CooperationContext):
@@ -26,19 +32,19 @@ class PlanContext(AgentContext, CooperationContext):
     use_when: ClassVar[str] = "a request has several parts, each of which needs work of its own"
     level: ClassVar[int | None] = LEVEL
 
-    worker: Annotated[str, AfterValidator(WORKERS.check), WORKERS, STRATEGY] = Field(
+    worker: Annotated[str, AfterValidator(WORKERS.check), WORKERS, STRATEGY, WITHOUT_OWN_AGENT] = Field(
         default="react", description="The strategy that works on each sub-goal.", json_schema_extra=WORKERS.show
     )
-    worker_settings: Annotated[StrategySettings | None, SettingsOf("worker")] = Field(
+    worker_settings: Annotated[StrategySettings | None, SettingsOf("worker"), WITHOUT_OWN_AGENT] = Field(
         default=None,
         description='Further settings of the worker, such as {"max_actions": 4} or a model of its own.',
     )
     max_subgoals: int = Field(default=5, ge=1, le=50, description="Most sub-goals in one plan.")
     max_replans: int = Field(default=2, ge=0, le=100, description="Most times that a failure leads to another plan.")
-    tools: Tools = Field(
+    tools: Annotated[Tools, Applies("with a worker that takes tools", _takes_tools), WITHOUT_OWN_AGENT] = Field(
         default_factory=list,
         exclude=True,
-        description="In Python: tools of the worker beside the search and the calculator, if it takes any.",
+        description="In Python: tools of the worker beside the search, if it takes any.",
     )
 
     @field_validator("worker_settings")

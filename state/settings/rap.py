@@ -1,9 +1,10 @@
 """The settings of `graphs.rap`."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from reflective_agents.state.effect import Replication
 from reflective_agents.state.families import BranchingContext, Preset, SourcedContext
 
 
@@ -23,14 +24,14 @@ class RapContext(BranchingContext, SourcedContext):
     exploration_weight: float = Field(
         default=1.0, ge=0, le=100, description="w of UCT: 0 only exploits, larger values explore more."
     )
-    alpha: float = Field(
+    alpha: Annotated[float, Replication("RAP")] = Field(
         default=0.5,
         ge=0,
         le=1,
         description="What the reward of a step, r0 ** alpha * r1 ** (1 - alpha), makes of the likelihood of the action "
         "(r0); the rest is the confidence in the predicted state (r1).",
     )
-    action_reward: Literal["likelihood", "judge"] | None = Field(
+    action_reward: Annotated[Literal["likelihood", "judge"] | None, Replication("RAP")] = Field(
         default=None,
         description="r0: the likelihood of the action, from log probabilities or else its share of the samples; or how "
         "useful a judge holds it to be. Default: log probabilities where the provider gives them, else the judge.",
@@ -38,10 +39,10 @@ class RapContext(BranchingContext, SourcedContext):
     grading: Literal["each", "together"] = Field(
         default="together", description="Judge each action in a call of its own, or all actions in one call."
     )
-    confidence_samples: int = Field(
+    confidence_samples: Annotated[int, Replication("RAP")] = Field(
         default=3, ge=1, le=100, description="How often the next state is predicted; r1 is the share that agrees."
     )
-    aggregate: Literal["mean", "max"] = Field(
+    aggregate: Annotated[Literal["mean", "max"], Replication("RAP")] = Field(
         default="max", description="What a step is worth: the mean or the maximum of the paths through it."
     )
     proposals: Literal["samples", "list"] = Field(

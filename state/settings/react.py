@@ -1,9 +1,10 @@
 """The settings of `graphs.react`."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from reflective_agents.state.effect import ON_OPEN_QUESTIONS, WITHOUT_OWN_AGENT
 from reflective_agents.state.families import ActingContext, AskingContext, SourcedContext, ToolsContext
 
 
@@ -20,6 +21,9 @@ class ReactContext(AskingContext, ToolsContext, ActingContext, SourcedContext):
         default=1, ge=1, le=100, description="Next steps sampled at once; the one that most of them want is taken."
     )
     max_actions: int = Field(default=8, ge=1, le=1000, description="Most actions in one run.")
+    calculator: Annotated[bool | None, ON_OPEN_QUESTIONS, WITHOUT_OWN_AGENT] = Field(
+        default=None, description="Whether the agent has a calculator. Default: unless it is given tools."
+    )
     max_repeats: int = Field(
         default=3,
         ge=1,

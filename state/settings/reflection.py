@@ -6,6 +6,7 @@ from pydantic import AliasChoices, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from reflective_agents.state.context import Check, Model
+from reflective_agents.state.effect import WITHOUT_OWN_AGENT, InRuns, only_with
 from reflective_agents.state.families import AgentContext
 from reflective_agents.state.policy import OBJECT, TEXT
 
@@ -16,7 +17,7 @@ class ReflectionContext(AgentContext):
     does: ClassVar[str] = "Writes a draft, has it criticised, and rewrites it."
     use_when: ClassVar[str] = "the text matters more than the facts, or a person or checks should judge it"
 
-    critic_model: Model = Field(
+    critic_model: Annotated[Model, only_with("critic", "model")] = Field(
         default=None,
         validation_alias=AliasChoices("critic_model", "CRITIC_MODEL"),
         description="Model of the critic. Default: the same as model.",
@@ -37,12 +38,14 @@ class ReflectionContext(AgentContext):
         exclude=True,
         description="In Python: functions (request, draft) -> problem, or None if it passes.",
     )
-    generate_prompt: Annotated[str | None, TEXT] = Field(
+    generate_prompt: Annotated[
+        str | None, TEXT, WITHOUT_OWN_AGENT, InRuns("the agent has a system prompt of its own")
+    ] = Field(
         default=None,
         min_length=1,
         description="System prompt of the writer. Default: GENERATE in prompts/reflection.py.",
     )
-    reflect_prompt: Annotated[str | None, TEXT] = Field(
+    reflect_prompt: Annotated[str | None, TEXT, only_with("critic", "model")] = Field(
         default=None,
         min_length=1,
         description="System prompt of the critic. Default: REFLECT in prompts/reflection.py.",

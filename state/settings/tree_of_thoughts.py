@@ -1,9 +1,10 @@
 """The settings of `graphs.tree_of_thoughts`."""
 
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from reflective_agents.state.effect import IN_ENVIRONMENT, Replication, only_with
 from reflective_agents.state.families import BranchingContext, Preset, ToolsContext
 
 
@@ -24,11 +25,15 @@ class TreeOfThoughtsContext(ToolsContext, BranchingContext):
     method: Literal["breadth_first", "depth_first"] = Field(
         default="breadth_first", description="Expand the best of each level together, or follow the most promising one."
     )
-    beam: int = Field(default=1, ge=1, le=64, description="Breadth first: nodes of each level that are expanded (b).")
-    prune_below: float = Field(
+    beam: Annotated[int, only_with("method", "breadth_first")] = Field(
+        default=1, ge=1, le=64, description="Breadth first: nodes of each level that are expanded (b)."
+    )
+    prune_below: Annotated[float, only_with("method", "depth_first"), Replication("Tree of Thoughts")] = Field(
         default=0.01, ge=0, le=1, description="Depth first: lowest score at which a state is gone on with."
     )
-    max_states: int = Field(default=100, ge=1, le=100_000, description="Depth first: most states that are visited.")
+    max_states: Annotated[int, only_with("method", "depth_first"), Replication("Tree of Thoughts")] = Field(
+        default=100, ge=1, le=100_000, description="Depth first: most states that are visited."
+    )
     max_depth: int = Field(
         default=2,
         ge=1,
@@ -41,18 +46,22 @@ class TreeOfThoughtsContext(ToolsContext, BranchingContext):
         le=64,
         description="Expansions in flight at once. Default: as many as the beam; depth first 1.",
     )
-    proposals: Literal["samples", "list"] = Field(
+    proposals: Annotated[Literal["samples", "list"], IN_ENVIRONMENT] = Field(
         default="samples", description="In an environment: sample each step on its own, or ask for a list in one call."
     )
-    lists: int = Field(default=1, ge=1, le=100, description="How many lists of next steps are asked for at once.")
-    grades: Literal["judge", "labels", "vote"] = Field(
+    lists: Annotated[int, only_with("proposals", "list"), Replication("Tree of Thoughts")] = Field(
+        default=1, ge=1, le=100, description="How many lists of next steps are asked for at once."
+    )
+    grades: Annotated[Literal["judge", "labels", "vote"], Replication("Tree of Thoughts")] = Field(
         default="judge",
         description="Have thoughts judged, called sure, likely or impossible, or (breadth first) voted on.",
     )
-    grading: Literal["each", "together"] = Field(
+    grading: Annotated[Literal["each", "together"], only_with("grades", "judge", "labels")] = Field(
         default="together", description="Judge each thought in a call of its own, or (breadth first) a level in one."
     )
-    grade_samples: int = Field(default=5, ge=1, le=100, description="How often a label is sampled, or a vote held.")
+    grade_samples: Annotated[int, only_with("grades", "labels", "vote"), Replication("Tree of Thoughts")] = Field(
+        default=5, ge=1, le=100, description="How often a label is sampled, or a vote held."
+    )
 
     @property
     def compares(self) -> bool:

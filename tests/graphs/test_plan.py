@@ -479,13 +479,13 @@ def test_settings_that_are_not_the_workers_are_refused(settings: dict[str, Any])
 
 
 async def test_settings_given_as_json_hold_when_the_run_is_resumed_without_them() -> None:
-    context = PlanContext(worker="react", worker_settings='{"max_actions": 3}', tools=[print])
+    context = PlanContext(worker="react", worker_settings='{"max_actions": 3}', tools=[abs])
     given = context.explicit_settings()
     assert given == {"worker": "react", "worker_settings": {"max_actions": 3}}
     assert context.resumed(given) is context
     assert PlanContext().resumed(given).worker_settings == {"max_actions": 3}
     assert PlanContext(worker_settings={"max_actions": 4}).resumed(given).worker_settings == {"max_actions": 4}
-    assert "worker_settings" not in PlanContext(worker_settings={"tools": [print]}).explicit_settings()
+    assert "worker_settings" not in PlanContext(worker_settings={"tools": [abs]}).explicit_settings()
     assert ReactContext(max_actions=3).explicit_settings() == {"max_actions": 3}
 
 

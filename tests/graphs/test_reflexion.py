@@ -292,7 +292,7 @@ class TestSearch:
         assert [sum(cause in one for one in problems) for cause in ("[7]", "xyzzy", "no scales")] == [1, 1, 1]
         assert fake.calls[-1].text.count("no scales") == 2, "once for each of two rounds"
 
-    async def test_without_a_search_engine_it_mends_its_answer_once_and_ends(self, corpus: str) -> None:
+    async def test_without_a_search_engine_it_mends_its_answer_once_and_ends(self) -> None:
         fake = model(lambda _, round: revision(round, answer="Better."))
-        out = await run(fake, corpus, search="none")
+        out = await graph.ainvoke(QUESTION, context={"model": fake, "search": "none"})
         assert (out["answer"], out["outcome"]["status"], len(fake.calls)) == ("Better.", "exhausted", 3)

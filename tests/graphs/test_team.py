@@ -527,7 +527,7 @@ async def test_roles_come_from_the_environment_as_json(monkeypatch: pytest.Monke
         ([role("a", strategy="team")], "Input should be"),
         ([role("a", colour="red")], "Extra inputs"),
         ([role("a", settings={"max_actions": 0})], "react does not take that: max_actions"),
-        ([role("a", strategy="rap", tools=[print])], "rap takes no tools"),
+        ([role("a", strategy="rap", tools=[abs])], "rap takes no tools"),
     ],
 )
 def test_roles_that_make_no_team_are_refused(roles: Any, problem: str) -> None:
@@ -556,7 +556,7 @@ def test_roles_hold_when_the_run_is_resumed_without_them() -> None:
     assert context.explicit_settings() == {"max_rounds": 3, "roles": PAIR}
     assert context.resumed(context.explicit_settings()) is context
     assert TeamContext().resumed(context.explicit_settings()).roles == context.roles
-    assert "roles" not in TeamContext(roles=[Role(name="a", instructions="So.", tools=[print])]).explicit_settings()
+    assert "roles" not in TeamContext(roles=[Role(name="a", instructions="So.", tools=[abs])]).explicit_settings()
 
 
 class Crash(RuntimeError):

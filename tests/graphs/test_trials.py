@@ -242,7 +242,8 @@ async def test_judge_and_reflection_see_the_task_where_the_message_is_another() 
 @pytest.mark.parametrize("evaluator", ["judge", "environment"])
 async def test_nobody_is_shown_the_right_answer(evaluator: str, actor: str) -> None:
     script, calls = playing(["sun"])
-    _, model = await run(script, evaluator=evaluator, actor=actor)
+    mode = "text" if actor == "react" else "tools"
+    _, model = await run(script, evaluator=evaluator, actor=actor, mode=mode)
     assert calls.count("judge") == (3 if evaluator == "judge" else 0)
     assert [request for request in model.calls if GOLD in request.text] == []
 
@@ -342,7 +343,7 @@ async def test_the_judge_has_criteria_and_is_told_the_length() -> None:
 
 @pytest.mark.sandbox
 async def test_programs_are_tried_on_tests_that_the_model_wrote() -> None:
-    settings = {"environment": "programming", "actor": "chain_of_thought"}
+    settings = {"environment": "programming", "actor": "chain_of_thought", "mode": "tools"}
     out, model = await run(programming(WRITTEN), PROGRAMMING, **settings)
     assert [kind(request) for request in model.calls] == ["tests", "act", "reflect", "act"]
     assert "Tests:\nassert double(2) == 4\nassert double(0) == 0" in model.calls[1].last

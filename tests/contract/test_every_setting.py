@@ -1,0 +1,244 @@
+"""Every setting of every strategy has an effect: two values of it differ in what is asked, answered or refused."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.base import Op, Result
+from langgraph.store.memory import InMemoryStore
+from pydantic import ValidationError
+
+from reflective_agents.graphs import builder_of
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.settings import settings_of
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.responder import respond
+from reflective_agents.testing.script import Reply, Request, Script
+from tests.strategies import ASK, Strategy, every_strategy
+
+TASKS = {
+    "game24": {"id": "1", "question": "4 5 6 10"},
+    "arithmetic": {"id": "1", "question": "What is 4 times 6?", "gold": "24"},
+    "questions": {"id": "1", "question": "What pulls the sea?", "gold": "the Moon", "data": {"context": []}},
+}
+ELSEWHERE = {"thinking", "unsafe_code"}
+"""What shows only with a model that thinks, or on a machine without a sandbox: see tests/models and tests/tools."""
+FORM = {"type": "object", "properties": {"so": {"type": "string"}}, "required": ["so"]}
+
+
+def weigh(thing: str) -> str:
+    """Weigh a thing."""
+    return "7"
+
+
+CLIENTS = {"type": "function", "function": {"name": "weigh", "parameters": {"type": "object", "properties": {}}}}
+EXAMPLE = {"task": "Why?", "reasoning": "BECAUSE", "acts": [["BECAUSE", "search[x]", "x"]]}
+AGENT: Any = RunnableLambda(lambda _: {"messages": [AIMessage("An agent's answer.")]})
+
+
+ANOTHER = FakeChatModel(reply=lambda _: "Another.")
+
+
+class Case(NamedTuple):
+    """Two values of a setting that must differ, and what else is set; in an environment the offline model works."""
+
+    one: Any
+    other: Any
+    settings: Mapping[str, Any] = {}
+
+
+OFFLINE = {"model": "offline"}
+GAME = {**OFFLINE, "environment": "game24"}
+DEEP = {"method": "depth_first"}
+CASES: dict[str, Case] = {
+    "actor": Case("react", "chain_of_thought", OFFLINE),
+    "action_reward": Case("likelihood", "judge"),
+    "agent": Case(AGENT, None),
+    "aggregate": Case("mean", "max", {**OFFLINE, "max_rollouts": 6, "max_model_calls": 60}),
+    "alpha": Case(0.0, 1.0),
+    "answer_at_limit": Case(False, True, {"max_actions": 1}),
+    "answer_schema": Case(FORM, None, OFFLINE),
+    "arms": Case(["offline"], None),
+    "batch": Case(1, 3, {"samples": 3, "confidence": 0.99}),
+    "beam": Case(1, 3),
+    "calculator": Case(True, False),
+    "call_cost": Case(0.0, 1.0, {**OFFLINE, "max_model_calls": 30}),
+    "call_timeout": Case(0.000001, 100),
+    "checks": Case([lambda _, __: "Too short."], [], {"critic": "checks"}),
+    "client_tools": Case([CLIENTS], []),
+    "confidence": Case(0.51, 0.999, {"samples": 3}),
+    "confidence_samples": Case(1, 4),
+    "corpus": Case("docs", None, {**OFFLINE, "search": "local"}),
+    "critic": Case("model", "checks"),
+    "critic_model": Case("offline", None),
+    "docstore": Case("no/such", None, {"environment": "questions"}),
+    "embeddings": Case("lexical", "no:such"),
+    "environment": Case("game24", None, OFFLINE),
+    "evaluator": Case("exact_match", "judge", GAME),
+    "examples": Case(False, True, GAME),
+    "experience": Case("lessons", None),
+    "exploration_weight": Case(0.0, 100.0, {"max_model_calls": 40}),
+    "fact": Case("garden", "moon"),
+    "generate_prompt": Case("In verse.", None),
+    "gold_reward": Case(True, False, {**OFFLINE, "environment": "arithmetic"}),
+    "grade_samples": Case(1, 4, {**GAME, "grades": "labels"}),
+    "grades": Case("labels", "judge", GAME),
+    "grading": Case("each", "together"),
+    "importance": Case(0.0, 100.0),
+    "judge_model": Case("offline", None),
+    "judge_temperature": Case(0.1, 0.2),
+    "judge_weight": Case(0.0, 1.0),
+    "keep_memories": Case(True, False),
+    "language": Case("German", "French"),
+    "lists": Case(1, 3, {**GAME, "proposals": "list"}),
+    "max_actions": Case(1, 3),
+    "max_answer_tokens": Case(300, 400),
+    "max_context_tokens": Case(500, 100_000),
+    "max_cost": Case(0.000001, 10, {"prices": {"*": {"input": 1000, "output": 1000}}}),
+    "max_depth": Case(1, 4),
+    "max_expansions": Case(1, 3),
+    "max_lessons": Case(0, 4),
+    "max_memories": Case(10, 100),
+    "max_model_calls": Case(1, 10, {"samples": 3}),
+    "max_queries": Case(1, 3),
+    "max_repeats": Case(1, 3),
+    "max_replans": Case(0, 2),
+    "max_rollouts": Case(1, 6, {"max_model_calls": 60}),
+    "max_rounds": Case(1, 3),
+    "max_seconds": Case(0.000001, 100),
+    "max_states": Case(1, 10, DEEP),
+    "max_steps": Case(1, 5),
+    "max_subgoals": Case(1, 4),
+    "max_total_tokens": Case(10, 100_000),
+    "max_trials": Case(1, 3),
+    "max_turns": Case(1, 4),
+    "max_words": Case(1, None, {"critic": "checks"}),
+    "memory_size": Case(1, 3, {"experience": "e"}),
+    "method": Case("breadth_first", "depth_first"),
+    "min_gain": Case(1.0, None),
+    "min_paths": Case(1, 5),
+    "min_score": Case(0.0, 1.0),
+    "min_words": Case(500, None, {"critic": "checks"}),
+    "minutes": Case(30, 120),
+    "mode": Case("text", "tools"),
+    "model": Case("offline", ANOTHER),
+    "model_parameters": Case({"top_p": 0.1}, {"top_p": 0.2}),
+    "n": Case(1, 3),
+    "own_examples": Case([EXAMPLE], []),
+    "parallel": Case(1, 4, {"max_model_calls": 40}),
+    "prices": Case({"*": {"input": 1, "output": 1}}, {"*": {"input": 2, "output": 2}}),
+    "prior": Case(0.01, 100.0, {"max_model_calls": 40}),
+    "prompts": Case({"no.such": "a"}, None),
+    "proposals": Case("samples", "list", GAME),
+    "prune_below": Case(0.0, 1.0, DEEP),
+    "ranking": Case("hybrid", "paper"),
+    "recency": Case(0.0, 100.0),
+    "reflect_at": Case(0.0, 100_000),
+    "reflect_prompt": Case("Be strict.", None),
+    "reflection": Case("none", "reflexion"),
+    "relevance": Case(0.1, 100.0),
+    "retrieved": Case(1, 10),
+    "revise_answers": Case(True, False),
+    "roles": Case(None, [{"name": "a", "instructions": "So."}]),
+    "samples": Case(1, 3),
+    "search": Case("none", "local"),
+    "seed": Case(1, 2),
+    "selection": Case("uct", "gumbel", {"max_model_calls": 40}),
+    "shape": Case("supervisor", "debate"),
+    "simulate": Case(True, False),
+    "step_samples": Case(1, 3),
+    "structured": Case("tool", "json_schema", {"answer_schema": FORM}),
+    "talk_again": Case(0, 1440),
+    "temperature": Case(0.1, 0.2),
+    "tools": Case([weigh], []),
+    "town": Case("lindenhof", "no_such_town"),
+    "user": Case("ada", "bob"),
+    "votes": Case("equal", "likelihood", {"samples": 3}),
+    "worker": Case("react", "chain_of_thought", OFFLINE),
+    "worker_settings": Case({"max_seconds": 0.000001}, None),
+}
+
+
+class Recorder(BaseCallbackHandler):
+    """Writes down what models are asked, with the parameters of each request."""
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+
+    def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
+        asked = [[message.type, message.content] for prompt in messages for message in prompt]
+        parameters = {name: value for name, value in kwargs["invocation_params"].items() if name != "reply"}
+        self.requests.append(json.dumps([asked, parameters], default=lambda value: type(value).__name__))
+
+
+class Store(InMemoryStore):
+    """Writes down what is looked up and kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.accesses: list[str] = []
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations."""
+        listed = list(ops)
+        self.accesses += [f"{type(op).__name__} {op[0]} {getattr(op, 'limit', '')}" for op in listed]
+        return await super().abatch(listed)
+
+
+async def observe(strategy: str, settings: Mapping[str, Any]) -> list[Any]:
+    """Run a strategy, and return what is asked, what is looked up and what comes of it; or why it is refused."""
+    recorder, store = Recorder(), Store()
+    graph = builder_of(strategy).compile(store=store, checkpointer=InMemorySaver())
+    asked: Any = {**ASK, "task": TASKS[world]} if (world := settings.get("environment")) else ASK
+    config: Any = {"callbacks": [recorder], "recursion_limit": 500, "configurable": {"thread_id": "1"}}
+    try:
+        result = await graph.ainvoke(asked, config, context=dict(settings))
+    except (Misuse, ValidationError) as error:
+        return [str(error)]
+    usage = {name: amount for name, amount in result["usage"].items() if name != "seconds"}
+    came_of_it = [result.get("answer"), result.get("outcome"), usage, "__interrupt__" in result]
+    return [sorted(recorder.requests), sorted(store.accesses), came_of_it]
+
+
+def scenarios(strategy: Strategy, case: Case) -> Iterator[Callable[[], dict[str, Any]]]:
+    """Yield what to run: with models that go on or come to an end, and the offline model."""
+
+    def scripted(script: Script) -> FakeChatModel:
+        def reply(request: Request) -> Reply | Sequence[Reply]:
+            try:
+                return script(request)
+            except (AssertionError, LookupError, ValueError):
+                return respond(request)
+
+        return FakeChatModel(reply=reply)
+
+    names = settings_of(strategy.name).model_fields
+    others = {name: value for name, value in case.settings.items() if name in names}
+    usual = {name: value for name, value in strategy.settings.items() if name != "corpus"}
+    for script in (strategy.endless, strategy.solving):
+        yield lambda script=script: {**usual, "model": scripted(script), "max_model_calls": 12, **others}  # type: ignore[misc]
+    yield lambda: {**usual, "max_model_calls": 40, **others, "model": "offline"}
+    if "search" in names:
+        yield lambda: {"max_model_calls": 20, **others, "model": "offline", "search": "local"}
+
+
+async def has_effect(strategy: Strategy, name: str) -> bool:
+    """Tell whether two values of a setting differ in what is seen of a run."""
+    case = CASES[name]
+    for scenario in scenarios(strategy, case):
+        one = await observe(strategy.name, {**scenario(), name: case.one})
+        if one != await observe(strategy.name, {**scenario(), name: case.other}):
+            return True
+    return False
+
+
+@pytest.mark.matrix
+@every_strategy
+async def test_two_values_of_every_setting_differ(strategy: Strategy) -> None:
+    names = settings_of(strategy.name).model_fields.keys() - ELSEWHERE
+    assert [name for name in sorted(names) if not await has_effect(strategy, name)] == []
