@@ -64,7 +64,9 @@ def measure_reflection(server: Server, rounds: int) -> list[Row]:
 
 def measure_reflexion(server: Server, rounds: int) -> list[Row]:
     """Measure Reflexion, three revisions, with the local web search."""
-    run, bare = asyncio.run(_compare(reflexion.graph, {"search": "local", "max_rounds": 3}, server, rounds))
+    run, bare = asyncio.run(
+        _compare(reflexion.graph, {"search": "local", "max_rounds": 3, "verify_sources": False}, server, rounds)
+    )
     return [*counts("Reflexion, 3 revisions", run, calls=4, waves=4), _clock(run, bare)]
 
 

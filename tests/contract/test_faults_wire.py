@@ -99,6 +99,10 @@ def timeout_for(fault: Fault | SearchFault) -> dict[str, Any]:
     return {"call_timeout": 1.0} if fault == "timeout" else {}
 
 
+CHECKS = {"SupportCheck", "Revision"}
+"""Forms by which an answer is held against its sources, where a faulty reply leaves it any."""
+
+
 def role(body: Json) -> str:
     """What a call is for: the form that is asked for, or free text."""
     if form := body.get("response_format"):
@@ -137,7 +141,7 @@ async def test_a_fault_of_the_first_call_of_each_kind_costs_no_answer(
     cut = fault == "length" and strategy.votes  # what was cut off does not vote
     assert result["outcome"]["status"] == ("exhausted" if cut else strategy.status), result["outcome"]
     roles = {role(exchange.body) for exchange in server.requests}
-    assert len(roles) == strategy.roles
+    assert len(roles - CHECKS) == strategy.roles
     assert result["usage"]["failed_calls"] == (len(roles) if fault in BROKEN else 0)
 
 

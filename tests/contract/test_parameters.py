@@ -14,7 +14,7 @@ from reflective_agents.testing.openai_server import OpenAIServer
 from reflective_agents.testing.script import Reply, Request, ToolUse
 from tests.strategies import ASK, Strategy, every_strategy
 
-JUDGING = {"Critique", "Delegation", "Judgement", "Judgements", "Usefulness", "Verdict"}
+JUDGING = {"Critique", "Delegation", "Judgement", "Judgements", "SupportCheck", "Usefulness", "Verdict"}
 """Forms that judges and critics fill in."""
 
 

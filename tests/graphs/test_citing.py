@@ -52,7 +52,7 @@ async def test_a_list_of_numbers_is_no_citation(strategy: str, search: Any) -> N
 async def heard(model: FakeChatModel, **settings: Any) -> tuple[str, list[str], str]:
     """What a run of react streams as the answer, its events, and its answer."""
     pieces, events, answer = "", list[str](), ""
-    context = {"model": model, "search": shelf, **settings}
+    context = {"model": model, "search": shelf, "verify_sources": False, **settings}
     ask = {"messages": [("user", "How is it sorted?")]}
     parts: Any = react.graph.astream(ask, context=context, stream_mode=["messages", "custom", "values"])
     async for mode, part in parts:
@@ -84,7 +84,7 @@ async def test_what_react_streams_stands(mode: str, answer: str) -> None:
 async def test_react_keeps_the_numbers_of_a_thread() -> None:
     texts = ["Action: search[moon]", "Final Answer: It is round [1].", "Action: search[sea]"]
     texts += ["Final Answer: The sea is deep [2], and the moon is round [1].", "Final Answer: Round [1] and deep [2]."]
-    context = {"model": saying(*texts), "search": shelf, "mode": "text"}
+    context = {"model": saying(*texts), "search": shelf, "mode": "text", "verify_sources": False}
     stored = react.builder.compile(checkpointer=InMemorySaver())
     answers = []
     for question in ("What of the moon?", "And the sea?", "In short?"):
@@ -108,7 +108,9 @@ async def test_reflexion_keeps_the_numbers_of_a_thread() -> None:
     stored = reflexion.builder.compile(checkpointer=InMemorySaver())
     for question in ("What of the moon?", "And the sea?"):
         out = await stored.ainvoke(
-            {"messages": [("user", question)]}, CONFIG, context={"model": model, "search": shelf}
+            {"messages": [("user", question)]},
+            CONFIG,
+            context={"model": model, "search": shelf, "verify_sources": False},
         )
     assert out["answer"].endswith("[1] Moon, https://moon.example/\n[2] Sea, https://sea.example/")
     assert '"number": 2' in model.calls[-1].text

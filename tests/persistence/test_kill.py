@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.wire, pytest.mark.process, pytest.mark.matrix]
 WIDTH = SETTINGS["lats"]["n"]
 CALLS_OF_A_STEP = 1 + WIDTH
 LAST_STEP = {
-    "auto": 19,
+    "auto": 17,
     "lats": 8,
     "tree_of_thoughts": 12,
     "rap": 8,
@@ -113,7 +113,7 @@ async def test_lats_killed_in_a_step_repeats_that_step_only(
 
 
 OTHERS = {
-    "auto": (6, 8),
+    "auto": (6, 7),
     "tree_of_thoughts": (6, 5),
     "rap": (6, 6),
     "ab_mcts": (4, 3),

@@ -299,7 +299,7 @@ async def test_chat_mode_and_results(client: LangGraphClient, assistants: dict[s
     assert asked["required"] == ["messages"]
     assert asked["properties"]["messages"]["type"] == "array"
     assert "HumanMessage" in json.dumps(asked["properties"]["messages"]["items"])
-    contract = {"messages", "answer", "outcome", "usage", "structured_response"}
+    contract = {"messages", "answer", "outcome", "usage", "structured_response", "support"}
     assert answered["properties"].keys() == contract | ARTEFACTS[strategy]
 
 
