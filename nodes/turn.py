@@ -163,7 +163,7 @@ async def end(
         evidence: What the answer rests on. It is held against that, unless somebody has verified it already.
     """
     reached, support = state["outcome"], None
-    if answer is not None and is_open(step, reached, appraisal, evidence):
+    if answer is not None and is_open(step, answer, reached, appraisal, evidence):
         answer, support = await verify(state, step, answer, evidence)
         reached, appraisal = with_support(reached, appraisal, support)
     outcome = decide(reached, None if answer is None else answer.text, appraisal)

@@ -36,6 +36,7 @@ FAULTS = {
     "none": "the passages it cites do not state it",
     "uncited": "it cites nothing",
     "misquoted": "the words that should support it do not stand in the passages it cites",
+    "unseen": "it rests on a source that was read for an earlier answer, and is not at hand",
     "unchecked": "nobody can say what supports it",
 }
-"""What is wrong with a sentence, in words for the model that revises it."""
+"""What is wrong with a sentence, in words for the model that revises it and for people."""

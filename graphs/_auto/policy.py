@@ -19,6 +19,7 @@ class Progress(NamedTuple):
         certainty: How safe their vote is, 0..1.
         checked: Whether something other than a model says what an answer is worth.
         may_look_up: Whether there is something to look things up with that was not used yet.
+        checks_sources: Whether an answer that was looked up is checked against its sources.
         searched: Whether the tree search has begun: its judge then decides, and no vote.
         search_over: Whether nothing is left to search for, or the search has begun and the calls do not suffice.
         fruitless: Rollouts since the last that has found a better answer.
@@ -35,6 +36,7 @@ class Progress(NamedTuple):
     certainty: float = 0.0
     checked: bool = False
     may_look_up: bool = False
+    checks_sources: bool = False
     searched: bool = False
     search_over: bool = False
     fruitless: int = 0
@@ -70,6 +72,8 @@ class Choice(NamedTuple):
 
 LOOKING_UP = 3
 """Calls of a draft, a revision, and one to spare."""
+CHECKING = 1
+"""Calls of the check of an answer against its sources."""
 
 
 def options(at: Progress) -> list[Option]:
@@ -81,7 +85,8 @@ def options(at: Progress) -> list[Option]:
     """
     again = 1 / (at.samples + 2) if at.checked or not at.samples else (1 - at.certainty) * 2 / (at.samples + 2)
     possible = [Option("sample", 1, again)] if at.checked or not at.searched else []
-    possible += [Option("look_up", LOOKING_UP, 1 / 2)] if at.may_look_up else []
+    looking_up = LOOKING_UP + CHECKING * at.checks_sources
+    possible += [Option("look_up", looking_up, 1 / 2)] if at.may_look_up else []
     possible += [] if at.search_over else [Option("search", at.rollout, 1 / (at.fruitless + 2))]
     possible += [Option("conclude", 1, at.promise)] if at.promise else []
     return possible + ([Option("trial", 2, 1 / (at.trials + 2))] if at.may_try else [])

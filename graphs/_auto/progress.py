@@ -40,6 +40,7 @@ async def measure_progress(state: AutoState, step: Step[AutoContext]) -> Progres
         certainty=vote_safety(state, await environment_of(context)),
         checked=any(sample["reward"] is not None for sample in samples),
         may_look_up=context.environment is None and has_tools and context.max_rounds > 0 and state["evidence"] is None,
+        checks_sources=context.verify_sources,
         searched=bool(state["tree"]),
         search_over=search_over,
         fruitless=begun - state["better"],

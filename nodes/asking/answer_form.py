@@ -15,7 +15,7 @@ from reflective_agents.state.callers_schemas import expanded
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonMapping, JsonObject
-from reflective_agents.state.outcome import Outcome, stopped
+from reflective_agents.state.outcome import Outcome, Status, stopped
 from reflective_agents.state.run import RunState
 from reflective_agents.tools.schema_faults import schema_faults
 
@@ -28,7 +28,7 @@ async def in_form(
     Without that setting, what an agent of the user's own has answered as a JSON object is that object.
 
     Returns:
-        The answer as data, with the outcome as it was. If it cannot be had, None, with an outcome that says why.
+        The answer as data, with the outcome as it was. If it cannot be had, None, with an outcome that adds why.
     """
     schema = step.context.answer_schema
     if schema is None:
@@ -48,8 +48,11 @@ async def in_form(
         )
     except (LimitReached, ModelFailed) as error:
         ended = stopped(error)
-        reason = f"the answer was not put into its form: {ended['reason']}"
-        return None, {**ended, "status": "limit_reached" if "limit" in ended else "exhausted", "reason": reason}
+        reason = f"{outcome['reason']}; the answer was not put into its form: {ended['reason']}"
+        before = outcome.copy()
+        before.pop("verified_by", None)
+        status: Status = "limit_reached" if "limit" in ended else "exhausted"
+        return None, {**before, **ended, "status": status, "reason": reason}
     return form.model_extra, outcome
 
 

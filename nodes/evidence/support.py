@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field
 
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.marks import cited_sentences
+from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import support as prompts
 from reflective_agents.state.schemas import Truth, one_of
 from reflective_agents.state.support import Answered, Level, Support, SupportedSentence
@@ -33,6 +34,8 @@ FEWEST_WORDS = 3
 """Words that have to be quoted for a sentence; a third of its own, if those are fewer."""
 LONGEST_PASSAGE = 8_000
 """Characters of one of them."""
+LONGEST_EXCERPT = 100
+"""Characters of a sentence where it is named."""
 SAME_STEM = 4
 """Letters at the beginning that two forms of a name share."""
 COMMON_WORDS, QUOTED_WORDS = 0.4, 0.8
@@ -40,7 +43,8 @@ COMMON_WORDS, QUOTED_WORDS = 0.4, 0.8
 quotation of the other."""
 
 Passages = Mapping[str, str]
-"""What the model has read, by the marks that cite it, such as "1"."""
+"""What the model has read, by the marks that cite it, such as "1"; empty for what it has read for an earlier answer
+of the thread, which is no longer at hand."""
 
 _FIGURE = re.compile(r"\d(?:[\d.,']*\d)?")
 _WHOLE_NUMBER = re.compile(r"(?<![.,'\d])\d{1,20}(?![.,']?\d)")
@@ -87,9 +91,18 @@ def read_sentences(answer: str, passages: Passages) -> list[Sentence]:
     for number, (text, sources, begin, end) in enumerate(cited_sentences(answer, known, letter), 1):
         cites = tuple(f"{letter}{source}" for source in sources)
         end = begin + len(answer[begin:end].rstrip())  # the blanks after it stay where it is written anew
-        flags = missing_in([passages[mark] for mark in cites], text) if cites else []
+        shown = [passages[mark] for mark in cites if passages[mark]]
+        flags = missing_in(shown, text) if shown else []
         sentences.append(Sentence(number, text, cites, tuple(flags), begin, end))
     return sentences
+
+
+def flags_text(answer: str, passages: Passages) -> str:
+    """Say which numbers and names of an answer's sentences stand in none of the passages that these cite, as a fact for
+    its judge; empty if there are none."""
+    flagged = [sentence for sentence in read_sentences(answer, passages) if sentence.flags]
+    facts = [f'{", ".join(sentence.flags)} ("{sentence.text:.{LONGEST_EXCERPT}}")' for sentence in flagged]
+    return search_prompts.FLAGGED.format(facts="; ".join(facts)) if facts else ""
 
 
 def missing_in(passages: Sequence[str], sentence: str) -> list[str]:
@@ -189,7 +202,7 @@ def revision_prompt(
     wrong = [
         f"{sentence.number}: {prompts.FAULTS[assessed['support']]}"
         for sentence, assessed in zip(sentences, support["sentences"], strict=True)
-        if assessed in unsupported(support)
+        if assessed in revisable(support)
     ]
     return prompts.REVISE.format_messages(
         request=request,
@@ -218,6 +231,8 @@ def assess(sentences: Sequence[Sentence], form: SupportCheck, passages: Passages
 
 
 def _level(sentence: Sentence, check: SentenceCheck | None, passages: Passages) -> tuple[Level, str]:
+    if sentence.cites and not any(passages[mark] for mark in sentence.cites):
+        return "unseen", ""
     if check is None:
         return "unchecked", ""
     if not sentence.cites:
@@ -247,6 +262,11 @@ def _letters(text: str) -> str:
 def unsupported(support: Support) -> list[SupportedSentence]:
     """Return the sentences of fact that their passages do not fully support."""
     return [sentence for sentence in support["sentences"] if sentence["support"] not in ("full", "no_fact")]
+
+
+def revisable(support: Support) -> list[SupportedSentence]:
+    """Return those of them that other words can mend: what rests on an earlier answer's sources stays as it is."""
+    return [sentence for sentence in unsupported(support) if sentence["support"] != "unseen"]
 
 
 def is_verified(support: Support) -> bool:

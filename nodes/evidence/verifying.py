@@ -13,8 +13,9 @@ from reflective_agents.nodes.asking.transcript import request_text
 from reflective_agents.nodes.evidence.citations import with_references
 from reflective_agents.nodes.evidence.marks import without_unknown
 from reflective_agents.nodes.evidence.reference_list import split_references
-from reflective_agents.nodes.evidence.sources import Sources
+from reflective_agents.nodes.evidence.sources import Source, Sources
 from reflective_agents.nodes.evidence.support import (
+    LONGEST_EXCERPT,
     MOST_SENTENCES,
     Passages,
     Sentence,
@@ -22,11 +23,13 @@ from reflective_agents.nodes.evidence.support import (
     assess,
     is_verified,
     read_sentences,
+    revisable,
     revision_prompt,
     support_prompt,
     unsupported,
 )
 from reflective_agents.nodes.step import Step
+from reflective_agents.prompts.support import FAULTS
 from reflective_agents.state.context import Context, Model
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import SourcedContext
@@ -34,6 +37,8 @@ from reflective_agents.state.outcome import Appraisal, Outcome, pluralize
 from reflective_agents.state.run import RunState
 from reflective_agents.state.support import Support, SupportedSentence
 
+MOST_NAMED = 3
+"""Sentences that an outcome names."""
 REVISION_CALLS = 2
 """Calls of a revision: one that rewrites, one that checks again."""
 
@@ -54,17 +59,21 @@ class Evidence(NamedTuple):
     @property
     def passages(self) -> dict[str, str]:
         """What can be quoted from each source, by the mark that cites it."""
-        return {
-            f"{self.letter}{number}": "\n".join(filter(None, [source.title, *source.passages]))
-            for number, source in self.sources.items()
-        }
+        return {f"{self.letter}{number}": _quotable(source) for number, source in self.sources.items()}
+
+    def cited_in(self, body: str) -> set[str]:
+        """Return the marks of the sources that an answer cites."""
+        return {mark for sentence in read_sentences(body, self.passages) for mark in sentence.cites}
 
     def with_references(self, body: str) -> str:
         """Return an answer with the list of what it cites; memories are not listed."""
         if self.letter:
             return body
-        cited = {mark for sentence in read_sentences(body, self.passages) for mark in sentence.cites}
-        return with_references(body, {number: self.sources[number] for number in sorted(map(int, cited))})
+        return with_references(body, {number: self.sources[number] for number in sorted(map(int, self.cited_in(body)))})
+
+
+def _quotable(source: Source) -> str:
+    return "\n".join(filter(None, [source.title, *source.passages])) if source.passages else ""
 
 
 NO_EVIDENCE = Evidence({})
@@ -84,11 +93,13 @@ class Revision(BaseModel):
     sentences: list[RevisedSentence]
 
 
-def is_open(step: Step[Context], reached: Outcome | None, appraisal: Appraisal, evidence: Evidence) -> bool:
+def is_open(
+    step: Step[Context], answer: AIMessage, reached: Outcome | None, appraisal: Appraisal, evidence: Evidence
+) -> bool:
     """Tell whether an answer is still to be held against its sources: nobody else has verified or refused it."""
     if not isinstance(step.context, SourcedContext) or not step.context.verify_sources:
         return False
-    if not any(source.passages for source in evidence.sources.values()):
+    if not any(source.passages for source in evidence.sources.values()) and not evidence.cited_in(answer.text):
         return False
     return appraisal.by is None and "verified_by" not in (reached or {})
 
@@ -112,7 +123,7 @@ async def verify(
     except (LimitReached, ModelFailed) as error:
         return answer, _left_out(step, str(error))
     may_revise = evidence.revisable and not was_streamed(answer) and step.meter.calls_left >= REVISION_CALLS
-    if not unsupported(support) or not may_revise:
+    if not revisable(support) or not may_revise:
         return answer, support
     try:
         revised = await _revise(state, step, body, support, passages)
@@ -127,6 +138,8 @@ async def verify(
 
 
 async def _check(state: RunState, step: Step[Context], body: str, passages: Passages) -> Support:
+    if not any(passages.values()):
+        return _left_out(step, "they were read for an earlier answer, and are not at hand")
     sentences = read_sentences(body, passages)
     if len(sentences) > MOST_SENTENCES:
         return _left_out(step, f"it has {len(sentences)} sentences, and {MOST_SENTENCES} can be checked at once")
@@ -158,7 +171,7 @@ async def _revise(state: RunState, step: Step[Context], body: str, support: Supp
     named = [
         sentence
         for sentence, assessed in zip(sentences, support["sentences"], strict=True)
-        if assessed in unsupported(support)
+        if assessed in revisable(support)
     ]
     prompt = revision_prompt(request_text(state["messages"]), sentences, support, passages)
     revision = await ask(step, step.context.model, prompt, Revision)
@@ -204,4 +217,5 @@ def support_text(support: Support) -> str:
 
 
 def _named(sentences: Sequence[SupportedSentence]) -> str:
-    return "; ".join(f'"{sentence["text"]:.100}" ({sentence["support"]})' for sentence in sentences[:3])
+    named = sentences[:MOST_NAMED]
+    return "; ".join(f'"{each["text"]:.{LONGEST_EXCERPT}}" ({FAULTS[each["support"]]})' for each in named)

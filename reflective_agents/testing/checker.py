@@ -32,6 +32,6 @@ def support(request: Request, level: str = "full", answered: str = "yes", fact: 
     return {"sentences": checks, "answered": answered}
 
 
-def checked(script: Script) -> Script:
-    """Let a model whose script knows nothing of that form fill it in, too."""
-    return lambda request: support(request) if request.schema == "SupportCheck" else script(request)
+def checked(script: Script, answered: str = "yes") -> Script:
+    """Let a model whose script knows nothing of that form fill it in, too: the request is `answered` so far."""
+    return lambda request: support(request, answered=answered) if request.schema == "SupportCheck" else script(request)

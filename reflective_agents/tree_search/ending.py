@@ -11,7 +11,7 @@ from reflective_agents.state.tree import LogEntry, TreeNode
 from reflective_agents.tree_search.base import Algorithm
 from reflective_agents.tree_search.job import JobResult
 from reflective_agents.tree_search.progress import Progress
-from reflective_agents.tree_search.tree_paths import rank
+from reflective_agents.tree_search.tree_paths import rank, round_score
 
 
 def without_job(progress: Progress, algorithm: Algorithm, step: Step[TreeContext]) -> Outcome:
@@ -85,7 +85,17 @@ def _may_exceed(score: float, progress: Progress, algorithm: Algorithm) -> bool:
 
 
 def why_solved(node: TreeNode) -> str:
-    """Return why a node solves the task. Its id stands last, to look the node up by."""
+    """Return why a node solves the task. Its id stands last, to look the node up by.
+
+    Where the node's score is not the judge's own, mixed with self-consistency or set by a person, it is said apart.
+    """
     if "reward" in node:
         return f"the answer has a reward of {node['reward']:g} (node {node['id']})"
-    return f"the judge accepts the answer with a score of {node['score']:.2f} (node {node['id']})"
+    if node.get("rescored"):
+        return f"the judge accepts the answer, and a person gives it a score of {node['score']:.2f} (node {node['id']})"
+    judged = node.get("terms", {}).get("judge")
+    accepts = "the judge accepts the answer with a score of"
+    if judged is None or round_score(judged) == node["score"]:
+        return f"{accepts} {node['score']:.2f} (node {node['id']})"
+    mixed = f"with self-consistency, a score of {node['score']:.2f}"
+    return f"{accepts} {judged:.2f}; {mixed} (node {node['id']})"

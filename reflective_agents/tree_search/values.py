@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from reflective_agents.nodes.asking.chat import ask, model_of
 from reflective_agents.nodes.asking.sampling import calls_for, sample
-from reflective_agents.nodes.asking.transcript import around, quoted
+from reflective_agents.nodes.asking.transcript import around
 from reflective_agents.nodes.memo import each_to_its_end
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import lats as prompts
@@ -190,7 +190,7 @@ class LabelJudge(Judge):
     async def grade(self, branch: Branch, candidate: Candidate) -> Grade | None:
         """Ask for the labels at once."""
         self.reserve_call(branch, candidate)
-        state = quoted("task", self.world.show(branch, candidate))
+        state = self.world.show(branch, candidate)
         prompt = prompts.LABEL.format_messages(task=self.task, state=state, lessons=lessons_to_judge(branch))
         labels = [read_label(text) for text in await self.sample(prompt, self.samples)]
         self.step.meter.count(parse_failures=labels.count(""))

@@ -12,11 +12,13 @@ from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.acting.react_text import parse_answer
 from reflective_agents.nodes.asking.chat import ATTEMPTS
 from reflective_agents.nodes.asking.task_prompt import task_prompt
-from reflective_agents.nodes.asking.transcript import around
+from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import act, as_tools, search_tools
 from reflective_agents.nodes.evidence.sources import observations, thread_sources, with_numbers
+from reflective_agents.nodes.evidence.support import flags_text
+from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.memo import memo_of
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import search as prompts
@@ -81,9 +83,9 @@ class OpenWorld:
         self.task = ""
 
     def show(self, branch: Branch, candidate: Candidate) -> str:
-        """Return the request, and the steps up to a candidate."""
+        """Return the request, and the steps up to a candidate, as quoted text."""
         steps: list[TreeNode | Candidate] = [*branch.path, *candidate.before, candidate]
-        return f"{branch.request}\n{around('trajectory', trajectory_text(steps))}"
+        return around("task", f"{branch.request}\n{around('trajectory', trajectory_text(steps))}")
 
     def canonical(self, candidate: Candidate) -> str:
         """Compare text and tool calls of the message."""
@@ -114,7 +116,9 @@ class OpenWorld:
         if self.tools:
             citations = resolve_citations(message.text, observations_on(path), self.conversation, streamed=streamed)
             candidate.messages[0] = message.model_copy(update={"content": citations.text})
-            candidate.checked, candidate.unfounded = citations.facts, bool(citations.wrong)
+            flags = flags_text(citations.body, Evidence(citations.sources).passages)
+            candidate.checked = " ".join(filter(None, [citations.facts, flags]))
+            candidate.unfounded = bool(citations.wrong)
         elif split_references(message.text)[1]:
             candidate.checked, candidate.unfounded = prompts.UNCHECKED, True
 
@@ -164,8 +168,8 @@ class TaskWorld:
         return {**(node.get("state", self.start) if node else self.start), "task": self.start["task"]}
 
     def show(self, branch: Branch, candidate: Candidate) -> str:
-        """Return the public part of a candidate's state."""
-        return self.environment.public({**(candidate.state or {}), "task": self.start["task"]})
+        """Return the public part of a candidate's state, as quoted text."""
+        return quoted("task", self.environment.public({**(candidate.state or {}), "task": self.start["task"]}))
 
     def canonical(self, candidate: Candidate) -> str:
         """Ask the environment."""

@@ -10,6 +10,7 @@ import pytest
 from reflective_agents.environments.base import Environment, State, Task, Transition
 from reflective_agents.graphs import graph_of
 from reflective_agents.state.settings import settings_of, strategy_names
+from reflective_agents.testing.checker import checked
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, Script
 
@@ -243,7 +244,7 @@ CASES = [
     Case("chain_of_thought", always(voting), right_samples, "environment", {"environment": Guess(), "samples": 3}),
     Case("react", guessing, right_steps, "environment", {"environment": Steps(), "mode": "text"}),
     Case("reflection", writing, accepted_drafts),
-    Case("reflexion", always(answering), complete_answers, "checks", {"search": shelf}),
+    Case("reflexion", always(checked(answering)), complete_answers, "sources", {"search": shelf}),
     Case("trials", searching, solved_trials, settings={"actor": "chain_of_thought", "reflection": "none"}),
     Case("trials", guessing, solved_trials, "environment", {"environment": Guess(), "mode": "text"}),
     Case("team", delegating, named_reports, settings={"roles": PAIR[:1]}),
@@ -259,7 +260,7 @@ CASES = [
     Case("rap", guessing, heaviest, "environment", {"environment": Guess(), "n": 2, "confidence_samples": 1}),
     Case("auto", guessing, right_samples, "environment", {"environment": Guess()}),
     Case("auto", always(sampling_wrong), solved_nodes, settings={"search": shelf}),
-    Case("auto", always(answering), evidence, "checks", {"search": shelf, "max_rounds": 3}),
+    Case("auto", always(checked(answering)), evidence, "sources", {"search": shelf, "max_rounds": 3}),
 ]
 
 

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from reflective_agents.graphs import graph_of, react, reflexion
+from reflective_agents.testing.checker import checked
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, ToolUse
 from reflective_agents.web_search.results import SearchResult
@@ -24,7 +25,7 @@ async def shelf(query: str) -> list[SearchResult]:
 
 def saying(*replies: Reply) -> FakeChatModel:
     script: Iterator[Reply] = iter(replies)
-    return FakeChatModel(reply=lambda _: next(script))
+    return FakeChatModel(reply=checked(lambda _: next(script)))
 
 
 def judging(request: Request) -> Reply:
@@ -113,7 +114,8 @@ async def test_reflexion_keeps_the_numbers_of_a_thread() -> None:
             context={"model": model, "search": shelf, "verify_sources": False},
         )
     assert out["answer"].endswith("[1] Moon, https://moon.example/\n[2] Sea, https://sea.example/")
-    assert '"number": 2' in model.calls[-1].text
+    revision = next(request for request in reversed(model.calls) if request.schema == "ReviseAnswer")
+    assert '"number": 2' in revision.text
 
 
 async def test_answers_that_others_have_numbered_are_shown_in_the_numbers_of_the_thread() -> None:

@@ -401,7 +401,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("trials", "the last trial fails"): "; the best trial, 3, has a score of 0.00",
     ("memory", "it replies"): "answered from 0 memories, 0 of them cited",
     ("town", "the day is over"): "the day is over (steps=2)",
-    ("any", "the model fails before there is an answer"): "failed: ValueError: out of order",
+    ("any", "the model fails before there is an answer"): "out of order",
 }
 """What a reason says of the end of a run, each sentence once. Tests elsewhere assert data."""
 

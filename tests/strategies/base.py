@@ -67,7 +67,7 @@ class Strategy:
     def __post_init__(self) -> None:
         """Let the models fill in the form in which an answer is held against its sources."""
         object.__setattr__(self, "solving", checked(self.solving))
-        object.__setattr__(self, "endless", checked(self.endless))
+        object.__setattr__(self, "endless", checked(self.endless, "partly"))
 
     @property
     def graph(self) -> Any:  # a compiled graph; its overloads want literals where a test passes parameters

@@ -10,9 +10,11 @@ from reflective_agents.nodes.evidence.support import (
     MOST_CHARACTERS,
     SupportCheck,
     assess,
+    flags_text,
     is_verified,
     missing_in,
     read_sentences,
+    revisable,
     shown_passages,
     stands_in,
     support_prompt,
@@ -123,6 +125,23 @@ def test_nothing_less_is_verified(
     assert [sentence["support"] for sentence in support["sentences"]] == levels
     assert not is_verified(support)
     assert len(unsupported(support)) == sum(level not in ("full", "no_fact") for level in levels)
+
+
+def test_what_an_earlier_answer_has_read_supports_nothing_and_is_not_revised() -> None:
+    pages = {"1": "", "2": PAGES["1"]}
+    sentences = read_sentences("The moon is round [1]. It costs 6.40 crowns [2]. It sank [1, 2].", pages)
+    checks = [check(1, "moon is round"), check(2, "costs 6.40 crowns"), check(3, "", "none")]
+    support = assess(sentences, SupportCheck.model_validate({"sentences": checks, "answered": "yes"}), pages)
+    assert [sentence["support"] for sentence in support["sentences"]] == ["unseen", "full", "none"]
+    assert [sentence["text"] for sentence in revisable(support)] == ["It sank."]
+    assert (sentences[0].flags, is_verified(support)) == ((), False)
+
+
+def test_the_judge_is_told_what_stands_in_no_passage() -> None:
+    assert flags_text("It costs 6.40 crowns [1].", PAGES) == ""
+    told = flags_text("It costs 6.40 crowns [1]. Since 1901, {so} it costs 7.20 [1].", PAGES)
+    assert "1901, 7.20" in told
+    assert "6.40" not in told
 
 
 def test_words_for_the_options_are_read_in_any_case() -> None:

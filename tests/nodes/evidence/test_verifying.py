@@ -193,6 +193,39 @@ async def test_a_second_question_forgets_the_first_ones_support() -> None:
     assert (bool(first["support"]), second["support"]) == (True, None)
 
 
+def on_a_thread(*replies: Reply) -> FakeChatModel:
+    script = iter(replies)
+    return FakeChatModel(reply=lambda request: support(request) if request.schema == "SupportCheck" else next(script))
+
+
+@pytest.mark.parametrize(
+    ("second", "supported", "status"),
+    [
+        (["Dogs travel free [1]."], None, "answered"),
+        ([ToolUse("search", {"query": "moon"}), "All of the moon [2]."], ["full"], "solved"),
+        ([ToolUse("search", {"query": "moon"}), f"All of the moon [2]. {RIGHT}"], ["full", "unseen"], "answered"),
+    ],
+)
+async def test_a_second_answer_is_not_verified_by_what_only_the_first_has_read(
+    second: list[Reply], supported: list[str] | None, status: str
+) -> None:
+    def pages(query: str) -> list[dict[str, str]]:
+        return [{"title": query, "url": f"https://{query}.example/", "content": f"{PAGE} All of the {query}."}]
+
+    thread = react.builder.compile(checkpointer=InMemorySaver())
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    context = ReactContext(model=on_a_thread(ToolUse("search", {"query": "fares"}), RIGHT, *second), search=pages)
+    first: Any = await thread.ainvoke(QUESTION, config, context=context)
+    out: Any = await thread.ainvoke({"messages": [("user", "And the moon?")]}, config, context=context)
+    assert (first["outcome"]["status"], out["outcome"]["status"]) == ("solved", status)
+    assert out["answer"].startswith(str(second[-1])), "what cannot be checked is not rewritten"
+    if supported is None:
+        assert out["support"]["left_out"]
+        assert out["support"]["left_out"] in out["outcome"]["reason"]
+    else:
+        assert levels(out) == supported
+
+
 def responder(answer: str) -> Script:
     """A responder that calls its second answer complete."""
 
