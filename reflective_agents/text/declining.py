@@ -28,10 +28,10 @@ def declines(text: str) -> bool:
     A name, a label, or a statement about the world ("None", "Impossible Foods makes it.") is an answer.
     """
     answer = without_label(text.partition(_REFERENCES)[0].strip(), "final", "answer")
-    statement = _STYLE.sub("", _MARK.sub("", answer)).strip()
+    statement = normalize("NFKC", _STYLE.sub("", _MARK.sub("", answer))).strip()
     if len(statement) > LONGEST or _is_name(statement):
         return False
-    statement = normalize("NFKC", statement).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    statement = statement.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     sentences = [sentence.strip() for sentence in _SENTENCE_END.split(statement)]
     telling = [sentence for sentence in sentences if not _refuses(sentence)]
     return len(telling) < len(sentences) and all(_tells_nothing(sentence) for sentence in telling)

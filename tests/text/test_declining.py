@@ -6,6 +6,7 @@ were recognised at first.
 """
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def test_no_right_answer_of_the_lists_is_refused(name: str, count: int) -> None:
     ("name", "count", "missed"),
     [("declining.jsonl", 50, STATEMENTS_OF_THE_WORLD), ("declining_tuned.jsonl", 250, set())],
 )
-def test_nine_of_ten_refusals_of_the_lists_are_recognised(name: str, count: int, missed: set[str]) -> None:
+def test_the_refusals_of_the_lists_are_recognised(name: str, count: int, missed: set[str]) -> None:
     refusals = [row["answer"] for row in rows(name) if row["declines"]]
     assert len(refusals) == count
     assert {answer for answer in refusals if not declines(answer)} == missed
@@ -129,3 +130,20 @@ def test_a_declared_non_answer_declines(text: str) -> None:
 )
 def test_an_answer_does_not(text: str) -> None:
     assert not declines(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ich kann " + "kein " * 24 + "\u3316" * 470,
+        "ik kan " + "geen " * 24 + "a" * 470,
+        "\u333b" * 200 + "\u89e6\u308c" * 150 + "\u3316" * 100,
+        "\u8cc7\u6599" * 100 + "\u542b\u307e" * 100 + "\u306a\u3044" * 99,
+        "_ " * 50_000,
+    ],
+)
+def test_no_text_holds_the_event_loop(text: str) -> None:
+    declines("I do not know.")  # makes the patterns
+    began = time.process_time()
+    declines(text)
+    assert time.process_time() - began < 0.1
