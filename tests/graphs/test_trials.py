@@ -131,7 +131,7 @@ async def test_a_judge_never_meets_a_reward(actor: str) -> None:
         said = script(request)
         return said if actor == "react" or kind(request) != "act" else f"Answer: {str(said)[15:-1]}"
 
-    mode = {} if actor == "react" else {"mode": "tools"}
+    mode: dict[str, Any] = {} if actor == "react" else {"mode": "tools"}
     out, model = await run(reply, evaluator="judge", actor=actor, max_trials=2, **mode)
     assert [(trial["reward"], trial["score"]) for trial in out["trials"]] == [(None, 0.2), (None, 0.6)]
     assert (out["answer"], out["outcome"]["status"]) == ("moon", "limit_reached")

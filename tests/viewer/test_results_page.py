@@ -157,7 +157,7 @@ async def test_each_sentence_stands_with_what_it_rests_on(show_results: ShowResu
         {"text": "Good luck!", "cites": [], "support": "no_fact", "words": ""},
     ]
     checked = {"answered": "partly", "sentences": sentences, "left_out": ""}
-    unchecked = {"answered": None, "sentences": [], "left_out": "no call was left"}
+    unchecked: dict[str, Any] = {"answered": None, "sentences": [], "left_out": "no call was left"}
     left = {name: left_behind(name, shown={"support": made}) for name, made in (("a", checked), ("b", unchecked))}
     shown = await show_results(picture(FOUR), left, part="#task=a")
     panel = shown.page.locator("#panel")
