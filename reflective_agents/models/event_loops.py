@@ -161,8 +161,9 @@ def without_streaming(model: BaseChatModel) -> BaseChatModel:
 
 
 def quiet_copy(model: BaseChatModel) -> BaseChatModel:
-    """Copy a model, to answer in one piece."""
-    return model.model_copy(update={"disable_streaming": True})
+    """Copy a model, to answer in one piece; some also have a field of their own for that."""
+    own = {"streaming": False} if "streaming" in type(model).model_fields else {}
+    return model.model_copy(update={"disable_streaming": True, **own})
 
 
 def for_this_loop(model: BaseChatModel) -> BaseChatModel:
