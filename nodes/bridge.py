@@ -3,6 +3,7 @@ does."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -12,13 +13,19 @@ from reflective_agents.models.event_loops import background_loop, is_background,
 
 S = TypeVar("S")
 T = TypeVar("T")
+_serving: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("serving", default=None)
+"""The background loop that waits for what runs here; it or all its threads may be blocked until that has ended."""
 
 
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end from synchronous code, also where an event loop is already running in this thread."""
     running = running_loop()
-    loop = background_loop(running if is_background(running) else None)
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    loop = background_loop(running if is_background(running) else _serving.get())
+    outer = _serving.set(loop)
+    try:
+        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    finally:
+        _serving.reset(outer)
     try:
         return future.result()
     finally:

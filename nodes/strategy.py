@@ -186,6 +186,8 @@ def _asked(question: str) -> Any:
 
 
 def _content_and_artifact(result: JsonMapping) -> tuple[str, JsonMapping]:
+    if result["outcome"] is None:
+        raise Misuse("the run pauses for a person or a client: use the tool in an agent that has a checkpointer")
     answer, reason = result["answer"], result["outcome"]["reason"]
     content = f"There is no answer: {reason}" if answer is None else answer
     return content, {name: value for name, value in result.items() if name != "messages"}

@@ -292,12 +292,14 @@ class Context(BaseSettings):
         """Refuse settings that were given and have no effect beside the others.
 
         Args:
-            names: The settings. Default: those that the caller gave, other than as they are by default.
+            names: The settings. Default: those that the caller gave or the graph has of its own, other than as they are
+                by default.
 
         Raises:
             Misuse: if one has none; the text says where it would have one.
         """
-        for name in sorted(self._explicit_names() if names is None else names):
+        own = self._own._explicit_names() if self._own else set()
+        for name in sorted({*self._explicit_names(), *own} if names is None else names):
             field = type(self).model_fields[name]
             changed = getattr(self, name) != field.get_default(call_default_factory=True)
             if changed and (where := self.applies_only(name)):

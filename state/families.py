@@ -88,10 +88,16 @@ class SearchContext(Context):
     )
 
 
+_VERIFIED = Applies("in strategies that hold their answer against its sources", lambda settings: settings.cites)
+
+
 class SourcedContext(Context):
     """Settings of strategies whose answers rest on sources."""
 
-    verify_sources: bool = Field(
+    cites: ClassVar[bool] = True
+    """Whether the answer itself is held against its sources, and not something else."""
+
+    verify_sources: Annotated[bool, _VERIFIED, ON_OPEN_QUESTIONS] = Field(
         default=True,
         description="Whether a model checks, with one more call, that the cited sources support each fact of the "
         "answer; a sentence that they do not support is revised once. Not where something else verifies the answer.",

@@ -59,7 +59,10 @@ def conversation(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     shown: list[AnyMessage] = []
     for is_work, group in groupby(context, lambda m: _is_work(m) or (m.id or id(m)) in quoted):
         part = [*group]
-        shown += [material(prompts.DONE.format(work=steps_text([*_in_pairs(part)])))] if is_work else part
+        if not is_work:
+            shown += part
+        elif work := steps_text([*_in_pairs(part)]):
+            shown.append(material(prompts.DONE.format(work=work)))
     return [*shown, messages[last]]
 
 

@@ -21,7 +21,7 @@ from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.forks import CachedProperty, after_fork
 
 THREADS = 64
-"""Most calls at once of the synchronous halves of models, for all synchronous callers together."""
+"""Most calls at once of the synchronous halves of models, for all synchronous callers that wait for no other one."""
 _background: "WeakSet[asyncio.AbstractEventLoop]" = WeakSet()
 
 
@@ -30,7 +30,8 @@ def background_loop(caller: asyncio.AbstractEventLoop | None = None) -> asyncio.
     """Start the event loop that serves synchronous callers, in a thread of its own.
 
     Args:
-        caller: The background loop that such a caller blocks itself, and which therefore cannot serve it.
+        caller: The background loop that such a caller blocks itself, or one of whose threads it takes, and which
+            therefore might never serve it.
     """
     loop = asyncio.new_event_loop()
     loop.set_default_executor(ThreadPoolExecutor(THREADS, "reflect-worker"))
@@ -160,8 +161,9 @@ def without_streaming(model: BaseChatModel) -> BaseChatModel:
 
 
 def quiet_copy(model: BaseChatModel) -> BaseChatModel:
-    """Copy a model, to answer in one piece."""
-    return model.model_copy(update={"disable_streaming": True})
+    """Copy a model, to answer in one piece; some also have a field of their own for that."""
+    own = {"streaming": False} if "streaming" in type(model).model_fields else {}
+    return model.model_copy(update={"disable_streaming": True, **own})
 
 
 def for_this_loop(model: BaseChatModel) -> BaseChatModel:

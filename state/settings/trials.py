@@ -20,6 +20,7 @@ class TrialsContext(AgentContext, ReactContext, ChainOfThoughtContext):
     does: ClassVar[str] = "Tries a task several times, and learns from each failure."
     use_when: ClassVar[str] = "success can be told: by tests, by a reward, or by a judge"
     searches: ClassVar[bool] = True
+    cites: ClassVar[bool] = False
 
     @property
     def acts(self) -> bool:

@@ -93,6 +93,11 @@ async def test_within_a_running_loop_as_in_a_notebook(server: OpenAIServer) -> N
     assert [await acall(model), call(model), await acall(model), call(model)] == ["42"] * 4
 
 
+async def test_a_model_that_is_set_to_stream_answers(server: OpenAIServer) -> None:
+    model = chat(server, streaming=True)
+    assert [await acall(model), await asyncio.to_thread(call, model)] == ["42"] * 2
+
+
 def test_a_synchronous_tool_of_an_asynchronous_agent(server: OpenAIServer) -> None:
     model = chat(server)
 

@@ -256,3 +256,17 @@ def test_a_drawing_shows_the_strategies_that_work_within(name: str, settings: di
 @every_strategy
 def test_every_edge_that_a_router_chooses_has_a_label(strategy: Strategy) -> None:
     assert [edge for edge in strategy.graph.get_graph().edges if edge.conditional and not edge.data] == []
+
+
+def test_its_settings_are_refused_where_they_have_no_effect() -> None:
+    model = FakeChatModel(reply=critic)
+    with pytest.raises(Misuse, match=r"^critic_model has an effect only with critic=model"):
+        with_settings(reflection.graph, model=model, critic="checks", critic_model="offline").invoke(ASK)
+    with pytest.raises(Misuse, match=r"^critic_model has an effect only with critic=model"):
+        writer(critic_model="offline").invoke(ASK, context={"critic": "checks"})
+    assert model.calls == []
+
+
+def test_a_tool_that_pauses_outside_of_a_graph_says_so() -> None:
+    with pytest.raises(Misuse, match="checkpointer"):
+        writer(critic="human").as_tool().invoke({"question": "Write about the sea."})
