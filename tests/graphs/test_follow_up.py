@@ -42,13 +42,13 @@ def shelf(query: str) -> list[dict[str, str]]:
 def marks(text: str) -> dict[str, str]:
     """Return the marks by which a prompt lets its reader cite: as results, or in answers and reports, have them."""
     shown = {name.lower(): number for number, name in re.findall(r'"number": (\d+), "title": "(\w+)"', text)}
-    cited = {name: mark for name, mark in re.findall(r"The (sea|moon) is \w+ \[(\w+)\]", text)}
+    cited = dict(re.findall(r"The (sea|moon) is \w+ \[(\w+)\]", text))
     return cited | shown
 
 
 def reading(request: Request) -> Reply:
     """Cite what was read, by the marks that it was shown with."""
-    text, asks_more = request.text, QUESTIONS[1] in request.text or "goal: the sea" in request.text
+    asks_more = QUESTIONS[1] in request.text or "goal: the sea" in request.text
     topic, known = "sea" if asks_more else "moon", marks(request.text)
     statements = [f"{PAGES[name][:-1]} [{known[name]}]." for name in PAGES if name in known]
     if request.schema:

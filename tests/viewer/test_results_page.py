@@ -151,6 +151,29 @@ async def test_a_task_is_read_in_the_panel_and_by_its_address(show_results: Show
     assert shown.page.url.endswith("#task=c")
 
 
+async def test_each_sentence_stands_with_what_it_rests_on(show_results: ShowResults) -> None:
+    sentences = [
+        {"text": "It is <b>round</b>.", "cites": ["1", "2"], "support": "full", "words": "the round moon"},
+        {"text": "Good luck!", "cites": [], "support": "no_fact", "words": ""},
+    ]
+    checked = {"answered": "partly", "sentences": sentences, "left_out": ""}
+    unchecked = {"answered": None, "sentences": [], "left_out": "no call was left"}
+    left = {name: left_behind(name, shown={"support": made}) for name, made in (("a", checked), ("b", unchecked))}
+    shown = await show_results(picture(FOUR), left, part="#task=a")
+    panel = shown.page.locator("#panel")
+    articles = await panel.locator("article").all_inner_texts()
+    assert [" ".join(text.split()) for text in articles] == [
+        "It is <b>round</b>. support full cites 1, 2 words the round moon",
+        "Good luck! support no fact cites nothing",
+    ]
+    assert "answered\npartly" in await panel.inner_text()
+    assert await panel.locator("details").count() == 0, "it is not listed twice"
+    await shown.page.locator("#rows td.id", has_text="b").click()
+    await expect(panel.locator("h2")).to_have_text("b")
+    assert "no call was left" in await panel.inner_text()
+    assert shown.complaints == []
+
+
 @pytest.mark.parametrize(("kind", "mark"), [("tree", "#tree .node[data-id='0']"), ("day", "table.day")])
 async def test_tree_and_day_open_as_pages_of_their_own(show_results: ShowResults, kind: str, mark: str) -> None:
     left = left_behind("b", **{kind: small() if kind == "tree" else day("</script><script>window.hacked = 1</script>")})

@@ -116,13 +116,30 @@ async function pagesOf(left) {
 }
 
 function leftBehind(left) {
+  const { support, ...more } = left.shown;
   return [
+    ...(support ? supported(support) : []),
     ...(left.dropped ? [el("p", { class: "soft" }, left.dropped)] : []),
     ...some("Trials", left.trials, trial),
     ...some("Reflections", left.reflections, (text) => words(text, "quote")),
     ...some("Messages", left.messages, message),
-    ...Object.entries(left.shown).map(([name, value]) => folded(name.replaceAll("_", " "), value)),
+    ...Object.entries(more).map(([name, value]) => folded(name.replaceAll("_", " "), value)),
   ];
+}
+
+/** What each sentence of the answer rests on, and whether they answer the question. */
+function supported(support) {
+  const answered = support.answered ?? `not checked: ${support.left_out}`;
+  return [...some("Sentences", support.sentences, sentence), terms([["answered", answered]])];
+}
+
+function sentence(one) {
+  const entries = [
+    ["support", one.support.replace("_", " ")],
+    ["cites", one.cites.join(", ") || "nothing"],
+    ...(one.words ? [["words", one.words]] : []),
+  ];
+  return el("article", {}, words(one.text), terms(entries));
 }
 
 function some(name, entries, show) {
