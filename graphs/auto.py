@@ -14,7 +14,7 @@
 It stops when something verifies the answer, when another call is expected to gain less than it costs, or at a limit.
 """
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs import reflexion
@@ -31,6 +31,7 @@ from reflective_agents.nodes.asking.sampling import calls_for
 from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
 from reflective_agents.nodes.evidence.research import find
 from reflective_agents.nodes.evidence.verifying import with_support
+from reflective_agents.nodes.remembering.lessons import recalled_text
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import ENDED, Ended, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -76,8 +77,9 @@ async def sample(state: AutoState, step: Step[AutoContext]) -> Update:
 async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
     """Let Reflexion look for evidence, and end the run if that supports its answer. Where the model fails at that, what
     was asked is looked up as it stands."""
-    settings = inner_settings(ReflexionContext, step)
-    result = await reflexion.graph.ainvoke({"messages": state["messages"]}, context=settings)
+    settings, lessons = inner_settings(ReflexionContext, step), [lesson["text"] for lesson in state["lessons"]]
+    shown = [HumanMessage(recalled_text(lessons)), *state["messages"]] if lessons else state["messages"]
+    result = await reflexion.graph.ainvoke({"messages": shown}, context=settings)
     step.meter.add(result["usage"])
     outcome = outcome_in_run(result["outcome"], step)
     sources = result["sources"]
