@@ -487,7 +487,8 @@ def _tree(run: Run) -> list[str]:
     best, outcome, problems = tree.get(out["best"] or ""), out["outcome"], []
     answers = [node for node in unpruned(tree) if node["kind"] == "answer"]
     solved = [node["id"] for node in answers if node["solved"]]
-    if solved and outcome["status"] != "solved":
+    has_form = "answer_schema" not in run.settings or out["structured_response"] is not None
+    if solved and has_form and outcome["status"] != "solved":
         problems.append(f"nodes {solved} are solved, the run is {outcome}")
     if bool(best) != bool(answers):
         problems.append(f"best is {out['best']} among {len(answers)} answers")
@@ -570,7 +571,9 @@ def _reflexion(run: Run) -> list[str]:
     last = out["answers"][-1] if out["answers"] else None
     if out["outcome"]["status"] == "solved" and not (last and last["complete"] and last["references"]):
         problems.append(f"solved by {last}")
-    if last and "answer_schema" not in run.settings and not out["answer"].startswith(last["answer"][:20]):
+    is_revised = any(request.schema == "Revision" for request in run.chat.calls)  # by the check of its sources
+    is_text = not is_revised and "answer_schema" not in run.settings
+    if last and is_text and not out["answer"].startswith(last["answer"][:20]):
         problems.append(f"the answer is not the last revision {last}")
     return problems
 
