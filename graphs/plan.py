@@ -210,9 +210,9 @@ def answer_prompt(state: PlanState) -> list[BaseMessage]:
 
 def join_answers(done: Sequence[Subgoal], earlier: Sources) -> AIMessage:
     """Join the answers of the sub-goals, for when no model can be asked to do it."""
-    if len(done) == 1:
-        return AIMessage(done[0]["answer"] or "", id=done[0]["said"])
     goals, sources = numbered(done, earlier=earlier)
+    if len(done) == 1:
+        return AIMessage(goals[0]["answer"] or "", id=done[0]["said"])
     text = "\n\n".join(f"{goal['goal']}\n{split_references(goal['answer'] or '')[0]}" for goal in goals)
     cited = sorted({number for goal in goals for number in split_references(goal["answer"] or "")[1]})
     return AIMessage(with_references(text, {number: sources[number] for number in cited}))

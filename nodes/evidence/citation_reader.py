@@ -6,8 +6,10 @@ from collections.abc import Collection, Sequence
 from reflective_agents.nodes.answer_stream import Reader, Whole
 from reflective_agents.nodes.evidence.marks import replace_citations
 from reflective_agents.nodes.evidence.reference_list import LONGEST_HEADING, is_entry, is_heading, may_head_entries
-from reflective_agents.text.brackets import read_line
+from reflective_agents.text.brackets import read_line, restart
 
+LONG_LINE = 500
+"""Characters of a line from which on its beginning is dropped."""
 _NUMBERED = re.compile(r"\W{0,8}\d{1,3}(?:\W|$)")
 
 
@@ -69,7 +71,13 @@ class CitationReader:
             return ""
         text = self._headings + self._checked(end)
         self._headings, self._shown = "", end
+        self._forget()
         return text
+
+    def _forget(self) -> None:
+        """Drop the beginning of a long line, which tells nothing of what comes: each piece would read it again."""
+        if self._shown > LONG_LINE and (begin := restart(self._line, self._shown, self._closer)):
+            self._line, self._shown, self._closer = self._line[begin:], self._shown - begin, ""
 
     def _checked(self, end: int) -> str:
         """Return what was not shown yet up to a place in the line, without citations of what was not shown."""

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -84,14 +85,17 @@ class SupportCheck(BaseModel):
 
 
 def read_sentences(answer: str, passages: Passages) -> list[Sentence]:
-    """Split an answer into its sentences, each with the passages that it cites; code and headings are none."""
+    """Split an answer into its sentences, each with the passages that it cites; code and headings are none.
+
+    Where they are too many for a check, code says nothing of them either.
+    """
     letter = "".join(filter(str.isalpha, next(iter(passages), "")))
     known = [int(mark.removeprefix(letter)) for mark in passages]
-    sentences = list[Sentence]()
-    for number, (text, sources, begin, end) in enumerate(cited_sentences(answer, known, letter), 1):
+    sentences, cited = list[Sentence](), cited_sentences(answer, known, letter)
+    for number, (text, sources, begin, end) in enumerate(cited, 1):
         cites = tuple(f"{letter}{source}" for source in sources)
         end = begin + len(answer[begin:end].rstrip())  # the blanks after it stay where it is written anew
-        shown = [passages[mark] for mark in cites if passages[mark]]
+        shown = [passages[mark] for mark in cites if passages[mark]] if len(cited) <= MOST_SENTENCES else []
         flags = missing_in(shown, text) if shown else []
         sentences.append(Sentence(number, text, cites, tuple(flags), begin, end))
     return sentences
@@ -108,15 +112,39 @@ def flags_text(answer: str, passages: Passages) -> str:
 def missing_in(passages: Sequence[str], sentence: str) -> list[str]:
     """Return the numbers and names of a sentence that stand in none of some passages. They may still be right: rounded,
     translated, or in another form."""
-    text, sentence = tidy("\n".join(passages)), tidy(sentence)
-    return list(dict.fromkeys([*_missing_figures(text, sentence), *_missing_words(text, sentence)]))
+    known, sentence = _contents((*passages,)), tidy(sentence)
+    return list(dict.fromkeys([*_missing_figures(known, sentence), *_missing_words(known, sentence)]))
 
 
-def _missing_figures(text: str, sentence: str) -> list[str]:
-    values = {*numbers(text), *map(Fraction, _WHOLE_NUMBER.findall(text))}
-    grouped = {_without_groups(figure) for figure in _FIGURE.findall(text)}
+class _Contents(NamedTuple):
+    """What code looks up in passages: values, numbers as written, words, and how words begin."""
+
+    values: frozenset[Fraction]
+    figures: frozenset[str]
+    words: frozenset[str]
+    stems: frozenset[str]
+
+
+@lru_cache(maxsize=64)
+def _contents(passages: tuple[str, ...]) -> _Contents:
+    """Read passages, once for all sentences that cite them."""
+    text = tidy("\n".join(passages))
+    words = frozenset(cut(text.casefold()))
+    return _Contents(
+        frozenset([*numbers(text), *map(Fraction, _WHOLE_NUMBER.findall(text))]),
+        frozenset(_without_groups(figure) for figure in _FIGURE.findall(text)),
+        words,
+        frozenset(word[:SAME_STEM] for word in words),
+    )
+
+
+def _missing_figures(known: _Contents, sentence: str) -> list[str]:
     figures = _FIGURE.findall(sentence)
-    return [each for each in figures if not values.issuperset(numbers(each)) and _without_groups(each) not in grouped]
+    return [
+        each
+        for each in figures
+        if not known.values.issuperset(numbers(each)) and _without_groups(each) not in known.figures
+    ]
 
 
 def _without_groups(figure: str) -> str:
@@ -124,25 +152,24 @@ def _without_groups(figure: str) -> str:
     return re.sub(r"[.,'](?=\d{3}(?!\d))", "", figure)
 
 
-def _missing_words(text: str, sentence: str) -> list[str]:
+def _missing_words(known: _Contents, sentence: str) -> list[str]:
     """Return the names that a text lacks, and what a sentence adds in one place to what is else a quotation of it.
 
     Capitals are no sign of a name in German, there are none in Chinese, and a name may be translated: so a sentence
     that shares few of its other words with the text is not compared.
     """
-    words, known = cut(sentence), {*cut(text.casefold())}
+    words = cut(sentence)
     plain = [word for word in words if not (word[:1].isupper() or word[:1].isnumeric())]
-    lacking = {word for word in plain if word.casefold() not in known}
+    lacking = {word for word in plain if word.casefold() not in known.words}
     shared = sum(word not in lacking for word in plain) / len(plain) if plain else 1
     if shared < COMMON_WORDS:
         return []
     added = _runs(words, lacking)
-    return _missing_names(words, known) + (added if len(added) == 1 and shared >= QUOTED_WORDS else [])
+    return _missing_names(words, known.stems) + (added if len(added) == 1 and shared >= QUOTED_WORDS else [])
 
 
-def _missing_names(words: Sequence[str], known: Collection[str]) -> list[str]:
+def _missing_names(words: Sequence[str], stems: Collection[str]) -> list[str]:
     """Return the words in capitals that others do not begin like; the first only as a part of a name of several."""
-    stems = {word[:SAME_STEM] for word in known}
     begin = 0 if len(words) > 1 and words[1][0].isupper() else 1
     names = [word for word in words[begin:] if word[0].isupper() and len(word) > 1]
     return [name for name in names if name.casefold()[:SAME_STEM] not in stems]
@@ -201,8 +228,7 @@ def revision_prompt(
     shown = shown_passages(passages, (mark for sentence in sentences for mark in sentence.cites))
     wrong = [
         f"{sentence.number}: {prompts.FAULTS[assessed['support']]}"
-        for sentence, assessed in zip(sentences, support["sentences"], strict=True)
-        if assessed in revisable(support)
+        for sentence, assessed in to_revise(sentences, support, passages)
     ]
     return prompts.REVISE.format_messages(
         request=request,
@@ -239,7 +265,15 @@ def _level(sentence: Sentence, check: SentenceCheck | None, passages: Passages) 
         return ("uncited", check.words) if check.fact else ("no_fact", "")
     if check.support == "full" and not _is_quoted(sentence, check.words, passages):
         return "misquoted", check.words
+    if check.support != "full" and not _is_read(sentence, passages):
+        return "unchecked", ""
     return check.support, check.words
+
+
+def _is_read(sentence: Sentence, passages: Passages) -> bool:
+    """Tell whether the model has read all that a sentence cites: what an earlier answer cites may be known by its
+    address alone."""
+    return all(passages[mark] for mark in sentence.cites)
 
 
 def _is_quoted(sentence: Sentence, words: str, passages: Passages) -> bool:
@@ -264,9 +298,15 @@ def unsupported(support: Support) -> list[SupportedSentence]:
     return [sentence for sentence in support["sentences"] if sentence["support"] not in ("full", "no_fact")]
 
 
-def revisable(support: Support) -> list[SupportedSentence]:
-    """Return those of them that other words can mend: what rests on an earlier answer's sources stays as it is."""
-    return [sentence for sentence in unsupported(support) if sentence["support"] != "unseen"]
+def to_revise(
+    sentences: Sequence[Sentence], support: Support, passages: Passages
+) -> list[tuple[Sentence, SupportedSentence]]:
+    """Return the sentences that are not supported, with what was found; without those that nobody can check."""
+    return [
+        (sentence, assessed)
+        for sentence, assessed in zip(sentences, support["sentences"], strict=True)
+        if assessed in unsupported(support) and _is_read(sentence, passages)
+    ]
 
 
 def is_verified(support: Support) -> bool:

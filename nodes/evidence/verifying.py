@@ -10,10 +10,9 @@ from pydantic import BaseModel, Field
 from reflective_agents.nodes.answer_stream import was_streamed
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import request_text
-from reflective_agents.nodes.evidence.citations import with_references
-from reflective_agents.nodes.evidence.marks import without_unknown
+from reflective_agents.nodes.evidence.citations import resolve
 from reflective_agents.nodes.evidence.reference_list import split_references
-from reflective_agents.nodes.evidence.sources import Source, Sources
+from reflective_agents.nodes.evidence.sources import Sources
 from reflective_agents.nodes.evidence.support import (
     LONGEST_EXCERPT,
     MOST_SENTENCES,
@@ -23,9 +22,9 @@ from reflective_agents.nodes.evidence.support import (
     assess,
     is_verified,
     read_sentences,
-    revisable,
     revision_prompt,
     support_prompt,
+    to_revise,
     unsupported,
 )
 from reflective_agents.nodes.step import Step
@@ -58,22 +57,15 @@ class Evidence(NamedTuple):
 
     @property
     def passages(self) -> dict[str, str]:
-        """What can be quoted from each source, by the mark that cites it."""
-        return {f"{self.letter}{number}": _quotable(source) for number, source in self.sources.items()}
+        """What can be quoted from each source, by the mark that cites it; empty where the model has read nothing."""
+        return {
+            f"{self.letter}{number}": "\n".join(filter(None, [source.title, *source.passages])) * bool(source.passages)
+            for number, source in self.sources.items()
+        }
 
     def cited_in(self, body: str) -> set[str]:
         """Return the marks of the sources that an answer cites."""
         return {mark for sentence in read_sentences(body, self.passages) for mark in sentence.cites}
-
-    def with_references(self, body: str) -> str:
-        """Return an answer with the list of what it cites; memories are not listed."""
-        if self.letter:
-            return body
-        return with_references(body, {number: self.sources[number] for number in sorted(map(int, self.cited_in(body)))})
-
-
-def _quotable(source: Source) -> str:
-    return "\n".join(filter(None, [source.title, *source.passages])) if source.passages else ""
 
 
 NO_EVIDENCE = Evidence({})
@@ -123,18 +115,25 @@ async def verify(
     except (LimitReached, ModelFailed) as error:
         return answer, _left_out(step, str(error))
     may_revise = evidence.revisable and not was_streamed(answer) and step.meter.calls_left >= REVISION_CALLS
-    if not revisable(support) or not may_revise:
+    if support["left_out"] or not may_revise or not to_revise(read_sentences(body, passages), support, passages):
         return answer, support
     try:
-        revised = await _revise(state, step, body, support, passages)
+        revised = await _revise(state, step, body, support, evidence)
         if revised == body:
             return answer, support
         again = await _check(state, step, revised, passages)
     except (LimitReached, ModelFailed):
         return answer, support
-    if len(unsupported(again)) > len(unsupported(support)):
+    if _is_worse(again, support):
         return answer, support
-    return AIMessage(evidence.with_references(revised), id=answer.id), again
+    return AIMessage(resolve(revised, evidence.sources, "").text, id=answer.id), again
+
+
+def _is_worse(revised: Support, support: Support) -> bool:
+    """Tell whether a revised answer says less that is supported, answers no longer, or could not be checked."""
+    if revised["left_out"] or (revised["answered"] == "no" != support["answered"]):
+        return True
+    return len(unsupported(revised)) > len(unsupported(support))
 
 
 async def _check(state: RunState, step: Step[Context], body: str, passages: Passages) -> Support:
@@ -161,25 +160,19 @@ def _left_out(step: Step[Context], reason: str) -> Support:
     return Support(answered=None, sentences=[], left_out=reason)
 
 
-async def _revise(state: RunState, step: Step[Context], body: str, support: Support, passages: Passages) -> str:
+async def _revise(state: RunState, step: Step[Context], body: str, support: Support, evidence: Evidence) -> str:
     """Have the sentences written anew that are not supported; code puts them in their places.
 
     Raises:
         LimitReached, ModelFailed: if that cannot be had.
     """
+    passages = evidence.passages
     sentences = read_sentences(body, passages)
-    named = [
-        sentence
-        for sentence, assessed in zip(sentences, support["sentences"], strict=True)
-        if assessed in revisable(support)
-    ]
     prompt = revision_prompt(request_text(state["messages"]), sentences, support, passages)
     revision = await ask(step, step.context.model, prompt, Revision)
-    texts = {
-        sentence.number: without_unknown(sentence.text, [int(mark) for mark in passages])
-        for sentence in revision.sentences
-    }
-    revised = _replaced(body, [sentence for sentence in named if sentence.number in texts], texts)
+    texts = {sentence.number: resolve(sentence.text, evidence.sources, "").body for sentence in revision.sentences}
+    named = [sentence for sentence, _ in to_revise(sentences, support, passages) if sentence.number in texts]
+    revised = _replaced(body, named, texts)
     if not revised:
         raise ModelFailed("the revision leaves nothing of the answer")
     return revised

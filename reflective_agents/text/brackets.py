@@ -22,6 +22,8 @@ _NAMES = r"[a-z]?\d{1,4}(?:\s{0,3}[,;，、；]\s{0,3}[a-z]?\d{1,4}){0,99}"
 _BRACKET = re.compile(rf"\[{_NAMES}\]|【{_NAMES}】", re.IGNORECASE)
 _BEGUN = re.compile(r"[\[【][\da-z,;，、；\s]*", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s{0,2}[,;，、；]?\s{0,2}(?:(?:and|or|und|oder|et|ou|y|o|e|och|en|и|или|和|与|與|及)\s)?")
+_GAP = re.compile(r"[^\[\]【】]{12}")
+"""What is too long to stand between brackets that belong together."""
 _OPENERS = re.compile(r"\\.|`{1,3}|~{3}|\${1,2}")
 _CLOSERS = {"\\(": "\\)", "\\[": "\\]"}
 _UNSPACED = re.compile(rf"[{SYLLABLES}{LETTERS}]")
@@ -144,6 +146,29 @@ def read_line(line: str, closer: str = "") -> Line:
             continue
         found.append(Mark(begin, end, names, certain or lettered))
     return Line(found, closer, settled)
+
+
+def restart(line: str, end: int, closer: str = "") -> int:
+    """Return the last place from which a line can be read alone, if only the brackets behind its `end` matter.
+
+    No code or formula is open there, and so much follows that no bracket behind the end is judged by what is before it.
+
+    Args:
+        line: The line.
+        end: How far it is settled.
+        closer: What closes the code or the formula in which it begins.
+
+    Returns:
+        The place; 0 if there is none but the beginning.
+    """
+    gaps = [gap.start() for gap in _GAP.finditer(line, 0, end)]
+    begin = max(gaps, default=0) - BEFORE
+    while begin > 0 and not (line[begin].isalnum() and (line[begin - 1].isalnum() or line[begin - 1].isspace())):
+        begin -= 1
+    if begin <= 0:
+        return 0
+    read = _code_and_formulas(line[:begin], closer)
+    return 0 if read.closer or read.pending < begin else begin
 
 
 def _begun(line: str) -> int:

@@ -12,7 +12,8 @@ _COUNTED = re.compile(  # what follows an ordinal in German: "am 1. M\u00e4rz", 
     r"Jan|J\u00e4n|Feb|M\u00e4r|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahr(?:hundert|tausend)"
 )
 _SENTENCE_END = re.compile(
-    r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?:\s*\[\d+\])*\s+(?=[\"'\u201c\u2018(\[]?[A-Z0-9\u00c0-\u00de\u0391-\u03ab\u0400-\u042f])"
+    r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*(?:\s*\[\d+\])*\s+"
+    r"(?=[\"'\u201c\u2018(\[]?[A-Z0-9\u00c0-\u00de\u0391-\u03ab\u0400-\u042f\u0590-\u1cff\u3040-\ud7ff])"
     r"|[\u3002\uff01\uff1f\u0964\u06d4\u061f]\s*"  # the full stops of Chinese, Japanese, Hindi, Urdu, Arabic
 )
 _FENCE = re.compile(r"\s*(```|~~~)")

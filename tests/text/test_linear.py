@@ -6,7 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from reflective_agents.nodes.acting.react_text import as_call, parse_step
+from reflective_agents.nodes.evidence.citation_reader import CitationReader
 from reflective_agents.nodes.evidence.citations import resolve_citations
+from reflective_agents.nodes.evidence.support import read_sentences
 from reflective_agents.text.declining import declines
 from reflective_agents.text.labels import answer_in, bare, choice_in, last_word, sections, without_label, without_marker
 from reflective_agents.text.normal import normal_form
@@ -27,8 +29,10 @@ READERS: list[Callable[[str], object]] = [
     lambda text: parse_step(text, ["a"]),
     lambda text: as_call(text, []),
     lambda text: resolve_citations(text, ['[{"url": "https://a.example", "content": "A."}]']),
+    lambda text: read_sentences(text, {"1": text[:1_000]}),
 ]
 UNITS = [
+    "Orra costs 6.40 [1]. ",
     *map(chr, range(32, 127)),
     "\n",
     "\t",
@@ -44,6 +48,12 @@ UNITS = [
 ]
 UNITS += ["1. ", "- ", '{"', '{"a":', "[{", '{"a": 1, ', '"a",', "[1,", "<think>", "\nObservation", "\n\n", "a[", "1,"]
 BEFORE = ["", '{"a": "', "Action: a[", "Answer", "\nReferences:\n"]
+
+
+def streamed(text: str) -> None:
+    reader = CitationReader([1])
+    for begin in range(0, len(text), 5):
+        reader.feed(text[begin : begin + 5])
 
 
 def growth(read: Callable[[str], object], short: str, long: str) -> float:
@@ -65,3 +75,11 @@ def test_long_runs_take_linear_time(unit: str) -> None:
         for read in READERS:
             # One measurement may be disturbed by whatever else the machine does, but hardly each of ten.
             assert any(growth(read, short, long) < 5 for _ in range(10)), (read, before)
+
+
+@pytest.mark.parametrize(
+    "unit", ["A ticket to Orra costs 6.40 [1]. ", "去奥拉的一张单程船票要六点四克朗[1]。", "Plain words. "]
+)
+def test_a_long_line_is_streamed_in_linear_time(unit: str) -> None:
+    short, long = (unit * (size // len(unit)) for size in (1_000, 10_000))
+    assert any(growth(streamed, short, long) < 5 for _ in range(10))

@@ -14,10 +14,10 @@ from reflective_agents.nodes.evidence.support import (
     is_verified,
     missing_in,
     read_sentences,
-    revisable,
     shown_passages,
     stands_in,
     support_prompt,
+    to_revise,
     unsupported,
 )
 
@@ -43,6 +43,8 @@ def assessed(answer: str, *checks: dict[str, Any], answered: str = "yes") -> Any
         ("It costs 6.40. [1] Dogs go free.【1】", [("It costs 6.40.", ["1"]), ("Dogs go free.", ["1"])]),
         ("船票6.40克朗。[1] 狗免费。[1]", [("船票6.40克朗。", ["1"]), ("狗免费。", ["1"])]),
         ("Билет стоит 6,40 [1]. Собаки едут даром.", [("Билет стоит 6,40.", ["1"]), ("Собаки едут даром.", [])]),
+        ("ثمن التذكرة 6.40 [1]. الكلاب مجانا.", [("ثمن التذكرة 6.40.", ["1"]), ("الكلاب مجانا.", [])]),
+        ("표는 6.40입니다 [1]. 개는 무료입니다.", [("표는 6.40입니다.", ["1"]), ("개는 무료입니다.", [])]),
         ("- It costs 6.40 [1]\n2. Free for dogs", [("- It costs 6.40", ["1"]), ("2. Free for dogs", [])]),
         ("Sorted: [1, 2, 3].", [("Sorted: [1, 2, 3].", [])]),
         ("Run this:\n```\na[1] = 7\n```\n", [("Run this:", [])]),
@@ -132,8 +134,8 @@ def test_what_an_earlier_answer_has_read_supports_nothing_and_is_not_revised() -
     sentences = read_sentences("The moon is round [1]. It costs 6.40 crowns [2]. It sank [1, 2].", pages)
     checks = [check(1, "moon is round"), check(2, "costs 6.40 crowns"), check(3, "", "none")]
     support = assess(sentences, SupportCheck.model_validate({"sentences": checks, "answered": "yes"}), pages)
-    assert [sentence["support"] for sentence in support["sentences"]] == ["unseen", "full", "none"]
-    assert [sentence["text"] for sentence in revisable(support)] == ["It sank."]
+    assert [sentence["support"] for sentence in support["sentences"]] == ["unseen", "full", "unchecked"]
+    assert to_revise(sentences, support, pages) == []
     assert (sentences[0].flags, is_verified(support)) == ((), False)
 
 

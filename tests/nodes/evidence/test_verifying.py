@@ -125,6 +125,57 @@ async def test_an_answer_is_not_left_empty() -> None:
     assert (out["answer"].partition("\n")[0], out["outcome"]["status"]) == (WRONG, "answered")
 
 
+async def test_a_revision_brings_no_list_and_no_source_of_its_own() -> None:
+    listed = "Dogs travel free [1].\n\nReferences:\n[1] https://invented.example/"
+    out, _ = await run(agent(f"{RIGHT} {WRONG}\n\nSafe travels!", revised=listed))
+    assert out["answer"].startswith(RIGHT)
+    assert out["answer"].endswith("Safe travels!\n\nReferences:\n[1] Fares, https://fares.example/")
+
+
+async def test_a_revision_that_answers_no_longer_is_not_taken() -> None:
+    def check(request: Request) -> Reply:
+        return {**honest(request), "answered": "yes" if "1901" in request.last else "no"}
+
+    out, _ = await run(agent(f"{WRONG} Dogs travel free [1].", check))
+    assert (out["answer"].partition("\n")[0], out["outcome"]["status"]) == (
+        f"{WRONG} Dogs travel free [1].",
+        "answered",
+    )
+
+
+async def test_a_revision_that_cannot_be_checked_is_not_taken() -> None:
+    out, _ = await run(agent(f"{RIGHT} {WRONG}", revised="Dogs travel free [1]. " * 50))
+    assert (out["answer"].partition("\n")[0], levels(out)) == (f"{RIGHT} {WRONG}", ["full", "none"])
+
+
+async def test_what_only_an_earlier_answer_cites_is_not_taken_out() -> None:
+    """Its page was read for another question, so that nobody can say now what it supports."""
+    thread = react.builder.compile(checkpointer=InMemorySaver())
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    await thread.ainvoke(QUESTION, config, context=ReactContext(model=FakeChatModel(reply=agent(RIGHT)), search=fares))
+
+    def dogs(query: str) -> list[dict[str, str]]:
+        return [{"title": "Dogs", "url": "https://dogs.example/", "content": "On the crowns of Orra dogs bark."}]
+
+    def check(request: Request) -> Reply:
+        form = support(request)
+        form["sentences"][0].update({"support": "none", "words": ""})
+        return form
+
+    answer = f"{RIGHT} On the crowns of Orra dogs bark [2]."
+
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return check(request) if request.schema == "SupportCheck" else {"sentences": [{"number": 1, "text": ""}]}
+        return answer if "bark" in request.text else ToolUse("search", {"query": "dogs"})
+
+    model = FakeChatModel(reply=reply)
+    context = ReactContext(model=model, search=dogs)
+    out: Any = await thread.ainvoke({"messages": [("user", "And dogs?")]}, config, context=context)
+    assert (out["answer"].partition("\n")[0], levels(out)) == (answer, ["unchecked", "full"])
+    assert [call.schema for call in model.calls if call.schema] == ["SupportCheck"], "there is nothing to revise"
+
+
 async def test_what_was_streamed_stays_and_what_is_unsupported_is_told() -> None:
     model = FakeChatModel(reply=agent(f"{RIGHT} {WRONG} And this is more of the same kind." * 3))
     texts, events = list[str](), list[dict[str, Any]]()
