@@ -16,8 +16,8 @@ from reflective_agents.memory.hybrid import MemoryQuery
 from reflective_agents.memory.index import Index
 from reflective_agents.memory.layout import entry_of, read, rounded, search, write
 from reflective_agents.memory.postings import hashed, pack
+from reflective_agents.memory.ranking import HYBRID, Ranking
 from reflective_agents.memory.replica import replica_of
-from reflective_agents.memory.scoring import HYBRID, Ranking
 from reflective_agents.models.embeddings import embed, get_embeddings, meaning_of, name_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.errors import Misuse
