@@ -211,7 +211,7 @@ class MemoryStream:
             query: What is looked for: a text, or its vector, which says nothing of words, names and dates.
             k: How many at most.
             now: Seconds of the agent's clock.
-            ranking: How they are ranked: `memory.scoring.HYBRID`, or PAPER for that of Generative Agents.
+            ranking: How they are ranked: `memory.ranking.HYBRID`, or PAPER for that of Generative Agents.
             renew: Whether this is an access, so that what is found counts as accessed now.
             kinds: What kinds of memories.
             apart_from: A conversation whose memories are passed over.
