@@ -10,6 +10,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --no-compile --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-strip-extras --custom-compile-command "make lock" --group build
+# What every environment of this checkout has: the command, with all that it may be asked to use.
+RUN := --extra cli --extra documents --extra memory --extra postgres --extra tavily
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all quick realmodel lint types bench bench-memory figures dev serve docs notebooks outputs lock clean
@@ -78,11 +80,11 @@ outputs: $(VENV)/dev.stamp ## Run the notebooks offline, and write what they sho
 	@$(BIN)/python -m notebooks.outputs $(ARGS)
 
 lock: $(VENV)/dev.stamp ## Pin the dependencies of pyproject.toml (ARGS=--upgrade takes the newest versions)
-	$(COMPILE) $(ARGS) --output-file requirements/base.txt
+	$(COMPILE) $(ARGS) --output-file requirements/base.txt $(RUN)
 	$(COMPILE) $(ARGS) --output-file requirements/dev.txt --constraints requirements/base.txt \
-		--extra community --extra embeddings --extra evals --extra mcp --extra otel --extra studio --extra notebooks --extra parquet --extra ray --extra testing --group dev
+		$(RUN) --extra community --extra embeddings --extra evals --extra mcp --extra otel --extra studio --extra notebooks --extra parquet --extra ray --extra testing --group dev
 	$(COMPILE:3.11=3.12) $(ARGS) --output-file requirements/serve.txt --constraints requirements/dev.txt \
-		--extra serve
+		$(RUN) --extra serve
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) $(SERVE_VENV) dist site run.html .benchmarks .hypothesis .langgraph_api .mypy_cache .pytest_cache .ruff_cache

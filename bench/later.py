@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bench.later_words import CHATTER, LANGUAGES
 from bench.resampling import interval
-from reflective_agents.memory.scoring import HYBRID, Ranking
+from reflective_agents.memory.ranking import HYBRID, Ranking
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.state.memories import Memory, new_memory
 

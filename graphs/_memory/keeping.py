@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage
 
@@ -12,7 +13,6 @@ from reflective_agents.graphs._memory.citing import uncited
 from reflective_agents.graphs._memory.recall import clock, open_memory_of_user
 from reflective_agents.graphs._memory.state import MemoryState, Recalled
 from reflective_agents.memory.reflection import normalised
-from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.remembering.remember import memories_text
@@ -22,6 +22,9 @@ from reflective_agents.prompts import recall as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.memories import LEAST, Fact, Facts, Kind, Memory, new_memory
 from reflective_agents.state.settings.memory import MemoryContext
+
+if TYPE_CHECKING:
+    from reflective_agents.memory.stream import MemoryStream
 
 LONGEST = 1000
 """Characters of one memory; what is said at greater length becomes several."""
@@ -105,7 +108,7 @@ def _turns(state: MemoryState, now: float, importance: float) -> list[Memory]:
     ]
 
 
-async def _known_facts(stream: MemoryStream, recalled: Sequence[Recalled]) -> list[Memory]:
+async def _known_facts(stream: "MemoryStream", recalled: Sequence[Recalled]) -> list[Memory]:
     """Collect the facts that still hold and that new ones may supersede: those retrieved, and the latest."""
     retrieved = await stream.get([memory["id"] for memory in recalled if memory["kind"] == "fact"])
     latest = await stream.latest(KNOWN, _FACTS, archived=True)

@@ -6,13 +6,13 @@ import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from reflective_agents.graphs._memory.state import Recalled
+from reflective_agents.memory.ranking import HYBRID, PUBLISHED, Ranking
 from reflective_agents.memory.reflection import normalised
-from reflective_agents.memory.scoring import HYBRID, PUBLISHED, Ranking
-from reflective_agents.memory.stream import MemoryStream, Scored
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.sources import Source
 from reflective_agents.nodes.remembering.remember import authenticated_user, open_memory, owner_of
@@ -22,6 +22,9 @@ from reflective_agents.state.errors import OperatorOnly
 from reflective_agents.state.memories import Memory
 from reflective_agents.state.settings.memory import MemoryContext
 from reflective_agents.text.stems import query_stems, stems
+
+if TYPE_CHECKING:
+    from reflective_agents.memory.stream import MemoryStream, Scored
 
 QUERY = 2000
 """Characters of a message that memories are looked up for."""
@@ -44,7 +47,7 @@ def user_of(context: MemoryContext) -> str:
     return user or context.user
 
 
-async def open_memory_of_user(step: Step[MemoryContext]) -> MemoryStream:
+async def open_memory_of_user(step: Step[MemoryContext]) -> "MemoryStream":
     """Open the memory of the user that the settings name.
 
     Raises:
@@ -98,7 +101,7 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     return recalled
 
 
-def _without_repetitions(ranked: Sequence[Scored], in_thread: set[str]) -> list[Scored]:
+def _without_repetitions(ranked: "Sequence[Scored]", in_thread: set[str]) -> "list[Scored]":
     """Drop repetitions: a fact replaces the turn it was drawn from, at the rank of whichever fits better. What another
     supersedes comes behind that."""
     fact_of = {
@@ -114,7 +117,7 @@ def _without_repetitions(ranked: Sequence[Scored], in_thread: set[str]) -> list[
     return list(by_text.values())
 
 
-def _best(ranked: Sequence[Scored], most: int) -> list[Scored]:
+def _best(ranked: "Sequence[Scored]", most: int) -> "list[Scored]":
     """Select the best. What the assistant said may be chatter, and takes a third of the places at most."""
     chosen: list[Scored] = []
     for scored in ranked:
@@ -124,7 +127,7 @@ def _best(ranked: Sequence[Scored], most: int) -> list[Scored]:
     return chosen[:most]
 
 
-def _versions(scored: Scored, later: Mapping[str, Scored]) -> list[Scored]:
+def _versions(scored: "Scored", later: "Mapping[str, Scored]") -> "list[Scored]":
     """Return what supersedes a memory, the latest first, and the memory itself."""
     versions = [scored]
     while (after := later.get(versions[-1].memory["id"])) and after not in versions:
@@ -145,7 +148,7 @@ def _line(memory: Memory) -> str:
     return f"{memory.get('speaker', memory['kind'])}: {text}"
 
 
-def _recalled(number: int, scored: Scored, because: list[str]) -> Recalled:
+def _recalled(number: int, scored: "Scored", because: list[str]) -> Recalled:
     memory = scored.memory
     return Recalled(
         number=number,

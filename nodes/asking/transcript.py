@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from functools import cache
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -26,10 +27,15 @@ def _tag_pattern(tag: str) -> str:
     return rf"[{_UNSEEN}]*".join(f"[{letter}{chr(ord(letter) + _WIDE)}]" for letter in tag)
 
 
-_LIKE_A_TAG = re.compile(
-    rf"([{_OPENS}])(?=[\s/\uff0f\u2044\u2215{_UNSEEN}]*(?:{'|'.join(map(_tag_pattern, TAGS))})(?:(?!\w)|[{_UNSEEN}]))",
-    re.IGNORECASE,
-)
+@cache
+def _like_a_tag() -> re.Pattern[str]:
+    """Return the pattern of all tags; made when it is first used, since that takes a while."""
+    names = "|".join(map(_tag_pattern, TAGS))
+    return re.compile(
+        rf"([{_OPENS}])(?=[\s/\uff0f\u2044\u2215{_UNSEEN}]*(?:{names})(?:(?!\w)|[{_UNSEEN}]))", re.IGNORECASE
+    )
+
+
 _INNER = "instructions"
 _QUOTED = "quoted"
 _NOT_IN_A_NAME = re.compile(r'[<>"\s]+')
@@ -41,7 +47,7 @@ def quoted(tag: str, text: str, **attributes: object) -> str:
 
 
 def _escape_tags(text: str) -> str:
-    return _LIKE_A_TAG.sub(r"\1\\", text)
+    return _like_a_tag().sub(r"\1\\", text)
 
 
 def around(tag: str, parts: str, **attributes: object) -> str:

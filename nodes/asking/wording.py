@@ -34,6 +34,7 @@ MOST_MESSAGES = 10
 MOST_PLACEHOLDERS = 50
 """Placeholders of one of them: each may stand for all that a user wrote."""
 _PREFIX = f"{prompts.__name__}."
+_MODULES = [module.name for module in pkgutil.iter_modules(prompts.__path__)]
 _replacements: ContextVar[Mapping[str, Template] | None] = ContextVar("prompts", default=None)
 
 
@@ -51,10 +52,10 @@ class _Prompts(ModuleType):
 def templates() -> Mapping[str, Template]:
     """Return all templates by name, as they are shipped; without the parts that several of them are made of."""
     templates: dict[str, Template] = {}
-    for module in pkgutil.iter_modules(prompts.__path__):
-        loaded = import_module(f"{_PREFIX}{module.name}")
+    for module in _MODULES:
+        loaded = import_module(f"{_PREFIX}{module}")
         named = {name: value for name, value in vars(loaded).items() if name.isupper() and not name.startswith("_")}
-        templates |= {f"{module.name}.{name}": each for name, each in named.items() if isinstance(each, Template)}
+        templates |= {f"{module}.{name}": each for name, each in named.items() if isinstance(each, Template)}
         sys.modules[loaded.__name__].__class__ = _Prompts
     owners = Counter((name.partition(".")[2], id(each)) for name, each in templates.items())
     return {name: each for name, each in templates.items() if owners[name.partition(".")[2], id(each)] == 1}
@@ -168,6 +169,3 @@ def _fields(text: str) -> set[str]:
         return {name for _, name, _, _ in string.Formatter().parse(text) if name}
     except ValueError:
         return set()
-
-
-templates()

@@ -6,12 +6,12 @@ never recalled itself, and always found through the lesson.
 
 import time
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from langgraph.runtime import get_runtime
 
-from reflective_agents.memory.scoring import Ranking
-from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.memory.ranking import Ranking
 from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.remembering.remember import authenticated_user, open_memory
@@ -21,6 +21,9 @@ from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.memories import LEAST, Kind, Memory, memory_id, new_memory
 from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.run import RunState
+
+if TYPE_CHECKING:
+    from reflective_agents.memory.stream import MemoryStream
 
 MOST = 1000
 """Memories of one namespace, lessons and what they rest on; beyond that the lessons used least are forgotten."""
@@ -99,7 +102,7 @@ def experience_of(namespace: str) -> str:
     return f"experience/{namespace}"
 
 
-async def _open(step: Step[Context], name: str) -> MemoryStream:
+async def _open(step: Step[Context], name: str) -> "MemoryStream":
     user = authenticated_user()
     owner = experience_of(f"{quote(user, safe='')}/{name}" if user else name)
     return await open_memory(step, owner, max_memories=MOST)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import BaseMessage
@@ -10,6 +11,7 @@ from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
+from reflective_agents.memory.ranking import PAPER, Ranking
 from reflective_agents.memory.reflection import (
     RECENT,
     SHOWN,
@@ -19,15 +21,17 @@ from reflective_agents.memory.reflection import (
     is_due,
     merged,
 )
-from reflective_agents.memory.scoring import PAPER, Ranking
-from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import memory as prompts
 from reflective_agents.state.context import Context, Model
+from reflective_agents.state.extras import need
 from reflective_agents.state.memories import Insights, Kind, Memory, Questions
+
+if TYPE_CHECKING:
+    from reflective_agents.memory.stream import MemoryStream
 
 Clock = Callable[[float], str]
 """A time of the agent's clock in words."""
@@ -36,7 +40,7 @@ _INSIGHTS: tuple[Kind, ...] = ("reflection",)
 
 async def open_memory(
     step: Step[Context], owner: str, embeddings: str | Embeddings | None = None, *, max_memories: int = 100_000
-) -> MemoryStream:
+) -> "MemoryStream":
     """Open an agent's memory in the store of the graph, within the limits of the run.
 
     A graph without a store has the one of the process.
@@ -44,6 +48,9 @@ async def open_memory(
     Raises:
         Misuse, UnknownModel, MissingKey: as `MemoryStream.open`.
     """
+    need("numpy", extra="memory", purpose="a memory")
+    from reflective_agents.memory.stream import MemoryStream  # loads numpy, and few runs remember
+
     store = get_runtime().store or store_of_process()
     return await MemoryStream.open(store, owner, embeddings, meter=step.meter, max_memories=max_memories)
 
@@ -74,7 +81,7 @@ def memory_text(memory: Memory, number: int | str, clock: Clock | None = None) -
 async def reflect(
     step: Step[Context],
     model: Model,
-    stream: MemoryStream,
+    stream: "MemoryStream",
     *,
     now: float,
     identity: str = "",

@@ -2,14 +2,12 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 
-from reflective_agents.models.embeddings import get_embeddings
 from reflective_agents.models.prices import check_price
 from reflective_agents.models.providers import OFFLINE, choose_model, get_model
 from reflective_agents.nodes.checks import check_sources
 from reflective_agents.state.context import Context, Model
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.extras import need
 from reflective_agents.state.families import SearchContext
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.prices import table_of
@@ -63,6 +61,9 @@ async def check(context: Context, settings: JsonMapping) -> Choice:
     if isinstance(context, TownContext):
         await asyncio.to_thread(load_town, context.town)
     if isinstance(context, TownContext | MemoryContext):
+        need("numpy", extra="memory", purpose="a memory")
+        from reflective_agents.models.embeddings import get_embeddings
+
         get_embeddings(context.embeddings)
     helpers |= {"arms": ", ".join(arms)} if arms else {}
     if not isinstance(context, SearchContext):
@@ -72,20 +73,19 @@ async def check(context: Context, settings: JsonMapping) -> Choice:
     return Choice(str(model), reason, models, helpers, engine, search_reason, context.searches)
 
 
-STATISTICS, FRAMES = ("scipy",), ("pyarrow",)
-
-
-def need(*libraries: str, extra: str = "evals") -> None:
-    """Refuse to begin what could not be ended.
-
-    Args:
-        libraries: What is needed.
-        extra: The extra that brings them.
+def need_for_statistics() -> None:
+    """Refuse to begin an evaluation that could not be ended.
 
     Raises:
-        Misuse: if one of the libraries is not installed.
+        Misuse: if what calculates its figures is not installed.
     """
-    missing = [name for name in libraries if find_spec(name) is None]
-    if missing:
-        names = ", ".join(missing)
-        raise Misuse(f"{names} missing: in the project's folder, run: .venv/bin/pip install -e '.[{extra}]'")
+    need("scipy", extra="evals", purpose="an evaluation")
+
+
+def need_for_frames() -> None:
+    """Refuse to begin an export that could not be written.
+
+    Raises:
+        Misuse: if what writes data frames is not installed.
+    """
+    need("pyarrow", extra="parquet", purpose="a data frame")

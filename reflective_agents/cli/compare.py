@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from reflective_agents.cli.checks import FRAMES, STATISTICS, need
+from reflective_agents.cli.checks import need_for_frames, need_for_statistics
 from reflective_agents.cli.eval import export, runs_folder
 from reflective_agents.cli.exports import Export, check_targets, write
 from reflective_agents.cli.output import print_table, say
@@ -29,9 +29,9 @@ def compare_runs(names: Sequence[str], as_json: bool, html: Path | None = None, 
         Misuse: if they cannot be compared.
     """
     check_targets({"--html": html, "--export": frame}, force=True)
-    need(*STATISTICS)
+    need_for_statistics()
     if frame:
-        need(*FRAMES, extra="parquet")
+        need_for_frames()
     folders = list(dict.fromkeys(folder for name in names for folder in _folders(name)))
     if len(folders) == 1 < len(names):
         raise Misuse(f"{' and '.join(names)} name the same run: name two different ones")

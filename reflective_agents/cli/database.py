@@ -17,6 +17,7 @@ from langgraph.store.base import BaseStore
 
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import NoDatabase
+from reflective_agents.state.extras import need
 
 if TYPE_CHECKING:
     from langgraph.store.sqlite.aio import AsyncSqliteStore
@@ -116,6 +117,7 @@ def _made_home() -> Path:
 
 @asynccontextmanager
 async def _postgres(url: str, package: str, kind: str) -> AsyncIterator[Any]:
+    need("psycopg", "langgraph.checkpoint.postgres", extra="postgres", purpose="DATABASE_URL")
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from reflective_agents.cli.checks import FRAMES, STATISTICS, check, need
+from reflective_agents.cli.checks import check, need_for_frames, need_for_statistics
 from reflective_agents.cli.database import home_folder, open_store
 from reflective_agents.cli.exports import Export, check_targets, write
 from reflective_agents.cli.options import flag_of, make_context
@@ -32,6 +32,7 @@ from reflective_agents.models.providers import close_models, expect_many_calls, 
 from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.extras import need
 from reflective_agents.state.families import TaskContext
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.prices import table_of
@@ -105,9 +106,9 @@ def run(request: Evaluation) -> int:
         Misuse: if it cannot be carried out.
     """
     check_targets({"--html": request.html, "--export": request.export}, force=True)
-    need(*STATISTICS)
+    need_for_statistics()
     if request.export:
-        need(*FRAMES, extra="parquet")
+        need_for_frames()
     dataset = load_dataset(request.dataset, form=request.form, limit=request.limit, seed=request.shuffle)
     tally = Tally(len(dataset.tasks))
     try:
@@ -167,7 +168,7 @@ async def _workers(request: Evaluation, context: Context, dataset: Dataset, fold
         async with local_workers(job, request.workers or 1) as run:
             yield run
         return
-    need("ray", extra="ray")
+    need("ray", extra="ray", purpose="--ray")
     from reflective_agents.evals.on_ray import ray_workers  # an extra
 
     async with ray_workers(job, request.ray, request.workers, request.concurrency) as run:

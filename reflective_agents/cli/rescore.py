@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from reflective_agents.cli.checks import STATISTICS, need
+from reflective_agents.cli.checks import need_for_statistics
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.evals.datasets import load_dataset
 from reflective_agents.evals.report import facts
@@ -22,7 +22,7 @@ def rescore_run(folder: str, dataset: str | None) -> int:
     Raises:
         Misuse: as `evals.rescore.rescore`.
     """
-    need(*STATISTICS)
+    need_for_statistics()
     tasks = {task["id"]: task for task in load_dataset(Path(dataset)).tasks} if dataset else None
     done = asyncio.run(rescore(Path(folder), tasks))
     print_table(("figure", "value"), facts(done.after))

@@ -67,7 +67,7 @@ class Timeline:
         self.sessions = np.cumsum(~follows[:-1]) - 1
         self._counted = np.minimum(np.bincount(self.sessions), TURNS_A_SESSION)
         lengths = columns["length"][self.order]
-        self.damping = damping(lengths), damping(self.around(lengths))
+        self.damping = _damping(lengths), _damping(self.around(lengths))
 
     def around(self, values: Floats) -> Floats:
         """Add to each value the values before and after it in the same session."""
@@ -151,3 +151,7 @@ def within(periods: Sequence[tuple[float, float]], created: Floats) -> Floats:
             fits, np.where((start <= created) & (created < end), np.float32(1), np.float32(AROUND) * about)
         )
     return fits
+
+
+def _damping(lengths: Floats) -> Floats:
+    return damping(lengths, float(lengths.mean()) if len(lengths) else 0.0)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from reflective_agents.memory import hybrid, scoring
 from reflective_agents.memory.hybrid import MemoryQuery, Timeline
 from reflective_agents.memory.postings import Postings, Rows
-from reflective_agents.memory.scoring import LOWER, Floats, Ranking
+from reflective_agents.memory.ranking import Ranking
+from reflective_agents.memory.scoring import LOWER, Floats
 from reflective_agents.state.memories import KINDS, Kind, Mark
 from reflective_agents.text.words import words
 

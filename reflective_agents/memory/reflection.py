@@ -1,11 +1,13 @@
 """What of a reflection needs no model (Generative Agents, section 4.2): when it is due, and which insights hold."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from reflective_agents.memory.stream import Pending
 from reflective_agents.state.memories import Insights, Memory, new_memory
 from reflective_agents.text.words import words
+
+if TYPE_CHECKING:
+    from reflective_agents.memory.stream import Pending
 
 THRESHOLD = 150.0
 """Importance of new observations beyond which an agent reflects."""
@@ -22,7 +24,7 @@ class CheckedInsights(NamedTuple):
     refused: list[str]
 
 
-def is_due(pending: Pending, threshold: float = THRESHOLD) -> bool:
+def is_due(pending: "Pending", threshold: float = THRESHOLD) -> bool:
     """Tell whether the importance of what was observed since the last reflection exceeds the threshold."""
     return pending.importance > threshold
 

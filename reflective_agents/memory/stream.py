@@ -16,8 +16,8 @@ from reflective_agents.memory.hybrid import MemoryQuery
 from reflective_agents.memory.index import Index
 from reflective_agents.memory.layout import entry_of, read, rounded, search, write
 from reflective_agents.memory.postings import hashed, pack
+from reflective_agents.memory.ranking import HYBRID, Ranking
 from reflective_agents.memory.replica import replica_of
-from reflective_agents.memory.scoring import HYBRID, Ranking
 from reflective_agents.models.embeddings import embed, get_embeddings, meaning_of, name_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.errors import Misuse
@@ -211,7 +211,7 @@ class MemoryStream:
             query: What is looked for: a text, or its vector, which says nothing of words, names and dates.
             k: How many at most.
             now: Seconds of the agent's clock.
-            ranking: How they are ranked: `memory.scoring.HYBRID`, or PAPER for that of Generative Agents.
+            ranking: How they are ranked: `memory.ranking.HYBRID`, or PAPER for that of Generative Agents.
             renew: Whether this is an access, so that what is found counts as accessed now.
             kinds: What kinds of memories.
             apart_from: A conversation whose memories are passed over.

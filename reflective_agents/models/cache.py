@@ -19,9 +19,9 @@ from pathlib import Path
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.cache.base import BaseCache, FullKey
-from langgraph.cache.sqlite import SqliteCache
 from pydantic import BaseModel, SecretBytes, SecretStr
 
+from reflective_agents.state.extras import need
 from reflective_agents.state.json_types import JsonObject
 
 Cache = BaseCache[list[AIMessage]]
@@ -64,6 +64,9 @@ _replies: ContextVar[Replies | None] = ContextVar("replies", default=None)
 
 def open_cache(file: Path) -> Cache:
     """Open a cache; several processes may use it at once."""
+    need("langgraph.cache.sqlite", extra="evals", purpose="a cache of replies")
+    from langgraph.cache.sqlite import SqliteCache
+
     file.parent.mkdir(parents=True, exist_ok=True)
     return SqliteCache(path=str(file))
 

@@ -17,6 +17,7 @@ from reflective_agents.models.event_loops import Loop, for_this_loop, load_certi
 from reflective_agents.models.faults import refusals
 from reflective_agents.offline import NOTE, OfflineChatModel
 from reflective_agents.state.errors import MissingKey, UnknownModel
+from reflective_agents.state.extras import need
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.wrapped_models import configured, is_configurable
 
@@ -128,6 +129,7 @@ def _load_openai() -> None:
 
 def _make(model: str, max_answer_tokens: int, call_timeout: float, loop: Loop) -> BaseChatModel:
     if model == OFFLINE:
+        need("markdown_it", extra="documents", purpose="the offline model")
         return OfflineChatModel(max_tokens=max_answer_tokens)
     provider, colon, name = model.partition(":")
     if colon and not (provider and name):

@@ -1,28 +1,32 @@
-"""BM25 (Robertson and Zaragoza 2009): how well texts fit the words of a query, by arrays over the texts."""
+"""BM25 (Robertson and Zaragoza 2009): how well a text fits the words of a query; for arrays of texts, too."""
 
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Floats = NDArray[np.floating[Any]]
+Numbers = TypeVar("Numbers", float, "NDArray[np.floating[Any]]")
+"""A number, or an array with one for each text."""
 K1, B = 1.2, 0.75
 
 
 def idf(holding: int, total: int) -> float:
     """Calculate the inverse document frequency of a word that `holding` of `total` texts hold; always positive."""
-    return max(float(np.log((total - holding + 0.5) / (holding + 0.5))), 1e-6)
+    return max(math.log((total - holding + 0.5) / (holding + 0.5)), 1e-6)
 
 
-def damping(lengths: Floats) -> Floats:
-    """Calculate what BM25 adds to the number of occurrences below the line, for texts of these lengths in words."""
-    mean = max(float(lengths.mean()), 1.0) if len(lengths) else 1.0
-    return np.asarray(K1 * (1 - B + B * lengths / mean))
+def damping(length: Numbers, mean: float) -> Numbers:
+    """Calculate what BM25 adds to the number of occurrences below the line, for a text of this length in words.
+
+    Args:
+        length: Words of the text.
+        mean: Words of all texts on average.
+    """
+    return K1 * (1 - B + B * length / max(mean, 1.0))
 
 
-def saturated(counts: Floats, damping: Floats, weight: float) -> Floats:
+def saturated(count: Numbers, damping: Numbers, weight: float) -> Numbers:
     """Weigh numbers of occurrences as BM25 does, for a word of this weight."""
-    shares = counts + damping
-    np.divide(counts, shares, out=shares)
-    shares *= weight * (K1 + 1)
-    return shares
+    return count / (count + damping) * (weight * (K1 + 1))

@@ -6,10 +6,9 @@ Words are cut in any script and compared by their stems, so that "reflecting" me
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import fmean
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from reflective_agents.text.bm25 import damping, idf, saturated
 from reflective_agents.text.sentences import split
@@ -89,12 +88,15 @@ def rank(passages: Iterable[Passage], words: Iterable[str]) -> list[Sentence]:
     contents = stems([" ".join(_content_words(text)) for _, text in rows])
     titles = stems([" ".join(_content_words(passage.title)) for passage, _ in rows])
     counted = list(zip(contents, titles, strict=True))
-    damped = damping(np.array([content.total() + title.total() for content, title in counted]))
-    scores = np.zeros(len(rows))
+    lengths = [float(content.total() + title.total()) for content, title in counted]
+    damped = [damping(length, fmean(lengths)) for length in lengths]
+    scores = [0.0] * len(rows)
     for stem in dict.fromkeys(stem for counts in stems([*words]) for stem in counts):
-        counts = np.array([content[stem] + TITLE_WEIGHT * title[stem] for content, title in counted])
-        scores += saturated(counts, damped, idf(int(np.count_nonzero(counts)), len(rows)))
+        counts = [content[stem] + TITLE_WEIGHT * title[stem] for content, title in counted]
+        weight = idf(len(rows) - counts.count(0), len(rows))
+        gains = [saturated(count, damp, weight) for count, damp in zip(counts, damped, strict=True)]
+        scores = [score + gain for score, gain in zip(scores, gains, strict=True)]
     return [
         Sentence(text, passage, frozenset(content), score)
-        for (passage, text), content, score in zip(rows, contents, scores.tolist(), strict=True)
+        for (passage, text), content, score in zip(rows, contents, scores, strict=True)
     ]

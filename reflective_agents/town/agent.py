@@ -6,13 +6,12 @@ one that is done again does the same.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
-from reflective_agents.memory.scoring import Ranking
-from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.memory.ranking import Ranking
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.memo import at_once
@@ -22,6 +21,9 @@ from reflective_agents.state.errors import InvalidOutput
 from reflective_agents.state.memories import BEGINNING, Kind, Mark, Memory, new_memory
 from reflective_agents.state.settings.town import Persona, Town, TownContext, clock_of, minutes_of
 from reflective_agents.town.state import Found, How, Mind, Planned, Remembered, Retrieval, TownState
+
+if TYPE_CHECKING:
+    from reflective_agents.memory.stream import MemoryStream
 
 F = TypeVar("F", bound=BaseModel)
 _INSIGHTS: tuple[Kind, ...] = ("reflection",)
@@ -40,7 +42,7 @@ class Agent:
         retrievals: What it has retrieved in this step.
     """
 
-    def __init__(self, state: TownState, step: Step[TownContext], index: int, stream: MemoryStream) -> None:
+    def __init__(self, state: TownState, step: Step[TownContext], index: int, stream: "MemoryStream") -> None:
         self.town = Town.model_validate(state["town"])
         self.persona: Persona = self.town.agents[index]
         self.inner_voice: str = "" if index else state["told"]

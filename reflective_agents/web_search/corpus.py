@@ -21,9 +21,8 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
-import platformdirs
-
 from reflective_agents.state.errors import BadCorpus
+from reflective_agents.state.extras import need
 from reflective_agents.state.forks import after_fork
 from reflective_agents.text.stems import TOKENIZER
 from reflective_agents.text.words import spaced, words
@@ -255,10 +254,17 @@ def _index_file(folder: Path) -> Path:
     return _cache_folder(os.environ.get("REFLECT_CACHE_DIR")) / f"corpus-{_FORMAT}-{name}.sqlite"
 
 
+def _user_cache() -> Path:
+    need("platformdirs", extra="documents", purpose="a search in documents")
+    from platformdirs import user_cache_path
+
+    return user_cache_path("reflective-agents")
+
+
 @lru_cache(maxsize=8)
 def _cache_folder(chosen: str | None) -> Path:
     """Return the folder of the indexes; one for this process alone where none can be written to."""
-    path = Path(chosen).expanduser().resolve() if chosen else platformdirs.user_cache_path("reflective-agents")
+    path = Path(chosen).expanduser().resolve() if chosen else _user_cache()
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):

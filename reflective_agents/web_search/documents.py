@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 
+from reflective_agents.state.extras import need
 from reflective_agents.text.words import count_words
 
 SUFFIXES = frozenset({".txt", ".md", ".markdown", ".rst", ".html", ".htm", ".pdf"})
@@ -68,6 +69,7 @@ def read_passages(path: Path) -> list[Passage]:
     Raises:
         Unreadable: if the file is broken, encrypted, or not in a known encoding.
         OSError: if the file cannot be opened.
+        Misuse: if what reads such files is not installed.
     """
     name = _clean(path.stem)
     match path.suffix.lower():
@@ -84,6 +86,10 @@ def read_passages(path: Path) -> list[Passage]:
         for heading, group in _by_heading(document.paragraphs)
         for text in _pack(group)
     ]
+
+
+def _need(library: str) -> None:
+    need(library, extra="documents", purpose="a search in documents")
 
 
 def _clean(text: str) -> str:
@@ -115,6 +121,7 @@ def _read_text(text: str, name: str) -> _Document:
 
 
 def _read_markdown(text: str, name: str) -> _Document:
+    _need("markdown_it")
     from markdown_it import MarkdownIt  # here and below: only who has such files pays for the import
 
     text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)  # settings in front of the text
@@ -122,6 +129,7 @@ def _read_markdown(text: str, name: str) -> _Document:
 
 
 def _read_html(data: bytes, name: str) -> _Document:
+    _need("bs4")
     from bs4.dammit import UnicodeDammit
 
     data = re.sub(rb"^\s*<\?xml[^>]*\?>", b"", data)  # read as HTML all the same
@@ -189,6 +197,7 @@ def _under_headings(blocks: Iterable[str], title: str) -> Iterator[tuple[str, st
 
 
 def _read_pdf(path: Path, name: str) -> _Document:
+    _need("pypdf")
     bounds = (str(PDF_MEMORY), str(PDF_CHARACTERS))
     program = [sys.executable, "-P", str(Path(__file__).with_name("pdf.py")), *bounds]
     try:

@@ -14,13 +14,13 @@ from xml.etree import ElementTree
 
 import httpx
 
-from reflective_agents.state.errors import MissingKey, Misuse, SearchFailed
+from reflective_agents.state.errors import MissingKey, SearchFailed
+from reflective_agents.state.extras import need
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.web_search.certificates import certificates
 from reflective_agents.web_search.own import search_own
 from reflective_agents.web_search.results import SearchResult
 
-INSTALL = "install the extra: pip install 'reflective-agents[community]'"
 LIBRARIES = {"duckduckgo": "ddgs", "arxiv": "arxiv"}
 """The libraries that services are asked with, by the name of the service."""
 WIKIPEDIA = "https://en.wikipedia.org"
@@ -122,10 +122,8 @@ def _searxng_address() -> str:
 
 
 def _library(name: str) -> ModuleType:
-    try:
-        return import_module(LIBRARIES[name])
-    except ModuleNotFoundError as missing:
-        raise Misuse(f"the search {name} needs a library ({missing}): {INSTALL}") from missing
+    need(LIBRARIES[name], extra="community", purpose=f"the search {name}")
+    return import_module(LIBRARIES[name])
 
 
 SERVICES: dict[str, Callable[[str, int], Results] | Callable[[str, int], Awaitable[Results]]] = {

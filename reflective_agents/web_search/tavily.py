@@ -8,6 +8,7 @@ import httpx
 from pydantic import BaseModel
 
 from reflective_agents.state.errors import MissingKey, SearchFailed
+from reflective_agents.state.extras import need
 from reflective_agents.state.secrets import redacted
 from reflective_agents.web_search.certificates import certificates
 from reflective_agents.web_search.results import SearchResult
@@ -28,10 +29,12 @@ def tavily_key() -> str:
 
     Raises:
         MissingKey: if TAVILY_API_KEY is not set, or empty.
+        Misuse: if the library of Tavily is not installed.
     """
     key = os.environ.get("TAVILY_API_KEY", "").strip()
     if not key:
         raise MissingKey("Tavily search needs a key: set TAVILY_API_KEY, or choose the local search.")
+    need("tavily", extra="tavily", purpose="the search tavily")
     return key
 
 
@@ -49,6 +52,7 @@ async def search_tavily(query: str, *, max_results: int) -> list[SearchResult]:
 
     Raises:
         MissingKey: if there is no key.
+        Misuse: if the library of Tavily is not installed.
         SearchFailed: if the service refuses, fails, cannot be reached or sends nonsense.
     """
     key = tavily_key()

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from reflective_agents.cli.checks import need
 from reflective_agents.evals.report import curves, facts, page
 from reflective_agents.evals.results import Result, Store, read_run
 from reflective_agents.evals.summary import summarise, wilson
 from reflective_agents.evals.transcripts import Transcript
-from reflective_agents.state.errors import Misuse
 from tests.evals.fakes import attempts, make_about, make_result
 
 EVIL = "</div></td></table><script>document.title = 'owned'</script><img src=x onerror=\"document.title = 'owned'\">"
@@ -76,13 +74,6 @@ def test_page_of_little(answered: list[Result]) -> None:
     summary = summarise(make_about(), answered)
     assert len(embedded(page(summary, answered))["tasks"]) == len(answered)
     assert dict(facts(summary))["accuracy"].startswith("not measured" if summary["accuracy"] is None else "0.0%")
-
-
-def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    need("json")
-    monkeypatch.setattr("reflective_agents.cli.checks.find_spec", lambda name: None)
-    with pytest.raises(Misuse, match=r"matplotlib, scipy missing: .*pip install -e '\.\[evals\]'"):
-        need("matplotlib", "scipy")
 
 
 def test_figures_in_words() -> None:

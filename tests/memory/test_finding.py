@@ -12,7 +12,7 @@ from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.memory.hybrid import Timeline, bm25
 from reflective_agents.memory.postings import Postings, hashed, pack
-from reflective_agents.memory.scoring import HYBRID, PAPER, Ranking
+from reflective_agents.memory.ranking import HYBRID, PAPER, Ranking
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.models.lexical import LexicalEmbeddings
 from reflective_agents.state.errors import Misuse

@@ -9,8 +9,8 @@ from typing import Any
 
 from langgraph.store.memory import InMemoryStore
 
+from reflective_agents.memory.ranking import HYBRID, PAPER, PUBLISHED, Ranking
 from reflective_agents.memory.reflection import THRESHOLD
-from reflective_agents.memory.scoring import HYBRID, PAPER, PUBLISHED, Ranking
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.remembering.remember import reflect
 from reflective_agents.nodes.step import Step

@@ -8,8 +8,8 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
+from reflective_agents.memory.ranking import HYBRID, PAPER
 from reflective_agents.memory.reflection import check_insights
-from reflective_agents.memory.scoring import HYBRID, PAPER
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.remembering.remember import memories_text, open_memory, reflect
 from reflective_agents.nodes.step import Step, node

@@ -9,18 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from reflective_agents.memory.scoring import (
-    FLAT,
-    PAPER,
-    PUBLISHED,
-    Ranking,
-    best,
-    highest,
-    normalise,
-    recency,
-    relevance,
-    score,
-)
+from reflective_agents.memory.ranking import PAPER, PUBLISHED, Ranking
+from reflective_agents.memory.scoring import FLAT, best, highest, normalise, recency, relevance, score
 from reflective_agents.state.errors import Misuse
 
 HOUR = 3600.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from langgraph.store.memory import InMemoryStore
 
-from reflective_agents.memory.scoring import Ranking
+from reflective_agents.memory.ranking import Ranking
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.state.memories import KINDS, Memory, memory_id, new_memory
 from tests.memory.windows import Letters, Window

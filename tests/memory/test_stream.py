@@ -13,7 +13,7 @@ from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.memory import replica
 from reflective_agents.memory.index import Entry, Index
-from reflective_agents.memory.scoring import PAPER, PUBLISHED, Ranking
+from reflective_agents.memory.ranking import PAPER, PUBLISHED, Ranking
 from reflective_agents.memory.stream import MemoryStream, Scored
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.context import Context

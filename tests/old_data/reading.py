@@ -4,7 +4,7 @@ from typing import Any
 
 from reflective_agents.cli.database import open_store
 from reflective_agents.cli.threads import config_of, load, open_saver, recent, status
-from reflective_agents.memory.scoring import PAPER
+from reflective_agents.memory.ranking import PAPER
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.remembering.experience import experience_of
 from reflective_agents.nodes.remembering.remember import owner_of

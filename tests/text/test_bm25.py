@@ -40,5 +40,5 @@ def test_sentences_are_ranked_as_sqlite_ranks_them(words: list[str]) -> None:
 
 def test_a_word_that_all_texts_hold_still_counts_and_a_longer_text_counts_it_less() -> None:
     assert 0 < idf(10, 10) < idf(1, 10)
-    short, long = saturated(np.ones(2), damping(np.array([5.0, 50.0])), 1.0)
+    short, long = saturated(np.ones(2), damping(np.array([5.0, 50.0]), 27.5), 1.0)
     assert short > long > 0

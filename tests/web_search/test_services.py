@@ -1,6 +1,7 @@
 """Search services that need no key, asked on this machine; and a retriever of langchain-community's."""
 
 import json
+import sys
 import warnings
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
@@ -154,10 +155,7 @@ async def test_duckduckgo_is_asked_by_its_library(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> Any:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    monkeypatch.setattr(services, "import_module", missing)
+    monkeypatch.setitem(sys.modules, "arxiv", None)
     graph: Any = graph_of("react")
     with pytest.raises(Misuse, match=r"pip install 'reflective-agents\[community\]'"):
         await graph.ainvoke(ASK, context={"model": "offline", "search": "arxiv"})

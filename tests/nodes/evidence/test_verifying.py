@@ -172,7 +172,7 @@ async def test_what_only_an_earlier_answer_cites_is_not_taken_out() -> None:
     model = FakeChatModel(reply=reply)
     context = ReactContext(model=model, search=dogs)
     out: Any = await thread.ainvoke({"messages": [("user", "And dogs?")]}, config, context=context)
-    assert (out["answer"].partition("\n")[0], levels(out)) == (answer, ["unchecked", "full"])
+    assert (out["answer"].partition("\n")[0], levels(out)) == (answer, ["unseen", "full"])
     assert [call.schema for call in model.calls if call.schema] == ["SupportCheck"], "there is nothing to revise"
 
 

@@ -1,0 +1,97 @@
+"""Libraries that come with an extra: without them the error names it, and the graphs can be imported all the same."""
+
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.extras import need
+
+ROOT = Path(__file__).parent.parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+OPTIONAL = """
+    aiosqlite bs4 filelock langgraph.cache.sqlite langgraph.checkpoint.postgres langgraph.checkpoint.sqlite markdown_it
+    numpy platformdirs psycopg pypdf rich tavily typer
+""".split()  # noqa: SIM905 - the words are easier to read
+"""What the extras of the command, of documents, memories, Postgres and Tavily bring."""
+MOST = 50
+"""Packages of an install without extras."""
+
+
+def run(program: str) -> str:
+    """Run a program in which what the extras bring is not installed; return its output."""
+    hidden = f"import sys\nsys.modules.update(dict.fromkeys({OPTIONAL}))\n"
+    command = [sys.executable, "-c", hidden + program]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+
+def test_missing_libraries_are_named_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("json", extra="evals", purpose="this")
+    for name in ("matplotlib", "scipy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(Misuse, match=r"matplotlib, scipy: pip install 'reflective-agents\[evals\]'"):
+        need("matplotlib", "json", "scipy", extra="evals", purpose="this")
+
+
+def test_all_has_every_extra() -> None:
+    [everything] = EXTRAS["all"]
+    assert everything == f"reflective-agents[{','.join(sorted(EXTRAS.keys() - {'all'}))}]"
+
+
+def test_an_install_without_extras_has_few_packages() -> None:
+    packages: set[str] = set()
+    more = {Requirement(line).name for line in PROJECT["dependencies"]}
+    while more:
+        packages |= more
+        required = [Requirement(line) for name in more for line in distribution(name).requires or []]
+        more = {each.name.lower().replace("_", "-") for each in required if applies(each)} - packages
+    assert not packages & {"numpy", "rich", "typer", "pypdf", "psycopg", "tavily-python"}
+    assert len(packages) + 1 <= MOST  # the project itself is one, too
+
+
+def applies(requirement: Requirement) -> bool:
+    """Whether a package needs another here, without extras."""
+    return requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+
+
+@pytest.mark.process
+def test_graphs_can_be_imported_without_any_extra() -> None:
+    names = sorted(f"reflective_agents.graphs.{path.stem}" for path in (ROOT / "graphs").glob("[a-z]*.py"))
+    assert run(f"from importlib import import_module\nprint(len([*map(import_module, {names})]))") == f"{len(names)}\n"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("context", "extra"),
+    [
+        ({"model": "offline", "search": "none"}, "documents"),
+        ({"model": "openai:any", "search": "tavily"}, "tavily"),
+        ({"model": "openai:any", "search": "none", "experience": "here"}, "memory"),
+    ],
+)
+def test_a_run_names_the_extra_it_lacks(context: dict[str, str], extra: str) -> None:
+    program = f"""
+import os
+os.environ |= {{"OPENAI_API_KEY": "sk-planted", "TAVILY_API_KEY": "planted"}}
+from reflective_agents.graphs.reflexion import graph
+from reflective_agents.state.errors import Misuse
+try:
+    graph.invoke({{"messages": [("user", "?")]}}, context={context})
+except Misuse as error:
+    print(error)
+"""
+    assert f"pip install 'reflective-agents[{extra}]'" in run(program)
+
+
+@pytest.mark.process
+def test_the_command_names_its_extra() -> None:
+    program = "import sys\nsys.stderr = sys.stdout\nfrom reflective_agents.cli.__main__ import main\nprint(main())"
+    line, code = run(program).splitlines()
+    assert "pip install 'reflective-agents[cli]'" in line
+    assert code == "2"
