@@ -54,6 +54,29 @@ def playing(request: Request) -> Reply:
     return step if "Possible next steps" in request.last else f"Thought: So.\nAction: {step}"
 
 
+def disagreeing(request: Request) -> Reply:
+    """Answer differently, mostly alike."""
+    if request.schema:
+        return respond(request)
+    return f"Answer: {int(request.key, 16) % 3 + request.index // 7}"
+
+
+def wavering(request: Request) -> Reply:
+    """Find some sub-questions more useful than others, and answer each differently."""
+    key, asked = int(request.key, 16), request.last.count("<asked ")
+    draw = key % 97 + request.index
+    if request.schema:
+        return {"scores": [(key // 7**place) % 10 / 10 for place in range(request.text.count("<candidate number="))]}
+    if "Write sub-question" in request.last:
+        return "Now we can answer the question." if asked and draw % 2 == 0 else f"What is {asked}.{draw}?"
+    return f"So.\nAnswer: {draw}"
+
+
+def finishing(request: Request) -> Reply:
+    """Give the right answer at once."""
+    return respond(request) if request.schema else "Thought: So.\nAction: Finish[the Moon]\nAnswer: the Moon"
+
+
 def repeating(request: Request) -> Reply:
     """Do the same again and again."""
     return ToolUse("calculator", {"expression": "1 + 1"}) if request.tools else respond(request)
@@ -75,7 +98,7 @@ CASES: dict[str, Case] = {
     "actor": Case("react", "chain_of_thought", OFFLINE),
     "action_reward": Case("likelihood", "judge"),
     "agent": Case(AGENT, None),
-    "aggregate": Case("mean", "max", {**OFFLINE, "max_rollouts": 6, "max_model_calls": 60}),
+    "aggregate": Case("mean", "max", {"n": 4, "max_model_calls": 200, "max_rollouts": 12, "min_paths": 100}, wavering),
     "alpha": Case(0.0, 1.0),
     "answer_at_limit": Case(False, True, {"max_actions": 1}),
     "answer_schema": Case(FORM, None, OFFLINE),
@@ -87,7 +110,7 @@ CASES: dict[str, Case] = {
     "call_timeout": Case(0.000001, 100),
     "checks": Case([lambda _, __: "Too short."], [], {"critic": "checks"}),
     "client_tools": Case([CLIENTS], []),
-    "confidence": Case(0.51, 0.999, {"samples": 3, "batch": 1, "actor": "chain_of_thought"}),
+    "confidence": Case(0.51, 0.999, {"samples": 9, "batch": 1, "actor": "chain_of_thought"}, disagreeing),
     "confidence_samples": Case(1, 4),
     "corpus": Case("docs", None, {**OFFLINE, "search": "local"}),
     "critic": Case("model", "checks"),
@@ -102,8 +125,8 @@ CASES: dict[str, Case] = {
     "fact": Case("garden", "moon"),
     "fallback_models": Case(["no:such"], None),
     "generate_prompt": Case("In verse.", None),
-    "gold_reward": Case(True, False, {**OFFLINE, "environment": "arithmetic"}),
-    "grade_samples": Case(1, 4, {"environment": "game24", "grades": "labels"}, playing),
+    "gold_reward": Case(True, False, {"environment": "questions"}, finishing),
+    "grade_samples": Case(1, 4, {"environment": "game24", "grades": "labels", "max_model_calls": 80}, playing),
     "grades": Case("labels", "judge", {"environment": "game24"}, playing),
     "grading": Case("each", "together"),
     "importance": Case(0.0, 100.0),
@@ -132,14 +155,14 @@ CASES: dict[str, Case] = {
     "max_steps": Case(1, 5),
     "max_subgoals": Case(1, 4),
     "max_total_tokens": Case(10, 100_000),
-    "max_trials": Case(1, 3),
+    "max_trials": Case(1, 3, {"max_model_calls": 150, "max_expansions": 2, "call_cost": 0.0}),
     "max_turns": Case(1, 4),
     "max_words": Case(1, None, {"critic": "checks"}),
     "memory_size": Case(1, 3, {"max_trials": 4}),
     "method": Case("breadth_first", "depth_first"),
     "min_gain": Case(1.0, None),
     "min_paths": Case(1, 5),
-    "min_score": Case(0.0, 1.0, {"min_paths": 1}),
+    "min_score": Case(0.0, 1.0, {"min_paths": 2, "max_model_calls": 60}),
     "min_words": Case(500, None, {"critic": "checks"}),
     "minutes": Case(30, 120),
     "mode": Case("text", "tools"),
