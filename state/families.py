@@ -66,7 +66,7 @@ Engine = Annotated[
 """The name of a search engine, or in Python one of your own: see `web_search.own`."""
 
 
-_SEARCHED = Applies("in strategies that search", lambda settings: settings.searches)
+_SEARCHED = Applies("in strategies that search", lambda settings: settings.searches or settings.search == "none")
 _LOCAL = Applies("with search=local", lambda settings: settings.search in (None, "local"))
 
 
@@ -76,7 +76,7 @@ class SearchContext(Context):
     searches: ClassVar[bool] = True
     """Whether a run does so, or only hands the settings on."""
 
-    search: Engine = Field(
+    search: Annotated[Engine, _SEARCHED] = Field(
         default=None,
         description="Search engine: 'tavily' (needs TAVILY_API_KEY), 'local' (the corpus), 'none', "
         "'searxng' (needs SEARXNG_URL), 'pubmed', 'wikipedia', with the extra community 'duckduckgo', 'arxiv'; in "

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
+from annotated_types import Ge
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableLambda
@@ -12,13 +13,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import Op, Result
 from langgraph.store.memory import InMemoryStore
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
 from reflective_agents.graphs import builder_of
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.settings import settings_of
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.responder import respond
-from reflective_agents.testing.script import Reply, Request, Script
+from reflective_agents.testing.script import Reply, Request, Script, ToolUse
 from tests.strategies import ASK, Strategy, every_strategy
 
 TASKS = {
@@ -44,12 +46,49 @@ AGENT: Any = RunnableLambda(lambda _: {"messages": [AIMessage("An agent's answer
 ANOTHER = FakeChatModel(reply=lambda _: "Another.")
 
 
+def playing(request: Request) -> Reply:
+    """Take a legal first step of the game."""
+    if request.schema:
+        return respond(request)
+    step = "4 + 6 = 10 (left: 5 10 10)"
+    return step if "Possible next steps" in request.last else f"Thought: So.\nAction: {step}"
+
+
+def disagreeing(request: Request) -> Reply:
+    """Answer differently, mostly alike."""
+    if request.schema:
+        return respond(request)
+    return f"Answer: {int(request.key, 16) % 3 + request.index // 7}"
+
+
+def wavering(request: Request) -> Reply:
+    """Find some sub-questions more useful than others, and answer each differently."""
+    key, asked = int(request.key, 16), request.last.count("<asked ")
+    draw = key % 97 + request.index
+    if request.schema:
+        return {"scores": [(key // 7**place) % 10 / 10 for place in range(request.text.count("<candidate number="))]}
+    if "Write sub-question" in request.last:
+        return "Now we can answer the question." if asked and draw % 2 == 0 else f"What is {asked}.{draw}?"
+    return f"So.\nAnswer: {draw}"
+
+
+def finishing(request: Request) -> Reply:
+    """Give the right answer at once."""
+    return respond(request) if request.schema else "Thought: So.\nAction: Finish[the Moon]\nAnswer: the Moon"
+
+
+def repeating(request: Request) -> Reply:
+    """Do the same again and again."""
+    return ToolUse("calculator", {"expression": "1 + 1"}) if request.tools else respond(request)
+
+
 class Case(NamedTuple):
     """Two values of a setting that must differ, and what else is set; in an environment the offline model works."""
 
     one: Any
     other: Any
     settings: Mapping[str, Any] = {}
+    script: Script | None = None
 
 
 OFFLINE = {"model": "offline"}
@@ -59,19 +98,19 @@ CASES: dict[str, Case] = {
     "actor": Case("react", "chain_of_thought", OFFLINE),
     "action_reward": Case("likelihood", "judge"),
     "agent": Case(AGENT, None),
-    "aggregate": Case("mean", "max", {**OFFLINE, "max_rollouts": 6, "max_model_calls": 60}),
+    "aggregate": Case("mean", "max", {"n": 4, "max_model_calls": 200, "max_rollouts": 12, "min_paths": 100}, wavering),
     "alpha": Case(0.0, 1.0),
     "answer_at_limit": Case(False, True, {"max_actions": 1}),
     "answer_schema": Case(FORM, None, OFFLINE),
     "arms": Case(["offline"], None),
-    "batch": Case(1, 3, {"samples": 3, "confidence": 0.99}),
+    "batch": Case(1, 3, {"samples": 3, "confidence": 0.99, "actor": "chain_of_thought"}),
     "beam": Case(1, 3),
     "calculator": Case(True, False),
     "call_cost": Case(0.0, 1.0, {**OFFLINE, "max_model_calls": 30}),
     "call_timeout": Case(0.000001, 100),
     "checks": Case([lambda _, __: "Too short."], [], {"critic": "checks"}),
     "client_tools": Case([CLIENTS], []),
-    "confidence": Case(0.51, 0.999, {"samples": 3}),
+    "confidence": Case(0.51, 0.999, {"samples": 9, "batch": 1, "actor": "chain_of_thought"}, disagreeing),
     "confidence_samples": Case(1, 4),
     "corpus": Case("docs", None, {**OFFLINE, "search": "local"}),
     "critic": Case("model", "checks"),
@@ -86,13 +125,13 @@ CASES: dict[str, Case] = {
     "fact": Case("garden", "moon"),
     "fallback_models": Case(["no:such"], None),
     "generate_prompt": Case("In verse.", None),
-    "gold_reward": Case(True, False, {**OFFLINE, "environment": "arithmetic"}),
-    "grade_samples": Case(1, 4, {**GAME, "grades": "labels"}),
-    "grades": Case("labels", "judge", GAME),
+    "gold_reward": Case(True, False, {"environment": "questions"}, finishing),
+    "grade_samples": Case(1, 4, {"environment": "game24", "grades": "labels", "max_model_calls": 80}, playing),
+    "grades": Case("labels", "judge", {"environment": "game24"}, playing),
     "grading": Case("each", "together"),
     "importance": Case(0.0, 100.0),
     "judge_model": Case("offline", None),
-    "judge_temperature": Case(0.1, 0.2),
+    "judge_temperature": Case(0.1, None, {"worker": "lats"}),
     "judge_weight": Case(0.0, 1.0),
     "keep_memories": Case(True, False),
     "language": Case("German", "French"),
@@ -105,9 +144,9 @@ CASES: dict[str, Case] = {
     "max_expansions": Case(1, 3),
     "max_lessons": Case(0, 4),
     "max_memories": Case(10, 100),
-    "max_model_calls": Case(1, 10, {"samples": 3}),
+    "max_model_calls": Case(1, 10, {"answer_schema": FORM}),
     "max_queries": Case(1, 3),
-    "max_repeats": Case(1, 3),
+    "max_repeats": Case(1, 3, script=repeating),
     "max_replans": Case(0, 2),
     "max_rollouts": Case(1, 6, {"max_model_calls": 60}),
     "max_rounds": Case(1, 3),
@@ -116,14 +155,14 @@ CASES: dict[str, Case] = {
     "max_steps": Case(1, 5),
     "max_subgoals": Case(1, 4),
     "max_total_tokens": Case(10, 100_000),
-    "max_trials": Case(1, 3),
+    "max_trials": Case(1, 3, {"max_model_calls": 150, "max_expansions": 2, "call_cost": 0.0}),
     "max_turns": Case(1, 4),
     "max_words": Case(1, None, {"critic": "checks"}),
-    "memory_size": Case(1, 3, {"experience": "e"}),
+    "memory_size": Case(1, 3, {"max_trials": 4}),
     "method": Case("breadth_first", "depth_first"),
     "min_gain": Case(1.0, None),
     "min_paths": Case(1, 5),
-    "min_score": Case(0.0, 1.0),
+    "min_score": Case(0.0, 1.0, {"min_paths": 2, "max_model_calls": 60}),
     "min_words": Case(500, None, {"critic": "checks"}),
     "minutes": Case(30, 120),
     "mode": Case("text", "tools"),
@@ -131,7 +170,7 @@ CASES: dict[str, Case] = {
     "model_parameters": Case({"top_p": 0.1}, {"top_p": 0.2}),
     "n": Case(1, 3),
     "own_examples": Case([EXAMPLE], []),
-    "parallel": Case(1, 4, {"max_model_calls": 40}),
+    "parallel": Case(1, 4, {"beam": 3}),
     "prices": Case({"*": {"input": 1, "output": 1}}, {"*": {"input": 2, "output": 2}}),
     "prior": Case(0.01, 100.0, {"max_model_calls": 40}),
     "prompts": Case({"no.such": "a"}, None),
@@ -148,7 +187,7 @@ CASES: dict[str, Case] = {
     "roles": Case(None, [{"name": "a", "instructions": "So."}]),
     "samples": Case(1, 3),
     "search": Case("none", "local"),
-    "seed": Case(1, 2),
+    "seed": Case(1, 2, {"actor": "chain_of_thought"}),
     "selection": Case("uct", "gumbel", {"max_model_calls": 40}),
     "shape": Case("supervisor", "debate"),
     "simulate": Case(True, False),
@@ -160,7 +199,7 @@ CASES: dict[str, Case] = {
     "town": Case("lindenhof", "no_such_town"),
     "user": Case("ada", "bob"),
     "verify_sources": Case(True, False),
-    "votes": Case("equal", "likelihood", {"samples": 3}),
+    "votes": Case("equal", "likelihood", {"samples": 3, "actor": "chain_of_thought"}),
     "worker": Case("react", "chain_of_thought", OFFLINE),
     "worker_settings": Case({"max_seconds": 0.000001}, None),
 }
@@ -171,11 +210,20 @@ class Recorder(BaseCallbackHandler):
 
     def __init__(self) -> None:
         self.requests: list[str] = []
+        self.in_flight = self.most_in_flight = 0
 
     def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
         asked = [[message.type, message.content] for prompt in messages for message in prompt]
+        self.in_flight += 1
+        self.most_in_flight = max(self.in_flight, self.most_in_flight)
         parameters = {name: value for name, value in kwargs["invocation_params"].items() if name != "reply"}
         self.requests.append(json.dumps([asked, parameters], default=lambda value: type(value).__name__))
+
+    def on_llm_end(self, *_: Any, **__: Any) -> None:
+        self.in_flight -= 1
+
+    def on_llm_error(self, *_: Any, **__: Any) -> None:
+        self.in_flight -= 1
 
 
 class Store(InMemoryStore):
@@ -204,6 +252,7 @@ async def observe(strategy: str, settings: Mapping[str, Any]) -> list[Any]:
         return [str(error)]
     usage = {name: amount for name, amount in result["usage"].items() if name != "seconds"}
     came_of_it = [result.get("answer"), result.get("outcome"), usage, "__interrupt__" in result]
+    came_of_it.append(recorder.most_in_flight)
     return [sorted(recorder.requests), sorted(store.accesses), came_of_it]
 
 
@@ -222,16 +271,22 @@ def scenarios(strategy: Strategy, case: Case) -> Iterator[Callable[[], dict[str,
     names = settings_of(strategy.name).model_fields
     others = {name: value for name, value in case.settings.items() if name in names}
     usual = {name: value for name, value in strategy.settings.items() if name != "corpus"}
-    for script in (strategy.endless, strategy.solving):
+    for script in (*([case.script] if case.script else []), strategy.endless, strategy.solving):
         yield lambda script=script: {**usual, "model": scripted(script), "max_model_calls": 12, **others}  # type: ignore[misc]
     yield lambda: {**usual, "max_model_calls": 40, **others, "model": "offline"}
     if "search" in names:
         yield lambda: {"max_model_calls": 20, **others, "model": "offline", "search": "local"}
 
 
+def bounds_of(field: FieldInfo) -> Case:
+    """Compare the least value of a number with the usual one."""
+    [least] = [bound.ge for bound in field.metadata if isinstance(bound, Ge)]
+    return Case(least, field.default)
+
+
 async def has_effect(strategy: Strategy, name: str) -> bool:
     """Tell whether two values of a setting differ in what is seen of a run."""
-    case = CASES[name]
+    case = CASES.get(name) or bounds_of(settings_of(strategy.name).model_fields[name])
     for scenario in scenarios(strategy, case):
         one = await observe(strategy.name, {**scenario(), name: case.one})
         if one != await observe(strategy.name, {**scenario(), name: case.other}):
