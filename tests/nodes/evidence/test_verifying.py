@@ -134,7 +134,8 @@ async def test_a_revision_brings_no_list_and_no_source_of_its_own() -> None:
 
 async def test_a_revision_that_answers_no_longer_is_not_taken() -> None:
     def check(request: Request) -> Reply:
-        return {**honest(request), "answered": "yes" if "1901" in request.last else "no"}
+        checked: Any = honest(request)
+        return {**checked, "answered": "yes" if "1901" in request.last else "no"}
 
     out, _ = await run(agent(f"{WRONG} Dogs travel free [1].", check))
     assert (out["answer"].partition("\n")[0], out["outcome"]["status"]) == (
