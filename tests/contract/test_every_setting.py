@@ -77,6 +77,14 @@ def finishing(request: Request) -> Reply:
     return respond(request) if request.schema else "Thought: So.\nAction: Finish[the Moon]\nAnswer: the Moon"
 
 
+def citing(request: Request) -> Reply:
+    """Search, and cite what is found; no judge says anything."""
+    if request.schema:
+        return "Well." if request.schema == "Verdict" else respond(request)
+    searched = any(message.type == "tool" for message in request.messages)
+    return ToolUse("search", {"query": "reflection"}) if request.tools and not searched else "Reflection helps [1]."
+
+
 def repeating(request: Request) -> Reply:
     """Do the same again and again."""
     return ToolUse("calculator", {"expression": "1 + 1"}) if request.tools else respond(request)
@@ -130,7 +138,7 @@ CASES: dict[str, Case] = {
     "grades": Case("labels", "judge", {"environment": "game24"}, playing),
     "grading": Case("each", "together"),
     "importance": Case(0.0, 100.0),
-    "judge_model": Case("offline", None),
+    "judge_model": Case(ANOTHER, None),
     "judge_temperature": Case(0.1, None, {"worker": "lats"}),
     "judge_weight": Case(0.0, 1.0),
     "keep_memories": Case(True, False),
@@ -162,7 +170,7 @@ CASES: dict[str, Case] = {
     "method": Case("breadth_first", "depth_first"),
     "min_gain": Case(1.0, None),
     "min_paths": Case(1, 5),
-    "min_score": Case(0.0, 1.0, {"min_paths": 2, "max_model_calls": 60}),
+    "min_score": Case(0.0, 1.0, {"min_paths": 2, "max_model_calls": 60, "max_rounds": 0}),
     "min_words": Case(500, None, {"critic": "checks"}),
     "minutes": Case(30, 120),
     "mode": Case("text", "tools"),
@@ -198,7 +206,9 @@ CASES: dict[str, Case] = {
     "tools": Case([weigh], []),
     "town": Case("lindenhof", "no_such_town"),
     "user": Case("ada", "bob"),
-    "verify_sources": Case(True, False),
+    "verify_sources": Case(
+        True, False, {"search": "local", "shape": "debate", "roles": None, "max_model_calls": 60}, citing
+    ),
     "votes": Case("equal", "likelihood", {"samples": 3, "actor": "chain_of_thought"}),
     "worker": Case("react", "chain_of_thought", OFFLINE),
     "worker_settings": Case({"max_seconds": 0.000001}, None),
