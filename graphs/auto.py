@@ -35,7 +35,7 @@ from reflective_agents.nodes.remembering.lessons import recalled_text
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import ENDED, Ended, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
-from reflective_agents.state.outcome import UNCHECKED
+from reflective_agents.state.outcome import UNCHECKED, Appraisal
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.state.settings.reflexion import ReflexionContext
 from reflective_agents.state.trial import ActingInput
@@ -88,6 +88,7 @@ async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
             return {"outcome": outcome}
         sources, _ = await find(step, state["run_id"], [state["messages"][-1].text])
     evidence = LookedUp(answer=result["answer"] or "", sources=sources, said=result["messages"][-1].id)
+    evidence["declined"] = outcome.get("answered") is False
     if support := result.get("support"):
         evidence["support"] = support
     step.emit("evidence", answer=evidence["answer"], sources=len(evidence["sources"]), reason=outcome["reason"])
@@ -138,13 +139,16 @@ async def trial(state: AutoState, step: Step[AutoContext]) -> Update:
 
 @node(AutoContext)
 async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
-    """Answer with an answer that is verified, else with that of the tree, of a safe vote, of the evidence, of any
-    vote."""
+    """Answer with an answer that is verified, else with what was looked up, if that says that there is no answer, else
+    with that of the tree, of a safe vote, of the evidence, of any vote."""
     best, evidence, ended = elected(state["samples"]), state["evidence"], state["outcome"]
     if best and best["reward"] is not None and best["reward"] >= 1:
         return await answer_with(state, step, best)
     cited = AIMessage(evidence["answer"], id=evidence["said"]) if evidence and evidence["answer"] else None
-    is_verified = ended is not None and ended["status"] == "solved" and state["turns"][-1]["stage"] == "look_up"
+    is_solved = ended is not None and ended["status"] == "solved"
+    is_verified = is_solved and state["turns"][-1]["stage"] == "look_up"
+    if cited and evidence and evidence.get("declined") and not is_solved:
+        return await answer_from_sources(state, step, cited)
     if state["best"] and not is_verified:
         return await answer(state, step, await widening_search(state, step))
     is_safe = vote_safety(state, await environment_of(step.context)) >= step.context.confidence
@@ -157,9 +161,11 @@ async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
 
 async def answer_from_sources(state: AutoState, step: Step[AutoContext], cited: AIMessage) -> Update:
     """Answer with what was looked up, and what came of the check of its sources."""
-    support = state["evidence"].get("support") if state["evidence"] else None
+    evidence = state["evidence"]
+    support = evidence.get("support") if evidence else None
+    declined = bool(evidence and evidence.get("declined"))
     if support is None:
-        return await end(state, step, cited)
+        return await end(state, step, cited, appraisal=Appraisal(answered=False) if declined else UNCHECKED)
     reached, appraisal = with_support(state["outcome"], UNCHECKED, support)
     checked: AutoState = {**state, "outcome": reached}
     return {"support": support} | await end(checked, step, cited, appraisal=appraisal)

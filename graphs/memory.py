@@ -3,8 +3,9 @@
     begin -> perceive -> retrieve -> respond -> remember -> reflect -> finish
 
 `perceive` makes observations of what the user says; `retrieve` finds the memories of this user that fit, by recency,
-importance and relevance; `respond` answers from them and cites them as [m1]; `remember` keeps what both have said, and
-the facts that the user's words hold; `reflect` draws insights from the memories as soon as enough has happened.
+importance and relevance; `respond` answers from them and cites them as [m1]; `remember` checks the answer against them,
+and keeps what both have said, and the facts that the user's words hold; `reflect` draws insights from the memories as
+soon as enough has happened.
 
 The memory lies in the graph's store, apart for each user, and outlasts threads and restarts. Whatever is killed and
 goes on remembers each thing once.
@@ -21,7 +22,14 @@ from reflective_agents.graphs._memory.state import MemoryOutput, MemoryState
 from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import write
 from reflective_agents.nodes.evidence.research import today
-from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
+from reflective_agents.nodes.evidence.verifying import (
+    NO_EVIDENCE,
+    Evidence,
+    is_open,
+    verify,
+    with_support,
+    without_unsupported,
+)
 from reflective_agents.nodes.remembering.experience import kept_in
 from reflective_agents.nodes.remembering.remember import reflect as reflect_on_memories
 from reflective_agents.nodes.step import Step, Update, node, stop_because
@@ -32,6 +40,9 @@ from reflective_agents.state.errors import InvalidOutput, WrongThread
 from reflective_agents.state.outcome import Appraisal, Outcome
 from reflective_agents.state.run import Input
 from reflective_agents.state.settings.memory import MemoryContext
+
+REPLY = Appraisal(accepted=True)
+"""What is known of an answer in a conversation, which may be anything."""
 
 
 async def prepare(state: MemoryState, step: Step[MemoryContext]) -> Update:
@@ -86,11 +97,17 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
 
 @node(MemoryContext)
 async def remember(state: MemoryState, step: Step[MemoryContext]) -> Update:
-    """Remember what both have said, and the facts in what the user said."""
+    """Remember what both have said, and the facts in what the user said. What the memories cited do not support of the
+    answer is not remembered; a check that would leave no call for the facts comes at the end."""
+    answer, evidence = AIMessage(state["reply"], id=state["said"]), await evidence_of(state)
+    update: Update = {}
+    if step.meter.calls_left > 1 and is_open(step, answer, state["outcome"], REPLY, evidence):
+        _, support = await verify(state, step, answer, evidence)
+        update["support"] = support
+        kept: MemoryState = {**state, "reply": without_unsupported(state["reply"], support, evidence)}
+        state = kept
     failed = await keeping.remember(step, state)
-    if failed is None:
-        return {}
-    return stop_because(failed)
+    return update if failed is None else update | stop_because(failed)
 
 
 @node(MemoryContext)
@@ -124,10 +141,21 @@ async def finish(state: MemoryState, step: Step[MemoryContext]) -> Update:
     cited = sum(memory["cited"] for memory in state["memories"])
     reason = f"answered from {len(state['memories'])} memories, {cited} of them cited"
     ended = state["outcome"] or Outcome(status="answered", reason=reason)
-    reply = AIMessage(state["reply"], id=state["said"])
-    final: MemoryState = {**state, "outcome": ended}
-    evidence = Evidence(recall.sources_of(state["memories"]), letter="m", revisable=False) if cited else NO_EVIDENCE
-    return await end(final, step, reply, appraisal=Appraisal(accepted=True), evidence=evidence)
+    reply, support = AIMessage(state["reply"], id=state["said"]), state.get("support")
+    if support is None:
+        unchecked: MemoryState = {**state, "outcome": ended}
+        return await end(unchecked, step, reply, appraisal=REPLY, evidence=await evidence_of(state))
+    reached, appraisal = with_support(ended, REPLY, support)
+    checked: MemoryState = {**state, "outcome": reached}
+    return await end(checked, step, reply, appraisal=appraisal)
+
+
+async def evidence_of(state: MemoryState) -> Evidence:
+    """Return the memories that an answer rests on; none if it cites none."""
+    if not any(memory["cited"] for memory in state["memories"]):
+        return NO_EVIDENCE
+    sources = await recall.sources_of(state["memories"], state["messages"][-1].text)
+    return Evidence(sources, letter="m", revisable=False, without_passage="own")
 
 
 builder = strategy_graph(MemoryState, context_schema=MemoryContext, input_schema=Input, output_schema=MemoryOutput)

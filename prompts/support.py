@@ -37,6 +37,7 @@ FAULTS = {
     "uncited": "it cites nothing",
     "misquoted": "the words that should support it do not stand in the passages it cites",
     "unseen": "it rests on a source that was read for an earlier answer, and is not at hand",
+    "own": "it rests only on what the assistant itself said before, which proves nothing",
     "unchecked": "nobody can say what supports it",
 }
 """What is wrong with a sentence, in words for the model that revises it and for people."""

@@ -6,10 +6,11 @@ from typing_extensions import TypedDict
 
 Answered = Literal["yes", "partly", "no"]
 """Whether an answer answers what was asked."""
-Level = Literal["full", "part", "none", "uncited", "misquoted", "unseen", "unchecked", "no_fact"]
+Level = Literal["full", "part", "none", "uncited", "misquoted", "unseen", "own", "unchecked", "no_fact"]
 """How far the passages that a sentence cites support it. `misquoted`: the checker calls it supported, by words that do
-not stand in them. `unseen`: they were read for an earlier answer, and are not at hand. `unchecked`: the checker has
-left it out. `no_fact`: there is nothing to support."""
+not stand in them. `unseen`: they were read for an earlier answer, and are not at hand. `own`: it rests on nothing but
+what the assistant itself has said before. `unchecked`: the checker has left it out. `no_fact`: there is nothing to
+support."""
 
 
 class SupportedSentence(TypedDict):

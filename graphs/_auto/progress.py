@@ -73,9 +73,10 @@ def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, in
 
 def vote_safety(state: AutoState, environment: Environment | None) -> float:
     """Return how safe the vote of the samples is, 0..1. It is not where the answer that leads declares that there is
-    none, where nobody has answered from what was looked up, nor where such an answer cites sources and is another."""
+    none, where nobody has answered from what was looked up, where who looked found no answer there, nor where such an
+    answer cites sources and is another."""
     leader, evidence = elected(state["samples"]), state["evidence"]
-    if leader is None or (evidence and not evidence["answer"]):
+    if leader is None or (evidence and (not evidence["answer"] or evidence.get("declined"))):
         return 0.0
     if declines(leader["answer"]) and not (environment or PLAIN).is_label(leader["answer"]):
         return 0.0

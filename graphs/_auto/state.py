@@ -31,13 +31,14 @@ class Turn(TypedDict):
 
 
 class LookedUp(TypedDict):
-    """The evidence: an answer with citations, the id of its message, the results that were found, and whether they
-    support it, where that was checked."""
+    """The evidence: an answer with citations, the id of its message, the results that were found, whether they support
+    it, where that was checked, and `declined`: whether it only says that there is no answer, by its outcome."""
 
     answer: str
     said: str | None
     sources: list[SearchResult]
     support: NotRequired[Support]
+    declined: NotRequired[bool]
 
 
 class AutoOutput(SearchOutput):

@@ -168,12 +168,18 @@ def _recalled(number: int, scored: "Scored", because: list[str]) -> Recalled:
     )
 
 
-def sources_of(memories: Sequence[Recalled]) -> dict[int, Source]:
-    """Return memories as the sources of an answer that cites them."""
-    return {
-        memory["number"]: Source(memory["number"], memory["id"], "", (memory["text"], *memory["because"]))
-        for memory in memories
-    }
+async def sources_of(memories: Sequence[Recalled], question: str) -> dict[int, Source]:
+    """Return memories as the sources of an answer that cites them: each as the model was shown it. What the assistant
+    has said supports nothing, and has no passage."""
+    grounds = await asyncio.to_thread(_grounds, memories, question[:QUERY])
+    return {memory["number"]: _source(memory, lines) for memory, lines in zip(memories, grounds, strict=True)}
+
+
+def _source(memory: Recalled, grounds: Sequence[str]) -> Source:
+    if memory.get("speaker") == prompts.ASSISTANT:
+        return Source(memory["number"], memory["id"])
+    title = "; ".join(f"{name}: {value}" for name, value in _attributes(memory).items())
+    return Source(memory["number"], memory["id"], title, (_text(memory, grounds),))
 
 
 async def memories_message(memories: Sequence[Recalled], question: str) -> list[AnyMessage]:
@@ -205,17 +211,23 @@ def _grounds(memories: Sequence[Recalled], question: str) -> list[list[str]]:
 
 
 def _quoted(memory: Recalled, grounds: Sequence[str]) -> str:
+    return quoted("memory", _text(memory, grounds), number=f"m{memory['number']}", **_attributes(memory))
+
+
+def _text(memory: Recalled, grounds: Sequence[str]) -> str:
+    return "\n".join([memory["text"], *(f"- because: {text}" for text in grounds)])
+
+
+def _attributes(memory: Recalled) -> dict[str, str]:
     until = memory.get("until")
     attributes = {
-        "number": f"m{memory['number']}",
         "kind": memory["kind"],
         "by": memory.get("speaker"),
         "of": clock(memory["created"]),
         "since": _attribute(memory.get("since", "")),
         "superseded": None if until is None else clock(until),
     }
-    text = "\n".join([memory["text"], *(f"- because: {text}" for text in grounds)])
-    return quoted("memory", text, **{name: value for name, value in attributes.items() if value})
+    return {name: value for name, value in attributes.items() if value}
 
 
 def _attribute(text: str) -> str:

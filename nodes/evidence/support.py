@@ -44,8 +44,8 @@ COMMON_WORDS, QUOTED_WORDS = 0.4, 0.8
 quotation of the other."""
 
 Passages = Mapping[str, str]
-"""What the model has read, by the marks that cite it, such as "1"; empty for what it has read for an earlier answer
-of the thread, which is no longer at hand."""
+"""What the model has read, by the marks that cite it, such as "1"; empty for what can support nothing: read for an
+earlier answer of the thread, and no longer at hand, or said by the assistant itself."""
 
 _FIGURE = re.compile(r"\d(?:[\d.,']*\d)?")
 _WHOLE_NUMBER = re.compile(r"(?<![.,'\d])\d{1,20}(?![.,']?\d)")
@@ -244,21 +244,32 @@ def _shown(sentence: Sentence) -> str:
     return quoted("sentence", sentence.text, number=sentence.number, cites=cites, **check)
 
 
-def assess(sentences: Sequence[Sentence], form: SupportCheck, passages: Passages) -> Support:
-    """Hold a form against the answer and its passages: what is called supported has to be quoted from them."""
+def assess(
+    sentences: Sequence[Sentence], form: SupportCheck, passages: Passages, without_passage: Level = "unseen"
+) -> Support:
+    """Hold a form against the answer and its passages: what is called supported has to be quoted from them.
+
+    Args:
+        sentences: Those of the answer.
+        form: What the checker says of them.
+        passages: What they can cite.
+        without_passage: What a sentence is that cites only marks without a passage.
+    """
     checks = {check.number: check for check in form.sentences}
     assessed = [
         SupportedSentence(text=sentence.text, cites=[*sentence.cites], support=level, words=words)
         for sentence in sentences
-        for level, words in [_level(sentence, checks.get(sentence.number), passages)]
+        for level, words in [_level(sentence, checks.get(sentence.number), passages, without_passage)]
     ]
     answered: Answered = form.answered
     return Support(answered=answered, sentences=assessed, left_out="")
 
 
-def _level(sentence: Sentence, check: SentenceCheck | None, passages: Passages) -> tuple[Level, str]:
+def _level(
+    sentence: Sentence, check: SentenceCheck | None, passages: Passages, without_passage: Level
+) -> tuple[Level, str]:
     if sentence.cites and not any(passages[mark] for mark in sentence.cites):
-        return "unseen", ""
+        return without_passage, ""
     if check is None:
         return "unchecked", ""
     if not sentence.cites:

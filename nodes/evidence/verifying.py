@@ -16,7 +16,6 @@ from reflective_agents.nodes.evidence.sources import Sources
 from reflective_agents.nodes.evidence.support import (
     LONGEST_EXCERPT,
     MOST_SENTENCES,
-    Passages,
     Sentence,
     SupportCheck,
     assess,
@@ -34,7 +33,7 @@ from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import SourcedContext
 from reflective_agents.state.outcome import Appraisal, Outcome, pluralize
 from reflective_agents.state.run import RunState
-from reflective_agents.state.support import Support, SupportedSentence
+from reflective_agents.state.support import Level, Support, SupportedSentence
 
 MOST_NAMED = 3
 """Sentences that an outcome names."""
@@ -49,11 +48,13 @@ class Evidence(NamedTuple):
         sources: What the model has read, by number.
         letter: What stands before a number where it is cited, as in [m1].
         revisable: Whether there is room for a revision.
+        without_passage: What a sentence is that cites only sources without passages.
     """
 
     sources: Sources
     letter: str = ""
     revisable: bool = True
+    without_passage: Level = "unseen"
 
     @property
     def passages(self) -> dict[str, str]:
@@ -111,7 +112,7 @@ async def verify(
     """
     try:
         body, passages = split_references(answer.text)[0], evidence.passages
-        support = await _check(state, step, body, passages)
+        support = await _check(state, step, body, evidence)
     except (LimitReached, ModelFailed) as error:
         return answer, _left_out(step, str(error))
     may_revise = evidence.revisable and not was_streamed(answer) and step.meter.calls_left >= REVISION_CALLS
@@ -121,7 +122,7 @@ async def verify(
         revised = await _revise(state, step, body, support, evidence)
         if revised == body:
             return answer, support
-        again = await _check(state, step, revised, passages)
+        again = await _check(state, step, revised, evidence)
     except (LimitReached, ModelFailed):
         return answer, support
     if _is_worse(again, support):
@@ -136,15 +137,16 @@ def _is_worse(revised: Support, support: Support) -> bool:
     return len(unsupported(revised)) > len(unsupported(support))
 
 
-async def _check(state: RunState, step: Step[Context], body: str, passages: Passages) -> Support:
-    if not any(passages.values()):
+async def _check(state: RunState, step: Step[Context], body: str, evidence: Evidence) -> Support:
+    passages = evidence.passages
+    if not any(passages.values()) and evidence.without_passage == "unseen":
         return _left_out(step, "they were read for an earlier answer, and are not at hand")
     sentences = read_sentences(body, passages)
     if len(sentences) > MOST_SENTENCES:
         return _left_out(step, f"it has {len(sentences)} sentences, and {MOST_SENTENCES} can be checked at once")
     prompt = support_prompt(request_text(state["messages"]), sentences, passages)
     form = await ask(step, _checker(step), prompt, SupportCheck, judging=True)
-    support = assess(sentences, form, passages)
+    support = assess(sentences, form, passages, evidence.without_passage)
     texts = [sentence["text"] for sentence in unsupported(support)]
     step.emit("support", answered=support["answered"], verified=is_verified(support), unsupported=texts)
     return support
@@ -184,6 +186,14 @@ def _replaced(body: str, sentences: Sequence[Sentence], texts: dict[int, str]) -
         before, after = body[: sentence.begin], body[sentence.end :]
         body = f"{before}{text}{after}" if text else f"{before.rstrip(' ')} {after.lstrip(' ')}"
     return body.strip()
+
+
+def without_unsupported(answer: str, support: Support, evidence: Evidence) -> str:
+    """Return an answer without the sentences that its sources do not support, as its check names them."""
+    sentences = read_sentences(answer, evidence.passages) if support["sentences"] else []
+    checked = zip(sentences, support["sentences"], strict=True)
+    refused = [sentence for sentence, assessed in checked if assessed in unsupported(support)]
+    return _replaced(answer, refused, {sentence.number: "" for sentence in refused})
 
 
 def with_support(reached: Outcome | None, appraisal: Appraisal, support: Support) -> tuple[Outcome | None, Appraisal]:

@@ -180,12 +180,47 @@ async def test_what_a_model_without_forms_is_asked_is_looked_up_as_it_stands() -
 
 async def test_the_vote_that_ends_a_run_elects_its_answer() -> None:
     def reply(request: Request) -> Reply:
-        return reflexive("The sources do not say why.") if request.schema else "Rivers bring it.\nAnswer: rivers"
+        return reflexive("It is the wind.") if request.schema else "Rivers bring it.\nAnswer: rivers"
 
     out, _ = await ask(reply, search=shelf, samples=5)
     assert stages(out) == ["look_up", "sample", ""]
     assert (out["answer"], out["outcome"]["status"]) == ("rivers", "answered")
     assert out["outcome"]["reason"] == out["turns"][-1]["why"]
+
+
+@pytest.mark.parametrize("verify_sources", [True, False])
+@pytest.mark.parametrize("budget", [8, 30])
+async def test_no_vote_outweighs_sources_that_hold_no_answer(verify_sources: bool, budget: int) -> None:
+    """The samples agree on an invented figure; the judge likes it, and accepts nothing."""
+    refusal = "I could not find it on the pages." if not verify_sources else "The prices [1] name a kilo, no more."
+
+    def reply(request: Request) -> Reply:
+        if request.schema == "SupportCheck":
+            return support(request, answered="no")
+        if request.schema == "Judgements":
+            return judging(request, **{"4,000": 0.8})
+        return reflexive(refusal) if request.schema else "Answer: 4,000"
+
+    context = {"search": shelf, "verify_sources": verify_sources, "max_model_calls": budget}
+    out, _ = await ask(reply, "How many people mine it?", **context)
+    assert out["samples"]
+    assert out["answer"].startswith(refusal)
+    assert out["outcome"]["status"] in ("exhausted", "limit_reached")
+    assert out["outcome"]["answered"] is False
+    assert bool(out.get("support")) == verify_sources
+    assert not [turn for turn in out["turns"] if "safe" in turn["why"]]
+
+
+async def test_what_a_judge_accepts_outweighs_a_look_up_without_an_answer() -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema == "SupportCheck":
+            return support(request, answered="no")
+        if request.schema == "Judgements":
+            return judging(request, **{"4,000": 0.95})
+        return reflexive("The prices [1] name a kilo, no more.") if request.schema else "Answer: 4,000"
+
+    out, _ = await ask(reply, "How many people mine it?", search=shelf)
+    assert ("4,000" in out["answer"], out["outcome"]["verified_by"]) == (True, "judge")
 
 
 async def test_a_vote_against_what_sources_say_is_not_safe() -> None:

@@ -1,6 +1,7 @@
 """Answers held against their sources at the end of a run, by strategies: what is verified, revised, left out, and what
 is streamed."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.graphs import auto, graph_of, memory, plan, react, reflexion, team
+from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.nodes.remembering.remember import owner_of
+from reflective_agents.prompts.support import FAULTS
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.testing.checker import support
 from reflective_agents.testing.fake import FakeChatModel
@@ -394,6 +398,89 @@ async def test_memories_are_sources_too() -> None:
     out: Any = await graph.ainvoke({"messages": [("user", "Where do I live?")]}, context=context)
     assert out["outcome"]["verified_by"] == "sources"
     assert out["support"]["sentences"][0]["cites"] == ["m1"]
+
+
+async def converse(*turns: str, reply: Script, **settings: Any) -> tuple[Any, FakeChatModel, InMemoryStore]:
+    """Say something on a thread each; return what the last turn returns, with the model and the store."""
+    store, model, out = InMemoryStore(), FakeChatModel(reply=reply), None
+    graph = memory.builder.compile(store=store)
+    for turn in turns:
+        context = {"model": model, "embeddings": "lexical", **settings}
+        out = await graph.ainvoke({"messages": [("user", turn)]}, context=context)
+    return out, model, store
+
+
+def shown(request: Request, tag: str) -> list[str]:
+    """The texts between tags of a kind in a prompt."""
+    return re.findall(rf"<{tag} [^>]*>\n(.*?)\n</{tag}>", request.text, re.DOTALL)
+
+
+async def test_what_the_assistant_said_supports_nothing() -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema == "SupportCheck":
+            return support(request)
+        if request.schema:
+            return {"facts": []}
+        own = re.search(r'number="(m\d)"[^>]*by="assistant"', request.text)
+        return f"Your flight is LH 400 [{own[1]}]." if own else "Your flight is LH 400."
+
+    out, model, _ = await converse("Which flight is mine?", "Tell me my flight again.", reply=reply)
+    assert out["outcome"]["status"] == "answered"
+    assert levels(out) == ["own"]
+    assert FAULTS["own"] in out["outcome"]["reason"]
+    check = next(request for request in model.calls if request.schema == "SupportCheck")
+    assert not [text for text in shown(check, "passage") if "LH 400" in text]
+
+
+async def test_what_memories_do_not_support_is_not_remembered() -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema == "SupportCheck":
+            form = support(request)
+            for each, text in zip(form["sentences"], sentences(request), strict=True):
+                each.update({} if "Turin" in text else {"support": "none", "words": ""})
+            return form
+        if request.schema:
+            return {"facts": []}
+        return "You live in Turin [m1]. Your cat is Tom [m1]." if "Where" in request.last else "I see."
+
+    out, model, store = await converse("I live in Turin.", "Where do I live?", reply=reply)
+    assert (levels(out), out["outcome"]["status"]) == (["full", "none"], "answered")
+    assert FAULTS["none"] in out["outcome"]["reason"]
+    assert "Tom" in out["answer"]
+    stream = await MemoryStream.open(store, owner_of("default"), "lexical")
+    kept = [each["text"] async for each in stream.everything() if each.get("speaker") == "assistant"]
+    assert kept == ["I see.", "You live in Turin."]
+    facts = [request for request in model.calls if request.schema == "Facts"]
+    assert "Tom" not in facts[-1].text
+
+
+async def test_the_passages_of_memories_are_what_the_model_was_shown() -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema == "SupportCheck":
+            return support(request)
+        if request.schema:
+            fact = {"about": "the user", "statement": "They live in Turin.", "importance": 5, "since": "May"}
+            return {"facts": [fact] if "Turin" in shown(request, "said")[-1] else []}
+        return "You live in Turin [m1]." if "Where" in request.last else "I see."
+
+    said = "We packed our things all winter, sold the boat, and now I live in Turin."
+    out, model, _ = await converse(said, "Where do I live?", reply=reply)
+    answering = [request for request in model.calls if not request.schema][-1]
+    check = next(request for request in model.calls if request.schema == "SupportCheck")
+    assert out["outcome"]["verified_by"] == "sources"
+    assert [text.partition("\n")[2] for text in shown(check, "passage")][:1] == shown(answering, "memory")[:1]
+    assert "since: May" in shown(check, "passage")[0]
+
+
+async def test_near_its_limit_a_turn_is_remembered_first() -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return support(request) if request.schema == "SupportCheck" else {"facts": []}
+        return "You live in Turin [m1]." if "Where" in request.last else "I see."
+
+    out, model, _ = await converse("I live in Turin.", "Where do I live?", reply=reply, max_model_calls=2)
+    assert [request.schema for request in model.calls] == [None, "Facts"] * 2
+    assert (out["outcome"]["status"], bool(out["support"]["left_out"])) == ("answered", True)
 
 
 async def test_the_check_comes_before_the_form_of_the_answer() -> None:
