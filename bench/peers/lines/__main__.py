@@ -55,7 +55,8 @@ def count(module: str) -> dict[str, int]:
 
 
 def _begin(statement: ast.stmt) -> int:
-    return min(node.lineno for node in [statement, *getattr(statement, "decorator_list", [])])
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min(node.lineno for node in [statement, *decorators])
 
 
 def do_tasks(library: Library) -> dict[str, str]:

@@ -11,11 +11,11 @@ from pydantic import BaseModel
 from bench.peers.lines.tasks import MODEL, City, population, problem
 
 
-def use_tool(question: Any) -> str:
+def use_tool(question: Any) -> Any:
     return create_agent(MODEL, [population]).invoke(question)["messages"][-1].text
 
 
-def revise(question: Any) -> str:
+def revise(question: Any) -> Any:
     @after_model(can_jump_to=["model"])
     def check(state: Any, runtime: Any) -> Any:
         wrong = problem(state["messages"][-1].text)
@@ -24,7 +24,7 @@ def revise(question: Any) -> str:
     return create_agent(MODEL, middleware=[check]).invoke(question)["messages"][-1].text
 
 
-def choose(question: Any) -> str:
+def choose(question: Any) -> Any:
     class Score(BaseModel):
         score: float
 
@@ -34,16 +34,16 @@ def choose(question: Any) -> str:
     return max(zip(answers, scores, strict=True), key=lambda pair: pair[1].score)[0]
 
 
-def fill_in(question: Any) -> City:
+def fill_in(question: Any) -> Any:
     return create_agent(MODEL, response_format=City).invoke(question)["structured_response"]
 
 
-def stop(question: Any) -> str:
+def stop(question: Any) -> Any:
     limit = ModelCallLimitMiddleware(run_limit=3)
     return create_agent(MODEL, [population], middleware=[limit]).invoke(question)["messages"][-1].text
 
 
-def go_on(first: Any, second: Any) -> str:
+def go_on(first: Any, second: Any) -> Any:
     agent = create_agent(MODEL, checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "1"}}
     agent.invoke(first, thread)

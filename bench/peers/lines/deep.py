@@ -13,11 +13,11 @@ from bench.peers.lines.tasks import MODEL, City, population, problem
 CHAT = init_chat_model(MODEL)  # a name alone means OpenAI's responses, which the local server does not speak
 
 
-def use_tool(question: Any) -> str:
+def use_tool(question: Any) -> Any:
     return create_deep_agent(CHAT, [population]).invoke(question)["messages"][-1].text
 
 
-def revise(question: Any) -> str:
+def revise(question: Any) -> Any:
     @after_model(can_jump_to=["model"])
     def check(state: Any, runtime: Any) -> Any:
         wrong = problem(state["messages"][-1].text)
@@ -26,7 +26,7 @@ def revise(question: Any) -> str:
     return create_deep_agent(CHAT, middleware=[check]).invoke(question)["messages"][-1].text
 
 
-def choose(question: Any) -> str:
+def choose(question: Any) -> Any:
     class Score(BaseModel):
         score: float
 
@@ -36,16 +36,16 @@ def choose(question: Any) -> str:
     return max(zip(answers, scores, strict=True), key=lambda pair: pair[1].score)[0]
 
 
-def fill_in(question: Any) -> City:
+def fill_in(question: Any) -> Any:
     return create_deep_agent(CHAT, response_format=City).invoke(question)["structured_response"]
 
 
-def stop(question: Any) -> str:
+def stop(question: Any) -> Any:
     limit = ModelCallLimitMiddleware(run_limit=3)
     return create_deep_agent(CHAT, [population], middleware=[limit]).invoke(question)["messages"][-1].text
 
 
-def go_on(first: Any, second: Any) -> str:
+def go_on(first: Any, second: Any) -> Any:
     agent = create_deep_agent(CHAT, checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "1"}}
     agent.invoke(first, thread)
