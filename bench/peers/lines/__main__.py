@@ -56,7 +56,7 @@ def count(module: str) -> dict[str, int]:
 
 def _begin(statement: ast.stmt) -> int:
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min(node.lineno for node in [statement, *decorators])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def do_tasks(library: Library) -> dict[str, str]:
