@@ -31,6 +31,8 @@ def reply(request: Request) -> Reply:
         and (not looked or "without end" in request.text)
     ):
         return ToolUse("population", {"city": "Paris"})
+    if "City" in request.tools:
+        return ToolUse("City", CITY)
     if request.schema == "Judgements":
         candidates = re.findall(r"<candidate .*?</candidate", request.last, re.DOTALL)
         return {"judgements": [_judgement(text) for text in candidates]}
