@@ -232,7 +232,7 @@ async def test_a_memory_is_its_users(servers: list[Server]) -> None:
     ("model", "given", "status"),
     [
         ("lats", {"corpus": "/etc"}, 403),
-        ("react", {"unsafe_code": True}, 403),
+        ("react", {"unsafe_code": True, "environment": "programming"}, 403),
         ("lats", {"model": "openai:dear"}, 403),
         ("lats:openai:dear", {}, 403),
         ("lats", {"judge_model": "anthropic:dear"}, 403),

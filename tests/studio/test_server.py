@@ -50,7 +50,7 @@ async def test_of_two_hundred_runs_none_is_lost(client: LangGraphClient) -> None
     async def begin(number: int) -> tuple[str, str]:
         async with at_once:  # connections, not runs
             thread = (await client.threads.create())["thread_id"]
-            context = {"model": "offline", "search": "local"}
+            context = {"model": "offline"}
             asked = asking(f"Number {number}: what is LATS?")
             return thread, (await client.runs.create(thread, "chain_of_thought", input=asked, context=context))[
                 "run_id"
