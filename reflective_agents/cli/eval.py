@@ -214,7 +214,8 @@ async def _settings(request: Evaluation, dataset: Dataset) -> Context:
         say(line)
     if "max_actions" in schema.model_fields and (note := await advice(dataset, context)):
         say(f"note: {note}")
-    chosen = {name: value for name, value in (("model", choice.model), ("search", choice.search)) if value}
+    search = choice.search if choice.searches else None
+    chosen = {name: value for name, value in (("model", choice.model), ("search", search)) if value}
     return context.model_copy(update=chosen)
 
 

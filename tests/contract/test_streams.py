@@ -79,7 +79,7 @@ def _nothing_learned() -> Iterator[None]:
 async def streamed(strategy: str, model: FakeChatModel, settings: dict[str, Any], **config: Any) -> AsyncIterator[Any]:
     """Everything that a run streams as messages and as events, and last its result."""
     schema = settings_of(strategy)
-    local = {"search": "local"} if "search" in schema.model_fields else {}
+    local = {"search": "local"} if getattr(schema(), "searches", False) else {}
     modes = ["messages", "custom", "values"]
     graph: Any = graph_of(strategy)
     run = graph.astream(ASK, config, context={"model": model, **local, **settings}, stream_mode=modes)

@@ -175,13 +175,18 @@ class AsyncProxy(httpx2.AsyncBaseTransport):
         self.sent += 1
         return await self._inner.handle_async_request(request)
 
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
 
 async def test_clients_of_the_users_are_never_replaced(server: OpenAIServer) -> None:
     proxy, async_proxy = Proxy(), AsyncProxy()
     with httpx2.Client(transport=proxy) as client:
-        model = chat(server, http_client=client, http_async_client=httpx2.AsyncClient(transport=async_proxy))
+        async_client = httpx2.AsyncClient(transport=async_proxy)
+        model = chat(server, http_client=client, http_async_client=async_client)
         assert await mixed(model) == {"42": MANY}
         assert await asyncio.to_thread(asyncio.run, mixed(model)) == {"42": MANY}
+        await async_client.aclose()
     assert proxy.sent + async_proxy.sent == len(server.requests) == 2 * MANY
     assert async_proxy.sent == MANY // 2  # those of the loop that asked first
 
