@@ -27,7 +27,9 @@ NO_LESSON = "the log has no reflection from before this trial: the model says so
 SEVERAL = "the log has several reflections from before this trial, or of one that it lacks: they come as one"
 TOO_LONG = "the prompt of the time became too long in this trial: the model refuses it, as a provider does"
 NO_LESSONS = "the reflections are not in the log: the trials run without them"
-_UNBOUNDED: dict[str, Any] = {"search": "none", "max_repeats": 1000, "answer_at_limit": False, "max_model_calls": 1000}
+_UNBOUNDED: dict[str, Any] = {"search": "none", "max_model_calls": 1000}
+_STEPS: dict[str, Any] = {"mode": "text", "max_repeats": 1000, "answer_at_limit": False}
+"""What holds where an agent acts."""
 
 
 async def hotpot(folder: Path, name: str, *, actor: Actor, gold: bool = False) -> Measured:
@@ -54,10 +56,9 @@ async def hotpot(folder: Path, name: str, *, actor: Actor, gold: bool = False) -
         model=FakeChatModel(reply=model),
         actor=actor,
         environment="questions",
-        mode="text",
         reflection="reflexion" if reflects else "none",
         memory_size=100,
-        max_actions=_limit(logged),
+        **({**_STEPS, "max_actions": _limit(logged)} if actor == "react" else {}),
         **_UNBOUNDED,
     )
 
@@ -182,8 +183,8 @@ async def fever(folder: Path, name: str) -> Measured:
     context = ReactContext(
         model=FakeChatModel(reply=model),
         environment="fever",
-        mode="text",
         max_actions=max(map(len, logged)),
+        **_STEPS,
         **_UNBOUNDED,
     )
 
