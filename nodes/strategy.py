@@ -75,15 +75,15 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         if args_schema or arg_types:
             return super().as_tool(args_schema, name=name or self.name, description=described, arg_types=arg_types)
 
-        def ask(question: str, config: RunnableConfig) -> tuple[str, JsonMapping]:
-            return _content_and_artifact(self.invoke(_asked(question), config))
-
-        async def ask_at_once(question: str, config: RunnableConfig) -> tuple[str, JsonMapping]:
-            return _content_and_artifact(await self.ainvoke(_asked(question), config))
-
         return StructuredTool.from_function(
-            ask, ask_at_once, name or self.name, described, response_format="content_and_artifact"
+            self._ask, self._aask, name or self.name, described, response_format="content_and_artifact"
         )
+
+    def _ask(self, question: str, config: RunnableConfig) -> tuple[str, JsonMapping]:
+        return _content_and_artifact(self.invoke(_asked(question), config))
+
+    async def _aask(self, question: str, config: RunnableConfig) -> tuple[str, JsonMapping]:
+        return _content_and_artifact(await self.ainvoke(_asked(question), config))
 
     if not TYPE_CHECKING:  # so that type checkers see LangGraph's signatures
 
