@@ -22,6 +22,8 @@ from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonMapping
 
 C = TypeVar("C", bound=Context)
+AGENT_NAME = "lc_agent_name"
+"""Where the metadata of a run name its graph, for LangChain's streams of sub-agents too."""
 Employed = Mapping[str, Mapping[str, Pregel[Any, Any, Any, Any]]]
 """Graphs that work within nodes: by the name of the node, and their own."""
 
@@ -73,25 +75,27 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         if args_schema or arg_types:
             return super().as_tool(args_schema, name=name or self.name, description=described, arg_types=arg_types)
 
-        def ask(question: str, config: RunnableConfig) -> tuple[str, JsonMapping]:
-            return _content_and_artifact(self.invoke(_asked(question), config))
-
-        async def ask_at_once(question: str, config: RunnableConfig) -> tuple[str, JsonMapping]:
-            return _content_and_artifact(await self.ainvoke(_asked(question), config))
-
         return StructuredTool.from_function(
-            ask, ask_at_once, name or self.name, described, response_format="content_and_artifact"
+            self._ask, self._aask, name or self.name, described, response_format="content_and_artifact"
         )
+
+    def _ask(self, question: str, config: RunnableConfig) -> tuple[str, JsonMapping]:
+        return _content_and_artifact(self.invoke(_asked(question), config))
+
+    async def _aask(self, question: str, config: RunnableConfig) -> tuple[str, JsonMapping]:
+        return _content_and_artifact(await self.ainvoke(_asked(question), config))
 
     if not TYPE_CHECKING:  # so that type checkers see LangGraph's signatures
 
         def stream(self, input, config=None, *, context=None, **options):
             """Stream a run, with the graph's own settings below those that are given."""
-            return super().stream(input, config, context=self._context(context, config), **options)
+            self._check_options(options)
+            return super().stream(input, self._named(config), context=self._context(context, config), **options)
 
         def astream(self, input, config=None, *, context=None, **options):
             """Stream a run, with the graph's own settings below those that are given."""
-            return super().astream(input, config, context=self._context(context, config), **options)
+            self._check_options(options)
+            return super().astream(input, self._named(config), context=self._context(context, config), **options)
 
     def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
         """Return the drawing of the graph; with `xray`, with the graphs that its nodes let work by its settings."""
@@ -111,6 +115,24 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         assert isinstance(schema, type)
         assert issubclass(schema, Context)
         return schema
+
+    def _check_options(self, options: Mapping[str, Any]) -> None:
+        """Refuse settings as arguments, as LangChain's `bind` makes them of its own: LangGraph drops them."""
+        if settings := sorted(options.keys() & self._schema.model_fields):
+            raise Misuse(
+                f"{', '.join(settings)} would have no effect as arguments: give settings as context={{...}}, or bind "
+                "them with with_settings"
+            )
+
+    def _named(self, config: RunnableConfig | None) -> RunnableConfig:
+        """Return the config of a run, which names the graph as LangChain's agents name themselves.
+
+        Another name may be bound to it, as deepagents does; without one, the name of a graph around is not its own.
+        """
+        bound = (self.config or {}).get("metadata") or {}
+        name = bound.get(AGENT_NAME) or (None if self.name == Pregel.name else self.name)
+        given = config or {}
+        return {**given, "metadata": {**(given.get("metadata") or {}), AGENT_NAME: name}}
 
     def _context(self, context: object, config: RunnableConfig | None) -> object:
         """Return the settings of a run: those that it is given, or finds around it, over the graph's own.

@@ -16,7 +16,14 @@ from reflective_agents.models.providers import describe_model
 from reflective_agents.nodes.acting.own_agent import name_of
 from reflective_agents.nodes.asking.answer_form import in_form
 from reflective_agents.nodes.asking.chat import model_of
-from reflective_agents.nodes.asking.thread import STRATEGY, position_of_question, unanswered, with_question_last
+from reflective_agents.nodes.asking.thread import (
+    GRAPH,
+    STRATEGY,
+    graph_name,
+    position_of_question,
+    unanswered,
+    with_question_last,
+)
 from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.checks import check_settings
 from reflective_agents.nodes.evidence.references import numbered_in_thread
@@ -92,7 +99,7 @@ def begin(
     @node(schema, begins=True)
     async def begin(state: S, step: Step[C]) -> Update:
         before: RunState = state  # what `get` returns, mypy knows of this only
-        request = question(before.get("messages") or [], strategy, before.get("answer"))
+        request = question(before.get("messages") or [], graph_name(strategy), before.get("answer"))
         check_content(before["messages"])
         owner = before.get("strategy") or strategy
         if owner != strategy:
@@ -120,22 +127,22 @@ def _is_unchanged(name: str, value: Any, state: JsonMapping) -> bool:
     return name in state and state[name] == (value.value if isinstance(value, Overwrite) else value)
 
 
-def question(messages: Sequence[AnyMessage], strategy: str, answer: str | None = None) -> str:
+def question(messages: Sequence[AnyMessage], graph: str | None, answer: str | None = None) -> str:
     """Return the question of a thread: the last message of a person, whatever others have done since.
 
     Args:
         messages: The thread.
-        strategy: The strategy that is asked.
+        graph: The name of the graph that is asked.
         answer: What it has answered last.
 
     Raises:
-        EmptyQuestion: if there is none, or nothing follows it but this strategy's own answer.
+        EmptyQuestion: if there is none, or nothing follows it but this graph's own answer.
     """
     last = position_of_question(messages)
     text = "" if last is None else messages[last].text.strip()
     if last is None or not text:
         raise EmptyQuestion('the question is empty: give {"messages": [("user", "your question")]}')
-    if len(unanswered(messages, strategy, answer)) < len(messages):
+    if len(unanswered(messages, graph, answer)) < len(messages):
         raise EmptyQuestion('the question is answered already: give {"messages": [("user", "your next question")]}')
     return text
 
@@ -178,6 +185,8 @@ async def end(
     if answer is None:
         return {"answer": None, "outcome": outcome, **structured}
     answer.response_metadata = {**_written_by(step, model), STRATEGY: state["strategy"]}
+    if (name := graph_name(state["strategy"])) != state["strategy"]:
+        answer.name = answer.response_metadata[GRAPH] = name
     update: Update = {"messages": [answer], "answer": answer.text, "outcome": outcome, **structured}
     return update | ({"support": support} if support else {})
 

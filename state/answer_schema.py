@@ -59,6 +59,18 @@ def type_faults(schema: JsonMapping, data: JsonMapping) -> str:
     return ""
 
 
+def as_held(schema: JsonMapping, data: JsonMapping) -> JsonObject:
+    """Return data that fits as the type of its schema holds it: with its defaults, and without what it ignores. Data of
+    any other schema stays as it is."""
+    if not isinstance(schema, TypeSchema):
+        return dict(data)
+    adapter: TypeAdapter[Any] = TypeAdapter(schema.type)
+    held: JsonObject = adapter.dump_python(
+        adapter.validate_json(to_json(data)), mode="json", by_alias=True, round_trip=True
+    )
+    return held
+
+
 def parsed(result: Mapping[str, Any], schema: type[T]) -> T:
     """Return the structured answer of a run as an instance of a class.
 

@@ -11,8 +11,6 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
-import jsonschema_rs
-from jsonschema_rs import meta
 from pydantic import JsonValue
 
 from reflective_agents.state.json_types import JsonMapping, JsonObject
@@ -80,21 +78,19 @@ def expanded(schemas: Sequence[JsonMapping], bounds: Bounds = SINGLE) -> Sequenc
 
 @lru_cache(maxsize=32)
 def _expanded(schemas: str, patterns: Sequence[str], bounds: Bounds) -> Sequence[JsonObject]:
+    import jsonschema_rs  # late, since few callers have a schema
+
     expansion, read = _Expansion(bounds.values), json.loads(schemas)
+    linear = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES, dfa_size_limit=PATTERN_BYTES)
     expanded = [expansion.of(schema) for schema in read]
     try:
         for schema in read:
-            meta.validate({name: part for name, part in schema.items() if name != "$schema"})
+            jsonschema_rs.meta.validate({name: part for name, part in schema.items() if name != "$schema"})
         for pattern in patterns:
-            jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=linear())
+            jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=linear)
     except ValueError as error:
         raise ValueError(f"not a valid JSON schema: {str(error).splitlines()[0][:300]}") from error
     return expanded
-
-
-def linear() -> jsonschema_rs.RegexOptions:
-    """Return the options of patterns that are matched in linear time."""
-    return jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES, dfa_size_limit=PATTERN_BYTES)
 
 
 def _patterns(schemas: Sequence[JsonMapping], bounds: Bounds) -> list[str]:

@@ -134,7 +134,12 @@ class TaskContext(SearchContext):
     environment: World = Field(
         default=None, description="Kind of tasks, with its actions and its reward. Default: open questions, with tools."
     )
-    docstore: Annotated[str | None, Operator(lambda value: value == "wikipedia"), IN_ENVIRONMENT] = Field(
+    docstore: Annotated[
+        str | None,
+        Operator(lambda value: value == "wikipedia"),
+        IN_ENVIRONMENT,
+        Applies("in strategies that act step by step", lambda settings: getattr(settings, "acts", True)),
+    ] = Field(
         default=None,
         description="Articles of the environments questions and fever: 'wikipedia', a folder or a JSONL file. "
         "Default: those that the task brings.",

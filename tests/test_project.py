@@ -231,7 +231,7 @@ def test_license_is_there() -> None:
     assert (ROOT / "LICENSE").read_text().startswith("MIT License")
 
 
-LOADED = {"dotenv", "jinja2", "jsonschema_rs", "markupsafe", "pydantic_settings", "yaml"}
+LOADED = {"dotenv", "jinja2", "markupsafe", "pydantic_settings", "yaml"}
 """What importing the graphs may load beside what LangChain's `create_agent` does: the rest is loaded when used."""
 
 

@@ -7,17 +7,21 @@ pass: they are the user's.
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.runnables.config import get_async_callback_manager_for_config
 from langgraph.constants import TAG_NOSTREAM
+from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 from pydantic_core import to_json
 
+from reflective_agents.models.event_loops import is_background, running_loop
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.watched import Watch
+from reflective_agents.nodes.strategy import Strategy
 from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.clean import clean
@@ -89,13 +93,29 @@ def drawable(agent: Agent) -> dict[str, Pregel[Any, Any, Any, Any]]:
 
 
 async def _invoke(agent: Agent, messages: list[BaseMessage], watch: Watch) -> JsonMapping | BaseMessage | str:
-    """Call an agent. A graph gets settings of its own, or it would be given those of the strategy."""
+    """Call an agent. A graph gets settings of its own, or it would be given those of the strategy.
+
+    For a synchronous caller a graph works in a thread, as if it were called itself: the asynchronous clients of its
+    models may belong to an event loop of the user's.
+    """
     manager = get_async_callback_manager_for_config(ensure_config())
     for handler in watch.handlers:
         manager.add_handler(handler)
     config = RunnableConfig(callbacks=manager, tags=[TAG_NOSTREAM])
     settings: dict[str, JsonObject] = {"context": {}} if isinstance(agent, Pregel) and agent.context_schema else {}
+    if is_background(running_loop()) and isinstance(agent, Pregel) and _works_in_threads(agent):
+        with suppress(NotImplementedError):  # of a middleware that is asynchronous alone
+            return await asyncio.to_thread(agent.invoke, {"messages": messages}, config, **settings)
     return await agent.ainvoke({"messages": messages}, config, **settings)
+
+
+def _works_in_threads(agent: Pregel[Any, Any, Any, Any]) -> bool:
+    """Tell whether an agent should be called by synchronous code: none of its nodes and tools is asynchronous alone."""
+    if isinstance(agent, Strategy):  # which has clients for each loop
+        return False
+    works = [node.bound for node in agent.nodes.values()]
+    tools = [tool for work in works if isinstance(work, ToolNode) for tool in work.tools_by_name.values()]
+    return all(getattr(part, "func", part) is not None for part in [*works, *tools])
 
 
 def _messages_in(result: JsonMapping | BaseMessage | str) -> list[AnyMessage]:

@@ -10,7 +10,7 @@ from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import quoted, request_text
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import answer_form as prompts
-from reflective_agents.state.answer_schema import type_faults
+from reflective_agents.state.answer_schema import as_held, type_faults
 from reflective_agents.state.callers_schemas import expanded
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -35,7 +35,7 @@ async def in_form(
         return (_read_object(answer) if getattr(step.context, "agent", None) else None), outcome
     data = _read_object(answer)
     if data is not None and not await _faults(schema, data):
-        return data, outcome
+        return as_held(schema, data), outcome
     step.meter.spend_last()
     prompt = prompts.FILL.format_messages(request=request_text(state["messages"]), answer=quoted("answer", answer))
     try:
@@ -53,7 +53,7 @@ async def in_form(
         before.pop("verified_by", None)
         status: Status = "limit_reached" if "limit" in ended else "exhausted"
         return None, {**before, **ended, "status": status, "reason": reason}
-    return form.model_extra, outcome
+    return as_held(schema, form.model_extra or {}), outcome
 
 
 def _read_object(text: str) -> JsonObject | None:

@@ -4,13 +4,16 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
+from langgraph.config import get_config
 
 from reflective_agents.nodes.asking.transcript import material, steps_text
+from reflective_agents.nodes.strategy import AGENT_NAME
 from reflective_agents.prompts import thread as prompts
 from reflective_agents.state.run import RunState, S
 
-STRATEGY = "strategy"
-"""Where an answer names the strategy that has given it, in its `response_metadata`."""
+STRATEGY, GRAPH = "strategy", "graph"
+"""Where an answer names the strategy that has given it, in its `response_metadata`, and its graph if this has another
+name."""
 
 
 def with_question_last(state: S) -> S:
@@ -21,7 +24,7 @@ def with_question_last(state: S) -> S:
     """
     stored: RunState = state  # what `get` returns, mypy knows of this only
     messages = state["messages"]
-    to_answer = unanswered(messages, stored.get("strategy"), stored.get("answer"))
+    to_answer = unanswered(messages, graph_name(stored.get("strategy")), stored.get("answer"))
     is_ended = len(to_answer) < len(messages)  # and is gone on with: its answer will be replaced
     if is_ended or (to_answer and to_answer[-1].type == "human" and not any(map(_is_work, to_answer))):
         return state
@@ -30,23 +33,29 @@ def with_question_last(state: S) -> S:
     return shown
 
 
-def unanswered(messages: Sequence[AnyMessage], strategy: str | None, answer: str | None = None) -> Sequence[AnyMessage]:
-    """Return a thread up to its question, if nothing follows that but the answer of a strategy; else all of it.
+def graph_name(strategy: str | None) -> str | None:
+    """Return the name of the graph that runs, by which two of the same strategy are told apart; else the strategy's."""
+    return get_config()["metadata"].get(AGENT_NAME) or strategy
+
+
+def unanswered(messages: Sequence[AnyMessage], graph: str | None, answer: str | None = None) -> Sequence[AnyMessage]:
+    """Return a thread up to its question, if nothing follows that but the answer of a graph; else all of it.
 
     Args:
         messages: The thread.
-        strategy: The strategy.
-        answer: What it has answered last; answers of earlier releases do not name their strategy.
+        graph: The name of the graph.
+        answer: What it has answered last; answers of earlier releases do not name who has given them.
     """
     last = position_of_question(messages)
     if last is None:
         return messages
-    own = [_is_by(strategy, message) or message.text == answer for message in messages[last + 1 :]]
+    own = [_is_by(graph, message) or message.text == answer for message in messages[last + 1 :]]
     return messages[: last + 1] if all(own) else messages
 
 
-def _is_by(strategy: str | None, message: AnyMessage) -> bool:
-    return strategy is not None and message.response_metadata.get(STRATEGY) == strategy
+def _is_by(graph: str | None, message: AnyMessage) -> bool:
+    named = message.response_metadata
+    return graph is not None and named.get(GRAPH, named.get(STRATEGY)) == graph
 
 
 def conversation(messages: Sequence[AnyMessage]) -> list[AnyMessage]:

@@ -5,14 +5,16 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from langchain_core.messages import AIMessage, AnyMessage
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.tools import tool as as_tool
 from pydantic import JsonValue
 
 from reflective_agents import telemetry
+from reflective_agents.models.event_loops import is_background, running_loop
 from reflective_agents.nodes.acting.client_tools import calls_of_caller, results_of
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.strategy import Strategy
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import SearchFailed
 from reflective_agents.state.families import SearchContext
@@ -42,8 +44,19 @@ def today() -> str:
 
 
 def as_tools(tools: Sequence[BaseTool | Callable[..., JsonValue]]) -> list[BaseTool]:
-    """Return the tools of a setting; a plain function becomes a tool."""
-    return [tool if isinstance(tool, BaseTool) else as_tool(tool) for tool in tools]
+    """Return the tools of a setting as they are called here; a plain function becomes a tool.
+
+    For a synchronous caller a tool with two halves is called by the synchronous one, as LangChain does: what the other
+    one uses may belong to an event loop of the user's. A strategy has clients for each loop.
+    """
+    made = [tool if isinstance(tool, BaseTool) else as_tool(tool) for tool in tools]
+    return [_synchronous(tool) if is_background(running_loop()) else tool for tool in made]
+
+
+def _synchronous(tool: BaseTool) -> BaseTool:
+    if not isinstance(tool, StructuredTool) or isinstance(getattr(tool.func, "__self__", None), Strategy):
+        return tool
+    return tool.model_copy(update={"coroutine": None}) if tool.func else tool
 
 
 async def act(step: Step[Context], message: AIMessage, tools: list[BaseTool]) -> list[AnyMessage]:

@@ -6,11 +6,12 @@ import sysconfig
 import traceback
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 import httpx
 import httpx2
+import langchain_core
 from langchain_core.exceptions import (
     ModelConnectionError,
     ModelError,
@@ -79,11 +80,10 @@ def is_of_users_code(fault: BaseException) -> bool:
     return False
 
 
-@cache
 def _installed() -> tuple[str, ...]:
-    """Return the folders of installed packages."""
+    """Return the folders of installed packages: Python's, and wherever else LangChain is, such as in a user's own."""
     paths = sysconfig.get_paths()
-    return (paths["purelib"], paths["platlib"])
+    return (paths["purelib"], paths["platlib"], str(Path(langchain_core.__file__).parents[1]))
 
 
 def retrying(meter: Meter) -> AsyncRetrying:

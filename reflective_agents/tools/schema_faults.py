@@ -15,13 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
-import jsonschema_rs
 from pydantic import JsonValue
 
 from reflective_agents.state.callers_schemas import PATTERN_BYTES
 from reflective_agents.state.forks import after_fork
 from reflective_agents.state.json_types import JsonMapping
-from reflective_agents.tools import schema_program
 
 SECONDS = 1.0
 """Processor time that a check may take."""
@@ -76,8 +74,10 @@ class _Checkers:
 
     def _start(self) -> "_Process":
         bounds = (str(SECONDS), str(MEGABYTES), str(PATTERN_BYTES))
+        from reflective_agents.tools import schema_program  # late, as is what it checks with
+
         program = [sys.executable, "-S", "-P", schema_program.__file__, *bounds]
-        library = str(Path(jsonschema_rs.__file__).parents[1])
+        library = str(Path(schema_program.jsonschema_rs.__file__).parents[1])
         process = subprocess.Popen(program, env={"PYTHONPATH": library}, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
         self._own.process = process
         self._processes.append(process)

@@ -18,6 +18,11 @@ class RapContext(BranchingContext, SourcedContext):
 
     task_presets: ClassVar[Preset] = {"max_depth": 7}
 
+    @property
+    def acts(self) -> bool:
+        """Never: what an action brings is foreseen."""
+        return False
+
     n: int = Field(default=4, ge=1, le=100, description="Next steps that are considered in each state.")
     max_expansions: int = Field(default=1000, ge=0, le=10_000, description="Most states that are predicted in one run.")
     max_rollouts: int = Field(default=10, ge=1, le=10_000, description="Most rollouts in one run.")

@@ -43,6 +43,8 @@ def weigh(thing: str) -> str:
         ("tree_of_thoughts", "prune_below", {"prune_below": 0.5}),
         ("chain_of_thought", "max_context_tokens", {"max_context_tokens": 1000}),
         ("chain_of_thought", "corpus", {"corpus": "."}),
+        ("chain_of_thought", "docstore", {"docstore": "docs", "environment": "questions"}),
+        ("rap", "docstore", {"docstore": "docs", "environment": "questions"}),
         ("chain_of_thought", "batch", {"batch": 2}),
         ("react", "corpus", {"corpus": ".", "search": "none"}),
         ("react", "memory_size", {"memory_size": 5}),

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import pytest
 from annotated_types import Ge
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.exceptions import ModelAuthenticationError
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
@@ -16,7 +18,10 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from reflective_agents.graphs import builder_of
+from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.nodes.remembering.experience import experience_of
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.memories import new_memory
 from reflective_agents.state.settings import settings_of
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.responder import respond
@@ -28,8 +33,17 @@ TASKS = {
     "arithmetic": {"id": "1", "question": "What is 4 times 6?", "gold": "24"},
     "questions": {"id": "1", "question": "What pulls the sea?", "gold": "the Moon", "data": {"context": []}},
 }
-ELSEWHERE = {"thinking", "unsafe_code"}
-"""What shows only with a model that thinks, or on a machine without a sandbox: see tests/models and tests/tools."""
+ELSEWHERE = {"thinking", "town", "unsafe_code"}
+"""What shows only with a model that thinks, with a town of one's own, or on a machine without a sandbox: see
+tests/models, tests/town and tests/tools."""
+REFUSED = {
+    "auto": {"selection"},
+    "chain_of_thought": {"corpus", "docstore", "judge_temperature", "max_context_tokens", "search"},
+    "rap": {"docstore"},
+    "town": {"experience", "judge_temperature", "memory_size"},
+    "trials": {"verify_sources"},
+}
+"""What a strategy has from its family, and refuses."""
 FORM = {"type": "object", "properties": {"so": {"type": "string"}}, "required": ["so"]}
 
 
@@ -90,6 +104,16 @@ def repeating(request: Request) -> Reply:
     return ToolUse("calculator", {"expression": "1 + 1"}) if request.tools else respond(request)
 
 
+def searching(request: Request) -> Reply:
+    """Look an article up."""
+    return respond(request) if request.schema else "Thought: So.\nAction: search[Reflexion]"
+
+
+def failing(_: Request) -> Reply:
+    """Give no answer, and never will."""
+    return ModelAuthenticationError("no such key")
+
+
 class Case(NamedTuple):
     """Two values of a setting that must differ, and what else is set; in an environment the offline model works."""
 
@@ -123,15 +147,15 @@ CASES: dict[str, Case] = {
     "corpus": Case("docs", None, {**OFFLINE, "search": "local"}),
     "critic": Case("model", "checks"),
     "critic_model": Case("offline", None),
-    "docstore": Case("no/such", None, {"environment": "questions"}),
-    "embeddings": Case("lexical", "no:such"),
+    "docstore": Case("docs", None, {"environment": "questions", "max_model_calls": 40}, searching),
+    "embeddings": Case("lexical", DeterministicFakeEmbedding(size=8)),
     "environment": Case("game24", None, OFFLINE),
-    "evaluator": Case("exact_match", "judge", GAME),
+    "evaluator": Case("exact_match", "judge", {"environment": "questions"}, finishing),
     "examples": Case(False, True, GAME),
     "experience": Case("lessons", None),
     "exploration_weight": Case(0.0, 100.0, {"max_model_calls": 40}),
     "fact": Case("garden", "moon"),
-    "fallback_models": Case(["no:such"], None),
+    "fallback_models": Case([ANOTHER], None, script=failing),
     "generate_prompt": Case("In verse.", None),
     "gold_reward": Case(True, False, {"environment": "questions"}, finishing),
     "grade_samples": Case(1, 4, {"environment": "game24", "grades": "labels", "max_model_calls": 80}, playing),
@@ -166,7 +190,7 @@ CASES: dict[str, Case] = {
     "max_trials": Case(1, 3, {"max_model_calls": 150, "max_expansions": 2, "call_cost": 0.0}),
     "max_turns": Case(1, 4),
     "max_words": Case(1, None, {"critic": "checks"}),
-    "memory_size": Case(1, 3, {"max_trials": 4}),
+    "memory_size": Case(1, 3, {"max_trials": 4, "experience": "lessons"}),
     "method": Case("breadth_first", "depth_first"),
     "min_gain": Case(1.0, None),
     "min_paths": Case(1, 5),
@@ -181,7 +205,7 @@ CASES: dict[str, Case] = {
     "parallel": Case(1, 4, {"beam": 3}),
     "prices": Case({"*": {"input": 1, "output": 1}}, {"*": {"input": 2, "output": 2}}),
     "prior": Case(0.01, 100.0, {"max_model_calls": 40}),
-    "prompts": Case({"no.such": "a"}, None),
+    "prompts": Case({"answer_form.FILL": "Fill in."}, None, {"answer_schema": FORM}),
     "proposals": Case("samples", "list", GAME),
     "prune_below": Case(0.0, 1.0, DEEP),
     "ranking": Case("hybrid", "paper"),
@@ -193,7 +217,7 @@ CASES: dict[str, Case] = {
     "retrieved": Case(1, 10),
     "revise_answers": Case(True, False),
     "roles": Case(None, [{"name": "a", "instructions": "So."}]),
-    "samples": Case(1, 3),
+    "samples": Case(1, 3, {"actor": "chain_of_thought"}),
     "search": Case("none", "local"),
     "seed": Case(1, 2, {"actor": "chain_of_thought"}),
     "selection": Case("uct", "gumbel", {"max_model_calls": 40}),
@@ -204,7 +228,6 @@ CASES: dict[str, Case] = {
     "talk_again": Case(0, 1440),
     "temperature": Case(0.1, 0.2),
     "tools": Case([weigh], []),
-    "town": Case("lindenhof", "no_such_town"),
     "user": Case("ada", "bob"),
     "verify_sources": Case(
         True, False, {"search": "local", "shape": "debate", "roles": None, "max_model_calls": 60}, citing
@@ -250,16 +273,19 @@ class Store(InMemoryStore):
         return await super().abatch(listed)
 
 
-async def observe(strategy: str, settings: Mapping[str, Any]) -> list[Any]:
+async def observe(strategy: str, settings: Mapping[str, Any]) -> list[Any] | str:
     """Run a strategy, and return what is asked, what is looked up and what comes of it; or why it is refused."""
     recorder, store = Recorder(), Store()
+    if settings.get("experience"):
+        stream = await MemoryStream.open(store, experience_of(settings["experience"]))
+        await stream.add([new_memory(f"Reflection helps, {n}.", created=n, kind="reflection") for n in range(4)])
     graph = builder_of(strategy).compile(store=store, checkpointer=InMemorySaver())
     asked: Any = {**ASK, "task": TASKS[world]} if (world := settings.get("environment")) else ASK
     config: Any = {"callbacks": [recorder], "recursion_limit": 500, "configurable": {"thread_id": "1"}}
     try:
         result = await graph.ainvoke(asked, config, context=dict(settings))
     except (Misuse, ValidationError) as error:
-        return [str(error)]
+        return str(error)
     usage = {name: amount for name, amount in result["usage"].items() if name != "seconds"}
     came_of_it = [result.get("answer"), result.get("outcome"), usage, "__interrupt__" in result]
     came_of_it.append(recorder.most_in_flight)
@@ -295,17 +321,30 @@ def bounds_of(field: FieldInfo) -> Case:
 
 
 async def has_effect(strategy: Strategy, name: str) -> bool:
-    """Tell whether two values of a setting differ in what is seen of a run."""
+    """Tell whether two values of a setting differ in what is seen of a run that takes both."""
     case = CASES.get(name) or bounds_of(settings_of(strategy.name).model_fields[name])
     for scenario in scenarios(strategy, case):
         one = await observe(strategy.name, {**scenario(), name: case.one})
-        if one != await observe(strategy.name, {**scenario(), name: case.other}):
+        other = await observe(strategy.name, {**scenario(), name: case.other})
+        if one != other and not isinstance(one, str) and not isinstance(other, str):
             return True
     return False
+
+
+async def is_refused(strategy: Strategy, name: str) -> bool:
+    """Tell whether a setting is refused in all scenarios, unless it is as by default."""
+    case = CASES.get(name) or bounds_of(settings_of(strategy.name).model_fields[name])
+    for scenario in scenarios(strategy, case):
+        seen = [await observe(strategy.name, {**scenario(), name: value}) for value in (case.one, case.other)]
+        if not any(isinstance(each, str) for each in seen):
+            return False
+    return True
 
 
 @pytest.mark.matrix
 @every_strategy
 async def test_two_values_of_every_setting_differ(strategy: Strategy) -> None:
-    names = settings_of(strategy.name).model_fields.keys() - ELSEWHERE
+    refused = REFUSED.get(strategy.name, set())
+    names = settings_of(strategy.name).model_fields.keys() - ELSEWHERE - refused
     assert [name for name in sorted(names) if not await has_effect(strategy, name)] == []
+    assert [name for name in sorted(refused) if not await is_refused(strategy, name)] == []

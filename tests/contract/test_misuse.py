@@ -115,7 +115,16 @@ def test_an_environment_without_its_sandbox_is_refused(strategy: Strategy) -> No
     assert "unsafe_code=True" in message
 
 
-@every_acting
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        each
+        for each in STRATEGIES
+        if issubclass(settings := settings_of(each.name), TaskContext)
+        and not settings(environment="fever").applies_only("docstore")
+    ],
+    ids=name_of,
+)
 def test_articles_that_are_not_there_are_refused(strategy: Strategy, tmp_path: Any) -> None:
     misuse(strategy, BadCorpus, environment="fever", docstore=str(tmp_path / "nowhere"))
 

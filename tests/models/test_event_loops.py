@@ -9,11 +9,12 @@ from typing import Any
 import httpx2
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.tools import tool
+from langchain_core.tools import StructuredTool, tool
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from starlette.applications import Starlette
@@ -22,10 +23,12 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from reflective_agents.graphs.chain_of_thought import graph
+from reflective_agents.graphs.react import graph as react
 from reflective_agents.graphs.reflection import graph as reflection
 from reflective_agents.models.event_loops import of_this_loop
 from reflective_agents.models.providers import close_models, get_model
 from reflective_agents.nodes.bridge import wait_for
+from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.openai_server import OpenAIServer
 from reflective_agents.testing.script import Reply, Request, ToolUse
 
@@ -122,10 +125,82 @@ async def test_a_strategy_in_an_asynchronous_tool_that_blocks(server: OpenAIServ
         """Research a question, and hold the loop meanwhile."""
         return call(model)
 
-    from reflective_agents.graphs.react import graph as react
-
     out = react.invoke(ASK, context={"model": model, "tools": [research], "search": "none"})
     assert (out["outcome"]["status"], out["usage"]["tool_calls"], out["usage"]["tool_errors"]) == ("answered", 1, 0)
+
+
+def researcher(request: Request) -> Reply:
+    """Call the first tool, and then answer."""
+    if request.tools and request.messages[-1].type != "tool":
+        return ToolUse(request.tools[0], {"question": "6 * 7?"})
+    return "Answer: 42"
+
+
+def look_up(question: str) -> str:
+    """Look a question up."""
+    return "42"
+
+
+async def look_up_at_once(question: str) -> str:
+    """Look a question up."""
+    return "42"
+
+
+def of_agent(agent: Any) -> dict[str, Any]:
+    return {"agent": agent, "critic": "checks", "min_words": 1}
+
+
+def as_tool(agent: Any) -> dict[str, Any]:
+    """The settings of an agent with the user's own agent as a tool with two halves."""
+
+    def ask(question: str) -> str:
+        return str(agent.invoke(ASK)["messages"][-1].text)
+
+    async def ask_at_once(question: str) -> str:
+        return str((await agent.ainvoke(ASK))["messages"][-1].text)
+
+    tool = StructuredTool.from_function(ask, ask_at_once, "ask", "Ask.")
+    return {"tools": [tool], "search": "none"}
+
+
+@pytest.mark.parametrize(("strategy", "settings"), [(reflection, of_agent), (react, as_tool)])
+def test_an_agent_of_the_users_for_callers_of_both_kinds(
+    strategy: Any, settings: Callable[[Any], dict[str, Any]]
+) -> None:
+    """LangChain's own client of the agent's model stays in the one loop of the user's."""
+    with OpenAIServer(researcher, latency=0.002).threaded() as server:
+        model = chat(server)
+        given = {"model": model, **settings(create_agent(model, [look_up]))}
+
+        async def ask_all() -> list[Any]:
+            calls = [
+                strategy.ainvoke(ASK, context=given)
+                if number % 2
+                else asyncio.to_thread(strategy.invoke, ASK, context=given)
+                for number in range(MANY)
+            ]
+            return await asyncio.gather(*calls)
+
+        results = asyncio.run(ask_all())
+        wait_for(close_models())
+    assert {result["answer"] for result in results} == {"Answer: 42"}
+    assert sum(result["usage"]["tool_errors"] for result in results) == 0
+
+
+class OnlyAsynchronous(AgentMiddleware[Any, Any, Any]):
+    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        return await handler(request)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"tools": [look_up]}, {"tools": [look_up_at_once]}, {"tools": [look_up], "middleware": [OnlyAsynchronous()]}],
+    ids=["synchronous", "an asynchronous tool", "an asynchronous middleware"],
+)
+def test_a_synchronous_caller_of_any_agent_of_the_users(options: dict[str, Any]) -> None:
+    agent: Any = create_agent(FakeChatModel(reply=researcher), **options)
+    out = reflection.invoke(ASK, context={"model": "offline", **of_agent(agent)})
+    assert (out["answer"], out["usage"]["model_calls"], out["usage"]["tool_calls"]) == ("Answer: 42", 2, 1)
 
 
 def test_a_service_of_synchronous_and_asynchronous_routes(server: OpenAIServer) -> None:

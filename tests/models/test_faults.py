@@ -1,9 +1,13 @@
 """Errors of a user's own code, told from those of providers."""
 
+import importlib
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import langchain_core
 import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatResult
@@ -62,3 +66,20 @@ async def test_bad_data_of_a_provider_is_retried_and_reported(monkeypatch: pytes
     out = await graph.ainvoke(ASK, context={"model": model})
     assert (out["outcome"]["status"], len(model.calls)) == ("failed", 3)
     assert "TypeError: 'NoneType'" in out["outcome"]["reason"]
+
+
+async def test_packages_are_not_the_users_code_wherever_they_are_installed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As in a user's own folder of packages, or in one that a service brings along."""
+    provider = tmp_path / "packages" / "a_provider.py"
+    provider.parent.mkdir()
+    provider.write_text("def read(text):\n    return text['choices']\n")
+    monkeypatch.syspath_prepend(provider.parent)
+    read = importlib.import_module("a_provider").read
+    with ThreadPoolExecutor() as threads:  # so that no frame is this test's
+        fault = threads.submit(read, {}).exception()
+    assert fault
+    assert faults.is_of_users_code(fault)
+    monkeypatch.setattr(langchain_core, "__file__", str(provider.parent / "langchain_core" / "__init__.py"))
+    assert not faults.is_of_users_code(fault)

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from reflective_agents.graphs import graph_of, lats, react, reflection, reflexion, with_settings
 from reflective_agents.state import policy
-from reflective_agents.state.errors import Misuse, OperatorOnly
+from reflective_agents.state.errors import EmptyQuestion, Misuse, OperatorOnly
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.state.settings.reflection import ReflectionContext
 from reflective_agents.state.settings.reflexion import ReflexionContext
@@ -102,6 +102,19 @@ def test_a_misspelt_setting_is_refused_at_once() -> None:
         writer(max_rounds=1).invoke(ASK, context={"max_roundz": 1})
 
 
+async def test_settings_as_arguments_are_refused() -> None:
+    """LangChain's `bind` makes arguments of them, and LangGraph drops what it does not know."""
+    for graph in (reflection.graph, writer()):
+        bound = graph.bind(max_rounds=1)
+        with pytest.raises(Misuse, match="with_settings"):
+            bound.invoke(ASK)
+        with pytest.raises(Misuse, match="max_rounds"):
+            await bound.ainvoke(ASK)
+    assert (
+        drafts(reflection.graph.bind(context={"model": FakeChatModel(reply=critic), "max_rounds": 1}).invoke(ASK)) == 1
+    )
+
+
 @pytest.mark.parametrize("graph", [reflection.graph, writer()], ids=["as it stands", "with settings"])
 def test_settings_of_another_strategy_are_refused(graph: Any) -> None:
     for wrong in (ReactContext(), Tenant()):
@@ -135,6 +148,43 @@ def test_a_dict_around_holds_if_all_of_it_are_settings() -> None:
 
     assert rounds({"max_rounds": 3}) == 3
     assert rounds({"max_rounds": 3, "tenant": "acme"}) == 2
+
+
+def test_two_graphs_of_one_strategy_work_after_another() -> None:
+    requests: list[Request] = []
+
+    def reply(request: Request) -> Reply:
+        requests.append(request)
+        return f"Draft {len(requests)}."
+
+    first, second = (
+        with_settings(react.graph, name=name, model=FakeChatModel(reply=reply), search="none")
+        for name in ("writer", "editor")
+    )
+    result = parent(first, second).invoke(ASK, thread())
+    answers = result["messages"][1:]
+    assert [(message.name, message.text) for message in answers] == [("writer", "Draft 1."), ("editor", "Draft 2.")]
+    assert "Draft 1." in requests[1].text
+    assert all(message.type != "ai" for message in requests[1].messages)
+    with pytest.raises(EmptyQuestion):
+        second.invoke({"messages": [result["messages"][0], result["messages"][2]]})
+
+
+def test_it_names_itself_as_agents_of_langchain_do() -> None:
+    graph: Any = parent(react.graph, with_settings(react.graph, name="editor"), react.builder.compile()).with_config(
+        metadata={"lc_agent_name": "boss"}
+    )
+    model = FakeChatModel(reply=lambda request: request.key)
+    names = [
+        metadata["lc_agent_name"]
+        for _, (_, metadata) in graph.stream(
+            ASK, thread(), context={"model": model, "search": "none"}, stream_mode="messages", subgraphs=True
+        )
+    ]
+    assert {name: names.count(name) for name in names} == {"react": 1, "editor": 1, None: 1}
+    bound = react.graph.with_config(metadata={"lc_agent_name": "helper"})
+    result = bound.invoke(ASK, context={"model": model, "search": "none"})
+    assert result["messages"][-1].name == "helper"
 
 
 def test_a_parent_sees_its_nodes_and_its_state() -> None:
