@@ -96,8 +96,8 @@ def observations_of_result(result: JsonMapping) -> list[str]:
 
 
 def passages(texts: Iterable[str], urls: Container[str], answer: str) -> dict[str, str]:
-    """Return what the results in observations say that have one of these addresses, by address; of a long one what bears
-    on the answer that cites it."""
+    """Return what the results in observations say that have one of these addresses, by address; of a long one what
+    bears on the answer that cites it."""
     contents: dict[str, dict[str, None]] = {}
     for result in all_results(texts):
         if result["url"] in urls:

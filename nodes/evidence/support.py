@@ -188,8 +188,8 @@ def _runs(words: Sequence[str], lacking: Collection[str]) -> list[str]:
 
 
 def shown_passages(passages: Passages, sentences: Sequence[Sentence]) -> dict[str, str]:
-    """Return the passages that a checker is shown: those that the sentences cite, and as many others as fit beside them;
-    of a long one what bears on the sentences."""
+    """Return the passages that a checker is shown: those that the sentences cite, and as many others as fit beside
+    them; of a long one what bears on the sentences."""
     cited = {mark for sentence in sentences for mark in sentence.cites}
     wanted = " ".join(sentence.text for sentence in sentences)
     shown: dict[str, str] = {}
