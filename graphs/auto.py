@@ -144,8 +144,8 @@ async def trial(state: AutoState, step: Step[AutoContext]) -> Update:
 
 @node(AutoContext)
 async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
-    """Answer with an answer that is verified, else with what was looked up, if that says that there is no answer and the
-    tree has found none with sources, else with that of the tree, of a safe vote, of the evidence, of any vote."""
+    """Answer with an answer that is verified, else with what was looked up, if that says that there is no answer and
+    the tree has found none with sources, else with that of the tree, of a safe vote, of the evidence, of any vote."""
     best, evidence, ended = elected(state["samples"]), state["evidence"], state["outcome"]
     if best and best["reward"] is not None and best["reward"] >= 1:
         return await answer_with(state, step, best)
