@@ -29,8 +29,10 @@ from reflective_agents.nodes.acting.agent import appraise, environment_of
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.sampling import calls_for
 from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
+from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import find
-from reflective_agents.nodes.evidence.verifying import with_support
+from reflective_agents.nodes.evidence.sources import sources_of, thread_sources
+from reflective_agents.nodes.evidence.verifying import Evidence, with_support
 from reflective_agents.nodes.remembering.lessons import recalled_text
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import ENDED, Ended, begin, end, strategy_graph, unless_ended
@@ -38,10 +40,13 @@ from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.outcome import UNCHECKED, Appraisal
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.state.settings.reflexion import ReflexionContext
+from reflective_agents.state.tree import TreeNode, TreeView
 from reflective_agents.state.trial import ActingInput
 from reflective_agents.tree_search.graph import FRESH, answer, enter
 from reflective_agents.tree_search.graph import conclude as answer_from
 from reflective_agents.tree_search.loop import SearchStep
+from reflective_agents.tree_search.tree_paths import path, rank, unpruned
+from reflective_agents.tree_search.worlds import observations_on
 
 
 @node(AutoContext)
@@ -139,8 +144,8 @@ async def trial(state: AutoState, step: Step[AutoContext]) -> Update:
 
 @node(AutoContext)
 async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
-    """Answer with an answer that is verified, else with what was looked up, if that says that there is no answer, else
-    with that of the tree, of a safe vote, of the evidence, of any vote."""
+    """Answer with an answer that is verified, else with what was looked up, if that says that there is no answer and
+    the tree has found none with sources, else with that of the tree, of a safe vote, of the evidence, of any vote."""
     best, evidence, ended = elected(state["samples"]), state["evidence"], state["outcome"]
     if best and best["reward"] is not None and best["reward"] >= 1:
         return await answer_with(state, step, best)
@@ -148,7 +153,10 @@ async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
     is_solved = ended is not None and ended["status"] == "solved"
     is_verified = is_solved and state["turns"][-1]["stage"] == "look_up"
     if cited and evidence and evidence.get("declined") and not is_solved:
-        return await answer_from_sources(state, step, cited)
+        found = best_cited(state["tree"])
+        if found is None or found["messages"][0].text == cited.text:
+            return await answer_from_sources(state, step, cited)
+        return await answer_from_tree(state, step, found)
     if state["best"] and not is_verified:
         return await answer(state, step, await widening_search(state, step))
     is_safe = vote_safety(state, await environment_of(step.context)) >= step.context.confidence
@@ -169,6 +177,21 @@ async def answer_from_sources(state: AutoState, step: Step[AutoContext], cited: 
     reached, appraisal = with_support(state["outcome"], UNCHECKED, support)
     checked: AutoState = {**state, "outcome": reached}
     return {"support": support} | await end(checked, step, cited, appraisal=appraisal)
+
+
+def best_cited(tree: TreeView) -> TreeNode | None:
+    """Return the best answer of a tree that cites sources; None if there is none."""
+    answers = [node for node in unpruned(tree) if node["kind"] == "answer" and node["messages"]]
+    return min((node for node in answers if split_references(node["messages"][0].text)[1]), key=rank, default=None)
+
+
+async def answer_from_tree(state: AutoState, step: Step[AutoContext], found: TreeNode) -> Update:
+    """Answer with what the tree has found where the look-up has not, held against its sources: no judge accepts it."""
+    chosen: AutoState = {**state, "best": found["id"]}
+    shown = observations_on(path(state["tree"], found["id"]))
+    evidence = Evidence(sources_of(shown, thread_sources(state["messages"])))
+    search = await widening_search(state, step)
+    return {"best": found["id"]} | await answer(chosen, step, search, evidence=evidence)
 
 
 async def answer_with(state: AutoState, step: Step[AutoContext], best: Attempt) -> Update:

@@ -84,10 +84,10 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
     listener = AnswerStream(step, partial(citing.Citing, len(state["memories"])))
     reply = await write(step, step.context.model, prompt, listener)
     answer = citing.only_cited(reply.text, len(state["memories"]))
-    if answer != reply.text:
+    numbers = citing.cited(answer) if state["memories"] else set[int]()
+    if state["memories"] and numbers != citing.cited(reply.text):
         step.meter.count(parse_failures=1)
         step.emit("refused_citation", problem="it names none of the memories that were shown")
-    numbers = citing.cited(answer)
     for number in sorted(numbers):
         step.emit("cited", number=number, cited=True)
     memories = [{**memory, "cited": memory["number"] in numbers} for memory in state["memories"]]

@@ -184,7 +184,7 @@ async def finish(state: TeamState, step: Step[TeamContext]) -> Update:
     best = best_report(rounds[-1:] if accepted else rounds, reports_of(rounds))
     answer = AIMessage(best["answer"] or "", id=best["said"]) if best else None
     appraisal, scored = Appraisal(reason=score_text(best, state["rounds"])), is_scored(state["rounds"])
-    evidence = Evidence(sources_of(best)) if best and not scored else NO_EVIDENCE
+    evidence = Evidence(sources_of(best, reports_of(rounds))) if best and not scored else NO_EVIDENCE
     return await end(state, step, answer, appraisal=appraisal, evidence=evidence)
 
 

@@ -21,17 +21,14 @@ def uncited(text: str) -> str:
 
 
 def only_cited(text: str, count: int) -> str:
-    """Keep only the citations of memories 1 to `count`, and remove whatever else looks like a citation."""
+    """Keep only the citations of memories 1 to `count`, all written as in [m1, m3], and remove whatever else looks like
+    a citation. Where no memory was shown, nothing cites."""
 
     def checked(match: re.Match[str]) -> str:
-        numbers = re.findall(r"\d+", match[1])
-        valid = [number for number in numbers if 1 <= int(number) <= count]
-        lead = match[0][: match[0].index("[")]
-        if valid == numbers:
-            return match[0]
-        return f"{lead}[{', '.join(f'm{number}' for number in valid)}]" if valid else ""
+        names = [f"m{number}" for number in re.findall(r"\d+", match[1]) if 1 <= int(number) <= count]
+        return f"{match[0][: match[0].index('[')]}[{', '.join(names)}]" if names else ""
 
-    return _CITATION.sub(checked, text)
+    return _CITATION.sub(checked, text) if count else text
 
 
 class Citing:

@@ -119,7 +119,9 @@ def sources_of(goals: Sequence[Subgoal], earlier: Sources = NO_SOURCES) -> dict[
     _, sources = numbered(goals, earlier=earlier)
     read = [passages for goal in goals if (passages := goal.get("passages"))]
     return {
-        number: source._replace(passages=tuple(passages[source.url] for passages in read if source.url in passages))
+        number: source._replace(
+            passages=tuple(dict.fromkeys(passages[source.url] for passages in read if source.url in passages))
+        )
         for number, source in sources.items()
     }
 

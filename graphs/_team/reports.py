@@ -17,6 +17,10 @@ from reflective_agents.nodes.evidence.sources import Source
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import team as prompts
 from reflective_agents.state.settings.team import Role
+from reflective_agents.text.excerpt import excerpt
+
+LONGEST_PASSAGE = 2_000
+"""Characters of what is shown of a source beside the reports that cite it."""
 
 
 def reports_of(rounds: Sequence[Round]) -> list[Report]:
@@ -59,15 +63,20 @@ def is_scored(rounds: Sequence[Round]) -> bool:
     return any(round["score"] is not None for round in rounds)
 
 
-def sources_of(report: Report) -> dict[int, Source]:
-    """Return the sources that a report lists, with what they say."""
-    answer, passages = report["answer"] or "", report.get("passages", {})
+def sources_of(report: Report, reports: Sequence[Report]) -> dict[int, Source]:
+    """Return the sources that a report lists, with what they say; any of all reports may have found them."""
+    answer, passages = report["answer"] or "", passages_of(reports)
     titles = titles_in(answer)
     return {
         number: Source(number, url, titles.get(url, ""), (passages[url],))
         for number, url in split_references(answer)[1].items()
         if url in passages
     }
+
+
+def passages_of(reports: Sequence[Report]) -> dict[str, str]:
+    """Return what the sources say that reports cite, by address."""
+    return {url: text for report in reports for url, text in report.get("passages", {}).items()}
 
 
 def score_text(best: Report | None, rounds: Sequence[Round]) -> str:
@@ -165,10 +174,13 @@ def reports_text(rounds: Sequence[Round], remark: str = "") -> tuple[str, list[s
 
 def passages_text(shown: Sequence[Report], reports: Sequence[Report], urls: Sequence[str]) -> list[str]:
     """Show what the sources say that the shown ones of all reports cite, each source once, as a part of a prompt."""
-    passages = {url: text for report in reports for url, text in report.get("passages", {}).items()}
     marks = {url: f"{MARK}{number}" for number, url in enumerate(urls, 1)}
     answers = "\n".join(report["answer"] or "" for report in shown)
-    cited = [quoted("said", text, source=marks[url]) for url, text in passages.items() if f"[{marks[url]}]" in answers]
+    cited = [
+        quoted("said", excerpt(text, LONGEST_PASSAGE, answers), source=marks[url])
+        for url, text in passages_of(reports).items()
+        if f"[{marks[url]}]" in answers
+    ]
     return [prompts.SAID.format(passages="\n".join(cited))] if cited else []
 
 

@@ -211,7 +211,7 @@ async def run_strategy(
         report["said"] = result["messages"][-1].id
     if checked.wrong:
         report["unfounded"] = checked.wrong
-    if cited := passages(observations_of_result(result), checked.references):
+    if cited := passages(observations_of_result(result), checked.references, checked.body):
         report["passages"] = cited
     return report
 

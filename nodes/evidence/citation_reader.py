@@ -10,6 +10,8 @@ from reflective_agents.text.brackets import read_line, restart
 
 LONG_LINE = 500
 """Characters of a line from which on its beginning is dropped."""
+GROWTH = 1.1
+"""How many times as long a long line whose beginning cannot be dropped has to be before it is read again."""
 _NUMBERED = re.compile(r"\W{0,8}\d{1,3}(?:\W|$)")
 
 
@@ -25,7 +27,7 @@ class CitationReader:
 
     def __init__(self, known: Collection[int], inner: Reader | None = None) -> None:
         self._known, self._inner = {str(number) for number in known}, inner or Whole()
-        self._line, self._shown, self._closer = "", 0, ""
+        self._line, self._shown, self._closer, self._read = "", 0, "", 0
         self._headings, self._is_first, self._ended = "", True, False
 
     def feed(self, text: str) -> str:
@@ -47,7 +49,7 @@ class CitationReader:
             return ""
         read = read_line(line, self._closer)
         text = self._checked(len(line)) + "\n"
-        self._line, self._shown, self._closer = "", 0, read.closer
+        self._line, self._shown, self._closer, self._read = "", 0, read.closer, 0
         if self._is_first and not line.strip():
             return text
         if not shown and not self._is_first and (may_head_entries(line) or (self._headings and not line.strip())):
@@ -64,6 +66,9 @@ class CitationReader:
         if self._ended or (not self._shown and may_be_listed):
             return ""
         end = len(self._line)
+        if end > LONG_LINE and end < GROWTH * self._read:
+            return ""
+        self._read = end
         if any(bracket in self._line[self._shown :] for bracket in "[【"):
             end = read_line(self._line, self._closer).settled
         end = len(self._line[:end].rstrip())

@@ -6,7 +6,6 @@ source in all answers, whoever keeps the thread.
 
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from textwrap import shorten
 from types import MappingProxyType
 from typing import NamedTuple, TypeGuard, TypeVar
 
@@ -16,10 +15,11 @@ from pydantic import JsonValue
 from reflective_agents.nodes.evidence.reference_list import split_references, titles_in
 from reflective_agents.prompts import search as prompts
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.text.excerpt import excerpt
 
 M = TypeVar("M", bound=BaseMessage)
-LONGEST_PASSAGE = 2000
-"""Characters of what is shown of a source to those who compare what it says."""
+LONGEST_PASSAGE = 8_000
+"""Characters of what is kept of a source for those who compare what it says."""
 
 
 class Source(NamedTuple):
@@ -95,13 +95,14 @@ def observations_of_result(result: JsonMapping) -> list[str]:
     return [json.dumps(result.get("sources", [])), *seen]
 
 
-def passages(texts: Iterable[str], urls: Container[str]) -> dict[str, str]:
-    """Return what the results in observations say that have one of these addresses, by address."""
+def passages(texts: Iterable[str], urls: Container[str], answer: str) -> dict[str, str]:
+    """Return what the results in observations say that have one of these addresses, by address; of a long one what
+    bears on the answer that cites it."""
     contents: dict[str, dict[str, None]] = {}
     for result in all_results(texts):
         if result["url"] in urls:
             contents.setdefault(result["url"], {})[result["content"]] = None
-    return {url: shorten("\n".join(parts), LONGEST_PASSAGE, placeholder=" ...") for url, parts in contents.items()}
+    return {url: excerpt("\n".join(parts), LONGEST_PASSAGE, answer) for url, parts in contents.items()}
 
 
 def _titles(results: Iterable[JsonMapping]) -> dict[str, str]:

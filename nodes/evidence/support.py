@@ -9,7 +9,7 @@ asked, the form that the model fills in, and what follows from that. Pure functi
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -24,6 +24,7 @@ from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import support as prompts
 from reflective_agents.state.schemas import Truth, one_of
 from reflective_agents.state.support import Answered, Level, Support, SupportedSentence
+from reflective_agents.text.excerpt import excerpt
 from reflective_agents.text.normal import numbers, tidy
 from reflective_agents.text.words import count_words, cut
 
@@ -186,13 +187,15 @@ def _runs(words: Sequence[str], lacking: Collection[str]) -> list[str]:
     return runs
 
 
-def shown_passages(passages: Passages, cited: Iterable[str]) -> dict[str, str]:
-    """Return the passages that a checker is shown: those that are cited, and as many others as fit beside them."""
-    order = sorted(passages, key=lambda mark, first=frozenset(cited): mark not in first)  # type: ignore[misc]
+def shown_passages(passages: Passages, sentences: Sequence[Sentence]) -> dict[str, str]:
+    """Return the passages that a checker is shown: those that the sentences cite, and as many others as fit beside
+    them; of a long one what bears on the sentences."""
+    cited = {mark for sentence in sentences for mark in sentence.cites}
+    wanted = " ".join(sentence.text for sentence in sentences)
     shown: dict[str, str] = {}
     left = MOST_CHARACTERS
-    for mark in order:
-        text = passages[mark][: min(LONGEST_PASSAGE, left)]
+    for mark in sorted(passages, key=lambda mark: mark not in cited):
+        text = excerpt(passages[mark], min(LONGEST_PASSAGE, left), wanted)
         shown |= {mark: text} if text else {}
         left -= len(text)
     return {mark: shown[mark] for mark in passages if mark in shown}
@@ -206,7 +209,7 @@ def support_prompt(request: str, sentences: Sequence[Sentence], passages: Passag
         sentences: Those of the answer.
         passages: What the model has read.
     """
-    shown = shown_passages(passages, (mark for sentence in sentences for mark in sentence.cites))
+    shown = shown_passages(passages, sentences)
     return prompts.CHECK.format_messages(
         request=request,
         passages="\n".join(quoted("passage", text, number=mark) for mark, text in shown.items()),
@@ -225,7 +228,7 @@ def revision_prompt(
         support: What the check has brought of them.
         passages: What the model has read.
     """
-    shown = shown_passages(passages, (mark for sentence in sentences for mark in sentence.cites))
+    shown = shown_passages(passages, sentences)
     wrong = [
         f"{sentence.number}: {prompts.FAULTS[assessed['support']]}"
         for sentence, assessed in to_revise(sentences, support, passages)
@@ -300,7 +303,9 @@ def stands_in(passages: Sequence[str], words: str) -> bool:
     return bool(parts) and all(any(part in passage for passage in folded) for part in parts)
 
 
+@lru_cache(maxsize=64)
 def _letters(text: str) -> str:
+    """Fold a text, a passage once for all sentences that cite it."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
 
 

@@ -223,6 +223,32 @@ async def test_what_a_judge_accepts_outweighs_a_look_up_without_an_answer() -> N
     assert ("4,000" in out["answer"], out["outcome"]["verified_by"]) == (True, "judge")
 
 
+@pytest.mark.parametrize(("answered", "status"), [("yes", "solved"), ("partly", "limit_reached")])
+async def test_what_the_tree_finds_outweighs_a_look_up_without_an_answer(answered: str, status: str) -> None:
+    """The judge likes what the tree finds best, and does not accept it; it is held against its sources."""
+
+    def crews(query: str) -> list[dict[str, str]]:
+        crew = {"title": "Crews", "url": "https://pages.example/c", "content": "40 people mine lithium here."}
+        return [crew] if query == "crews" else shelf(query)
+
+    def reply(request: Request) -> Reply:
+        if request.schema == "SupportCheck":
+            return support(request, answered=answered if "40 people" in request.last else "no")
+        if request.schema == "Judgements":
+            return judging(request, **{"40 people mine it": 0.8, "4,000": 0.85})
+        if request.schema:
+            return reflexive("The prices [1] name a kilo, no more.", complete=True)
+        if not request.tools:
+            return "Answer: 4,000"
+        return "40 people mine it [2]." if "here." in request.text else ToolUse("search", {"query": "crews"})
+
+    out, _ = await ask(reply, "How many people mine it?", search=crews, max_model_calls=30, n=2)
+    assert out["answer"].startswith("40 people mine it [2].\n\nReferences:")
+    assert out["outcome"]["status"] == status
+    assert out["outcome"].get("verified_by") == ("sources" if status == "solved" else None)
+    assert out["answer"] in [node["messages"][0].text for node in out["tree"].values() if node["kind"] == "answer"]
+
+
 async def test_a_vote_against_what_sources_say_is_not_safe() -> None:
     def reply(request: Request) -> Reply:
         if request.schema == "Judgements":

@@ -233,7 +233,7 @@ async def test_a_memory_made_with_other_embeddings_is_misuse_before_any_call() -
     [
         ("So [m1].", {1}, "So [m1].", "So."),
         ("So [m1, m3] and [m2].", {1, 2, 3}, "So [m1, m3] and [m2].", "So and."),
-        ("So [M2; 3].", {2, 3}, "So [M2; 3].", "So."),
+        ("So [M2; 3].", {2, 3}, "So [m2, m3].", "So."),
         ("So [m9].", {9}, "So.", "So."),
         ("So [m1, m9] and [m0].", {0, 1, 9}, "So [m1] and.", "So and."),
         ("A [1], an [memo] and m1.", set(), "A [1], an [memo] and m1.", "A [1], an [memo] and m1."),
@@ -243,6 +243,14 @@ def test_citations_are_read_and_checked(text: str, numbers: set[int], shown: str
     assert cited(text) == numbers
     assert only_cited(text, 3) == shown
     assert uncited(text) == bare
+
+
+async def test_where_nothing_is_remembered_brackets_are_text() -> None:
+    talk = Talk(talking("Use an [M3] screw."))
+    out = await talk.say("Which screw?")
+    assert out["answer"] == "Use an [M3] screw."
+    assert out["usage"]["parse_failures"] == 0
+    assert not {"cited", "refused_citation"} & {event["event"] for event in talk.events}
 
 
 async def test_a_citation_of_nothing_is_taken_out_and_counted() -> None:

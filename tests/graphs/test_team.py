@@ -481,12 +481,12 @@ def test_every_member_that_can_be_named_is_there() -> None:
     assert set(GRAPHS) == set(strategy_names()) - {"team", "town", "memory"}
 
 
-@pytest.mark.parametrize(("shape", "status"), [("supervisor", "solved"), ("debate", "answered")])
-async def test_the_default_teams_work_offline(shape: str, status: str) -> None:
+@pytest.mark.parametrize(("shape", "by"), [("supervisor", "judge"), ("debate", "sources")])
+async def test_the_default_teams_work_offline(shape: str, by: str) -> None:
     context = TeamContext.model_validate({"model": "offline", "shape": shape})
     question = {"messages": [("user", "Why is reflection useful in AI?")]}
     out = await graph.ainvoke(question, context=context)
-    assert out["outcome"]["status"] == status
+    assert out["outcome"]["verified_by"] == by
     assert "Reflection" in out["answer"]
     assert "References:" in out["answer"]
     assert {report["name"] for round in out["rounds"] for report in round["reports"]} == {

@@ -78,7 +78,11 @@ def test_long_runs_take_linear_time(unit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["A ticket to Orra costs 6.40 [1]. ", "去奥拉的一张单程船票要六点四克朗[1]。", "Plain words. "]
+    "unit",
+    [
+        *["A ticket to Orra costs 6.40 [1]. ", "去奥拉的一张单程船票要六点四克朗[1]。", "Plain words. "],
+        *["Ada [1], ", "[[0, 1], [1, 0]], ", "[", "a[1] "],
+    ],
 )
 def test_a_long_line_is_streamed_in_linear_time(unit: str) -> None:
     short, long = (unit * (size // len(unit)) for size in (1_000, 10_000))

@@ -1,5 +1,6 @@
 """The check of an answer against its sources, as far as it is code: sentences, flags, quoted words, the decision."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -155,9 +156,32 @@ def test_words_for_the_options_are_read_in_any_case() -> None:
 
 def test_the_checker_sees_what_is_cited_and_what_fits_beside_it() -> None:
     pages = {str(number): f"{number} " * LONGEST_PASSAGE for number in range(1, 10)}
-    shown = shown_passages(pages, ["9"])
-    assert [*shown] == ["1", "2", "3", "4", "9"]
+    shown = shown_passages(pages, read_sentences("Nine [9].", pages))
+    assert [*shown] == [*[*pages][: len(shown) - 1], "9"]
+    assert 5 <= len(shown) < 9
     assert sum(map(len, shown.values())) <= MOST_CHARACTERS
+
+
+def test_of_a_long_passage_the_checker_sees_what_bears_on_the_sentences() -> None:
+    pages = {"1": "Boats lie in the harbour. " * 1_000 + "Dogs travel free on Line 3."}
+    shown = shown_passages(pages, read_sentences("Dogs travel free [1].", pages))
+    assert len(shown["1"]) <= LONGEST_PASSAGE
+    assert "Dogs travel free on Line 3." in shown["1"]
+
+
+def test_a_long_passage_is_read_once_for_all_sentences_that_cite_it() -> None:
+    def assessing(count: int, page: str) -> float:
+        sentences = read_sentences("Dogs travel free [1]. " * count, {"1": page})
+        checks = [
+            {"number": n, "fact": True, "words": "Dogs travel free", "support": "full"} for n in range(1, count + 1)
+        ]
+        form = SupportCheck.model_validate({"sentences": checks, "answered": "yes"})
+        begin = time.process_time()
+        assess(sentences, form, {"1": page})
+        return time.process_time() - begin
+
+    pages = [f"{number} Dogs travel free. " * 10_000 for number in range(10)]
+    assert any(assessing(40, page) < 10 * assessing(1, f"{page}!") for page in pages)
 
 
 def test_passages_and_sentences_are_quoted() -> None:

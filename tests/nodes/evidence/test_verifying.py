@@ -372,6 +372,63 @@ async def test_a_debate_is_checked_where_its_solvers_agree() -> None:
     assert out["outcome"]["verified_by"] == "sources"
 
 
+LONG = f"{'Boats lie in the harbour. ' * 400}{PAGE}"
+
+
+@pytest.mark.parametrize("strategy", ["plan", "team"])
+async def test_what_a_worker_has_read_far_down_a_page_supports_its_answer(strategy: str) -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema == "SupportCheck" and "costs 6.40" not in request.last.partition("<sentence")[0]:
+            return support(request, level="none")
+        return planner(request)
+
+    def search(query: str) -> list[dict[str, str]]:
+        return [{"title": "Fares", "url": "https://fares.example/", "content": LONG}]
+
+    roles = [{"name": name, "instructions": "Answer.", "strategy": "react"} for name in ("ann", "bob")]
+    settings = {"plan": {"worker": "react"}, "team": {"shape": "debate", "roles": roles}}[strategy]
+    context = {"model": FakeChatModel(reply=reply), "search": search, **settings}
+    out = await graph_of(strategy).ainvoke(QUESTION, context=context)
+    assert out["outcome"].get("verified_by") == "sources"
+
+
+async def test_a_page_that_several_workers_have_read_is_shown_once() -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema == "Plan":
+            goals = [{"id": name, "goal": f"Find the fares, {name}.", "needs": []} for name in "ab"]
+            return {"subgoals": goals}
+        return planner(request)
+
+    model = FakeChatModel(reply=reply)
+    await plan.graph.ainvoke(QUESTION, context={"model": model, "search": fares, "worker": "react"})
+    [checked] = [request for request in model.calls if request.schema == "SupportCheck"]
+    assert checked.last.count(PAGE) == 1
+
+
+async def test_a_solver_may_rest_on_what_another_has_found() -> None:
+    def search(query: str) -> list[dict[str, str]]:
+        return (
+            fares(query) if query == "bob" else [{"title": "Dogs", "url": "https://dogs.example/", "content": "Bark."}]
+        )
+
+    def reply(request: Request) -> Reply:
+        name = "ann" if "Be ann" in request.text else "bob"
+        if request.schema == "SupportCheck":
+            return honest(request)
+        if "[s2]" in request.text:
+            return "A ticket to Orra costs 6.40 crowns [s2]."
+        if "Bark." in request.text or "crowns" in request.text:
+            return "It costs 9 crowns [1]." if name == "ann" else RIGHT
+        return ToolUse("search", {"query": name})
+
+    roles = [{"name": name, "instructions": f"Be {name}.", "strategy": "react"} for name in ("ann", "bob")]
+    context = {"model": FakeChatModel(reply=reply), "search": search, "shape": "debate", "roles": roles}
+    out = await team.graph.ainvoke(QUESTION, context=context)
+    assert len(out["rounds"]) == 2
+    assert out["outcome"].get("verified_by") == "sources"
+    assert levels(out) == ["full"]
+
+
 async def test_trials_leave_the_verdict_to_their_judge() -> None:
     def reply(request: Request) -> Reply:
         if request.schema == "Judgement":
