@@ -29,6 +29,10 @@ SMALLEST_SUMMARY = 200
 """Estimated tokens that a summary may always have."""
 _UNKNOWN = 30_000
 """Estimated tokens of turns that are summarised at once where nobody knows what the model holds."""
+_FILLED = 0.75
+"""Share of what one call may be shown that turns fill, since they have different lengths."""
+_TAGS = 16
+"""Estimated tokens of the tags of a turn."""
 _WORD = 3
 """Estimated tokens of a word."""
 
@@ -100,7 +104,8 @@ class Writer:
     async def extend(self, summary: str, messages: Sequence[AnyMessage]) -> str:
         """Return a summary that holds what messages add to an earlier one, which may be empty."""
         part = self._part()
-        texts = shortened([_text(message) for message in messages], self._affordable(part) * part)
+        most = self._affordable(part) * int(_FILLED * part) - _TAGS * len(messages)
+        texts = shortened([_text(message) for message in messages], max(most, 0))
         turns = [quoted("turn", text, by=message.type) for message, text in zip(messages, texts, strict=True) if text]
         for group in grouped([piece for turn in turns for piece in pieces(turn, part)] or [""], part):
             summary = await self._extend(summary, group)

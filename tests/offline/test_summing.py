@@ -1,0 +1,33 @@
+"""The offline model as the one that summarises."""
+
+from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.offline import OfflineChatModel
+from reflective_agents.offline.summing import digest
+from reflective_agents.prompts.compaction import SUMMARISE
+from reflective_agents.text.words import cut
+
+TALK = "Hello there. My dog is called Rex and he was born on 3 May 2021. That is nice, is it not. We go on and on."
+
+
+def test_what_says_most_is_kept_as_it_is() -> None:
+    assert digest([TALK], 14) == "My dog is called Rex and he was born on 3 May 2021."
+    assert len(cut(digest([TALK] * 3, 20))) <= 20
+
+
+def test_chinese_is_summarised() -> None:
+    assert "2021" in digest(["你好。我的狗叫小白，生于2021年5月3日。好的。"], 20)
+
+
+def test_the_model_summarises_turns_that_it_is_shown() -> None:
+    prompt = SUMMARISE.format_messages(
+        summary=quoted("summary", "Ada lives in Oslo."), turns=quoted("turn", TALK, by="human"), words=30
+    )
+    text = OfflineChatModel().invoke(prompt).text
+    assert "Ada lives in Oslo." in text
+    assert "Rex" in text
+    assert len(cut(text)) <= 30
+
+
+def test_a_summary_in_a_prompt_is_not_summarised_again() -> None:
+    prompt = [("user", quoted("summary", "Ada lives in Oslo.")), ("user", "What is 2 + 2?")]
+    assert "Ada lives in Oslo." not in OfflineChatModel().invoke(prompt).text
