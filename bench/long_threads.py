@@ -34,14 +34,22 @@ TURN = (
 """What is said in each message: 400 characters."""
 
 
-class CuttingServer(AwkwardServer):
-    """A server that leaves out the oldest messages of a prompt that is too long, and does not say so."""
+class SmallServer(AwkwardServer):
+    """A server that refuses a prompt that is too long, or leaves out its oldest messages and does not say so.
 
-    def __init__(self, reply: Script, *, context: int) -> None:
-        super().__init__(reply, "fences", context=context)
-        self.cut = 0
+    Args:
+        reply: The script of its model.
+        context: Tokens of its context.
+        cuts: Whether it cuts.
+    """
+
+    def __init__(self, reply: Script, *, context: int, cuts: bool) -> None:
+        super().__init__(reply, "small_context", context=context)
+        self._cuts, self.cut = cuts, 0
 
     async def _complete(self, http: web.Request) -> web.StreamResponse:
+        if not self._cuts:
+            return await super()._complete(http)
         body = await http.json()
         with self._exchange(body) as exchange, self._meter.call(parse_request(body)) as request:
             kept = _within(request, self.context)
@@ -77,7 +85,7 @@ class Met(NamedTuple):
 
     result: Result
     events: list[dict[str, Any]]
-    server: AwkwardServer
+    server: SmallServer
 
     @property
     def compactions(self) -> list[dict[str, Any]]:
@@ -88,8 +96,7 @@ class Met(NamedTuple):
 async def meet(strategy: Strategy, length: int, window: int, *, cuts: bool = False, **settings: Any) -> Met:
     """Ask a strategy at the end of a thread; nothing is known of the server yet."""
     forget_capabilities()
-    script = recording(strategy.solving)
-    server = CuttingServer(script, context=window) if cuts else AwkwardServer(script, "small_context", context=window)
+    server = SmallServer(recording(strategy.solving), context=window, cuts=cuts)
     async with server:
         os.environ["OPENAI_BASE_URL"] = server.base_url
         given = {"messages": [*long_thread(length), HumanMessage(QUESTION)]}

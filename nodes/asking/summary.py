@@ -16,11 +16,11 @@ from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.references import in_thread
 from reflective_agents.nodes.evidence.sources import thread_sources
-from reflective_agents.offline.summing import digest
 from reflective_agents.prompts import compaction as prompts
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import ModelFailed, TooLong
 from reflective_agents.state.run import Compaction, RunState, S
+from reflective_agents.text.digest import digest
 
 LAST_TURNS = 0.6
 """Share of what a compacted conversation may have for its last turns, which stay as they are; the summary has the

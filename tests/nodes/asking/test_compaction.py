@@ -21,8 +21,8 @@ THREAD: list[AnyMessage] = [
 SOURCES = {"1": ["http://dogs.example", "Dogs"], "2": ["http://cats.example", "Cats"]}
 
 
-def compacted(until: str = "2", **parts: Any) -> Compaction:
-    return Compaction(**{"until": until, "messages": 2, "summary": "Rex is a dog [1].", "sources": SOURCES, **parts})
+def compacted(until: str = "2", summary: str = "Rex is a dog [1].") -> Compaction:
+    return Compaction(until=until, messages=2, summary=summary, sources=SOURCES)
 
 
 def shown(messages: list[AnyMessage], compaction: Compaction) -> list[AnyMessage]:
