@@ -177,7 +177,8 @@ async def _send_with_fallbacks(
                 _learn_context_size(base, size, meter)
                 if _within_context_size(base, sent, meter) != sent:
                     continue
-            raise too_long_conversation(base, prompt, sent, meter) or TooLong(f"{error}{advice(meter)}") from error
+            shorter = too_long_conversation(base, prompt, sent, meter, refused=True)
+            raise shorter or TooLong(f"{error}{advice(meter)}") from error
         except Refused as error:
             if about_images(prompt, str(error)) and is_unsupported(str(error)):
                 _learn(base, "images", meter)

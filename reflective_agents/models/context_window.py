@@ -23,6 +23,8 @@ HIGH = 0.85
 LOW = 0.4
 """Share of what is left beside the other parts of a prompt that a compacted conversation may take: far enough below, so
 that the beginning of the prompts stays the same for many calls."""
+LEAST = 0.1
+"""Share of what a prompt may have that a conversation always has, however long the other parts of the prompt are."""
 SMALLEST_ANSWER = 16
 """Tokens that a prompt has to leave for an answer."""
 _FEWEST = 0.5
@@ -80,16 +82,18 @@ def check_conversation(base: BaseChatModel, meter: Meter) -> None:
 
 
 def too_long_conversation(
-    base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject, meter: Meter
+    base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject, meter: Meter, *, refused: bool = False
 ) -> ConversationTooLong | None:
     """Return the exception that has the conversation in a prompt compacted; None if that would not help.
 
-    It says how many estimated tokens the conversation may have beside the other parts of the prompt.
+    It says how many estimated tokens the conversation may have beside the other parts of the prompt; half of what it
+    has, where a server has refused what seemed to fit, or nobody knows what it holds.
     """
-    longest = longest_estimated(base, meter)
-    if longest is None and meter.compactable:
-        return ConversationTooLong(estimate_tokens(meter.compactable, {}) // 2)
-    return _shorter(estimate_tokens(messages, options), longest or 0, meter)
+    longest, conversation = longest_estimated(base, meter) or 0, estimate_tokens(meter.compactable, {})
+    shorter = longest and _shorter(estimate_tokens(messages, options), longest, meter)
+    if not shorter and refused and conversation > LEAST * longest:
+        return ConversationTooLong(conversation // 2)
+    return shorter or None
 
 
 def make_way(prompt: Sequence[BaseMessage], longest: int, meter: Meter) -> None:
@@ -105,7 +109,7 @@ def make_way(prompt: Sequence[BaseMessage], longest: int, meter: Meter) -> None:
 
 def _shorter(length: int, longest: int, meter: Meter) -> ConversationTooLong | None:
     conversation = estimate_tokens(meter.compactable, {})
-    most = int(LOW * max(longest - max(length - conversation, 0), 0))
+    most = int(max(LOW * (longest - max(length - conversation, 0)), LEAST * longest))
     return ConversationTooLong(most) if conversation > most else None
 
 

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import httpx
+import openai
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from reflective_agents.models.calls import request
 from reflective_agents.models.capabilities import capabilities_of
-from reflective_agents.models.context_window import longest_prompt
+from reflective_agents.models.context_window import longest_prompt, make_way
+from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import ConversationTooLong, TooLong
@@ -70,3 +73,32 @@ def test_the_setting_and_what_is_known_are_both_held() -> None:
     assert longest_prompt(chat, meter(context_window=4_096)) == 3_072
     capabilities_of(chat).context_tokens = 1_024
     assert longest_prompt(chat, meter(context_window=4_096)) == 768
+
+
+async def test_a_refusal_halves_a_conversation_that_seemed_to_fit() -> None:
+    def refuse(_: Any) -> Exception:
+        return openai_refusal("This is more than the maximum context length.")
+
+    chat, counting = FakeChatModel(reply=refuse), meter()
+    counting.compactable = TALK
+    with pytest.raises(ConversationTooLong) as raised:
+        await request(chat, [*TALK, HumanMessage("So?")], counting)
+    assert raised.value.most == estimate_tokens(TALK, {}) // 2
+    counting.compactable = ()
+    with pytest.raises(TooLong, match="max_answer_tokens"):
+        await request(chat, [*TALK, HumanMessage("So?")], counting)
+
+
+def openai_refusal(text: str) -> openai.BadRequestError:
+    asked = httpx.Request("POST", "http://test")
+    return openai.BadRequestError(text, response=httpx.Response(400, request=asked), body=None)
+
+
+def test_a_conversation_always_has_its_tenth() -> None:
+    counting = meter()
+    counting.compactable = [HumanMessage("So. " * 40)]
+    make_way([HumanMessage("A long step. " * 400)], 1_500, counting)  # and nothing is raised
+    counting.compactable = TALK
+    with pytest.raises(ConversationTooLong) as raised:
+        make_way([HumanMessage("A long step. " * 400), *TALK], 1_500, counting)
+    assert raised.value.most == 150
