@@ -16,7 +16,8 @@ from reflective_agents.web_search.corpus import open_corpus
 from reflective_agents.web_search.engines import choose_search
 from reflective_agents.web_search.own import name_of
 
-_MODELS = ("model", "judge_model", "critic_model", "arms", "fallback_models")
+_MODELS = ("model", "judge_model", "critic_model", "compact_model", "arms", "fallback_models")
+_ONLY_IF_GIVEN = ("compact_model", "fallback_models")
 
 
 async def check_settings(step: Step[Context], context: Context) -> dict[str, str]:
@@ -38,7 +39,7 @@ async def check_settings(step: Step[Context], context: Context) -> dict[str, str
     if getattr(context, "environment", None) is not None and any(map(images_of, step.meter.questions)):
         raise Misuse("the tasks of an environment are text: ask without images, or without an environment")
     fields = [name for name in type(context).model_fields if name in _MODELS]
-    names = [name for name in fields if name != "fallback_models" or context.fallback_models]
+    names = [name for name in fields if name not in _ONLY_IF_GIVEN or getattr(context, name)]
     chosen = {name: await _check_models(step, name, getattr(context, name)) for name in names}
     await check_sources(context)
     return chosen | _search(context)

@@ -13,7 +13,11 @@ from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
 from reflective_agents import telemetry
+from reflective_agents.models.context_window import check_conversation
 from reflective_agents.models.meter import Meter
+from reflective_agents.models.providers import get_model
+from reflective_agents.nodes.asking.compaction import with_same_request, with_summary
+from reflective_agents.nodes.asking.summary import compact
 from reflective_agents.nodes.asking.thread import with_question_last
 from reflective_agents.nodes.asking.wording import use_prompts
 from reflective_agents.nodes.bridge import SyncAdapter
@@ -21,7 +25,7 @@ from reflective_agents.nodes.evidence.references import in_thread
 from reflective_agents.nodes.remembering.lessons import with_lessons
 from reflective_agents.nodes.strategy import own_settings
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.errors import ConversationTooLong, LimitReached, ModelFailed
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.outcome import Outcome, Verifier, limited, stopped
 from reflective_agents.state.policy import check_caller
@@ -41,6 +45,8 @@ COST: tuple[Literal["model_calls", "total_tokens", "seconds", "cost"], ...] = (
     "cost",
 )
 """What an event tells of the usage; the money only where there is a price."""
+MOST_COMPACTIONS = 4
+"""How often a conversation is compacted for one node, each time to less."""
 LISTED = 5
 """Items of a list that an event tells."""
 
@@ -113,6 +119,39 @@ def stop_because(error: LimitReached | ModelFailed) -> Update:
     return {"outcome": stopped(error)}
 
 
+def as_shown(state: S) -> S:
+    """Return the state as a node sees it: a conversation that fits, in the thread's own numbers, its question last."""
+    return with_lessons(with_same_request(in_thread(with_question_last(with_summary(state)))))
+
+
+async def _run_within_context(
+    function: Callable[[S, Step[C]], Awaitable[Update]], state: S, step: Step[C], compacted: Update, begins: bool
+) -> Update:
+    """Run a node. Where a prompt does not fit, have the conversation compacted, note that, and run the node again."""
+    left = MOST_COMPACTIONS if step.context.compact == "auto" else 0
+    while True:
+        shown = as_shown(state)
+        step.meter.compactable = shown["messages"][:-1] if left else ()
+        try:
+            if not begins:
+                _check_conversation(step)
+            return await function(state if begins else shown, step)
+        except ConversationTooLong as error:
+            step.meter.compactable = ()
+            compaction = await compact(state, step.context, step.meter, error.most)
+            left = left - 1 if compaction else 0
+            if compaction:
+                state = state.copy()
+                state["compaction"] = compacted["compaction"] = compaction
+
+
+def _check_conversation(step: Step[Context]) -> None:
+    if step.meter.compactable:
+        context: Context = step.context
+        model = get_model(context.model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+        check_conversation(model, step.meter)
+
+
 def node(
     schema: type[C], *, begins: bool = False
 ) -> Callable[[Callable[[S, Step[C]], Awaitable[Update]]], SyncAdapter[S, Update]]:
@@ -137,14 +176,13 @@ def node(
             check_caller(step.context, step.context.defaults)
             run_id = uuid4().hex if begins else stored.get("run_id")
             with telemetry.step(function.__name__, run_id, stored.get("strategy"), get_config()):
+                compacted: Update = {}
                 try:
                     with use_prompts(step.context.prompts):
-                        update = await function(
-                            state if begins else with_lessons(in_thread(with_question_last(state))), step
-                        )
+                        update = await _run_within_context(function, state, step, compacted, begins)
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
-            return {**step.cost(), **update, **({"run_id": run_id} if begins else {})}
+            return {**step.cost(), **compacted, **update, **({"run_id": run_id} if begins else {})}
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         return SyncAdapter(run)

@@ -16,6 +16,7 @@ from reflective_agents.models.providers import describe_model
 from reflective_agents.nodes.acting.own_agent import name_of
 from reflective_agents.nodes.asking.answer_form import in_form
 from reflective_agents.nodes.asking.chat import model_of
+from reflective_agents.nodes.asking.compaction import with_summary
 from reflective_agents.nodes.asking.thread import (
     GRAPH,
     STRATEGY,
@@ -114,7 +115,7 @@ def begin(
         update = {"version": VERSION, "strategy": strategy, "settings": step.context.explicit_settings(), **fresh}
         shown = state.copy()
         shown["recalled"], shown["strategy"] = recalled, strategy
-        update |= await prepare(with_question_last(shown), step)
+        update |= await prepare(with_question_last(with_summary(shown)), step)
         if not update["recalled"] and "recalled" not in state:
             del update["recalled"]
         return {name: value for name, value in update.items() if not _is_unchanged(name, value, state)}

@@ -30,7 +30,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from reflective_agents.state.answer_schema import AnswerSchema
-from reflective_agents.state.effect import Applies, InRuns
+from reflective_agents.state.effect import Applies, InRuns, only_with
 from reflective_agents.state.errors import Misuse, WrongThread
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
@@ -167,6 +167,28 @@ class Context(BaseSettings):
         default=None,
         description='Prices of models, in dollars for a million tokens: {"gpt-4.1-mini": {"input": 0.4, "output": 1.6, '
         '"cached_input": 0.1}}, or a JSON file. Default: the list prices of genai-prices.',
+    )
+    context_window: int | None = Field(
+        default=None,
+        ge=512,
+        le=10_000_000,
+        description="Most tokens of a model's context that are used, prompt and answer together. Default: what its "
+        "profile, or an error of its server, says; Ollama's num_ctx has to be given, since it cuts without a word.",
+    )
+    compact: Annotated[Literal["auto", "off"], InRuns("give create_agent LangChain's SummarizationMiddleware")] = Field(
+        default="auto",
+        description="Whether the oldest turns of a conversation that does not fit into the context are summarised "
+        "('auto'), or it is sent as it is ('off').",
+    )
+    compact_model: Annotated[Model, only_with("compact", "auto"), InRuns("a middleware compacts nothing")] = Field(
+        default=None, description="Model that summarises the oldest turns. Default: the same as model."
+    )
+    compact_share: Annotated[float, only_with("compact", "auto"), InRuns("a middleware compacts nothing")] = Field(
+        default=0.2,
+        gt=0,
+        le=1,
+        description="Share of the calls and tokens that are left to a run that one compaction may spend; of a thread "
+        "that takes more to read, long messages are shortened.",
     )
     max_seconds: float = Field(
         default=900, gt=0, le=604_800, description="Longest working time of one run, in seconds."

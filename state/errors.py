@@ -18,10 +18,11 @@
     │   ├── InvalidOutput      a model answered, but never in the form asked for
     │   ├── Refused            its server does not take the request as it is
     │   └── TooLong            the prompt does not fit into its context
-    └── SearchFailed           a search could not be carried out
+    ├── SearchFailed           a search could not be carried out
+    └── ConversationTooLong    a prompt does not fit, and would with a shorter conversation
 
-`Misuse` raises at once, in Python as well as in the command (exit code 2). The other four never leave a graph: they
-end in its outcome, or go back to the model as a tool message.
+`Misuse` raises at once, in Python as well as in the command (exit code 2). The others never leave a graph: they
+end in its outcome, go back to the model as a tool message, or have the conversation compacted.
 """
 
 from reflective_agents.state.limits import Limit, sentence
@@ -104,6 +105,17 @@ class Refused(ModelFailed):
 
 class TooLong(ModelFailed):
     """Raised when a prompt does not fit into a model's context; its text names the settings that shorten it."""
+
+
+class ConversationTooLong(ReflectError):
+    """Raised when a prompt does not fit, and would with a shorter conversation: the node is run again with that.
+
+    It is no `ModelFailed`, so that nobody on the way takes it for the end of one call.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"the conversation may have {most} estimated tokens")
+        self.most = most
 
 
 class SearchFailed(ReflectError):

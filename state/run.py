@@ -110,13 +110,26 @@ class Output(Input):
     usage: Annotated[Usage, DeltaChannel(counted, snapshot_frequency=1000)]
 
 
+class Compaction(TypedDict):
+    """What of a conversation is shown as a summary: the messages up to and with that whose id is `until`, so many.
+
+    `sources` are those of the answers among them: address and title by number.
+    """
+
+    until: str
+    messages: int
+    summary: str
+    sources: dict[str, list[str]]
+
+
 class RunState(Output):
     """The channels shared by all strategies.
 
     `version` is that of the state (`state.versions`), `strategy` names the graph that a thread belongs to, `run_id` the
     turn that is under way, `settings` are those that it was given, for when it is resumed, and `events` is the number
     of progress events it has emitted. `recalled` are the lessons of earlier runs that all its nodes are shown, and
-    `raised` says by how much a person has raised which limits on the way.
+    `raised` says by how much a person has raised which limits on the way. `compaction` is what the
+    nodes are shown in place of the oldest messages, where the whole conversation does not fit.
     """
 
     version: Annotated[int, RUN_ONLY, DeltaChannel(latest, snapshot_frequency=1000)]
@@ -125,6 +138,7 @@ class RunState(Output):
     run_id: Annotated[str, RUN_ONLY, DeltaChannel(latest, snapshot_frequency=1000)]
     events: NotRequired[Annotated[int, RUN_ONLY]]
     recalled: NotRequired[list[str]]
+    compaction: NotRequired[Annotated[Compaction, RUN_ONLY, DeltaChannel(latest, snapshot_frequency=1000)]]
     raised: NotRequired[Annotated[dict[str, float], RUN_ONLY]]
 
 

@@ -11,7 +11,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from reflective_agents.environments.base import Environment, State, Task, Transition, cleaned
 from reflective_agents.environments.registry import get_environment
-from reflective_agents.models.capabilities import capabilities_of
+from reflective_agents.models.context_window import longest_estimated, make_way
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.acting.actions import ActionStep, act_tool, take
 from reflective_agents.nodes.acting.client_tools import client_tools
@@ -32,9 +32,6 @@ from reflective_agents.state.trial import ActingState
 from reflective_agents.tools.arithmetic import arithmetic_tools
 
 T = TypeVar("T")
-ESTIMATED_PER_TOKEN = 1.5
-"""Estimated tokens of a prompt for each token of a context, of which an answer has a quarter: in English, twice as many
-are estimated as there are."""
 
 
 class Acting(Input):
@@ -153,10 +150,10 @@ def agent_prompt(
         )
 
     with_steps = as_text if step.context.mode == "text" else as_calls
-    window = capabilities_of(model_of(step, step.context.model)).context_tokens
-    limits = [step.context.max_context_tokens, most, window and ESTIMATED_PER_TOKEN * window]
+    limits = [step.context.max_context_tokens, most, longest_estimated(model_of(step, step.context.model), step.meter)]
     longest = int(min(limit for limit in limits if limit is not None))
     first, prompt = 0, with_steps(0)
+    make_way(prompt, longest, step.meter)
     while first < len(state["steps"]) and estimate_tokens(prompt, {}) > longest:
         first += 1
         prompt = with_steps(first)

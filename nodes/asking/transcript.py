@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 TAGS = """
     about action agent aim answer asked attempt author before candidate checked conversation critique doing draft
     failure hint lesson map member memory observation outcome part passage question remark report request said seen
-    sentence state subgoal subquestion task thought time trajectory usual verdict
+    sentence state subgoal subquestion summary task thought time trajectory turn usual verdict
 """.split()  # noqa: SIM905 - the words are easier to read
 """All tags in which prompts hold material."""
 _UNSEEN = (
@@ -36,6 +36,7 @@ def _like_a_tag() -> re.Pattern[str]:
     )
 
 
+_CONVERSATION, _END_OF_CONVERSATION = "<conversation>\n", "\n</conversation>\n"
 _INNER = "instructions"
 _QUOTED = "quoted"
 _NOT_IN_A_NAME = re.compile(r'[<>"\s]+')
@@ -69,10 +70,19 @@ def material(text: str) -> HumanMessage:
 def request_text(conversation: Sequence[BaseMessage]) -> str:
     """Return the request of a conversation: its last message, preceded by the earlier turns if there are any."""
     *earlier, question = conversation
-    shown = [message for message in earlier if message.text and not message.additional_kwargs.get(_INNER)]
+    return _earlier_text(earlier) + quoted("request", question.text)
+
+
+def after_others(request: str, earlier: Sequence[BaseMessage]) -> str:
+    """Return a text that `request_text` has made, with other turns before what is requested, if it has any."""
+    before, end, requested = request.rpartition(_END_OF_CONVERSATION)
+    return _earlier_text(earlier) + requested if end and before.startswith(_CONVERSATION) else request
+
+
+def _earlier_text(messages: Sequence[BaseMessage]) -> str:
+    shown = [message for message in messages if message.text and not message.additional_kwargs.get(_INNER)]
     turns = [_turn_text(message) for message in shown]
-    context = around("conversation", "\n".join(turns)) + "\n" if turns else ""
-    return context + quoted("request", question.text)
+    return around("conversation", "\n".join(turns)) + "\n" if turns else ""
 
 
 def _turn_text(message: BaseMessage) -> str:

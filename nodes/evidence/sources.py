@@ -40,6 +40,8 @@ class Source(NamedTuple):
 
 Sources = Mapping[int, Source]
 """Sources by their numbers."""
+EARLIER = "earlier_sources"
+"""Where the summary of earlier turns holds their sources, in its `additional_kwargs`: address and title by number."""
 NO_SOURCES: Sources = MappingProxyType({})
 
 
@@ -73,7 +75,13 @@ def thread_sources(conversation: Iterable[BaseMessage]) -> dict[int, Source]:
     another one, that comes after the greatest."""
     sources: dict[int, Source] = {}
     urls = set[str]()
-    for text in (message.text for message in conversation if isinstance(message, AIMessage)):
+    for message in conversation:
+        for number, (url, title) in message.additional_kwargs.get(EARLIER, {}).items():
+            sources[int(number)] = Source(int(number), url, title)
+            urls.add(url)
+        if not isinstance(message, AIMessage):
+            continue
+        text = message.text
         titles = titles_in(text)
         for listed, url in split_references(text)[1].items():
             if url not in urls:

@@ -51,7 +51,11 @@ async def check(context: Context, settings: JsonMapping) -> Choice:
         Misuse: if one of them cannot be had; the text says what to do.
     """
     model, reason = choose_model(settings.get("model"))
-    helpers = {name: value for name in ("judge_model", "critic_model") if (value := getattr(context, name, None))}
+    helpers = {
+        name: value
+        for name in ("judge_model", "critic_model", "compact_model")
+        if (value := getattr(context, name, None))
+    }
     arms = getattr(context, "arms", None) or []
     models = (model, *helpers.values(), *arms, *(context.fallback_models or ()))
     for name in models:

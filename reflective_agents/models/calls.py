@@ -11,7 +11,6 @@ from langchain_core.messages import AIMessage, BaseMessage
 from reflective_agents.models.cache import cache_entry
 from reflective_agents.models.capabilities import (
     ChatModel,
-    ModelCapabilities,
     capabilities_of,
     context_size,
     is_forced,
@@ -20,6 +19,13 @@ from reflective_agents.models.capabilities import (
     refused_option,
     takes_n,
     unbind,
+)
+from reflective_agents.models.context_window import (
+    SMALLEST_ANSWER,
+    advice,
+    check_length,
+    context_of,
+    too_long_conversation,
 )
 from reflective_agents.models.costs import estimate_tokens, longest_answer
 from reflective_agents.models.fallbacks import in_turn, rebound
@@ -151,8 +157,9 @@ async def _send_with_fallbacks(
         may_call = in_text and options.get("tool_choice") != "none"
         left_out = [*(("tools", "tool_choice") if in_text else ()), *(() if capabilities.logprobs else ("logprobs",))]
         sent = {name: value for name, value in options.items() if name not in left_out}
-        sent = _within_context_size(base, merged(sent, thinking_options(capabilities, meter.thinking)), capabilities)
+        sent = _within_context_size(base, merged(sent, thinking_options(capabilities, meter.thinking)), meter)
         prompt = tools_as_text(messages, tools if may_call else []) if in_text else messages
+        check_length(base, prompt, sent, meter)
         sent = _within_budget(base, prompt, sent, meter)
         entry = cache_entry(base, prompt, sent)
         try:
@@ -165,12 +172,13 @@ async def _send_with_fallbacks(
                 await listener.on_token(replies[0].text)
         except TooLong as error:
             size = context_size(str(error))
-            if size is None or size == capabilities.context_tokens:
-                raise
-            capabilities.context_tokens = size
-            _learn_context_size(base, size, meter)
-            if _within_context_size(base, sent, capabilities) == sent:
-                raise
+            if size is not None and size != capabilities.context_tokens:
+                capabilities.context_tokens = size
+                _learn_context_size(base, size, meter)
+                if _within_context_size(base, sent, meter) != sent:
+                    continue
+            shorter = too_long_conversation(base, prompt, sent, meter, refused=True)
+            raise shorter or TooLong(f"{error}{advice(meter)}") from error
         except Refused as error:
             if about_images(prompt, str(error)) and is_unsupported(str(error)):
                 _learn(base, "images", meter)
@@ -206,11 +214,12 @@ def _learn_context_size(base: BaseChatModel, size: int, meter: Meter) -> None:
         meter.tell("learned", model=name_of(base), context_tokens=size)
 
 
-def _within_context_size(base: BaseChatModel, options: JsonObject, capabilities: ModelCapabilities) -> JsonObject:
+def _within_context_size(base: BaseChatModel, options: JsonObject, meter: Meter) -> JsonObject:
     """Limit the answer to a quarter of the context, where its size is known."""
     most = int(options.get("max_tokens") or getattr(base, "max_tokens", None) or 0)
-    if capabilities.context_tokens and most > capabilities.context_tokens // 4:
-        return {**options, "max_tokens": max(capabilities.context_tokens // 4, 16)}
+    size = context_of(base, meter)
+    if size and most > size // 4:
+        return {**options, "max_tokens": max(size // 4, SMALLEST_ANSWER)}
     return options
 
 

@@ -53,6 +53,8 @@ _NAMED = {
     "tools": re.compile(r"\btools?\b|\bfunctions?\b|tool_c", re.IGNORECASE),
 }
 """How an option is named in a refusal."""
+_FADING = 0.8
+"""What the weight of earlier reports is multiplied by at each new one."""
 MAX_AGE = 3600.0
 """Seconds after which what was learned is forgotten, since servers change."""
 
@@ -84,8 +86,24 @@ class ModelCapabilities:
     learned_at: float | None = None
     """When the first of it was learned from the server, by the clock of `time.monotonic`."""
 
+    reported_tokens: float = field(default=1_000.0, compare=False)
+    """Tokens of prompts that its server has reported, the latest ones with most weight. At first: a guess."""
+    estimated_tokens: float = field(default=1_500.0, compare=False)
+    """What was estimated for the same prompts."""
+    cuts_prompts: bool = field(default=False, compare=False)
+    """Whether it has cut a prompt without a word."""
     failed_at: float | None = field(default=None, compare=False)
     """When it failed last, where another one could be asked instead."""
+
+    @property
+    def tokens_per_estimated(self) -> float:
+        """Tokens of a prompt for each estimated one."""
+        return self.reported_tokens / self.estimated_tokens
+
+    def calibrate(self, reported: int, estimated: int) -> None:
+        """Note how long a prompt was by its server's count, and by the estimate."""
+        self.reported_tokens = _FADING * self.reported_tokens + reported
+        self.estimated_tokens = _FADING * self.estimated_tokens + estimated
 
     def trial(self) -> "ModelCapabilities":
         """Return a copy on which to try what a refusal may mean."""

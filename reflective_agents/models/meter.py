@@ -88,6 +88,8 @@ class Meter:
         """Tokens of an answer with room for which a call is still sent. Default: as many as an answer may have."""
         self.tell = tell
         """Tells what was learned about a model, or thought: an event's name, and its data by name."""
+        self.compactable: Sequence[BaseMessage] = ()
+        """The conversation in the prompts, as far as it could be compacted."""
         self.questions = [message for message in conversation if message.type == "human"]
         """What the run is asked, and was asked before."""
         self._usage: Usage = {**NOTHING_SPENT, **spent}
@@ -156,6 +158,16 @@ class Meter:
         return self._context.fallback_models or ()
 
     @property
+    def context_window(self) -> int | None:
+        """Most tokens of a model's context that are used; None if that is not set."""
+        return self._context.context_window
+
+    @property
+    def compacts(self) -> bool:
+        """Whether a conversation that is too long is compacted."""
+        return self._context.compact == "auto"
+
+    @property
     def thinking(self) -> Thinking | None:
         """How much models are to think."""
         return self._context.thinking
@@ -186,6 +198,11 @@ class Meter:
         left = (self._context.max_total_tokens - self._usage["total_tokens"] - self._held - prompt) // n
         least = most if self.least_answer_tokens is None else min(self.least_answer_tokens, most)
         return max(min(left, most), least)
+
+    @property
+    def tokens_left(self) -> int:
+        """How many more tokens may be spent."""
+        return self._context.max_total_tokens - self._usage["total_tokens"]
 
     @property
     def seconds_left(self) -> float:

@@ -24,6 +24,7 @@ from reflective_agents.models.capabilities import (
     name_of,
     speaks_openai,
 )
+from reflective_agents.models.context_window import learn_count
 from reflective_agents.models.costs import count_thoughts, estimate_tokens, longest_answer, settle
 from reflective_agents.models.event_loops import without_streaming
 from reflective_agents.models.faults import (
@@ -118,7 +119,7 @@ def _failure(base: BaseChatModel, fault: Exception) -> ModelFailed:
     if not is_refusal(fault):
         return ModelFailed(text)
     if is_too_long(str(fault)):
-        return TooLong(f"{text}: lower max_context_tokens or max_answer_tokens")
+        return TooLong(text)
     return Refused(text)
 
 
@@ -171,6 +172,7 @@ async def _send(
             replies = [without_thought(reply) for reply in replies]
             call.note(answers=len(replies), **_tokens(replies))
         settle(reservation, replies, guess, prices)
+        learn_count(base, replies, messages, guess, meter)
         meter.longest_answer = max(meter.longest_answer, math.ceil(reservation.output_tokens / max(len(replies), 1)))
         count_thoughts(name_of(base), replies, meter)
         answers = _answers_among(replies, meter)

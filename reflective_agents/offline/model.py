@@ -27,10 +27,12 @@ from reflective_agents.offline.grading import grade
 from reflective_agents.offline.planning import subquestion, vote
 from reflective_agents.offline.reading import Reading, read
 from reflective_agents.offline.schema import Filler
+from reflective_agents.offline.summing import words_asked_for
 from reflective_agents.offline.support import hold_against_sources
 from reflective_agents.offline.town import live
 from reflective_agents.offline.writing import NOTE, moves
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.text.digest import digest
 
 QUERY_FIELDS = ("query", "search_query", "q", "question", "keywords", "entity", "topic", "term", "input")
 NO_QUERY_FIELDS = frozenset({"answer", "code", "command", "expression", "file", "path", "url"})
@@ -175,6 +177,8 @@ class OfflineChatModel(BaseChatModel):
             return "", [(forced["name"], Filler(reading, forced.get("parameters", {}), variant).fill())]
         if reading.verdict or reading.criticises:
             return str(grade(reading, reading.draft)), []
+        if reading.turns and (words := words_asked_for(reading.scene)):
+            return digest(reading.turns, words), []
         if reading.last:
             return subquestion(reading, variant), []
         if reading.candidates:

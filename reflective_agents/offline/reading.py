@@ -22,7 +22,7 @@ REMEMBERED = re.compile(r"m\d+")
 
 _LEAVES = (
     "conversation|request|draft|critique|thought|action|observation|answer|source|verdict"
-    "|aim|subgoal|report|failure|member|author|task|remark|asked|subquestion|lesson|memory"
+    "|aim|subgoal|report|failure|member|author|task|remark|asked|subquestion|lesson|memory|turn|summary"
 )
 _BLOCK = re.compile(rf"<({_LEAVES}|trajectory|candidate)\b(?:[^>\"]*\"([^>\"]*)\")?[^>]*>(.*?)</\1\s*>", re.S)
 _QUOTED = re.compile(r"(?<!\w)([\"'])(.+?)\1(?!\w)")
@@ -86,6 +86,8 @@ class Reading:
     """What a candidate says that has no tags inside."""
     questions: tuple[str, ...] = ()
     """The sub-questions that were asked so far."""
+    turns: tuple[str, ...] = ()
+    """The earlier turns of a conversation that are to be summarised, or are summarised."""
     last: str = ""
     """The sub-question that ends the questions, where the next one is asked for; else empty."""
     most: int = 1
@@ -224,6 +226,7 @@ def _reading(pieces: Sequence[Piece]) -> Reading:
         criticises=criticises,
         failure=next((piece.name for piece in pieces if piece.kind == "aim"), ""),
         questions=tuple(piece.text for piece in pieces if piece.kind == "asked"),
+        turns=tuple(piece.text for piece in pieces if piece.kind in {"summary", "turn"}),
     )
 
 

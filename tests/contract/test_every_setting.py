@@ -33,9 +33,9 @@ TASKS = {
     "arithmetic": {"id": "1", "question": "What is 4 times 6?", "gold": "24"},
     "questions": {"id": "1", "question": "What pulls the sea?", "gold": "the Moon", "data": {"context": []}},
 }
-ELSEWHERE = {"thinking", "town", "unsafe_code"}
-"""What shows only with a model that thinks, with a town of one's own, or on a machine without a sandbox: see
-tests/models, tests/town and tests/tools."""
+ELSEWHERE = {"thinking", "town", "unsafe_code", "compact", "compact_share"}
+"""What shows only with a model that thinks, with a town of one's own, on a machine without a sandbox, or in a long thread:
+see tests/models, tests/town, tests/tools and test_long_threads.py."""
 REFUSED = {
     "auto": {"selection"},
     "chain_of_thought": {"corpus", "docstore", "judge_temperature", "max_context_tokens", "search"},
@@ -142,8 +142,10 @@ CASES: dict[str, Case] = {
     "call_timeout": Case(0.000001, 100),
     "checks": Case([lambda _, __: "Too short."], [], {"critic": "checks"}),
     "client_tools": Case([CLIENTS], []),
+    "compact_model": Case("no:such", None),
     "confidence": Case(0.51, 0.999, {"samples": 9, "batch": 1, "actor": "chain_of_thought"}, disagreeing),
     "confidence_samples": Case(1, 4),
+    "context_window": Case(512, None),
     "corpus": Case("docs", None, {**OFFLINE, "search": "local"}),
     "critic": Case("model", "checks"),
     "critic_model": Case("offline", None),

@@ -177,7 +177,7 @@ async def test_the_size_of_the_context_is_learned_from_the_error(monkeypatch: py
         assert (await request(chat, [HumanMessage("x " * 5_000)], meter))[0].text == "It is 4."
         assert capabilities_of(chat).context_tokens == 4096
         assert server.requests[-1].body["max_tokens"] == 1024
-        with pytest.raises(TooLong, match=r"4096.*max_context_tokens"):
+        with pytest.raises(TooLong, match=r"4096.*max_answer_tokens"):
             await request(chat, [HumanMessage("x " * 50_000)], meter)
 
 

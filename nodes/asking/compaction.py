@@ -1,0 +1,74 @@
+"""A conversation that fits: its oldest turns are shown as a summary, while the thread itself stays whole."""
+
+import re
+from collections.abc import Sequence
+
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, trim_messages
+
+from reflective_agents.models.costs import estimate_tokens
+from reflective_agents.nodes.asking.thread import position_of_question
+from reflective_agents.nodes.asking.transcript import after_others, material, quoted
+from reflective_agents.nodes.evidence.reference_list import reference_line
+from reflective_agents.nodes.evidence.sources import EARLIER
+from reflective_agents.prompts import compaction as prompts
+from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.run import Compaction, RunState, S
+
+_CITED = re.compile(r"\[(\d{1,6})\]")
+
+
+def with_summary(state: S) -> S:
+    """Return the state as a node sees it: what is compacted of its messages stands there as a summary."""
+    stored: RunState = state  # what `get` returns, mypy knows of this only
+    compaction, messages = stored.get("compaction"), state["messages"]
+    first = first_kept(messages, compaction)
+    if not compaction or not first:
+        return state
+    shown = state.copy()
+    shown["messages"] = [summary_message(compaction), *messages[first:]]
+    return shown
+
+
+def with_same_request(state: S) -> S:
+    """Return the state as a node sees it: a request that was written out with the whole conversation has the compacted
+    one instead."""
+    stored: JsonObject = {**state}
+    if not stored.get("compaction") or not isinstance(request := stored.get("request"), str):
+        return state
+    shown = state.copy()
+    shown["request"] = after_others(request, state["messages"][:-1])  # type: ignore[typeddict-unknown-key]
+    return shown
+
+
+def first_kept(messages: Sequence[BaseMessage], compaction: Compaction | None) -> int:
+    """Return the index of the first message that a summary does not cover; 0 if it does not fit the thread, because
+    somebody has removed what it covers."""
+    if not compaction:
+        return 0
+    ids = [message.id for message in messages[: position_of_question(messages)]]
+    return ids.index(compaction["until"]) + 1 if compaction["until"] in ids else 0
+
+
+def summary_message(compaction: Compaction) -> HumanMessage:
+    """Show a summary, with those of its sources that it cites. It carries all of them, so that numbers stay taken."""
+    cited = {*_CITED.findall(compaction["summary"])} & compaction["sources"].keys()
+    listed = [f"[{number}] {reference_line(*compaction['sources'][number])}" for number in sorted(cited, key=int)]
+    text = "\n".join([compaction["summary"], *([prompts.SOURCES, *listed] if listed else [])])
+    message = material(prompts.SHOWN.format(messages=compaction["messages"], summary=quoted("summary", text)))
+    message.additional_kwargs[EARLIER] = compaction["sources"]
+    return message
+
+
+def first_of_last_turns(conversation: Sequence[AnyMessage], most: int) -> int:
+    """Return where the last turns of a conversation begin that have so many estimated tokens at most.
+
+    A turn begins with a message of a person, so a call of a tool and its result stay together.
+    """
+    kept = trim_messages(
+        list(conversation),
+        max_tokens=most,
+        token_counter=lambda messages: estimate_tokens(messages, {}),
+        strategy="last",
+        start_on="human",
+    )
+    return len(conversation) - len(kept)

@@ -1,0 +1,201 @@
+"""The oldest turns of a conversation, summarised by a model: once, and then extended by what comes later."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
+
+from reflective_agents.models.calls import request
+from reflective_agents.models.context_window import HIGH, longest_estimated
+from reflective_agents.models.costs import estimate_tokens
+from reflective_agents.models.meter import Meter
+from reflective_agents.models.providers import describe_model, get_model
+from reflective_agents.nodes.asking.compaction import first_kept, first_of_last_turns, summary_message
+from reflective_agents.nodes.asking.thread import position_of_question
+from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.evidence.reference_list import split_references
+from reflective_agents.nodes.evidence.references import in_thread
+from reflective_agents.nodes.evidence.sources import thread_sources
+from reflective_agents.prompts import compaction as prompts
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import ModelFailed, TooLong
+from reflective_agents.state.run import Compaction, RunState, S
+from reflective_agents.text.digest import digest
+
+LAST_TURNS = 0.6
+"""Share of what a compacted conversation may have for its last turns, which stay as they are; the summary has the
+rest."""
+SMALLEST_SUMMARY = 200
+"""Estimated tokens that a summary may always have."""
+_UNKNOWN = 30_000
+"""Estimated tokens of turns that are summarised at once where nobody knows what the model holds."""
+_FILLED = 0.75
+"""Share of what one call may be shown that turns fill, since they have different lengths."""
+_TAGS = 16
+"""Estimated tokens of the tags of a turn."""
+_WORD = 3
+"""Estimated tokens of a word."""
+
+
+async def compact(state: S, context: Context, meter: Meter, most: int) -> Compaction | None:
+    """Summarise the oldest turns of the conversation, as many as needed.
+
+    Args:
+        state: The state of the run; its messages are whole.
+        context: The settings of the run.
+        meter: Its limits.
+        most: Estimated tokens that the conversation may have then, without the question.
+
+    Returns:
+        What is compacted now; None if nothing could be made shorter.
+
+    Raises:
+        LimitReached: if a limit of the run is met. A model that fails is replaced by an extract.
+    """
+    stored: RunState = state  # what `get` returns, mypy knows of this only
+    before = stored.get("compaction")
+    messages = in_thread(state)["messages"]
+    conversation = messages[: position_of_question(messages)]
+    begins = first_kept(messages, before)
+    length = max(most - int(LAST_TURNS * most), SMALLEST_SUMMARY)
+    ends = begins + first_of_last_turns(conversation[begins:], int(LAST_TURNS * most))
+    earlier = before["summary"] if before and begins else ""
+    if ends == begins and len(earlier.encode()) <= 2 * length:
+        return None
+    writer = Writer(context, meter, length)
+    summary = await writer.extend(earlier, conversation[begins:ends])
+    compaction = Compaction(
+        until=str(conversation[ends - 1].id),
+        messages=ends,
+        summary=summary,
+        sources={
+            str(number): [source.url, source.title] for number, source in thread_sources(conversation[:ends]).items()
+        },
+    )
+    whole, shown = _count(conversation), _count([summary_message(compaction), *conversation[ends:]])
+    meter.tell(
+        "compacted", messages=ends - begins, covered=ends, tokens_before=whole, tokens_after=shown,
+        calls=writer.calls, model=writer.name, summary=summary,
+    )  # fmt: skip
+    return compaction
+
+
+def _count(messages: Sequence[BaseMessage]) -> int:
+    return estimate_tokens(messages, {})
+
+
+class Writer:
+    """The model that summarises, within its share of what is left to the run.
+
+    Args:
+        context: The settings of the run.
+        meter: Its limits.
+        length: Most estimated tokens of a summary.
+    """
+
+    def __init__(self, context: Context, meter: Meter, length: int) -> None:
+        model = context.model if context.compact_model is None else context.compact_model
+        self._chat = get_model(model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+        self._meter, self._length, self._share = meter, length, context.compact_share
+        self._answer = context.max_answer_tokens
+        self.name = describe_model(self._chat)["model_name"]
+        self.calls = 0
+
+    async def extend(self, summary: str, messages: Sequence[AnyMessage]) -> str:
+        """Return a summary that holds what messages add to an earlier one, which may be empty."""
+        part = self._part()
+        most = self._affordable(part) * int(_FILLED * part) - _TAGS * len(messages)
+        texts = shortened([_text(message) for message in messages], max(most, 0))
+        turns = [quoted("turn", text, by=message.type) for message, text in zip(messages, texts, strict=True) if text]
+        for group in grouped([piece for turn in turns for piece in pieces(turn, part)] or [""], part):
+            summary = await self._extend(summary, group)
+        return summary
+
+    def _part(self) -> int:
+        """Return how many estimated tokens of turns are summarised by one call."""
+        longest = longest_estimated(self._chat, self._meter)
+        if longest is None:
+            return _UNKNOWN
+        fixed = estimate_tokens(prompts.SUMMARISE.format_messages(summary="", turns="", words=0), {})
+        return max(int(HIGH * longest) - fixed - 2 * self._length, self._length)
+
+    def _affordable(self, part: int) -> int:
+        """Return how many calls the share of the run holds; at least one is tried."""
+        calls, tokens = self._share * self._meter.calls_left, self._share * self._meter.tokens_left
+        return max(int(min(calls, tokens / (part + 2 * self._length + self._answer))), 1)
+
+    async def _extend(self, summary: str, turns: Sequence[str]) -> str:
+        """Summarise in one call; in two, if its prompt is too long after all."""
+        try:
+            return await self._write(summary, turns)
+        except TooLong:
+            half = len(turns) // 2
+            if not half:
+                return self._extract(summary, turns)
+            return await self._extend(await self._extend(summary, turns[:half]), turns[half:])
+        except ModelFailed:
+            return self._extract(summary, turns)
+
+    async def _write(self, summary: str, turns: Sequence[str]) -> str:
+        earlier = quoted("summary", summary) + "\n" if summary else ""
+        prompt = prompts.SUMMARISE.format_messages(summary=earlier, turns="\n".join(turns), words=self._length // _WORD)
+        self.calls += 1
+        text = (await request(self._chat, prompt, self._meter))[0].text.strip()
+        return shorten(text, 2 * self._length) or self._extract(summary, turns)
+
+    def _extract(self, summary: str, turns: Sequence[str]) -> str:
+        """Take the sentences that say most, where no model summarises."""
+        return shorten(digest([summary, *turns], self._length // _WORD), 2 * self._length)
+
+
+def _text(message: AnyMessage) -> str:
+    """Return what a message says, with the calls of tools, and without the list of its references: that is kept."""
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    text = split_references(message.text)[0] if isinstance(message, AIMessage) else message.text
+    shown = [f"{call['name']}({json.dumps(call['args'], ensure_ascii=False)})" for call in calls]
+    return "\n".join(filter(None, [text.strip(), *shown]))
+
+
+def shortened(texts: Sequence[str], most: int) -> list[str]:
+    """Shorten the longest of several texts, all to the same length, so that together they have at most so many
+    estimated tokens."""
+    left = 2 * most
+    longest, lengths = left, sorted(len(text.encode()) for text in texts)
+    for index, length in enumerate(lengths):
+        longest = left // (len(lengths) - index)
+        if length > longest:
+            break
+        left -= length
+    else:
+        return list(texts)
+    return [shorten(text, longest) for text in texts]
+
+
+def shorten(text: str, size: int) -> str:
+    """Shorten a text to so many bytes: its beginning, and half as much of its end."""
+    data = text.encode()
+    if len(data) <= size:
+        return text
+    end = size // 3
+    return f"{data[: size - end].decode(errors='ignore')} ... {data[len(data) - end :].decode(errors='ignore')}"
+
+
+def pieces(text: str, most: int) -> Iterator[str]:
+    """Cut a text into pieces of so many estimated tokens at most."""
+    size = max(most // 2, 1)  # characters: one has up to four bytes
+    yield from (
+        (text[start : start + size] for start in range(0, len(text), size)) if len(text.encode()) > 2 * most else [text]
+    )
+
+
+def grouped(texts: Sequence[str], most: int) -> Iterator[list[str]]:
+    """Put texts into groups, in order, of so many estimated tokens each, or of one text that has more."""
+    group, size = list[str](), 0
+    for text in texts:
+        length = len(text.encode()) // 2 + 1
+        if group and size + length > most:
+            yield group
+            group, size = [], 0
+        group.append(text)
+        size += length
+    yield group

@@ -1,0 +1,49 @@
+"""A summary without a model: the sentences that hold most names, numbers and questions, as they are."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from reflective_agents.text.sentences import split
+from reflective_agents.text.words import STOPWORDS, cut
+
+_TAG = re.compile(r"</?(?:turn|summary)\b[^>\n]*>")
+_LONGEST = 60
+"""Words of a sentence above which its end is left out."""
+
+
+def digest(texts: Iterable[str], most: int) -> str:
+    """Return the sentences of texts that say most, in order, with so many words together at most.
+
+    Args:
+        texts: What is summarised; tags around a text are left out.
+        most: Most words.
+    """
+    parts = [part for text in texts for line in _TAG.sub("\n", text).splitlines() for part in split(line)]
+    sentences = [_shortened(part) for part in dict.fromkeys(parts)]
+    ranked = sorted(range(len(sentences)), key=lambda index: (-_weight(sentences[index]), -index))
+    chosen, left = set[int](), most
+    for index in ranked:
+        if (length := len(cut(sentences[index]))) <= left:
+            chosen.add(index)
+            left -= length
+    return "\n".join(sentences[index] for index in sorted(chosen))
+
+
+def _shortened(sentence: str) -> str:
+    words = sentence.split()
+    return sentence if len(words) <= _LONGEST else " ".join([*words[:_LONGEST], "..."])
+
+
+def _weight(sentence: str) -> float:
+    """Weigh a sentence by its numbers, its names and whether it asks, for its length."""
+    words = cut(sentence)
+    if not words:
+        return 0.0
+    telling = [word for word in _inside(words) if word.lower() not in STOPWORDS]
+    marks = sum(any(map(str.isdigit, word)) for word in words) + sum(word[:1].isupper() for word in telling)
+    return (2 * marks + len(telling) / 4 + sentence.rstrip().endswith(("?", "\uff1f"))) / (len(words) + 5)
+
+
+def _inside(words: Sequence[str]) -> Sequence[str]:
+    """Leave out the first word, which has a capital letter whatever it is."""
+    return words[1:]

@@ -1,0 +1,155 @@
+"""Every strategy at the end of a thread that its model does not hold: it answers, and the limits hold."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from langchain_core.messages import AnyMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from tenacity import wait_none
+
+from bench.long_threads import LENGTHS, RECORD, WINDOWS, Met, long_thread, meet, recording
+from reflective_agents.models.capabilities import forget_capabilities
+from reflective_agents.models.providers import close_models
+from reflective_agents.testing.awkward import AwkwardServer
+from tests.strategies import QUESTION, STRATEGIES, Result, Strategy, every_strategy, thread
+
+pytestmark = pytest.mark.wire
+REACT = next(strategy for strategy in STRATEGIES if strategy.name == "react")
+
+
+@pytest.fixture(autouse=True)
+async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    monkeypatch.setenv("OPENAI_BASE_URL", "")  # which `meet` sets, and is put back
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
+    forget_capabilities()
+    yield
+    await close_models()
+
+
+def check(met: Met, length: int) -> None:
+    result, settings = met.result, met.server
+    assert result["answer"], result["outcome"]
+    assert result["outcome"]["status"] != "failed"
+    assert len(result["messages"]) == length + 2  # the thread stays whole
+    assert result["usage"]["model_calls"] == len(settings.requests)
+    assert result["usage"]["total_tokens"] <= 1_000_000
+
+
+@every_strategy
+async def test_a_thread_that_is_too_long_is_compacted(strategy: Strategy) -> None:
+    met = await meet(strategy, 60, 4_096)
+    check(met, 60)
+    assert met.compactions
+    assert all(event["tokens_after"] < event["tokens_before"] for event in met.compactions)
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+@every_strategy
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("length", LENGTHS)
+async def test_no_thread_is_too_long(strategy: Strategy, length: int, window: int) -> None:
+    check(await meet(strategy, length, window), length)
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+@every_strategy
+@pytest.mark.parametrize("length", LENGTHS)
+async def test_a_server_that_cuts_silently_is_told(strategy: Strategy, length: int) -> None:
+    met = await meet(strategy, length, 4_096, cuts=True)
+    check(met, length)
+    assert not met.server.cut or [event for event in met.events if event["event"] == "prompt_cut"]
+    met = await meet(strategy, length, 4_096, cuts=True, context_window=4_096)
+    check(met, length)
+    assert not met.server.cut
+
+
+async def test_a_silent_cut_is_an_event_that_names_the_setting() -> None:
+    met = await meet(REACT, 200, 4_096, cuts=True)
+    [event] = [event for event in met.events if event["event"] == "prompt_cut"]
+    assert event["setting"] == "context_window"
+    assert event["reported"] < event["expected"] / 2
+    met = await meet(REACT, 200, 4_096, cuts=True, context_window=4_096)
+    assert not met.server.cut
+    assert met.compactions
+
+
+async def test_later_questions_extend_the_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = REACT.with_memory(InMemorySaver())
+    async with AwkwardServer(recording(REACT.solving), "small_context", context=4_096) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        await say(graph, *long_thread(60), HumanMessage(QUESTION))
+        first = graph.get_state(thread()).values["compaction"]
+        read = len(records(server))
+        result = await say(graph, HumanMessage(f"{QUESTION} Again?"))
+        assert graph.get_state(thread()).values["compaction"] == first  # the beginning of the prompts stays the same
+        assert len(records(server)) == read
+        assert RECORD in server.calls[-1].text
+        for number in range(10):
+            result = await say(graph, *long_thread(4), HumanMessage(f"{QUESTION} {number}"))
+            assert result["outcome"]["status"] == "answered"
+        later = graph.get_state(thread()).values["compaction"]
+    assert later["messages"] > first["messages"]
+    extended = records(server)[read:]
+    assert 1 <= len(extended) < 10
+    assert all(RECORD in text for text in extended)  # and nothing is read again
+    assert not [text for text in extended if "town 7," in text.partition("</summary>")[2][:400]]
+
+
+async def say(graph: object, *messages: AnyMessage, name: str = "t") -> Result:
+    context = REACT.make(model="openai:test", search="none")
+    return await graph.ainvoke({"messages": [*messages]}, thread(name), context=context)  # type: ignore[attr-defined,no-any-return]
+
+
+def records(server: AwkwardServer) -> list[str]:
+    return [call.text for call in server.calls if "Write the new record" in call.last]
+
+
+async def test_threads_keep_their_own_summaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = REACT.with_memory(InMemorySaver())
+    async with AwkwardServer(recording(REACT.solving), "small_context", context=4_096) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        await say(graph, *long_thread(60), HumanMessage(QUESTION))
+        await say(graph, HumanMessage(QUESTION), name="another")
+    assert graph.get_state(thread()).values["compaction"]
+    assert not graph.get_state(thread("another")).values.get("compaction")
+    assert RECORD not in server.calls[-1].text
+
+
+async def test_a_run_that_was_killed_goes_on_with_its_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = REACT.with_memory(InMemorySaver())
+    async with AwkwardServer(recording(REACT.solving), "small_context", context=4_096) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        asked = {"messages": [*long_thread(60), HumanMessage(QUESTION)]}
+        context = REACT.make(model="openai:test", search="none")
+        async for update in graph.astream(asked, thread(), context=context, stream_mode="updates", durability="sync"):
+            if "compaction" in next(iter(update.values())):
+                break
+        read = len(records(server))
+        result = await graph.ainvoke(None, thread(), context=context)
+    assert result["outcome"]["status"] == "answered"
+    assert len(records(server)) == read
+
+
+async def test_a_conversation_in_chinese_is_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = long_thread(120, "我们决定在二〇二六年三月{number}日去北京，预算是一千元，小王同意了。" * 3)
+    async with AwkwardServer(recording(REACT.solving), "small_context", context=4_096) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        result = await say(REACT.with_memory(), *turns, HumanMessage(QUESTION))
+    assert result["answer"]
+    assert records(server)
+
+
+async def test_a_conversation_is_sent_as_it_is_where_compacting_is_off() -> None:
+    met = await meet(REACT, 60, 4_096, compact="off")
+    assert met.result["outcome"]["status"] == "failed"
+    assert "compact=auto" in met.result["outcome"]["reason"]
+    assert not met.compactions
+
+
+async def test_a_compaction_stays_within_its_share() -> None:
+    met = await meet(REACT, 200, 4_096, max_model_calls=20, compact_share=0.1)
+    check(met, 200)
+    assert met.compactions[0]["calls"] <= 2

@@ -1,0 +1,104 @@
+"""What a prompt takes of a model's context, by what its server reports."""
+
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from reflective_agents.models.calls import request
+from reflective_agents.models.capabilities import capabilities_of
+from reflective_agents.models.context_window import longest_prompt, make_way
+from reflective_agents.models.costs import estimate_tokens
+from reflective_agents.models.meter import Meter
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import ConversationTooLong, TooLong
+from reflective_agents.state.run import NOTHING_SPENT
+from reflective_agents.testing.fake import FakeChatModel
+
+TALK = [HumanMessage("A word or two. " * 200), AIMessage("Yes. " * 600)]
+
+
+def meter(told: list[dict[str, Any]] | None = None, **settings: Any) -> Meter:
+    heard = [] if told is None else told
+    return Meter(Context(**settings), NOTHING_SPENT, lambda event, **data: heard.append({"event": event} | data))
+
+
+def reporting(per_character: float) -> FakeChatModel:
+    def reply(asked: Any) -> AIMessage:
+        tokens = int(len(asked.text) * per_character)
+        return AIMessage("So.", usage_metadata={"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1})
+
+    return FakeChatModel(reply=reply)
+
+
+@pytest.mark.parametrize("per_character", [0.2, 0.25, 0.4])
+async def test_estimates_follow_what_is_reported(per_character: float) -> None:
+    chat = reporting(per_character)
+    for _ in range(12):
+        await request(chat, TALK, meter())
+    assert capabilities_of(chat).tokens_per_estimated == pytest.approx(2 * per_character, rel=0.1)
+
+
+async def test_a_report_far_below_the_estimate_is_told_once() -> None:
+    told: list[dict[str, Any]] = []
+    chat, counting = reporting(0.02), meter(told)
+    for _ in range(3):
+        await request(chat, TALK * 3, counting)
+    [event] = [event for event in told if event["event"] == "prompt_cut"]
+    assert event["setting"] == "context_window"
+    assert capabilities_of(chat).tokens_per_estimated > 0.5  # and nothing is learned of it
+
+
+async def test_what_does_not_fit_is_not_sent() -> None:
+    chat = FakeChatModel(reply=lambda _: "So.")
+    with pytest.raises(TooLong, match="compact=auto"):
+        await request(chat, TALK, meter(context_window=512, compact="off"))
+    assert not chat.calls
+
+
+async def test_a_conversation_that_could_be_shorter_is_named() -> None:
+    chat, counting = FakeChatModel(reply=lambda _: "So."), meter(context_window=2_048)
+    counting.compactable = TALK
+    with pytest.raises(ConversationTooLong) as raised:
+        await request(chat, [*TALK, HumanMessage("So?")], counting)
+    assert 0 < raised.value.most < 2_048
+    assert not chat.calls
+
+
+def test_the_setting_and_what_is_known_are_both_held() -> None:
+    chat = FakeChatModel(reply=lambda _: "So.")
+    assert longest_prompt(chat, meter()) is None
+    assert longest_prompt(chat, meter(context_window=4_096)) == 3_072
+    capabilities_of(chat).context_tokens = 1_024
+    assert longest_prompt(chat, meter(context_window=4_096)) == 768
+
+
+async def test_a_refusal_halves_a_conversation_that_seemed_to_fit() -> None:
+    def refuse(_: Any) -> Exception:
+        return openai_refusal("This is more than the maximum context length.")
+
+    chat, counting = FakeChatModel(reply=refuse), meter()
+    counting.compactable = TALK
+    with pytest.raises(ConversationTooLong) as raised:
+        await request(chat, [*TALK, HumanMessage("So?")], counting)
+    assert raised.value.most == estimate_tokens(TALK, {}) // 2
+    counting.compactable = ()
+    with pytest.raises(TooLong, match="max_answer_tokens"):
+        await request(chat, [*TALK, HumanMessage("So?")], counting)
+
+
+def openai_refusal(text: str) -> openai.BadRequestError:
+    asked = httpx.Request("POST", "http://test")
+    return openai.BadRequestError(text, response=httpx.Response(400, request=asked), body=None)
+
+
+def test_a_conversation_always_has_its_tenth() -> None:
+    counting = meter()
+    counting.compactable = [HumanMessage("So. " * 40)]
+    make_way([HumanMessage("A long step. " * 400)], 1_500, counting)  # and nothing is raised
+    counting.compactable = TALK
+    with pytest.raises(ConversationTooLong) as raised:
+        make_way([HumanMessage("A long step. " * 400), *TALK], 1_500, counting)
+    assert raised.value.most == 150

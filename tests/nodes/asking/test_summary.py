@@ -1,0 +1,96 @@
+"""The oldest turns, summarised within the limits of a run."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+
+from reflective_agents.models.costs import estimate_tokens
+from reflective_agents.models.meter import Meter
+from reflective_agents.nodes.asking.summary import compact, grouped, pieces, shorten, shortened
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.run import NOTHING_SPENT, Compaction
+from reflective_agents.testing.fake import FakeChatModel
+
+LONG: list[AnyMessage] = [
+    kind(f"Turn {number}: the budget is {number} euros. " + "So it goes. " * 30, id=f"{number}-{kind.__name__}")
+    for number in range(20)
+    for kind in (HumanMessage, AIMessage)
+]
+ASKED = HumanMessage("What is the budget?", id="question")
+LEAST = 3_000
+
+
+async def compacted(model: Any, before: Compaction | None = None, most: int = LEAST, **settings: Any) -> Any:
+    context = Context(model=model, **settings)
+    told: list[dict[str, Any]] = []
+    meter = Meter(context, NOTHING_SPENT, lambda event, **data: told.append({"event": event, **data}))
+    state: Any = {"messages": [*LONG, ASKED], **({"compaction": before} if before else {})}
+    return await compact(state, context, meter, most), told
+
+
+async def test_the_oldest_turns_are_summarised_and_the_last_ones_stay() -> None:
+    model = FakeChatModel(reply=lambda _: "The budget is 3 euros.")
+    compaction, told = await compacted(model)
+    assert compaction["summary"] == "The budget is 3 euros."
+    kept = LONG[compaction["messages"] :]
+    assert kept
+    assert kept[0].type == "human"
+    assert estimate_tokens(kept, {}) <= LEAST
+    assert compaction["until"] == LONG[compaction["messages"] - 1].id
+    [event] = [event for event in told if event["event"] == "compacted"]
+    assert event["tokens_after"] < event["tokens_before"]
+    assert (event["calls"], event["messages"]) == (1, compaction["messages"])
+    assert "Turn 0:" in model.calls[0].text
+    assert kept[0].text not in model.calls[0].text
+
+
+async def test_a_summary_is_extended_and_not_made_anew() -> None:
+    before = Compaction(until=str(LONG[9].id), messages=10, summary="Before.", sources={})
+    model = FakeChatModel(reply=lambda _: "After.")
+    compaction, _ = await compacted(model, before)
+    assert "Before." in model.calls[0].text
+    assert "Turn 0:" not in model.calls[0].text
+    assert "Turn 5:" in model.calls[0].text
+    assert compaction["messages"] > 10
+
+
+async def test_a_model_that_fails_is_replaced_by_an_extract() -> None:
+    compaction, _ = await compacted(FakeChatModel(reply=lambda _: ValueError("no")), most=600)
+    assert "the budget is" in compaction["summary"]
+
+
+async def test_a_limit_of_the_run_holds() -> None:
+    with pytest.raises(LimitReached):
+        await compacted(FakeChatModel(reply=lambda _: "So."), max_total_tokens=100)
+
+
+async def test_what_fits_is_not_compacted() -> None:
+    compaction, told = await compacted(FakeChatModel(reply=lambda _: "So."), most=1_000_000)
+    assert (compaction, told) == (None, [])
+
+
+async def test_a_summary_that_is_too_long_is_cut() -> None:
+    compaction, _ = await compacted(FakeChatModel(reply=lambda _: "word " * 10_000))
+    assert len(compaction["summary"].encode()) <= 2 * LEAST
+
+
+@pytest.mark.parametrize("text", ["a" * 100, "\u4e2d" * 100, "\U0001f642" * 100])
+def test_texts_are_cut_by_their_bytes(text: str) -> None:
+    assert len(shorten(text, 50).encode()) <= 50 + len(" ... ")
+    assert "".join(pieces(text, 20)) == text
+    assert all(len(piece.encode()) <= 40 for piece in pieces(text, 20))
+
+
+def test_the_longest_texts_are_shortened_to_one_length() -> None:
+    texts = ["a" * 10, "b" * 1_000, "c" * 2_000]
+    short, *others = shortened(texts, 300)
+    assert short == texts[0]
+    assert [len(other) for other in others] == [300, 300]
+    assert shortened(texts, 5_000) == texts
+
+
+def test_groups_are_no_longer_than_they_may_be() -> None:
+    assert list(grouped(["a" * 18] * 5, 20)) == [["a" * 18] * 2, ["a" * 18] * 2, ["a" * 18]]
+    assert list(grouped(["a" * 100], 20)) == [["a" * 100]]
