@@ -174,6 +174,13 @@ class Context(BaseSettings):
     max_answer_tokens: int = Field(
         default=2048, ge=16, le=200_000, description="Most tokens one answer of a model may have."
     )
+    context_tokens: int | None = Field(
+        default=None,
+        ge=256,
+        le=100_000_000,
+        description="Tokens that the model's context holds, prompt and answer together. Default: as its profile or its "
+        "server says.",
+    )
     call_timeout: float = Field(default=120, gt=0, le=3600, description="Longest time one call may take, in seconds.")
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="Temperature of the models. Default: as their servers have it."

@@ -11,13 +11,13 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from reflective_agents.environments.base import Environment, State, Task, Transition, cleaned
 from reflective_agents.environments.registry import get_environment
-from reflective_agents.models.capabilities import capabilities_of
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.acting.actions import ActionStep, act_tool, take
 from reflective_agents.nodes.acting.client_tools import client_tools
 from reflective_agents.nodes.acting.react_text import describe_tools
-from reflective_agents.nodes.asking.chat import affordable_tokens, model_of, price_of_call
+from reflective_agents.nodes.asking.chat import affordable_tokens, price_of_call
 from reflective_agents.nodes.asking.task_prompt import examples_text, task_prompt
+from reflective_agents.nodes.evidence.long_texts import ESTIMATED_PER_TOKEN, context_tokens_of
 from reflective_agents.nodes.evidence.research import as_tools, search_tools, today
 from reflective_agents.nodes.step import Step, Update
 from reflective_agents.prompts import react as prompts
@@ -32,9 +32,6 @@ from reflective_agents.state.trial import ActingState
 from reflective_agents.tools.arithmetic import arithmetic_tools
 
 T = TypeVar("T")
-ESTIMATED_PER_TOKEN = 1.5
-"""Estimated tokens of a prompt for each token of a context, of which an answer has a quarter: in English, twice as many
-are estimated as there are."""
 
 
 class Acting(Input):
@@ -153,7 +150,7 @@ def agent_prompt(
         )
 
     with_steps = as_text if step.context.mode == "text" else as_calls
-    window = capabilities_of(model_of(step, step.context.model)).context_tokens
+    window = context_tokens_of(step.context)
     limits = [step.context.max_context_tokens, most, window and ESTIMATED_PER_TOKEN * window]
     longest = int(min(limit for limit in limits if limit is not None))
     first, prompt = 0, with_steps(0)
