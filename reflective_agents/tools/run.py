@@ -19,7 +19,7 @@ from reflective_agents.text.clean import clean_data
 
 MAX_CALLS = 64
 """Calls of one message that are run; one more is refused, which tells the model, and the rest is dropped."""
-MAX_RESULT = 5_000_000
+MAX_RESULT = 2_000_000
 """Most characters of a tool's result that are kept."""
 
 
