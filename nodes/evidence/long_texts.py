@@ -159,7 +159,8 @@ class LongTexts:
     async def _parts(self, result: JsonMapping, query: str, share: int) -> list[JsonObject]:
         """Keep a text, and return its beginning and the passages that fit."""
         url, title, text = result["url"], str(result.get("title") or result["url"]), result["content"]
-        self._texts[url] = self.new[url] = LongText(title=title, text=text)
+        if url not in self._texts or self._texts[url]["text"] != text:
+            self._texts[url] = self.new[url] = LongText(title=title, text=text)
         return await self.parts(url, query, share)
 
     async def parts(self, url: str, query: str, share: int) -> list[JsonObject]:

@@ -1,5 +1,6 @@
 """Texts longer than the model's window, over the wire: what is in the midst of them is found, and cited where it is."""
 
+import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from tenacity import wait_none
 
+from reflective_agents.graphs import react
 from reflective_agents.models.capabilities import forget_capabilities
 from reflective_agents.models.providers import close_models
 from reflective_agents.state.errors import Misuse
@@ -19,13 +21,15 @@ from tests.strategies import STRATEGIES, Strategy, name_of
 pytestmark = pytest.mark.wire
 
 WINDOW = 8_192
-QUESTION, FACT = "What is the access code of the northern gate? [alpha]", "The access code of the northern gate is 7341."
+QUESTION = "What is the access code of the northern gate? [alpha]"
+FACT = "The access code of the northern gate is 7341."
 CHINESE, CHINESE_FACT = "北门的密码是多少？ [alpha]", "北门的密码是7341。"
 LINES = {FACT: "On that day the harbour was quiet. ", CHINESE_FACT: "那天港口很安静，船都停着。"}
 SEARCHING = [each for each in STRATEGIES if each.searches or each.name in ("plan", "team")]
 CITING = [each for each in STRATEGIES if each.name not in ("town",)]
 WORKER = {"name": "solver", "instructions": "Solve it.", "strategy": "react"}
 SETTINGS: dict[str, dict[str, Any]] = {
+    "plan": {"worker": "react"},
     "team": {"roles": [WORKER]},
     "trials": {"actor": "react"},
     "rap": {"max_rollouts": 2},
@@ -64,8 +68,8 @@ def informed(strategy: Strategy, question: str = QUESTION) -> Script:
                 "answer": f"{said['answer']}{statement}",
                 "search_queries": [f"{question} {query}" for query in said["search_queries"]],
             }
-        if isinstance(said, str) and strategy.name == "team":
-            said = "Answer:"  # not what it was asked, with its tools' results
+        if isinstance(said, str) and shown and (strategy.name == "team" or "search" in request.tools):
+            said = "Answer:"  # and not what the last message says
         return f"{said}{statement}" if isinstance(said, str) else said  # type: ignore[return-value]
 
     return reply
@@ -105,9 +109,7 @@ async def run(
 
 @pytest.mark.parametrize("strategy", SEARCHING, ids=name_of)
 async def test_what_is_in_the_midst_of_a_page_is_found(strategy: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, server = await run(
-        strategy, [("user", QUESTION)], monkeypatch, search=page, context_tokens=WINDOW
-    )
+    out, server = await run(strategy, [("user", QUESTION)], monkeypatch, search=page, context_tokens=WINDOW)
     assert out["outcome"]["status"] in ("solved", "answered"), out["outcome"]
     assert "7341" in out["answer"]
     assert any(FACT in part for part in cited_parts(out["answer"], long_text(200_000))), out["answer"]
@@ -133,3 +135,53 @@ async def test_a_long_message_is_cited_like_a_corpus(
     assert [call.fault for call in server.requests if call.fault] == []
     other, _ = await run(strategy, [("user", question)], monkeypatch, thread="2", **settings)
     assert "7341" not in (other["answer"] or "")
+
+
+@pytest.mark.parametrize("strategy", CITING, ids=name_of)
+async def test_a_text_without_a_question_is_refused(strategy: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Misuse, match="context_tokens"):
+        await run(strategy, [("user", long_text(300_000))], monkeypatch, context_tokens=WINDOW)
+
+
+@pytest.mark.parametrize("mode", ["tools", "text"])
+async def test_an_agent_reads_on(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def reply(request: Request) -> Reply:
+        ends = re.findall(r"read_more\(source='([^']+)', position=(\d+)\)", request.text)
+        if len(ends) >= 3:
+            return "Final Answer: I have read on." if mode == "text" else "I have read on."
+        name, args = ("read_more", {"source": ends[-1][0], "position": int(ends[-1][1])}) if ends else ("fetch", {})
+        if mode == "tools":
+            return ToolUse(name, args or {"page": "x"})
+        return f"Thought: On.\nAction: {name}[{json.dumps(args or {'page': 'x'})}]"
+
+    async with AwkwardServer(reply, "small_context", context=WINDOW) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        context = {"model": "openai:test", "tools": [fetch], "search": "none", "mode": mode, "context_tokens": WINDOW}
+        out = await react.graph.ainvoke({"messages": [("user", "Read on.")]}, context=context)
+    assert out["answer"] == "I have read on."
+    first, *others = [json.loads(taken["observation"]) for taken in out["steps"]]
+    parts = [first[0], *(part for several in others for part in several)]
+    bounds = [tuple(map(int, re.findall(r"\d+", part["url"].partition("#char=")[2]))) for part in parts]
+    assert [begin for begin, _ in bounds[1:]] == [end for _, end in bounds[:-1]]
+    text = long_text(200_000)
+    assert [part["content"] for part in parts] == [text[begin:end].strip() for begin, end in bounds]
+    assert all(len(json.dumps(several)) < 3 * WINDOW for several in [first, *others])
+    assert [call.fault for call in server.requests if call.fault] == []
+
+
+async def test_a_kept_text_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reply(request: Request) -> Reply:
+        taken = sum(message.type == "tool" for message in request.messages)
+        return ToolUse("fetch", {"page": str(taken)}) if taken < 8 else "Read."
+
+    saver = InMemorySaver()
+    graph: Any = react.graph.builder.compile(checkpointer=saver)
+    async with AwkwardServer(reply, "small_context", context=4 * WINDOW) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        context = {"model": "openai:test", "tools": [fetch], "search": "none", "context_tokens": WINDOW}
+        config: RunnableConfig = {"configurable": {"thread_id": "1"}}
+        out = await graph.ainvoke({"messages": [("user", QUESTION)]}, config, context={**context, "max_repeats": 9})
+    assert out["usage"]["tool_calls"] == 8
+    stored = sum(len(write[2][1]) for writes in saver.writes.values() for write in writes.values())
+    stored += sum(len(blob[1]) for blob in saver.blobs.values())
+    assert 2 * stored < 8 * 200_000
