@@ -15,6 +15,6 @@ AT_THE_END = "The text ends at character {characters}: name a position before it
 TOO_MUCH = "Too much at once: read these parts one after another."
 NO_QUESTION = """The message of {characters:,} characters is more than the model can be shown at once, and there is no \
 question apart from the text. Ask one in the first or last paragraph, which ends with a question mark, or give the \
-text and the question as two messages; for a model that holds more, set context_tokens."""
+text and the question as two messages; for a model that holds more, set context_window."""
 TOO_LONG = """The message has {characters:,} characters, and {most:,} can be taken: put the text into a folder, and \
 name that as corpus."""

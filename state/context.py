@@ -168,18 +168,18 @@ class Context(BaseSettings):
         description='Prices of models, in dollars for a million tokens: {"gpt-4.1-mini": {"input": 0.4, "output": 1.6, '
         '"cached_input": 0.1}}, or a JSON file. Default: the list prices of genai-prices.',
     )
+    context_window: int | None = Field(
+        default=None,
+        ge=512,
+        le=10_000_000,
+        description="Most tokens of a model's context that are used, prompt and answer together. Default: what its "
+        "profile, or an error of its server, says; Ollama's num_ctx has to be given, since it cuts without a word.",
+    )
     max_seconds: float = Field(
         default=900, gt=0, le=604_800, description="Longest working time of one run, in seconds."
     )
     max_answer_tokens: int = Field(
         default=2048, ge=16, le=200_000, description="Most tokens one answer of a model may have."
-    )
-    context_tokens: int | None = Field(
-        default=None,
-        ge=256,
-        le=100_000_000,
-        description="Tokens that the model's context holds, prompt and answer together. Default: as its profile or its "
-        "server says.",
     )
     call_timeout: float = Field(default=120, gt=0, le=3600, description="Longest time one call may take, in seconds.")
     temperature: float | None = Field(

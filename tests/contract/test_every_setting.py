@@ -120,6 +120,7 @@ CASES: dict[str, Case] = {
     "client_tools": Case([CLIENTS], []),
     "confidence": Case(0.51, 0.999, {"samples": 9, "batch": 1, "actor": "chain_of_thought"}, disagreeing),
     "confidence_samples": Case(1, 4),
+    "context_window": Case(512, None),
     "corpus": Case("docs", None, {**OFFLINE, "search": "local"}),
     "critic": Case("model", "checks"),
     "critic_model": Case("offline", None),

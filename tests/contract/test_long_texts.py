@@ -109,7 +109,7 @@ async def run(
 
 @pytest.mark.parametrize("strategy", SEARCHING, ids=name_of)
 async def test_what_is_in_the_midst_of_a_page_is_found(strategy: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, server = await run(strategy, [("user", QUESTION)], monkeypatch, search=page, context_tokens=WINDOW)
+    out, server = await run(strategy, [("user", QUESTION)], monkeypatch, search=page, context_window=WINDOW)
     assert out["outcome"]["status"] in ("solved", "answered"), out["outcome"]
     assert "7341" in out["answer"]
     assert any(FACT in part for part in cited_parts(out["answer"], long_text(200_000))), out["answer"]
@@ -125,7 +125,7 @@ async def test_a_long_message_is_cited_like_a_corpus(
 ) -> None:
     text, graph = long_text(300_000, fact), strategy.with_memory()
     message = asked.format(text=text, question=question)
-    settings: dict[str, Any] = {"question": question, "graph": graph, "context_tokens": WINDOW}
+    settings: dict[str, Any] = {"question": question, "graph": graph, "context_window": WINDOW}
     out, server = await run(strategy, [("user", message)], monkeypatch, **settings)
     again, _ = await run(strategy, [("user", f"{question} Once more?")], monkeypatch, **settings)
     for answered in (out, again):
@@ -139,8 +139,8 @@ async def test_a_long_message_is_cited_like_a_corpus(
 
 @pytest.mark.parametrize("strategy", CITING, ids=name_of)
 async def test_a_text_without_a_question_is_refused(strategy: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Misuse, match="context_tokens"):
-        await run(strategy, [("user", long_text(300_000))], monkeypatch, context_tokens=WINDOW)
+    with pytest.raises(Misuse, match="context_window"):
+        await run(strategy, [("user", long_text(300_000))], monkeypatch, context_window=WINDOW)
 
 
 @pytest.mark.parametrize("mode", ["tools", "text"])
@@ -156,7 +156,7 @@ async def test_an_agent_reads_on(mode: str, monkeypatch: pytest.MonkeyPatch) -> 
 
     async with AwkwardServer(reply, "small_context", context=WINDOW) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        context = {"model": "openai:test", "tools": [fetch], "search": "none", "mode": mode, "context_tokens": WINDOW}
+        context = {"model": "openai:test", "tools": [fetch], "search": "none", "mode": mode, "context_window": WINDOW}
         out = await react.graph.ainvoke({"messages": [("user", "Read on.")]}, context=context)
     assert out["answer"] == "I have read on."
     first, *others = [json.loads(taken["observation"]) for taken in out["steps"]]
@@ -178,7 +178,7 @@ async def test_a_kept_text_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> No
     graph: Any = react.graph.builder.compile(checkpointer=saver)
     async with AwkwardServer(reply, "small_context", context=4 * WINDOW) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        context = {"model": "openai:test", "tools": [fetch], "search": "none", "context_tokens": WINDOW}
+        context = {"model": "openai:test", "tools": [fetch], "search": "none", "context_window": WINDOW}
         config: RunnableConfig = {"configurable": {"thread_id": "1"}}
         out = await graph.ainvoke({"messages": [("user", QUESTION)]}, config, context={**context, "max_repeats": 9})
     assert out["usage"]["tool_calls"] == 8

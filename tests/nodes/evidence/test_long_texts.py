@@ -23,7 +23,7 @@ QUESTION = "Which code has the northern gate?"
 
 
 def context() -> Context:
-    return Context(model=FakeChatModel(reply=lambda _: ""), context_tokens=8_192)
+    return Context(model=FakeChatModel(reply=lambda _: ""), context_window=8_192)
 
 
 async def shown(*messages: AnyMessage, begins: bool = True) -> list[AnyMessage]:
