@@ -68,7 +68,7 @@ def informed(strategy: Strategy, question: str = QUESTION) -> Script:
                 "answer": f"{said['answer']}{statement}",
                 "search_queries": [f"{question} {query}" for query in said["search_queries"]],
             }
-        if isinstance(said, str) and shown and (strategy.name == "team" or "search" in request.tools):
+        if isinstance(said, str) and shown and strategy.name in ("plan", "team") and "search" in request.tools:
             said = "Answer:"  # and not what the last message says
         return f"{said}{statement}" if isinstance(said, str) else said  # type: ignore[return-value]
 
@@ -117,6 +117,7 @@ async def test_what_is_in_the_midst_of_a_page_is_found(strategy: Strategy, monke
     assert out["usage"]["model_calls"] == len(server.requests)
 
 
+@pytest.mark.matrix(over="strategy")
 @pytest.mark.parametrize("asked", ["{text}\n\n{question}", "{question}\n{text}"])
 @pytest.mark.parametrize(("question", "fact"), [(QUESTION, FACT), (CHINESE, CHINESE_FACT)], ids=["English", "Chinese"])
 @pytest.mark.parametrize("strategy", CITING, ids=name_of)

@@ -16,6 +16,7 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.run import MOST_KEPT, LongText, keep_texts
 from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.web_search import passages
 
 LINE = "On that day the harbour was quiet. "
 TEXT = LINE * 1_000 + "The code of the northern gate is 7341. " + LINE * 1_000
@@ -29,7 +30,8 @@ def context() -> Context:
 async def shown(*messages: AnyMessage, begins: bool = True) -> list[AnyMessage]:
     """Return messages as a node sees them."""
     state: Any = {"messages": list(messages)}
-    return (await with_texts(state, LongTexts(context(), {}), context(), begins=begins))["messages"]
+    seen: list[AnyMessage] = (await with_texts(state, LongTexts(context(), {}), context(), begins=begins))["messages"]
+    return seen
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ async def test_what_is_too_long_to_be_kept_is_refused_at_once() -> None:
 
 async def test_texts_are_cut_and_searched_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = list[threading.Thread]()
-    cut = long_texts.passages_of
+    cut = passages.passages_of
 
     def noted(text: str) -> Any:
         threads.append(threading.current_thread())
