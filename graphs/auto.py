@@ -29,6 +29,7 @@ from reflective_agents.nodes.acting.agent import appraise, environment_of
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.sampling import calls_for
 from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
+from reflective_agents.nodes.evidence.long_questions import words_of
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import find
 from reflective_agents.nodes.evidence.sources import sources_of, thread_sources
@@ -84,14 +85,14 @@ async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
     was asked is looked up as it stands."""
     settings, lessons = inner_settings(ReflexionContext, step), [lesson["text"] for lesson in state["lessons"]]
     shown = [HumanMessage(recalled_text(lessons)), *state["messages"]] if lessons else state["messages"]
-    result = await reflexion.graph.ainvoke({"messages": shown}, context=settings)
+    result = await reflexion.graph.ainvoke({"messages": step.whole(shown)}, context=settings)
     step.meter.add(result["usage"])
     outcome = outcome_in_run(result["outcome"], step)
     sources = result["sources"]
     if result["answer"] is None:
         if not result["usage"]["parse_failures"]:
             return {"outcome": outcome}
-        sources, _ = await find(step, state["run_id"], [state["messages"][-1].text])
+        sources, _ = await find(step, state["run_id"], [words_of(state["messages"][-1])])
     evidence = LookedUp(answer=result["answer"] or "", sources=sources, said=result["messages"][-1].id)
     evidence["declined"] = outcome.get("answered") is False
     if support := result.get("support"):

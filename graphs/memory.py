@@ -21,6 +21,7 @@ from reflective_agents.graphs._memory import citing, keeping, recall
 from reflective_agents.graphs._memory.state import MemoryOutput, MemoryState
 from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import write
+from reflective_agents.nodes.evidence.long_questions import words_of
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.evidence.verifying import (
     NO_EVIDENCE,
@@ -58,7 +59,7 @@ async def prepare(state: MemoryState, step: Step[MemoryContext]) -> Update:
 @node(MemoryContext)
 async def perceive(state: MemoryState, step: Step[MemoryContext]) -> Update:
     """Make observations of what the user says."""
-    return {"perceived": keeping.parts(state["messages"][-1].text)}
+    return {"perceived": keeping.parts(words_of(state["messages"][-1]))}
 
 
 @node(MemoryContext)

@@ -19,7 +19,14 @@ from reflective_agents.nodes.asking.chat import ask, call_tools
 from reflective_agents.nodes.evidence.citations import CheckedAnswer, resolve_citations, says_nothing
 from reflective_agents.nodes.evidence.marks import without_unknown
 from reflective_agents.nodes.evidence.research import act, as_tools, find, today
-from reflective_agents.nodes.evidence.sources import Sources, numbers_of, sources_of, thread_sources, with_number
+from reflective_agents.nodes.evidence.sources import (
+    Sources,
+    numbers_of,
+    results_in,
+    sources_of,
+    thread_sources,
+    with_number,
+)
 from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.remembering.lessons import Learned
@@ -72,11 +79,11 @@ class ReflexionOutput(Output):
 @node(ReflexionContext)
 async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Answer from what the model knows, criticise the answer, and say what to search for."""
-    text = prompts.DRAFT_ALONE if alone(step.context) else prompts.DRAFT_TO_SEARCH
+    text = prompts.DRAFT_ALONE if alone(step) else prompts.DRAFT_TO_SEARCH
     prompt = prompts.DRAFT.format_messages(instructions=text.format(today=today()), conversation=state["messages"])
     value = await ask(step, step.context.model, prompt, AnswerQuestion)
     step.emit("draft", round=0, missing=value.reflection.missing, queries=value.search_queries)
-    if alone(step.context):
+    if alone(step):
         return respond(state, value, value.answer)
     # What is found later has numbers that the draft cannot mean.
     return respond(state, value, without_unknown(value.answer, thread_sources(state["messages"])))
@@ -86,7 +93,7 @@ async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
 async def execute_tools(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Run the queries that are new, and what tools there are, at once, and hand the results to the responder."""
     *earlier, last = state["answers"]
-    queries = new_queries(last["queries"], state["answers"], step.context)
+    queries = new_queries(last["queries"], state["answers"], step)
     (results, problems), (called, refused) = await at_once(
         [find(step, state["run_id"], queries), use_tools(step, state["messages"], last, queries)]
     )
@@ -105,7 +112,7 @@ async def use_tools(
     prompt = prompts.GATHER.format_messages(
         conversation=conversation, answer=answer["answer"], missing=answer["missing"], queries="\n".join(queries)
     )
-    tools = as_tools(step.context.tools)
+    tools = [*([step.texts.tool()] if step.texts else []), *as_tools(step.context.tools)]
     try:
         called = await call_tools(step, step.context.model, prompt, tools)
         replies = await act(step, called, tools)
@@ -115,6 +122,9 @@ async def use_tools(
     for number, reply in enumerate(replies, 1):
         if not isinstance(reply, ToolMessage) or reply.status == "error":
             problems.append(reply.text)
+            continue
+        if parts := [part for part in results_in(reply.text) if "#char=" in part["url"]]:
+            results += [SearchResult(**part) for part in parts]  # type: ignore[typeddict-item]
             continue
         args = next(call["args"] for call in called.tool_calls if call["id"] == reply.tool_call_id)
         title = f"{reply.name}({json.dumps(args, ensure_ascii=False)})"
@@ -127,12 +137,12 @@ async def use_tools(
 async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Answer again with citations, and end the run if the answer is complete or the rounds are over. What is not
     complete and needs no new search is revised once more."""
-    text = prompts.REVISE_ALONE if alone(step.context) else prompts.REVISE_BY_RESULTS
+    text = prompts.REVISE_ALONE if alone(step) else prompts.REVISE_BY_RESULTS
     prompt = prompts.REVISE.format_messages(
         instructions=text.format(today=today()),
         conversation=state["messages"],
         scratch=earlier_rounds(state["answers"], thread_sources(state["messages"])),
-        todo=todo(state["answers"], step.context),
+        todo=todo(state["answers"], step),
     )
     observations = [json.dumps(state["sources"])]
     checked: list[CheckedAnswer] = []
@@ -153,7 +163,7 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     if complete:
         return update | stop("answered", f"the answer is complete after round {done}")
     may_mend = done < step.context.max_rounds and not is_mended(state["answers"][-1])
-    if not may_mend and not new_queries(value.search_queries, state["answers"], step.context):
+    if not may_mend and not new_queries(value.search_queries, state["answers"], step):
         return update | stop("exhausted", f"no new query is left after round {done}; still missing: {missing}")
     if done >= step.context.max_rounds:
         return update | stop_at(step.context.limit("max_rounds", done), f"still missing: {missing}")
@@ -229,14 +239,14 @@ def earlier_rounds(answers: Sequence[Answer], earlier: Sources) -> list[AnyMessa
     return messages
 
 
-def todo(answers: Sequence[Answer], context: ReflexionContext) -> str:
+def todo(answers: Sequence[Answer], step: Step[ReflexionContext]) -> str:
     """Return what the responder is told to do now, after what the last searches have brought."""
     if is_mended(answers[-1]):
         return prompts.TODO_MEND
-    if alone(context):
+    if alone(step):
         return prompts.TODO_ALONE
     text = prompts.TODO if answers[-1]["found"] else prompts.TODO_NOTHING_NEW
-    return text + (prompts.LAST_TODO if len(answers) >= context.max_rounds else "")
+    return text + (prompts.LAST_TODO if len(answers) >= step.context.max_rounds else "")
 
 
 def is_mended(answer: Answer) -> bool:
@@ -244,18 +254,18 @@ def is_mended(answer: Answer) -> bool:
     return answer["round"] > 0 and not answer["searched"]
 
 
-def alone(context: ReflexionContext) -> bool:
+def alone(step: Step[ReflexionContext]) -> bool:
     """Return whether the responder has nothing to look things up with."""
-    return context.search == "none" and not context.tools
+    return step.context.search == "none" and not step.context.tools and not step.texts
 
 
-def new_queries(queries: Sequence[str], answers: Sequence[Answer], context: ReflexionContext) -> list[str]:
+def new_queries(queries: Sequence[str], answers: Sequence[Answer], step: Step[ReflexionContext]) -> list[str]:
     """Return at most `max_queries` distinct queries that were not run yet; none without a search engine and tools."""
-    if alone(context):
+    if alone(step):
         return []
     searched = {folded(query) for answer in answers for query in answer["searched"]}
     queries_by_form = {folded(query): query for query in queries if folded(query)}
-    return [query for form, query in queries_by_form.items() if form not in searched][: context.max_queries]
+    return [query for form, query in queries_by_form.items() if form not in searched][: step.context.max_queries]
 
 
 builder = strategy_graph(

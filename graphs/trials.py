@@ -115,7 +115,7 @@ async def act(step: Step[TrialsContext], state: TrialsState, advice: str) -> Att
         task = cast(Task, {key: value for key, value in task.items() if key != "gold"})
     if step.context.agent is not None:
         return await agents_attempt(step, state["messages"], task, advice)
-    inputs = {"messages": state["messages"], "task": task, "advice": advice}
+    inputs = {"messages": step.whole(state["messages"]), "task": task, "advice": advice}
     actor, schema = ACTORS[step.context.actor]
     settings = inner_settings(schema, step)
     if isinstance(settings, ReactContext):

@@ -1,11 +1,11 @@
 """What a node is given beside the state, and how a function becomes a node."""
 
 import textwrap
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
 from uuid import uuid4
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 from langgraph.types import StreamWriter
@@ -14,6 +14,7 @@ from typing_extensions import ReadOnly, TypedDict
 
 from reflective_agents import telemetry
 from reflective_agents.models.context_window import check_conversation
+from reflective_agents.models.images import images_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import get_model
 from reflective_agents.nodes.asking.compaction import with_same_request, with_summary
@@ -21,6 +22,8 @@ from reflective_agents.nodes.asking.summary import compact
 from reflective_agents.nodes.asking.thread import with_question_last
 from reflective_agents.nodes.asking.wording import use_prompts
 from reflective_agents.nodes.bridge import SyncAdapter
+from reflective_agents.nodes.evidence.long_questions import QUESTION, with_texts, words_of
+from reflective_agents.nodes.evidence.long_texts import AND_QUESTION, HOLDS, LongTexts
 from reflective_agents.nodes.evidence.references import in_thread
 from reflective_agents.nodes.remembering.lessons import with_lessons
 from reflective_agents.nodes.strategy import own_settings
@@ -29,7 +32,7 @@ from reflective_agents.state.errors import ConversationTooLong, LimitReached, Mo
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.outcome import Outcome, Verifier, limited, stopped
 from reflective_agents.state.policy import check_caller
-from reflective_agents.state.run import NOTHING_SPENT, RunState, S, Usage
+from reflective_agents.state.run import NOTHING_SPENT, LongText, RunState, S, Usage
 from reflective_agents.state.versions import upgraded
 
 telemetry.configure()  # before the first run begins, and not in an event loop
@@ -57,6 +60,7 @@ class StateBefore(TypedDict, total=False):
     messages: ReadOnly[Sequence[AnyMessage]]
     usage: ReadOnly[Usage]
     events: ReadOnly[int]
+    texts: ReadOnly[Mapping[str, LongText]]
 
 
 class Step(Generic[C]):
@@ -65,13 +69,16 @@ class Step(Generic[C]):
     Attributes:
         context: The settings of the run; the defaults if the caller gave none.
         meter: What the run may still spend.
+        texts: The texts that are too long to be shown whole.
     """
 
     def __init__(self, context: C, state: StateBefore, write: StreamWriter) -> None:
         self.context = context
         self._before: Usage | dict[str, float] = state.get("usage") or {}
         self.meter = Meter(context, state.get("usage") or NOTHING_SPENT, self.emit, state.get("messages") or ())
+        self.texts = LongTexts(context, state.get("texts") or {})
         self._write = write
+        self._messages: dict[str | None, AnyMessage] = {}
         self._events = state.get("events") or 0
 
     def emit(self, event: str, **data: Any) -> None:
@@ -88,6 +95,31 @@ class Step(Generic[C]):
         """Return the update of the cost: the counters that have changed."""
         spent = {name: amount for name, amount in self.meter.usage.items() if self._before.get(name) != amount}
         return {"usage": spent, "events": self._events}
+
+    async def show_texts(self, state: S, *, begins: bool = False) -> S:
+        """Return the state as a node sees it, with the long messages of the user in part.
+
+        Raises:
+            Misuse: as `nodes.evidence.long_questions.with_texts`.
+        """
+        shown = await with_texts(state, self.texts, self.context, begins=begins)
+        if shown is not state:
+            self._messages = {message.id: message for message in state["messages"]}
+            asked = [message for message in shown["messages"] if message.type == "human"]
+            self.meter.questions = [HumanMessage([words_of(message), *images_of(message)]) for message in asked]
+        return shown
+
+    def whole(self, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+        """Return messages with the whole texts of the user, for a strategy that works within this one: it shows them in
+        part itself. In front of messages in other words stand the texts alone."""
+        if any(QUESTION in message.additional_kwargs for message in messages):
+            return [self._whole(message) if QUESTION in message.additional_kwargs else message for message in messages]
+        system = [message for message in messages if message.type == "system"]
+        return [*system, *self.texts.as_messages(), *(each for each in messages if each not in system)]
+
+    def _whole(self, message: AnyMessage) -> AnyMessage:
+        whole = self._messages[message.id]
+        return whole.model_copy(update={"additional_kwargs": {**whole.additional_kwargs, HOLDS: AND_QUESTION}})
 
 
 def _short(value: JsonValue) -> JsonValue:
@@ -119,18 +151,15 @@ def stop_because(error: LimitReached | ModelFailed) -> Update:
     return {"outcome": stopped(error)}
 
 
-def as_shown(state: S) -> S:
-    """Return the state as a node sees it: a conversation that fits, in the thread's own numbers, its question last."""
-    return with_lessons(with_same_request(in_thread(with_question_last(with_summary(state)))))
-
-
 async def _run_within_context(
     function: Callable[[S, Step[C]], Awaitable[Update]], state: S, step: Step[C], compacted: Update, begins: bool
 ) -> Update:
-    """Run a node. Where a prompt does not fit, have the conversation compacted, note that, and run the node again."""
+    """Run a node, which sees the question last, long messages in part, and sources in the thread's own numbers. Where a
+    prompt does not fit, have the conversation compacted, note that, and run the node again."""
+    in_part = await step.show_texts(in_thread(with_question_last(state)))
     left = MOST_COMPACTIONS if step.context.compact == "auto" else 0
     while True:
-        shown = as_shown(state)
+        shown = with_lessons(with_same_request(with_summary(in_part)))
         step.meter.compactable = shown["messages"][:-1] if left else ()
         try:
             if not begins:
@@ -138,11 +167,11 @@ async def _run_within_context(
             return await function(state if begins else shown, step)
         except ConversationTooLong as error:
             step.meter.compactable = ()
-            compaction = await compact(state, step.context, step.meter, error.most)
+            compaction = await compact(in_part, step.context, step.meter, error.most)
             left = left - 1 if compaction else 0
             if compaction:
-                state = state.copy()
-                state["compaction"] = compacted["compaction"] = compaction
+                state, in_part = state.copy(), in_part.copy()
+                state["compaction"] = in_part["compaction"] = compacted["compaction"] = compaction
 
 
 def _check_conversation(step: Step[Context]) -> None:
@@ -169,7 +198,8 @@ def node(
             runtime = get_runtime(schema)
             context = own_settings(runtime.context, schema) or schema.ambient()
             if begins:
-                step = Step(context, {"messages": stored.get("messages") or []}, runtime.stream_writer)
+                before: StateBefore = {"messages": stored.get("messages") or [], "texts": stored.get("texts") or {}}
+                step = Step(context, before, runtime.stream_writer)
             else:
                 context = context.resumed(stored.get("settings") or {}).raised(stored.get("raised") or {})
                 step = Step(context, state, runtime.stream_writer)
@@ -182,7 +212,8 @@ def node(
                         update = await _run_within_context(function, state, step, compacted, begins)
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
-            return {**step.cost(), **compacted, **update, **({"run_id": run_id} if begins else {})}
+            kept = {"texts": step.texts.new} if step.texts.new else {}
+            return {**step.cost(), **kept, **compacted, **update, **({"run_id": run_id} if begins else {})}
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         return SyncAdapter(run)

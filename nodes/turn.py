@@ -27,8 +27,16 @@ from reflective_agents.nodes.asking.thread import (
 )
 from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.checks import check_settings
+from reflective_agents.nodes.evidence.long_questions import words_of
 from reflective_agents.nodes.evidence.references import numbered_in_thread
-from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence, is_open, verify, with_support
+from reflective_agents.nodes.evidence.verifying import (
+    NO_EVIDENCE,
+    Evidence,
+    is_open,
+    verify,
+    with_cited_parts,
+    with_support,
+)
 from reflective_agents.nodes.remembering.experience import keep, recall
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import C, Step, Update, node
@@ -100,7 +108,7 @@ def begin(
     @node(schema, begins=True)
     async def begin(state: S, step: Step[C]) -> Update:
         before: RunState = state  # what `get` returns, mypy knows of this only
-        request = question(before.get("messages") or [], graph_name(strategy), before.get("answer"))
+        check_question(before.get("messages") or [], graph_name(strategy), before.get("answer"))
         check_content(before["messages"])
         owner = before.get("strategy") or strategy
         if owner != strategy:
@@ -109,13 +117,15 @@ def begin(
             )
         chosen = await check_settings(step, step.context)
         step.emit("begin", strategy=strategy, **chosen)
-        recalled = await recall(step, request)
+        own = state.copy()
+        own["strategy"] = strategy
+        shown = (await step.show_texts(with_question_last(own), begins=True)).copy()
+        recalled = await recall(step, words_of(shown["messages"][-1]))
         fresh = {"answer": None, "outcome": None, "recalled": recalled, **reset}
         fresh |= {name: None for name in ("structured_response", "support") if before.get(name)}
         update = {"version": VERSION, "strategy": strategy, "settings": step.context.explicit_settings(), **fresh}
-        shown = state.copy()
-        shown["recalled"], shown["strategy"] = recalled, strategy
-        update |= await prepare(with_question_last(with_summary(shown)), step)
+        shown["recalled"] = recalled
+        update |= await prepare(with_summary(shown), step)
         if not update["recalled"] and "recalled" not in state:
             del update["recalled"]
         return {name: value for name, value in update.items() if not _is_unchanged(name, value, state)}
@@ -128,8 +138,8 @@ def _is_unchanged(name: str, value: Any, state: JsonMapping) -> bool:
     return name in state and state[name] == (value.value if isinstance(value, Overwrite) else value)
 
 
-def question(messages: Sequence[AnyMessage], graph: str | None, answer: str | None = None) -> str:
-    """Return the question of a thread: the last message of a person, whatever others have done since.
+def check_question(messages: Sequence[AnyMessage], graph: str | None, answer: str | None = None) -> None:
+    """Refuse a thread without a question, which is the last message of a person, whatever others have done since.
 
     Args:
         messages: The thread.
@@ -140,12 +150,10 @@ def question(messages: Sequence[AnyMessage], graph: str | None, answer: str | No
         EmptyQuestion: if there is none, or nothing follows it but this graph's own answer.
     """
     last = position_of_question(messages)
-    text = "" if last is None else messages[last].text.strip()
-    if last is None or not text:
+    if last is None or not messages[last].text.strip():
         raise EmptyQuestion('the question is empty: give {"messages": [("user", "your question")]}')
     if len(unanswered(messages, graph, answer)) < len(messages):
         raise EmptyQuestion('the question is answered already: give {"messages": [("user", "your next question")]}')
-    return text
 
 
 async def end(
@@ -171,6 +179,8 @@ async def end(
         evidence: What the answer rests on. It is held against that, unless somebody has verified it already.
     """
     reached, support = state["outcome"], None
+    if answer is not None:
+        answer, evidence = with_cited_parts(answer, evidence, state["messages"])
     if answer is not None and is_open(step, answer, reached, appraisal, evidence):
         answer, support = await verify(state, step, answer, evidence)
         reached, appraisal = with_support(reached, appraisal, support)

@@ -88,6 +88,27 @@ def counted(usage: Usage, writes: Sequence[Usage]) -> Usage:
     return merged
 
 
+class LongText(TypedDict):
+    """A text that is too long to be shown whole."""
+
+    title: str
+    text: str
+
+
+MOST_KEPT = 20_000_000
+"""Characters of the texts that a thread keeps; the oldest are dropped first."""
+
+
+def keep_texts(texts: dict[str, LongText], writes: Sequence[dict[str, LongText]]) -> dict[str, LongText]:
+    """Reduce the texts of a thread, by their addresses."""
+    kept = dict(texts)
+    for write in writes:
+        kept |= write
+    while sum(len(kept_text["text"]) for kept_text in kept.values()) > MOST_KEPT:
+        del kept[next(iter(kept))]
+    return kept
+
+
 class Input(TypedDict):
     """What a strategy is given: the conversation. Its last message of a person is the question."""
 
@@ -128,8 +149,9 @@ class RunState(Output):
     `version` is that of the state (`state.versions`), `strategy` names the graph that a thread belongs to, `run_id` the
     turn that is under way, `settings` are those that it was given, for when it is resumed, and `events` is the number
     of progress events it has emitted. `recalled` are the lessons of earlier runs that all its nodes are shown, and
-    `raised` says by how much a person has raised which limits on the way. `compaction` is what the
-    nodes are shown in place of the oldest messages, where the whole conversation does not fit.
+    `raised` says by how much a person has raised which limits on the way. `compaction` is what the nodes are shown in
+    place of the oldest messages, where the whole conversation does not fit. `texts` are the results of tools that are
+    too long to be shown whole, by their addresses.
     """
 
     version: Annotated[int, RUN_ONLY, DeltaChannel(latest, snapshot_frequency=1000)]
@@ -140,6 +162,7 @@ class RunState(Output):
     recalled: NotRequired[list[str]]
     compaction: NotRequired[Annotated[Compaction, RUN_ONLY, DeltaChannel(latest, snapshot_frequency=1000)]]
     raised: NotRequired[Annotated[dict[str, float], RUN_ONLY]]
+    texts: NotRequired[Annotated[dict[str, LongText], RUN_ONLY, DeltaChannel(keep_texts, snapshot_frequency=1000)]]
 
 
 def run_only(state: type) -> set[str]:

@@ -17,6 +17,7 @@ from reflective_agents.nodes.asking.sampling import was_cut_off
 from reflective_agents.nodes.asking.task_prompt import examples_text, short_task_prompt
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.citations import resolve_citations
+from reflective_agents.nodes.evidence.long_questions import words_of
 from reflective_agents.nodes.evidence.research import find, today
 from reflective_agents.nodes.evidence.sources import numbered, sources_of, thread_sources
 from reflective_agents.nodes.step import Step
@@ -63,7 +64,7 @@ class SubQuestions(WorldModel):
         self.environment, self.world = environment, state["world"]
         self.task = short_task_prompt(environment, examples=False) if environment else ""
         self.request, self.messages = state["request"], list(state["messages"])
-        question = self.world["task"]["question"] if environment else state["messages"][-1].text
+        question = self.world["task"]["question"] if environment else words_of(state["messages"][-1])
         self.question = " ".join(question.split())
         short = self.question if len(self.question) <= LONGEST else "as it was put"
         self.last = prompts.LAST.format(question=short).strip()

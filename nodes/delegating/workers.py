@@ -30,6 +30,7 @@ from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.checks import check_settings
 from reflective_agents.nodes.delegating.state import Allowance, Assignment, Report
 from reflective_agents.nodes.evidence.citations import CheckedAnswer
+from reflective_agents.nodes.evidence.long_questions import holds_text, parts_of
 from reflective_agents.nodes.evidence.references import with_own_references
 from reflective_agents.nodes.evidence.sources import observations_of_result, passages
 from reflective_agents.nodes.step import C, Step, Update, node, stop_because
@@ -136,7 +137,8 @@ def hand_over(
         except LimitReached as reached:
             ended = stop_because(reached)
         else:
-            shared = zip(tasks, allowances, strict=False)
+            whole = [Task(**{**task, "messages": step.whole(task["messages"])}) for task in tasks]
+            shared = zip(whole, allowances, strict=False)
             return {"goto": [Send(to, Assignment(**task, allowance=a, settings=settings)) for task, a in shared]}
     return ended
 
@@ -202,7 +204,7 @@ async def run_strategy(
     settings = settings_for(settings_of(strategy), context, checked_later | dict(overrides or {}), sent["allowance"])
     result = await graph.ainvoke({"messages": sent["messages"]}, context=settings)
     outcome, answer = result["outcome"], result["answer"]
-    searched = result["usage"]["tool_calls"] > 0
+    searched = result["usage"]["tool_calls"] > 0 or holds_text(sent["messages"])
     if answer is None:
         return _report(sent, strategy, None, outcome, result["usage"])
     checked = _with_sources(answer, sent, searched)
@@ -211,7 +213,8 @@ async def run_strategy(
         report["said"] = result["messages"][-1].id
     if checked.wrong:
         report["unfounded"] = checked.wrong
-    if cited := passages(observations_of_result(result), checked.references, checked.body):
+    cited = passages(observations_of_result(result), checked.references, checked.body)
+    if cited := cited | parts_of(sent["messages"], checked.references):
         report["passages"] = cited
     return report
 

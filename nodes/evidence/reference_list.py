@@ -15,9 +15,9 @@ ENDS = ".,;:!?*_"
 """Signs behind an address that are no part of it."""
 
 _HEADING = re.compile(r"\s*+(?:#++\s*+)?\**+\s*+references?+\s*+[:：]?+\**+[:：]?+\s*+", re.IGNORECASE)
-_ENTRY = re.compile(r"^\W{0,8}(\d{1,3})\W{1,4}[^\n]*?((?:https?|corpus|tool):[^\s<>]+)")
-_TITLED = re.compile(r"^\[s?\d{1,3}\] (\S[^\n]*?), ((?:https?|corpus|tool):[^\s<>]+)$", re.MULTILINE)
-_SCHEME = re.compile(r"(https?|corpus|tool):(?=\S)")
+_ENTRY = re.compile(r"^\W{0,8}(\d{1,3})\W{1,4}[^\n]*?((?:https?|corpus|tool|message):[^\s<>]+)")
+_TITLED = re.compile(r"^\[s?\d{1,3}\] (\S[^\n]*?), ((?:https?|corpus|tool|message):[^\s<>]+)$", re.MULTILINE)
+_SCHEME = re.compile(r"(https?|corpus|tool|message):(?=\S)")
 
 
 def reference_line(url: str, title: str) -> str:

@@ -3,12 +3,13 @@ stands alone."""
 
 from collections.abc import Mapping, Sequence
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
 from reflective_agents.nodes.evidence.citations import CheckedAnswer
+from reflective_agents.nodes.evidence.long_questions import words_of
 from reflective_agents.nodes.evidence.marks import replace_citations
 from reflective_agents.nodes.evidence.reference_list import reference_line, split_references, titles_in
-from reflective_agents.nodes.evidence.sources import NO_SOURCES, Source, Sources, thread_sources
+from reflective_agents.nodes.evidence.sources import NO_SOURCES, PARTS, Source, Sources, thread_sources
 from reflective_agents.state.run import S
 
 MARK = "s"
@@ -62,8 +63,9 @@ def numbered_in_thread(answer: AIMessage, conversation: Sequence[AnyMessage]) ->
 
 
 def without_citations(conversation: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Take the citations and their lists out of the answers in a conversation, for those who number other sources."""
-    return [_uncited(message) if isinstance(message, AIMessage) else message for message in conversation]
+    """Take the citations and their lists out of the answers in a conversation, and the parts of texts out of its
+    questions, for those who number other sources."""
+    return [_uncited(message) if isinstance(message, AIMessage) else without_parts(message) for message in conversation]
 
 
 def with_own_references(answer: str, sources: Sequence[str], *, searched: bool, prompt_text: str = "") -> CheckedAnswer:
@@ -110,6 +112,13 @@ def _uncited(message: AIMessage) -> AIMessage:
     if not listed:
         return message
     return message.model_copy(update={"content": replace_citations(body, {*map(str, listed)}, lambda _: ())})
+
+
+def without_parts(message: BaseMessage) -> BaseMessage:
+    """Return a question without the parts of texts that it shows."""
+    if PARTS not in message.additional_kwargs:
+        return message
+    return HumanMessage(words_of(message), id=message.id)
 
 
 def _renumbered(answer: str, numbers: Mapping[str, int], mark: str = "") -> str:

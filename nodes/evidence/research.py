@@ -25,17 +25,19 @@ from reflective_agents.web_search.results import SearchResult
 
 
 def engine(step: Step[SearchContext], run_id: str) -> Search | None:
-    """Return the search engine of this run, with its results cached for the run; None if the settings turn it off."""
+    """Return the search engine of this run, with its results cached for the run, and the long texts beside them; None
+    if there are no texts and the settings turn it off."""
     context = step.context
     kind, _ = choose_search(context.search)
     search = make_search(kind, context.corpus, timeout=context.call_timeout)
-    return cached(search, run_id) if search else None
+    return step.texts.beside(cached(search, run_id) if search else None)
 
 
 def search_tools(step: Step[SearchContext], run_id: str) -> list[BaseTool]:
     """Return the search tools that an agent of this run may call."""
     search = engine(step, run_id)
-    return [search_tool(search)] if search else []
+    reading = [step.texts.tool()] if step.texts else []
+    return [search_tool(search), *reading] if search else reading
 
 
 def today() -> str:
@@ -70,6 +72,9 @@ async def act(step: Step[Context], message: AIMessage, tools: list[BaseTool]) ->
     ours = message.model_copy(update={"tool_calls": [call for call in message.tool_calls if call not in callers]})
     timeout = min(step.context.call_timeout, step.meter.seconds_left)
     observations += await run_tool_calls(ours, tools, timeout=timeout)
+    wanted = {call["id"]: str(call["args"]) for call in message.tool_calls}
+    queries = [f"{step.meter.question} {wanted.get(reply.tool_call_id, '')}" for reply in observations]
+    observations = await step.texts.shown(observations, queries)
     errors = sum(observation.status == "error" for observation in observations)
     step.meter.count(tool_calls=len(observations), tool_errors=errors)
     return [observation.model_copy(update={"artifact": None}) for observation in observations]
@@ -104,5 +109,7 @@ async def find(step: Step[SearchContext], run_id: str, queries: list[str]) -> tu
         return results
 
     batches = await at_once([run(query) for query in queries])
-    unique = {(result["url"], result["content"]): result for results in batches for result in results}
+    share = step.texts.most_shown // len(queries)
+    fitting = [await step.texts.fit_found(*found, share) for found in zip(batches, queries, strict=True)]
+    unique = {(result["url"], result["content"]): result for results in fitting for result in results}
     return list(unique.values()), sorted(problems)

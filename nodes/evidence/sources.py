@@ -18,6 +18,8 @@ from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.excerpt import excerpt
 
 M = TypeVar("M", bound=BaseMessage)
+PARTS = "parts"
+"""Where a message holds the parts of long texts that it shows: results with their numbers."""
 LONGEST_PASSAGE = 8_000
 """Characters of what is kept of a source for those who compare what it says."""
 
@@ -57,6 +59,9 @@ def sources_of(texts: Sequence[str], earlier: Sources = NO_SOURCES) -> dict[int,
     contents: dict[str, dict[str, None]] = {}
     for result in results:
         contents.setdefault(result["url"], {})[result["content"]] = None
+    for source in earlier.values():
+        if source.passages:
+            contents[source.url] = dict.fromkeys([*source.passages, *contents.get(source.url, ())])
     return {
         number: Source(number, url, titles.get(url, ""), (*contents.get(url, ()),))
         for url, number in numbers_of(results, earlier).items()
@@ -71,9 +76,9 @@ def numbers_of(results: Iterable[JsonMapping], earlier: Sources = NO_SOURCES) ->
 
 
 def thread_sources(conversation: Iterable[BaseMessage]) -> dict[int, Source]:
-    """Return the sources that the answers of a conversation list. Where a list gives the number of an earlier source to
-    another one, that comes after the greatest."""
-    sources: dict[int, Source] = {}
+    """Return the sources that the answers of a conversation list, and the parts of long texts that a question shows.
+    Where a list gives the number of an earlier source to another one, that comes after the greatest."""
+    conversation, sources = [*conversation], dict[int, Source]()
     urls = set[str]()
     for message in conversation:
         for number, (url, title) in message.additional_kwargs.get(EARLIER, {}).items():
@@ -88,7 +93,12 @@ def thread_sources(conversation: Iterable[BaseMessage]) -> dict[int, Source]:
                 number = listed if listed and listed not in sources else max(sources, default=0) + 1
                 sources[number] = Source(number, url, titles.get(url, ""))
                 urls.add(url)
-    return sources
+    parts = [part for message in conversation for part in message.additional_kwargs.get(PARTS, ())]
+    numbers = numbers_of(parts, sources)
+    return sources | {
+        numbers[part["url"]]: Source(numbers[part["url"]], part["url"], part["title"], (part["content"],))
+        for part in parts
+    }
 
 
 def observations(messages: Iterable[BaseMessage]) -> list[str]:

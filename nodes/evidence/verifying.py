@@ -4,7 +4,7 @@ on, and where something is not supported one revision of the sentences in questi
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import BaseModel, Field
 
 from reflective_agents.nodes.answer_stream import was_streamed
@@ -12,7 +12,7 @@ from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import request_text
 from reflective_agents.nodes.evidence.citations import resolve
 from reflective_agents.nodes.evidence.reference_list import split_references
-from reflective_agents.nodes.evidence.sources import Sources
+from reflective_agents.nodes.evidence.sources import Sources, thread_sources
 from reflective_agents.nodes.evidence.support import (
     LONGEST_EXCERPT,
     MOST_SENTENCES,
@@ -222,3 +222,15 @@ def support_text(support: Support) -> str:
 def _named(sentences: Sequence[SupportedSentence]) -> str:
     named = sentences[:MOST_NAMED]
     return "; ".join(f'"{each["text"]:.{LONGEST_EXCERPT}}" ({FAULTS[each["support"]]})' for each in named)
+
+
+def with_cited_parts(
+    answer: AIMessage, evidence: Evidence, conversation: Sequence[AnyMessage]
+) -> tuple[AIMessage, Evidence]:
+    """Return an answer with the list of the parts of the user's texts that it cites, and what it rests on."""
+    sources = thread_sources(conversation)
+    if not any(source.passages for source in sources.values()) or split_references(answer.text)[1]:
+        return answer, evidence
+    text = resolve(answer.text, sources, "\n".join(message.text for message in conversation), streamed=True).text
+    changed = answer if text == answer.text else answer.model_copy(update={"content": text, "id": None})
+    return changed, evidence if evidence.sources else Evidence(sources)

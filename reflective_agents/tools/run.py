@@ -19,8 +19,8 @@ from reflective_agents.text.clean import clean_data
 
 MAX_CALLS = 64
 """Calls of one message that are run; one more is refused, which tells the model, and the rest is dropped."""
-MAX_RESULT = 100_000
-"""Most characters of a tool's result that the model sees."""
+MAX_RESULT = 2_000_000
+"""Most characters of a tool's result that are kept."""
 
 
 def with_call_ids(message: AIMessage) -> AIMessage:

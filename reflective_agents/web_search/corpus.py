@@ -82,7 +82,7 @@ class Corpus:
         Raises:
             BadCorpus: if the folder has gone, or not one file in it could be read.
         """
-        terms = _terms(query)
+        terms = terms_of(query)
         path = _index_file(self.folder)
         with self._lock:
             self._refresh(path)
@@ -227,7 +227,7 @@ def _cut(rows: list[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
     return [(number, spaced(title), spaced(text)) for number, title, text in rows]
 
 
-def _terms(query: str) -> list[str]:
+def terms_of(query: str) -> list[str]:
     """Return the distinct words of a query; those that every text is full of only if there are no others."""
     terms = list(dict.fromkeys(words(query)))[:_MAX_TERMS]
     return [word for word in terms if word not in _COMMON] or terms

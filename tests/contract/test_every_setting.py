@@ -34,8 +34,8 @@ TASKS = {
     "questions": {"id": "1", "question": "What pulls the sea?", "gold": "the Moon", "data": {"context": []}},
 }
 ELSEWHERE = {"thinking", "town", "unsafe_code", "compact", "compact_share"}
-"""What shows only with a model that thinks, with a town of one's own, on a machine without a sandbox, or in a long thread:
-see tests/models, tests/town, tests/tools and test_long_threads.py."""
+"""What shows only with a model that thinks, with a town of one's own, on a machine without a sandbox, or in a long
+thread: see tests/models, tests/town, tests/tools and test_long_threads.py."""
 REFUSED = {
     "auto": {"selection"},
     "chain_of_thought": {"corpus", "docstore", "judge_temperature", "max_context_tokens", "search"},

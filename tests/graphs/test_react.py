@@ -305,6 +305,7 @@ async def test_the_last_tokens_are_kept_for_the_answer_which_sees_what_fits(mode
     limits: dict[str, Any] = {
         "max_total_tokens": 12_000,
         "max_answer_tokens": 100,
+        "context_window": 128_000,
         "max_actions": 50,
         "max_repeats": 50,
     }

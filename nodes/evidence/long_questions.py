@@ -1,0 +1,176 @@
+"""Messages of the user's that are too long for the model: it is shown the question, and what fits it of the text.
+
+The thread's messages stay whole, and so the texts belong to their thread alone. What is shown is made anew from them
+for each node; the last message holds the passages that fit its question, of all texts of the thread.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
+
+from reflective_agents.models.images import images_of
+from reflective_agents.nodes.evidence.long_texts import (
+    ALONE,
+    HOLDS,
+    LongTexts,
+    context_tokens_of,
+    longest_prompt,
+    text_url,
+)
+from reflective_agents.nodes.evidence.sources import PARTS, numbers_of, thread_sources, with_number
+from reflective_agents.prompts import long_texts as prompts
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.run import LongText, S
+
+MOST_CHARACTERS = 5_000_000
+"""Characters of a message at most."""
+SHORT = 2_000
+"""Characters of a message that is never too long."""
+LONGEST_UNKNOWN = 200_000
+"""Bytes of a message that is shown whole while nobody knows what the model's context holds."""
+INPUT_SHARE = 2
+"""Which part of the longest prompt a message may take: a half."""
+LONGEST_QUESTION, LONGEST_REMARK = 2_000, 500
+"""Characters of a paragraph that ends with a question mark, or that has one in it, and so is a question."""
+QUESTION = "question"
+"""Where a message that is shown in part holds the words of its question alone."""
+SCHEME = "message:"
+"""How the addresses of messages begin."""
+_PART = re.compile(r"(message:\w+)#char=(\d{1,9}),(\d{1,9})")
+_ASKS = re.compile(r"[?\uff1f\u061f][\s\"'\u201d\u2019\u300d\u300f)\uff09*_]*\Z")
+_EDGES = (re.compile(r"\n\s{0,50}\n"), re.compile(r"\n"), re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])"))
+"""What divides a question from a text: an empty line, or else the end of a line, or of a sentence."""
+
+
+async def with_texts(state: S, texts: LongTexts, context: Context, *, begins: bool = False) -> S:
+    """Return the state as a node sees it: with the long messages of the user in part.
+
+    Args:
+        state: The state, with its question last.
+        texts: The texts of the run, which are given those of the user.
+        context: The settings of the run.
+        begins: Whether the turn begins, so that a text without a question is refused.
+
+    Raises:
+        Misuse: if there is no question apart from the text of the last message, or it is too long.
+    """
+    messages = state["messages"]
+    if all(message.type != "human" or len(message.text) <= SHORT for message in messages):
+        return state
+    most = longest_message(context)
+    shown = [_in_part(message, texts, most, refuses=begins and message is messages[-1]) for message in messages]
+    if all(new is old for new, old in zip(shown, messages, strict=True)):
+        return state
+    changed = state.copy()
+    changed["messages"] = [*shown[:-1], await _with_passages(shown, texts)]
+    return changed
+
+
+def longest_message(context: Context) -> int:
+    """Return how many bytes of a message a model is shown."""
+    known = context_tokens_of(context)
+    return LONGEST_UNKNOWN if known is None else int(longest_prompt(context, known)) // INPUT_SHARE
+
+
+def words_of(message: BaseMessage) -> str:
+    """Return the words of a question, without what is shown of the text that came with it."""
+    return str(message.additional_kwargs.get(QUESTION, message.text))
+
+
+def parts_of(messages: Sequence[AnyMessage], urls: Iterable[str]) -> dict[str, str]:
+    """Return the parts of long messages that have these addresses, by address."""
+    texts = [_parts_of(message)[1] for message in messages if isinstance(message, HumanMessage)]
+    by_url = {text_url(SCHEME, text): text for text in texts if len(text) > SHORT}
+    found = {url: _PART.fullmatch(url) for url in urls}
+    return {
+        url: by_url[part[1]][int(part[2]) : int(part[3])] for url, part in found.items() if part and part[1] in by_url
+    }
+
+
+def holds_text(messages: Sequence[AnyMessage]) -> bool:
+    """Tell whether a strategy was handed a long text of the user's."""
+    return any(HOLDS in message.additional_kwargs for message in messages)
+
+
+def _in_part(message: AnyMessage, texts: LongTexts, most: int, *, refuses: bool) -> AnyMessage:
+    """Return a message of the user's as it is shown, and give its text to the others if it is too long."""
+    if not isinstance(message, HumanMessage) or 3 * len(message.text) <= most or len(message.text.encode()) <= most:
+        return message
+    size = len(message.text)
+    if refuses and size > MOST_CHARACTERS:
+        raise Misuse(prompts.TOO_LONG.format(characters=size, most=MOST_CHARACTERS))
+    question, text = _parts_of(message)
+    if refuses and not question:
+        raise Misuse(prompts.NO_QUESTION.format(characters=size))
+    url = text_url(SCHEME, text)
+    texts.give(url, LongText(title=f"{' '.join(text[:40].split())} ...", text=text))
+    about = prompts.GIVEN.format(characters=len(text), url=url)
+    return _showing(message, question, f"{question}\n\n{about}".strip())
+
+
+async def _with_passages(shown: Sequence[AnyMessage], texts: LongTexts) -> AnyMessage:
+    """Return the last message with the passages that fit it."""
+    last = shown[-1]
+    question = words_of(last)
+    parts = await texts.given_parts(question)
+    numbers = numbers_of(parts, thread_sources(shown))
+    numbered = [with_number(part, numbers) for part in parts]
+    passages = prompts.SHOWN.format(passages=json.dumps(numbered, ensure_ascii=False))
+    message = _showing(last, question, f"{last.text}\n\n{passages}")
+    message.additional_kwargs[PARTS] = numbered
+    return message
+
+
+def _showing(message: AnyMessage, question: str, text: str) -> AnyMessage:
+    content = [{"type": "text", "text": text}, *images] if (images := images_of(message)) else text
+    return HumanMessage(content, id=message.id, additional_kwargs={**message.additional_kwargs, QUESTION: question})
+
+
+def _parts_of(message: HumanMessage) -> tuple[str, str]:
+    """Return the question of a message, and its text. Of a message in several blocks, the short ones ask."""
+    if message.additional_kwargs.get(HOLDS) == ALONE:
+        return "", message.text
+    if isinstance(message.content, list):
+        blocks = [block if isinstance(block, str) else str(block.get("text", "")) for block in message.content]
+        short = [block for block in blocks if block.strip() and len(block) <= LONGEST_QUESTION]
+        if short:
+            return "\n".join(short), "\n".join(block for block in blocks if len(block) > LONGEST_QUESTION)
+    return split_question(message.text)
+
+
+@lru_cache(maxsize=16)
+def split_question(message: str) -> tuple[str, str]:
+    """Split a long message into the question, in its first or last paragraph, line or sentence, and the text.
+
+    Returns:
+        The question, empty if there is none, and the rest.
+    """
+    text = message.strip()
+    first = next((part for edge in _EDGES if asks(part := _first(text, edge))), "")
+    last = next((part for edge in _EDGES if asks(part := _last(text[len(first) :], edge))), "")
+    return "\n".join(filter(None, [first.strip(), last.strip()])), text[len(first) : len(text) - len(last)].strip()
+
+
+def asks(paragraph: str) -> bool:
+    """Tell whether a paragraph may be a question: by its question mark, whatever its language."""
+    text = paragraph.strip()
+    return len(text) <= LONGEST_QUESTION and bool(
+        _ASKS.search(text) or (len(text) <= LONGEST_REMARK and ("?" in text or "\uff1f" in text))
+    )
+
+
+def _first(text: str, edge: re.Pattern[str]) -> str:
+    """Return what stands before the first edge, if that is near the beginning."""
+    found = edge.search(text, 0, LONGEST_QUESTION + SHORT)
+    return text[: found.start()] if found else ""
+
+
+def _last(text: str, edge: re.Pattern[str]) -> str:
+    """Return what stands behind the last edge, if that is near the end."""
+    tail = text[-LONGEST_QUESTION - SHORT :].rstrip()
+    ends = [found.end() for found in edge.finditer(tail) if found.end() < len(tail)]
+    return text[len(text) - len(tail) + ends[-1] :] if ends else ""

@@ -1,0 +1,266 @@
+"""Texts that are too long to be shown whole: they are kept, and shown as their beginning and the passages that fit.
+
+Each part that is shown is a source of its own: its address ends in the characters where it stands (RFC 5147).
+"""
+
+import asyncio
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import BaseModel, Field
+
+from reflective_agents.models.capabilities import capabilities_of
+from reflective_agents.models.images import images_of
+from reflective_agents.models.providers import get_model
+from reflective_agents.nodes.evidence.sources import results_in
+from reflective_agents.prompts import long_texts as prompts
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import SearchFailed
+from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.run import LongText
+from reflective_agents.web_search.engines import Search
+from reflective_agents.web_search.passages import Span, passages_of
+from reflective_agents.web_search.results import SearchResult
+
+ESTIMATED_PER_TOKEN = 1.5
+"""Estimated tokens of a prompt for each token of a context, of which an answer has a quarter: in English, twice as many
+are estimated as there are."""
+BYTES_PER_TOKEN = 2
+"""Bytes of an estimated token."""
+ASSUMED_CONTEXT = 16_384
+"""Tokens that a model's context is taken to hold while nobody knows: what is not shown can be read on."""
+SHARE = 4
+"""Which part of the longest prompt the results of one step may take: a quarter."""
+LEAST_SHOWN, MOST_SHOWN = 1_500, 100_000
+"""Bytes of one result that are shown in any case, and of all results of a step at most."""
+MOST_PASSAGES = 20
+FOUND_AT_ONCE = 3
+"""Passages of long texts among what one search finds."""
+HOLDS = "holds"
+"""Marks a message of another strategy's that holds a long text of the user's."""
+ALONE, AND_QUESTION = "text", "text and question"
+"""What it holds: a text that asks nothing, whatever it ends with, or a question beside it."""
+_OVERHEAD = 250
+"""Bytes of a result beside its text, about."""
+
+
+def longest_prompt(context: Context, known: int | None) -> float:
+    """Return how many bytes a prompt may have, by the tokens that are known of the model's context."""
+    most = getattr(context, "max_context_tokens", math.inf)
+    return BYTES_PER_TOKEN * min(most, math.inf if known is None else ESTIMATED_PER_TOKEN * known)
+
+
+def context_tokens_of(context: Context) -> int | None:
+    """Return how many tokens the context of the run's model holds: as the settings say, or what is known of it."""
+    if context.context_window is not None:
+        return context.context_window
+    chat = get_model(context.model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+    return capabilities_of(chat).context_tokens
+
+
+def part_url(url: str, span: Span) -> str:
+    """Return the address of a part of a text."""
+    return f"{url}{'&' if '#' in url else '#'}char={span.begin},{span.end}"
+
+
+def text_url(scheme: str, text: str) -> str:
+    """Return an address for a text that has none: the same for the same text."""
+    return f"{scheme}{blake2b(text.encode(errors='surrogatepass'), digest_size=4).hexdigest()}"
+
+
+class LongTexts:
+    """The long texts of a run: those of tools, which the state keeps, and those of the user, which stand in messages.
+
+    Args:
+        context: The settings of the run.
+        kept: What the state keeps, by address.
+    """
+
+    def __init__(self, context: Context, kept: Mapping[str, LongText]) -> None:
+        self._context, self._texts, self._given = context, dict(kept), set[str]()
+        self.new: dict[str, LongText] = {}
+        """What was added, for the state."""
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    def give(self, url: str, text: LongText) -> None:
+        """Take a text of the user's, which the messages keep."""
+        self._texts[url] = text
+        self._given.add(url)
+
+    def as_messages(self) -> list[AnyMessage]:
+        """Return the user's texts as messages that hold nothing else."""
+        return [HumanMessage(self._texts[url]["text"], additional_kwargs={HOLDS: ALONE}) for url in sorted(self._given)]
+
+    async def given_parts(self, query: str) -> list[JsonObject]:
+        """Return what is shown of the user's texts, each within an equal share."""
+        share = max(self.most_shown // max(len(self._given), 1), LEAST_SHOWN)
+        return [part for url in sorted(self._given) for part in await self.parts(url, query, share)]
+
+    @property
+    def most_shown(self) -> int:
+        """How many bytes the results of one step may have together."""
+        known = context_tokens_of(self._context) or ASSUMED_CONTEXT
+        return max(min(int(longest_prompt(self._context, known)) // SHARE, MOST_SHOWN), LEAST_SHOWN)
+
+    async def shown(self, replies: Sequence[ToolMessage], queries: Sequence[str]) -> list[ToolMessage]:
+        """Show the results of tools within their share of a prompt. Of those that are too long the whole text is kept.
+
+        Args:
+            replies: What the tools have answered.
+            queries: What each of them was asked for.
+        """
+        if sum(map(_size, replies)) <= LEAST_SHOWN:
+            return [*replies]
+        left, fitting = self.most_shown, list[ToolMessage]()
+        for number, (reply, query) in enumerate(zip(replies, queries, strict=True)):
+            share = max(left // (len(replies) - number), LEAST_SHOWN)
+            fitting.append(await self._fit(reply, query, share))
+            left -= _size(fitting[-1])
+        return fitting
+
+    async def _fit(self, reply: ToolMessage, query: str, share: int) -> ToolMessage:
+        if _size(reply) <= share or images_of(reply):
+            return reply
+        if reply.artifact is READ_ON:
+            return reply.model_copy(update={"content": prompts.TOO_MUCH, "status": "error"})
+        if reply.status == "error":
+            return reply.model_copy(update={"content": _cut(reply.text, share)})
+        results = results_in(reply.text)
+        if not results or results != json.loads(reply.text):
+            results = [{"title": reply.name, "url": text_url(f"tool:{reply.name}/", reply.text), "content": reply.text}]
+        shown = await self.fit_results(results, query, share)
+        return reply.model_copy(update={"content": json.dumps(shown, ensure_ascii=False)})
+
+    async def fit_results(self, results: Iterable[JsonMapping], query: str, share: int) -> list[JsonObject]:
+        """Show results within a share of bytes: long ones in parts, and as many of the others as fit, at least one."""
+        several = [*results]
+        each, left = max(share // max(len(several), 1), LEAST_SHOWN), share
+        shown = list[JsonObject]()
+        for result in several:
+            parts = [{**result}] if _bytes(result["content"]) <= each else await self._parts(result, query, each)
+            left -= sum(_bytes(part["content"]) + _OVERHEAD for part in parts)
+            if shown and left < 0:
+                break
+            shown += parts
+        return shown
+
+    async def fit_found(self, results: list[SearchResult], query: str, share: int) -> list[SearchResult]:
+        """Show what a search has found within a share of bytes."""
+        if sum(_bytes(result["content"]) + _OVERHEAD for result in results) <= share:
+            return results
+        return [SearchResult(**part) for part in await self.fit_results(results, query, share)]  # type: ignore[typeddict-item]
+
+    async def _parts(self, result: JsonMapping, query: str, share: int) -> list[JsonObject]:
+        """Keep a text, and return its beginning and the passages that fit."""
+        url, title, text = result["url"], str(result.get("title") or result["url"]), result["content"]
+        if url not in self._texts or self._texts[url]["text"] != text:
+            self._texts[url] = self.new[url] = LongText(title=title, text=text)
+        return await self.parts(url, query, share)
+
+    async def parts(self, url: str, query: str, share: int) -> list[JsonObject]:
+        """Return the beginning of a text, and the passages that fit a query, in the order of the text."""
+        text = self._texts[url]["text"]
+        beginning = Span(0, len(_cut(text, share // SHARE)))
+        left = share - share // SHARE - 2 * _OVERHEAD
+        spans = list[Span]()
+        for span in await asyncio.to_thread(_best, text, query, MOST_PASSAGES):
+            size = _bytes(text[span.begin : span.end]) + _OVERHEAD
+            if span.begin >= beginning.end and size <= left:
+                spans.append(span)
+                left -= size
+        head = self._part(url, beginning) | {"read_on": prompts.READ_ON.format(url=url, position=beginning.end)}
+        return [head, *(self._part(url, span) for span in sorted(spans))]
+
+    def _part(self, url: str, span: Span) -> JsonObject:
+        kept = self._texts[url]
+        part = prompts.PARTS.format(begin=span.begin, end=span.end, characters=len(kept["text"]))
+        content = kept["text"][span.begin : span.end].strip()
+        return {"title": f"{kept['title']} ({part})", "url": part_url(url, span), "content": content}
+
+    async def find(self, query: str, most: int = FOUND_AT_ONCE) -> list[SearchResult]:
+        """Return the passages of all texts that fit a query."""
+        found = list[SearchResult]()
+        for url, kept in self._texts.items():
+            for span in await asyncio.to_thread(_best, kept["text"], query, most):
+                found.append(SearchResult(**self._part(url, span)))  # type: ignore[typeddict-item]
+        return found[:most]
+
+    def beside(self, search: Search | None) -> Search | None:
+        """Return a search that finds passages of the texts beside what another one finds."""
+        if not self:
+            return search
+
+        async def both(query: str) -> list[SearchResult]:
+            found = await self.find(query)
+            try:
+                return found + (await search(query) if search else [])
+            except SearchFailed:
+                if not found:
+                    raise
+                return found
+
+        return both
+
+    def tool(self) -> BaseTool:
+        """Return the tool that reads on in a text."""
+
+        async def read_more(source: str, position: int = 0) -> tuple[str, str]:
+            return json.dumps([self.read(source, position)], ensure_ascii=False), READ_ON
+
+        return StructuredTool.from_function(
+            coroutine=read_more,
+            args_schema=ReadMore,
+            description=prompts.READ_MORE,
+            response_format="content_and_artifact",
+            handle_tool_error=True,
+        )
+
+    def read(self, source: str, position: int) -> JsonObject:
+        """Return the part of a text from a position on, as much as one step may show.
+
+        Raises:
+            ToolException: if there is no such text or position.
+        """
+        url = source if source in self._texts else source.rpartition("char=")[0][:-1]
+        if url not in self._texts:
+            raise ToolException(prompts.NO_TEXT.format(source=source[:200], names=", ".join(self._texts)))
+        text = self._texts[url]["text"]
+        if not 0 <= position < len(text):
+            raise ToolException(prompts.AT_THE_END.format(characters=len(text)))
+        span = Span(position, position + len(_cut(text[position:], self.most_shown - 2 * _OVERHEAD)))
+        more = {"read_on": prompts.READ_ON.format(url=url, position=span.end)} if span.end < len(text) else {}
+        return self._part(url, span) | more
+
+
+READ_ON = "read on"
+"""The artifact of what `read_more` has read."""
+
+
+class ReadMore(BaseModel):
+    """Read on in a long text."""
+
+    source: str = Field(description=prompts.SOURCE)
+    position: int = Field(default=0, description=prompts.POSITION)
+
+
+def _best(text: str, query: str, most: int) -> list[Span]:
+    return passages_of(text).best(query, most)
+
+
+def _size(reply: ToolMessage) -> int:
+    return _bytes(reply.text)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
+
+
+def _cut(text: str, most: int) -> str:
+    """Return the beginning of a text, of so many bytes at most."""
+    return text[:most].encode(errors="surrogatepass")[:most].decode(errors="ignore")

@@ -1,0 +1,188 @@
+"""Texts longer than the model's window, over the wire: what is in the midst of them is found, and cited where it is."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from tenacity import wait_none
+
+from reflective_agents.graphs import react
+from reflective_agents.models.capabilities import forget_capabilities
+from reflective_agents.models.providers import close_models
+from reflective_agents.state.errors import Misuse
+from reflective_agents.testing.awkward import AwkwardServer
+from reflective_agents.testing.script import Reply, Request, Script, ToolUse
+from tests.strategies import STRATEGIES, Strategy, name_of
+
+pytestmark = pytest.mark.wire
+
+WINDOW = 8_192
+QUESTION = "What is the access code of the northern gate? [alpha]"
+FACT = "The access code of the northern gate is 7341."
+CHINESE, CHINESE_FACT = "北门的密码是多少？ [alpha]", "北门的密码是7341。"
+LINES = {FACT: "On that day the harbour was quiet. ", CHINESE_FACT: "那天港口很安静，船都停着。"}
+SEARCHING = [each for each in STRATEGIES if each.searches or each.name in ("plan", "team")]
+CITING = [each for each in STRATEGIES if each.name not in ("town",)]
+WORKER = {"name": "solver", "instructions": "Solve it.", "strategy": "react"}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "plan": {"worker": "react"},
+    "team": {"roles": [WORKER]},
+    "trials": {"actor": "react"},
+    "rap": {"max_rollouts": 2},
+}
+
+
+def long_text(characters: int, fact: str = FACT) -> str:
+    """Return a text with a fact in its midst."""
+    lines = LINES[fact] * (characters // 2 // len(LINES[fact]))
+    return f"{lines}{fact} {lines}"
+
+
+def page(query: str) -> list[dict[str, str]]:
+    """Find one long page."""
+    return [{"title": "Gates", "url": "https://harbour.test/gates", "content": long_text(200_000)}]
+
+
+def fetch(page: str) -> str:
+    """Fetch a page."""
+    return long_text(200_000)
+
+
+def informed(strategy: Strategy, question: str = QUESTION) -> Script:
+    """Return a model that searches for the question, and cites the passage that has the code."""
+
+    def reply(request: Request) -> Reply:
+        said = strategy.solving(request)
+        shown = re.findall(r'"number": (\d+)[^{}]*(?:is |密码是)7341|7341 \[(s?\d+)\]', request.text)
+        statement = f" The code is 7341 [{''.join(shown[-1])}]." if shown else ""
+        if "search" in request.tools and not (shown or request.tool_choice == "none" or "Nothing" in request.last):
+            said = said if isinstance(said, ToolUse) else ToolUse("search", {"query": request.key[:4]})
+        if isinstance(said, ToolUse) and isinstance(said.args, dict):
+            return ToolUse(said.name, {"query": f"{question} {said.args['query']}"})
+        if isinstance(said, dict) and "search_queries" in said:
+            return said | {
+                "answer": f"{said['answer']}{statement}",
+                "search_queries": [f"{question} {query}" for query in said["search_queries"]],
+            }
+        if isinstance(said, str) and shown and strategy.name in ("plan", "team") and "search" in request.tools:
+            said = "Answer:"  # and not what the last message says
+        return f"{said}{statement}" if isinstance(said, str) else said  # type: ignore[return-value]
+
+    return reply
+
+
+def cited_parts(answer: str, text: str) -> list[str]:
+    """Return the parts of a text to which the references of an answer point."""
+    return [text[int(begin) : int(end)] for begin, end in re.findall(r"#char=(\d+),(\d+)$", answer, re.MULTILINE)]
+
+
+@pytest.fixture(autouse=True)
+async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
+    forget_capabilities()
+    yield
+    await close_models()
+
+
+async def run(
+    strategy: Strategy,
+    messages: Sequence[tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    question: str = QUESTION,
+    graph: Any = None,
+    thread: str = "1",
+    **settings: Any,
+) -> tuple[dict[str, Any], AwkwardServer]:
+    """Ask a strategy with a model of a small window."""
+    async with AwkwardServer(informed(strategy, question), "small_context", context=WINDOW) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        context = strategy.make(**SETTINGS.get(strategy.name, {}) | {"model": "openai:test", **settings})
+        config: RunnableConfig = {"configurable": {"thread_id": thread}}
+        return await (graph or strategy.graph).ainvoke({"messages": messages}, config, context=context), server
+
+
+@pytest.mark.parametrize("strategy", SEARCHING, ids=name_of)
+async def test_what_is_in_the_midst_of_a_page_is_found(strategy: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, server = await run(strategy, [("user", QUESTION)], monkeypatch, search=page, context_window=WINDOW)
+    assert out["outcome"]["status"] in ("solved", "answered"), out["outcome"]
+    assert "7341" in out["answer"]
+    assert any(FACT in part for part in cited_parts(out["answer"], long_text(200_000))), out["answer"]
+    assert [call.fault for call in server.requests if call.fault] == []
+    assert out["usage"]["model_calls"] == len(server.requests)
+
+
+@pytest.mark.matrix(over="strategy")
+@pytest.mark.parametrize("asked", ["{text}\n\n{question}", "{question}\n{text}"])
+@pytest.mark.parametrize(("question", "fact"), [(QUESTION, FACT), (CHINESE, CHINESE_FACT)], ids=["English", "Chinese"])
+@pytest.mark.parametrize("strategy", CITING, ids=name_of)
+async def test_a_long_message_is_cited_like_a_corpus(
+    strategy: Strategy, question: str, fact: str, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, graph = long_text(300_000, fact), strategy.with_memory()
+    message = asked.format(text=text, question=question)
+    settings: dict[str, Any] = {"question": question, "graph": graph, "context_window": WINDOW}
+    out, server = await run(strategy, [("user", message)], monkeypatch, **settings)
+    again, _ = await run(strategy, [("user", f"{question} Once more?")], monkeypatch, **settings)
+    for answered in (out, again):
+        assert answered["outcome"]["status"] in ("solved", "answered"), answered["outcome"]
+        assert any(fact in part for part in cited_parts(answered["answer"], text.strip())), answered["answer"]
+    assert again["messages"][0].text == message
+    assert [call.fault for call in server.requests if call.fault] == []
+    other, _ = await run(strategy, [("user", question)], monkeypatch, thread="2", **settings)
+    assert "7341" not in (other["answer"] or "")
+
+
+@pytest.mark.parametrize("strategy", CITING, ids=name_of)
+async def test_a_text_without_a_question_is_refused(strategy: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Misuse, match="context_window"):
+        await run(strategy, [("user", long_text(300_000))], monkeypatch, context_window=WINDOW)
+
+
+@pytest.mark.parametrize("mode", ["tools", "text"])
+async def test_an_agent_reads_on(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def reply(request: Request) -> Reply:
+        ends = re.findall(r"read_more\(source='([^']+)', position=(\d+)\)", request.text)
+        if len(ends) >= 3:
+            return "Final Answer: I have read on." if mode == "text" else "I have read on."
+        name, args = ("read_more", {"source": ends[-1][0], "position": int(ends[-1][1])}) if ends else ("fetch", {})
+        if mode == "tools":
+            return ToolUse(name, args or {"page": "x"})
+        return f"Thought: On.\nAction: {name}[{json.dumps(args or {'page': 'x'})}]"
+
+    async with AwkwardServer(reply, "small_context", context=WINDOW) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        context = {"model": "openai:test", "tools": [fetch], "search": "none", "mode": mode, "context_window": WINDOW}
+        out = await react.graph.ainvoke({"messages": [("user", "Read on.")]}, context=context)
+    assert out["answer"] == "I have read on."
+    first, *others = [json.loads(taken["observation"]) for taken in out["steps"]]
+    parts = [first[0], *(part for several in others for part in several)]
+    bounds = [tuple(map(int, re.findall(r"\d+", part["url"].partition("#char=")[2]))) for part in parts]
+    assert [begin for begin, _ in bounds[1:]] == [end for _, end in bounds[:-1]]
+    text = long_text(200_000)
+    assert [part["content"] for part in parts] == [text[begin:end].strip() for begin, end in bounds]
+    assert all(len(json.dumps(several)) < 3 * WINDOW for several in [first, *others])
+    assert [call.fault for call in server.requests if call.fault] == []
+
+
+async def test_a_kept_text_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reply(request: Request) -> Reply:
+        taken = sum(message.type == "tool" for message in request.messages)
+        return ToolUse("fetch", {"page": str(taken)}) if taken < 8 else "Read."
+
+    saver = InMemorySaver()
+    graph: Any = react.graph.builder.compile(checkpointer=saver)
+    async with AwkwardServer(reply, "small_context", context=4 * WINDOW) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        context = {"model": "openai:test", "tools": [fetch], "search": "none", "context_window": WINDOW}
+        config: RunnableConfig = {"configurable": {"thread_id": "1"}}
+        out = await graph.ainvoke({"messages": [("user", QUESTION)]}, config, context={**context, "max_repeats": 9})
+    assert out["usage"]["tool_calls"] == 8
+    stored = sum(len(write[2][1]) for writes in saver.writes.values() for write in writes.values())
+    stored += sum(len(blob[1]) for blob in saver.blobs.values())
+    assert 2 * stored < 8 * 200_000
