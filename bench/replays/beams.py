@@ -63,7 +63,7 @@ class Lines(Game24):
     async def step(self, state: State, action: str) -> Transition:
         """Add a line. One that this step has proposed before is worth nothing."""
         if action == NOTHING:
-            return refuse(state, action, self.actions)
+            return refuse(state, action)
         line, again = unmarked(action)
         new = {**state, "text": f"{state['text']}{line}\n", "steps": state["steps"] + 1}
         return Transition(new, "", 0.0 if again else self._worth.get(self.public(new)))

@@ -48,7 +48,7 @@ class Puzzles(Crosswords):
         """Enter a word that overwrites nothing."""
         transition = await super().step(state, action)
         if not transition.valid or 2 in transition.state["status"]:
-            return refuse(state, "It does not fit.", self.actions)
+            return refuse(state, "It does not fit.")
         return Transition({**transition.state, "done": False}, transition.observation)
 
 

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from reflective_agents import telemetry
 from reflective_agents.environments.base import Environment, State, Transition
-from reflective_agents.nodes.acting.react_text import ParsedStep, as_call
+from reflective_agents.nodes.acting.react_text import ParsedStep, action_of, as_call
 from reflective_agents.nodes.evidence.research import act
 from reflective_agents.nodes.evidence.sources import NO_SOURCES, Sources, observations, with_numbers
 from reflective_agents.nodes.step import Step
@@ -56,7 +56,7 @@ async def act_in_environment(
     if calls := _calls(move):
         return await _act_calls(environment, move, world, calls, reward)
     answer = move["answer"]
-    action = move["action"] if answer is None else environment.final_action(answer) or answer
+    action = move["action"] if answer is None else action_of(answer, environment)
     done = await take(environment, world, action)
     replies: list[AnyMessage] = [HumanMessage(done.observation)] if move["messages"] else []
     step = _taken({**move, "action": action}, done.observation, done.valid, replies)
@@ -77,7 +77,7 @@ async def _act_calls(
     for call in calls:
         action = call["args"].get("action") if call["name"] == "act" and isinstance(call["args"], dict) else None
         if not isinstance(action, str):
-            text, accepted = f"Call the tool act with an action as text. Legal actions: {environment.actions}", False
+            text, accepted = "Call the tool act with an action as text.", False
         else:
             world, text, new_reward, done, accepted = await take(environment, world, action)
             reward = new_reward if accepted else reward

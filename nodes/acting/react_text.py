@@ -1,6 +1,6 @@
 """Steps that a model writes as text: which tools it is shown, and what it wants to do with them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import BaseTool
@@ -8,7 +8,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.base import Environment
-from reflective_agents.text.actions import Declared, declared, read_call, read_step
+from reflective_agents.text.actions import Declared, declared, read_answer, read_call, read_step
+from reflective_agents.text.labels import sections
 
 
 class ParsedStep(TypedDict):
@@ -23,9 +24,10 @@ class ParsedStep(TypedDict):
     messages: list[AnyMessage]
 
 
-def parse_step(text: str, names: Collection[str] = ()) -> ParsedStep:
-    """Read a step written as text, as `text.actions.read_step`."""
-    thought, action, answer = read_step(text, names)
+def parse_step(text: str, names: Collection[str] = (), environment: Environment | None = None) -> ParsedStep:
+    """Read a step written as text, as `text.actions.read_step`; in an environment also an action without its label."""
+    is_action: Callable[[str], bool] | None = environment.is_action if environment else None
+    thought, action, answer = read_step(text, names, is_action)
     return ParsedStep(thought=thought, action=action, answer=answer, messages=[])
 
 
@@ -47,9 +49,25 @@ def _declared(tool: BaseTool) -> Declared:
 
 def parse_answer(text: str, environment: Environment | None) -> str | None:
     """Read the answer of an agent that was asked for its best one; None if it wants to go on acting instead."""
-    step = parse_step(text)
+    if answer := read_answer(text):
+        return in_short(answer, environment) if environment else answer
+    *_, last_step = sections(text, ("action",))
+    step = parse_step(text[last_step.start :])
     last = step["answer"] or step["action"] or step["thought"]
     answer = environment.find_answer(last) if environment else last
     gives_it = environment is not None and environment.final_action(answer) == answer
     wants_to_act = step["action"] and answer == last and not gives_it
     return None if wants_to_act else answer or None
+
+
+def action_of(answer: str, environment: Environment) -> str:
+    """Return the action that gives an answer; the answer itself where none does, or it is empty."""
+    short = in_short(answer, environment)
+    return (environment.final_action(short) if short else None) or short
+
+
+def in_short(answer: str, environment: Environment) -> str:
+    """Return what an environment takes of an answer that may go on after its first line: all of it where answers are
+    whole texts."""
+    is_whole_text = environment.find_answer(answer) == answer.strip()
+    return answer if is_whole_text else environment.find_answer(f"Answer: {answer}") or answer

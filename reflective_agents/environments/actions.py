@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from reflective_agents.text.labels import answer_in, bare, label_of
+from reflective_agents.text.labels import answer_in, bare, label_of, without_answer_label
 
 MAX_ARGUMENT = 1_000
 """Characters of an argument that are read; the rest is cut off."""
@@ -52,6 +52,7 @@ def _closing(text: str, begin: int) -> int | None:
     return last if last >= 0 else None
 
 
+_EXPRESSION = re.compile(r"[^\w\s]{0,3}\d")
 _FINISH = re.compile(r"finish\s*\[", re.IGNORECASE)
 
 
@@ -70,10 +71,15 @@ def find_answer(text: str) -> str:
 
 
 def answer_action(action: str) -> str | None:
-    """Return the answer of an action such as `Answer: 4`, without the label; None if the action has no such label."""
+    """Return the answer of an action such as `Answer: 4`, `Finish[4]` or `The answer is 4`; None if it gives none."""
     text = action.strip()
+    if _FINISH.match(text) and (finish := parse_action(text)):
+        return finish.argument
     label = label_of(text.partition("\n")[0], ("final", "answer"))
-    return text[label[1] :].strip("*_` \t\r\n") if label else None
+    if label:
+        return bare(text[label[1] :]).strip("*_` \t\r\n")
+    stated = without_answer_label(text)
+    return bare(stated).strip("*_`") if stated != text and _EXPRESSION.match(stated) else None
 
 
 def has_answer(text: str) -> bool:

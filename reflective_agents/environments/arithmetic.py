@@ -6,20 +6,18 @@ from typing import ClassVar
 
 from langchain_core.tools import ToolException
 
-from reflective_agents.environments.actions import answer_action
+from reflective_agents.environments.actions import answer_action, has_answer
 from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
+from reflective_agents.environments.calculations import MAX_CHARACTERS, read_calculation, without_signs
 from reflective_agents.state.errors import Misuse
 from reflective_agents.text.labels import any_of
-from reflective_agents.text.normal import numbers, tidy
+from reflective_agents.text.normal import numbers
 from reflective_agents.tools.arithmetic import evaluate, exact, show
 
-_CALCULATE = re.compile(r"calculate:([^=]*)(?:=.*)?", re.IGNORECASE | re.DOTALL)
 _QUESTION = re.compile(
     rf"(?:{any_of('question')})[:：](.*?)(?<!\w)(?:{any_of('answer')})[:：](.*)", re.IGNORECASE | re.DOTALL
 )
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", **dict.fromkeys("$\N{EURO SIGN}\N{POUND SIGN}\N{YEN SIGN}")})
-_MAX_CHARACTERS = 1_000
+_LAST_NOTE = re.compile(r"(?<=[\w%])\s*+\([^()]*+\)\Z")
 
 
 class Arithmetic(Environment):
@@ -31,7 +29,7 @@ class Arithmetic(Environment):
     """
 
     name = "arithmetic"
-    actions = "`calculate: (2 + 3) * 4`, `Question: a smaller question Answer: what it comes to`, or `Answer: 20`"
+    actions = "`calculate: (2 + 3) * 4`, `Question: a smaller question Answer: what it comes to`, or `Answer: number`"
     goal = "Find the number that the question asks for."
     rules = "The answer is one number, without a unit. Smaller questions may be answered on the way to it."
     effects = "A calculation is worked out exactly. Nothing checks the answer to a smaller question but you."
@@ -86,49 +84,59 @@ class Arithmetic(Environment):
         return "\n".join([f"Question: {state['task']['question']}", *state["steps"]])
 
     def key(self, state: State) -> str:
-        """Return the number of the answer, or else the steps, in any order; empty before the first one."""
+        """Return the number of the answer, or else what the steps came to, in any order; empty before the first one.
+
+        A calculation counts by its result: 80 * (1 - 0.25) and 80 * 0.75 lead to equal states.
+        """
         if state["answer"]:
             return self.canonical(f"answer: {state['answer']}")
-        return "\n".join(sorted({step.casefold() for step in state["steps"]}))
+        return "\n".join(sorted({_result(step) for step in state["steps"]}))
 
     async def step(self, state: State, action: str) -> Transition:
         """Work out a calculation, note a smaller question with its answer, or take the answer and reward it."""
-        text = action.strip()[:_MAX_CHARACTERS]
-        if (answer := answer_action(text)) is not None:
-            return self._finish(state, " ".join(answer.split()))
-        if match := _CALCULATE.fullmatch(text):
-            return self._calculate(state, match[1])
+        text = action.strip()[:MAX_CHARACTERS]
+        if (answer := _given_answer(text)) is not None:
+            return self._finish(state, answer)
         if (match := _QUESTION.fullmatch(text)) and match[1].strip() and match[2].strip():
             question, answer = (" ".join(part.split()) for part in match.groups())
             return _with_step(state, f"Question: {question} Answer: {answer}", "Noted.")
-        return refuse(state, "This is no step that can be read.", self.actions)
+        calculation = read_calculation(text)
+        if calculation is None:
+            return refuse(state, "No calculation and no answer can be read in this.")
+        if calculation.why:
+            return refuse(state, calculation.why)
+        result = f"{calculation.expression} = {show(evaluate(calculation.expression))}"
+        return _with_step(state, f"calculate: {result}", result)
 
     def _finish(self, state: State, answer: str) -> Transition:
         if final_number(answer) is None:
-            return refuse(state, "The answer must be a number.", self.actions)
+            return refuse(state, "The answer must be a number.")
         reward = self.score(state["task"], answer).get("correct")
         return Transition({**state, "answer": answer, "done": True}, "Finished.", reward, True)
 
-    def _calculate(self, state: State, expression: str) -> Transition:
-        plain = " ".join(_without_signs(expression).split())
-        try:
-            result = f"{plain} = {show(evaluate(plain))}"
-        except ToolException as error:
-            return refuse(state, str(error), self.actions)
-        return _with_step(state, f"calculate: {result}", result)
+    def is_action(self, line: str) -> bool:
+        """Return whether a line is a calculation that can be worked out."""
+        calculation = read_calculation(line)
+        return calculation is not None and not calculation.why
 
     def canonical(self, action: str) -> str:
         """Return an answer as its exact number, a calculation without blanks and result, all else in lower case."""
         text = action.strip()
-        if (answer := answer_action(text)) is not None and (number := final_number(answer)) is not None:
+        if (answer := _given_answer(text)) is not None and (number := final_number(answer)) is not None:
             return f"answer:{exact(number)}"
-        if match := _CALCULATE.fullmatch(text):
-            return f"calculate:{''.join(_without_signs(match[1]).split())}"
+        if _QUESTION.fullmatch(text) is None and (calculation := read_calculation(text)):
+            return f"calculate:{''.join(calculation.expression.split())}"
         return " ".join(text.casefold().split())
 
     def final_action(self, answer: str) -> str:
         """Return the answer with its label."""
         return f"Answer: {answer}"
+
+    def find_answer(self, text: str) -> str:
+        """Return the answer that a text ends with; of a calculation without any label of an answer, its result."""
+        answer = super().find_answer(text)
+        calculation = None if has_answer(text) else read_calculation(answer)
+        return answer if calculation is None or calculation.why else exact(evaluate(calculation.expression))
 
     def normal(self, answer: str) -> str:
         """Return the number that a text ends with, in one notation; empty if there is none."""
@@ -148,22 +156,34 @@ class Arithmetic(Environment):
 def final_number(text: str) -> Fraction | None:
     """Return the number that a text ends with: "48", "48.0", "$1,000", "6 * 8 = 48", "It is 48 metres."
 
-    A text that is arithmetic, or is so after its last "=", is worked out; of any other, the last number counts.
+    A text that is arithmetic, or is so after its last "=", is worked out; of any other, the last number counts that is
+    not in a note behind it: "48 (4 dozen)" is 48.
 
     Returns:
         The exact number; None if there is none.
     """
-    plain = _without_signs(text[-_MAX_CHARACTERS:]).rstrip(" .%\n")
+    text = without_signs(text[-MAX_CHARACTERS:]).rstrip(" .%\n")
     try:
-        return evaluate(plain.rpartition("=")[2])
+        return evaluate(text.rpartition("=")[2])
     except ToolException:  # not arithmetic
-        return next(reversed(numbers(plain)), None)
+        found = numbers(_LAST_NOTE.sub("", text)) or numbers(text)
+        return found[-1] if found else None
+
+
+def _given_answer(action: str) -> str | None:
+    """Return the answer of an action: its first line that holds a number, for an explanation may follow, else all of
+    it; None if the action gives no answer."""
+    answer = answer_action(action)
+    if answer is None:
+        return None
+    line = next((line for line in answer.splitlines() if final_number(line) is not None), answer)
+    return " ".join(line.split())
+
+
+def _result(step: str) -> str:
+    """Return what a step of a state came to: the value of a calculation; a smaller question with its answer."""
+    return step.rpartition(" = ")[2] if step.startswith("calculate:") else step.casefold()
 
 
 def _with_step(state: State, step: str, observation: str) -> Transition:
     return Transition({**state, "steps": [*state["steps"], step]}, observation)
-
-
-def _without_signs(text: str) -> str:
-    """Return a text without signs of currency, and without commas between thousands."""
-    return _THOUSANDS.sub("", tidy(text).translate(_SIGNS))

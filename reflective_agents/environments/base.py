@@ -23,7 +23,7 @@ A whole example, a game in which a number is guessed:
         async def step(self, state: State, action: str) -> Transition:
             guess = self.canonical(action)
             if not guess.isdecimal():
-                return refuse(state, f"{action!r} is not a whole number.", self.actions)
+                return refuse(state, f"{action!r} is not a whole number.")
             secret = int(state["task"]["gold"])
             done = int(guess) == secret
             hint = "That is it." if done else "Higher." if int(guess) < secret else "Lower."
@@ -121,7 +121,7 @@ class Environment(ABC):
     name: str
     """Short and unique, such as "questions"."""
     actions: str
-    """The allowed actions, on one line, for prompts and for the observation after a refused action."""
+    """The allowed actions, on one line, for prompts."""
     goal: str = ""
     """The goal, in words for somebody who does not know the game."""
     rules: str = ""
@@ -190,6 +190,10 @@ class Environment(ABC):
     def canonical(self, action: str) -> str:
         """Return the canonical form of an action, the same for equal ones. Takes any text."""
         return " ".join(action.casefold().split())
+
+    def is_action(self, line: str) -> bool:
+        """Return whether a line is an action, so that it needs no label; False where a thought may look like it."""
+        return False
 
     # Answers
 
@@ -268,9 +272,15 @@ class Environment(ABC):
         return task
 
 
-def refuse(state: State, why: str, actions: str) -> Transition:
-    """Refuse an action with the reason and the allowed actions; the state stays the same."""
-    return Transition(state, f"{why} Legal actions: {actions}.", done=bool(state["done"]), valid=False)
+def refuse(state: State, why: str) -> Transition:
+    """Refuse an action; the state stays the same.
+
+    Args:
+        state: The state.
+        why: What is wrong with this action, in a few words. The allowed actions are in the prompt; an example here
+            would come back as the next action, or be taken for the answer.
+    """
+    return Transition(state, why, done=bool(state["done"]), valid=False)
 
 
 class Cleaned(Environment):

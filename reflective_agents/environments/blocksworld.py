@@ -132,9 +132,9 @@ class Blocksworld(Environment):
             return self._finish(state, match[1])
         move = parse_move(action)
         if move is None:
-            return refuse(state, "This is no action that can be read.", self.actions)
+            return refuse(state, "No action can be read in this.")
         if why := check_move(state["facts"], move):
-            return refuse(state, why, self.actions)
+            return refuse(state, why)
         facts = apply_move(state["facts"], move)
         new = {**state, "facts": facts, "plan": [*state["plan"], str(move)]}
         if progress(new) == 1:
@@ -145,12 +145,16 @@ class Blocksworld(Environment):
         """End the task with a plan: carry it out from the beginning, as far as possible."""
         plan = read_plan(text)
         if plan is None:
-            return refuse(state, "This is no plan that can be read.", self.actions)
+            return refuse(state, "No plan can be read in this.")
         facts, why = run_plan(state["task"]["data"]["init"], plan)
         new = {**state, "facts": facts, "plan": [*map(str, plan)], "done": True}
         if why or progress(new) < 1:
             return Transition(new, why or f"The plan does not reach the goal. {_observation(new)}", 0.0, True)
         return Transition(new, "The goal is reached.", 1.0, True)
+
+    def is_action(self, line: str) -> bool:
+        """Return whether a line is one of the four actions."""
+        return parse_move(line) is not None
 
     def canonical(self, action: str) -> str:
         """Return an action, or each line of a plan, in the notation of `actions`."""

@@ -113,13 +113,14 @@ class Crosswords(Environment):
         """Enter a word."""
         entry = parse_entry(action)
         if entry is None or len(entry.word) != SIZE:
-            return refuse(state, f"The word must have {SIZE} letters." if entry else "Invalid action.", self.actions)
+            why = f"The word must have {SIZE} letters." if entry else "No clue with its word can be read in this."
+            return refuse(state, why)
         number = CLUES.index(entry.clue)
         if state["status"][number] == 1 and not self._overwrite:
-            return refuse(state, f"{entry.clue} is entered already.", self.actions)
+            return refuse(state, f"{entry.clue} is entered already.")
         squares = words(state["board"])[number]
         if not self._overwrite and not _fits(squares, entry.word):
-            return refuse(state, f"{entry.word} does not fit into {squares}.", self.actions)
+            return refuse(state, f"{entry.word} does not fit into {squares}.")
         return self._with_word(state, number, entry.word)
 
     def _with_word(self, state: State, number: int, word: str) -> Transition:
@@ -132,6 +133,10 @@ class Crosswords(Environment):
         new = {**state, "board": "".join(board), "status": status, "done": BLANK not in board}
         reward = self.score(state["task"], self.answer(new)).get("word") if new["done"] else None
         return Transition(new, "\n".join(after[:SIZE]), reward, new["done"])
+
+    def is_action(self, line: str) -> bool:
+        """Return whether a line is a clue with a word."""
+        return parse_entry(line) is not None
 
     def canonical(self, action: str) -> str:
         """Return clue and word in lower case."""

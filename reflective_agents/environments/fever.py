@@ -60,7 +60,7 @@ class FactChecking(Questions):
         for label in LABELS:
             if normalise_answer(answer) == normalise_answer(label):
                 return super()._finish(state, label)
-        return refuse(state, f"[{answer}] is not one of the three answers.", self.actions)
+        return refuse(state, f"[{answer}] is not one of the three answers.")
 
     def request(self, task: Task) -> str:
         """Return the claim, and what may be said of it."""

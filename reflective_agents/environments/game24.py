@@ -145,19 +145,24 @@ class Game24(Environment):
             return self._finish(state, _expression(answer))
         step = parse_step(action)
         if step is None:
-            return refuse(state, "This is no arithmetic step that can be read.", self.actions)
+            return refuse(state, "No step and no answer can be read in this.")
         if why := check_step(_left(state), step):
-            return refuse(state, why, self.actions)
+            return refuse(state, why)
         return _apply_step(state, step)
 
     def _finish(self, state: State, expression: str) -> Transition:
         try:
             evaluate(expression)
         except ToolException as error:
-            return refuse(state, str(error), self.actions)
+            return refuse(state, str(error))
         why = check_expression(state["task"]["question"].split(), expression)
         new = {**state, "answer": expression, "done": True}
         return Transition(new, why or "That is 24.", float(why is None), True)
+
+    def is_action(self, line: str) -> bool:
+        """Return whether a line is a step that says what is left: without that, a thought may look like it."""
+        step = parse_step(line)
+        return step is not None and step.left is not None
 
     def canonical(self, action: str) -> str:
         """Return a step without what is left, the operands of + and * in rising order; an answer without blanks."""

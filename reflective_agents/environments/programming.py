@@ -108,7 +108,7 @@ class Programming(Environment):
         task = state["task"]
         program = self._program(task, action)
         if not program:
-            return refuse(state, "There is no program in this.", self.actions)
+            return refuse(state, "There is no program in this.")
         if not state["tests"]:
             return Transition({**state, "answer": program}, "There is no visible test, so nothing was run.")
         report = await self._run(task, program, state["tests"])

@@ -12,6 +12,8 @@ from reflective_agents.environments.metrics import exact_match, f1, normalise_an
 from reflective_agents.environments.wikipedia import Wikipedia
 from reflective_agents.state.errors import SearchFailed
 
+NAMES = ("search", "lookup", "finish")
+"""The names of the actions."""
 MAX_OBSERVATION = 2_000
 """Characters of an article that one observation shows."""
 
@@ -114,16 +116,21 @@ class Questions(Environment):
     async def step(self, state: State, action: str) -> Transition:
         """Apply Search, Lookup or Finish. Finish is rewarded with 1 for an exact match, else 0."""
         parsed = parse_action(action)
-        if parsed is None or parsed.name not in ("search", "lookup", "finish"):
-            return refuse(state, "Invalid action.", self.actions)
+        if parsed is None or parsed.name not in NAMES:
+            return refuse(state, "None of the actions can be read in this.")
         if not parsed.argument:
-            return refuse(state, f"{parsed.name.capitalize()} needs something between the brackets.", self.actions)
+            return refuse(state, f"{parsed.name.capitalize()} needs something between the brackets.")
         if parsed.name == "finish":
             return self._finish(state, parsed.argument)
         try:
             return await (self._search if parsed.name == "search" else self._lookup)(state, parsed.argument)
         except SearchFailed as error:
             return Transition(state, f"{error} Try again, or try something else.")
+
+    def is_action(self, line: str) -> bool:
+        """Return whether a line begins with one of the actions."""
+        parsed = parse_action(line)
+        return parsed is not None and parsed.name in NAMES
 
     async def _search(self, state: State, entity: str) -> Transition:
         docstore = self._articles(state["task"])
@@ -136,7 +143,7 @@ class Questions(Environment):
 
     async def _lookup(self, state: State, keyword: str) -> Transition:
         if state["page"] is None:
-            return refuse(state, "No page is open to look anything up in: Search for one first.", self.actions)
+            return refuse(state, "No page is open to look anything up in: Search for one first.")
         article = await self._articles(state["task"]).article(state["page"])
         sentences = article.sentences_with(keyword) if article else []
         shown = state["position"] if keyword.casefold() == state["keyword"] else 0

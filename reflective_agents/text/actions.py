@@ -8,16 +8,22 @@ Actions have the form `tool[input]`, `tool(a, b)`, `tool(a=1, b=2)`, `Action:` w
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from reflective_agents.text.labels import bare, sections, without_label
+from reflective_agents.text.labels import Labelled, any_of, bare, label_of, sections, without_label
 from reflective_agents.text.structure import Json, objects, read_calls
 
 _OPENING = "[(［（【"
 _CLOSING = "])］）】"
 _NAMED = re.compile(rf"\s*+([\w.-]++)\s*+[{re.escape(_OPENING)}]")
 _INLINE = re.compile(rf"\bAction\s?\d{{0,3}}[:：]\s?([\w.-]{{1,64}}[{re.escape(_OPENING)}][^\n]*)", re.IGNORECASE)
+_NUMBERED = re.compile(
+    rf"(?<=[^\W_]|[.!?:;,)。！？])[ \t]+(?=(?:{any_of('action')})[ \t]?\d{{1,3}}[:：])", re.IGNORECASE
+)
+_FINAL = re.compile(rf"(?<=[^\s>#*_`])[ \t]*+(?=[*_`]{{0,3}}(?:{any_of('final')})[*_` ]{{0,4}}[:：])", re.IGNORECASE)
+_TRACE = ("thought", "action", "input", "observation", "final", "question")
+_PLACEHOLDER = re.compile(r"[\s.\u2026]*")
 _PAIR = re.compile(r"\s*+([A-Za-z_]\w*+)\s*+[=：:]\s*+(.*)", re.DOTALL)
 _SPLIT = re.compile(r"[\"'\[\](){},，]|[^\"'\[\](){},，]++")
 
@@ -74,42 +80,95 @@ def read_call(action: str, tools: Sequence[Declared]) -> tuple[str, dict[str, Js
     return tool.name if tool else name, args
 
 
-def read_step(text: str, names: Collection[str] = ()) -> WrittenStep:
+def read_step(text: str, names: Collection[str] = (), is_action: Callable[[str], bool] | None = None) -> WrittenStep:
     """Read a step written as text: `Action: Search[x]`, `Action:` with `Action Input:`, or `Final Answer:`.
 
-    Labels may be decorated, numbered or in another language. Whatever the model writes from an observation on is its
-    own invention and is not read.
+    Labels may be decorated, numbered or in another language, and need not begin their line. Whatever the model writes
+    from an observation on is its own invention and is not read.
 
     Args:
         text: What the model wrote.
         names: The tools there are: a call of one of them is an action also without its label.
+        is_action: Tells of a line whether it is an action of the task, also without its label.
     """
     invented = next((part.start for part in sections(text, ("observation",)) if part.name), len(text))
     text = text[:invented].strip()
+    for form in dict.fromkeys([text, _NUMBERED.sub("\n", text), _FINAL.sub("\n", text)]):
+        if step := _labelled(form):
+            return step
+    return _unlabelled(text, names, is_action)
+
+
+def _labelled(text: str) -> WrittenStep | None:
+    """Read the first action or final answer that begins a line with its label."""
     parts = list(sections(text, ("thought", "action", "input", "final")))
     for part, following in zip(parts, [*parts[1:], None], strict=True):
         if part.name == "action" and part.value.strip():
+            value = bare(part.value)
+            if label_of(value.partition("\n")[0], ("final", "answer")):
+                return _step(text[: part.start], answer=without_label(value, "final", "answer") or None)
             action_input = following.value.strip() if following and following.name == "input" else None
-            return _step(text[: part.start], action=_in_brackets(bare(part.value), action_input))
+            return _step(text[: part.start], action=_in_brackets(value, action_input))
         if part.name == "final":
             return _step(text[: part.start], answer=bare(text[part.begin :]) or None)
-    return _unlabelled(text, names)
+    return None
 
 
-def _unlabelled(text: str, names: Collection[str]) -> WrittenStep:
+def _unlabelled(text: str, names: Collection[str], is_action: Callable[[str], bool] | None) -> WrittenStep:
     """Read a step that has none of the forms that the prompt asks for."""
     if inline := _INLINE.search(text):
         return _step(text[: inline.start()], action=bare(inline[1]))
     for line in text.splitlines():
-        named = _NAMED.match(bare(line))
-        if named and named[1].casefold() in {name.casefold() for name in names}:
-            return _step(text.partition(line)[0], action=bare(line))
+        plain = without_label(line, "thought")
+        named = _NAMED.match(plain)
+        if (named and named[1].casefold() in {name.casefold() for name in names}) or (is_action and is_action(plain)):
+            return _step(text.partition(line)[0], action=plain)
     if read_calls(text, names):
         return _step("", action=text)
     labelled = [part for part in sections(text, ("answer",)) if part.name]
     if labelled:
         return _step(text[: labelled[-1].start], answer=bare(labelled[-1].value) or None)
     return _step(text)
+
+
+def read_answer(text: str) -> str | None:
+    """Read the answer of a model that may not act any more: what stands after its last `Final Answer:`, wherever in a
+    line and after whatever steps and observations it has invented before; else after its last `Answer:`.
+
+    A further question that the model makes up after its answer is not read.
+
+    Returns:
+        The answer; None if none is labelled.
+    """
+    for form in dict.fromkeys([text, _FINAL.sub("\n", text)]):
+        parts = _until_next_question(list(sections(form, _TRACE)))
+        finals = [number for number, part in enumerate(parts) if part.name == "final" and _is_filled(part.value)]
+        if finals:
+            return bare(_whole(form, parts, finals[-1]))
+    answers = [part.value for part in sections(text, ("answer", *_TRACE)) if part.name == "answer"]
+    return next((bare(value) for value in reversed(answers) if _is_filled(value)), None)
+
+
+def _until_next_question(parts: list[Labelled]) -> list[Labelled]:
+    """Return the parts of a text up to the question that follows its final answer."""
+    names = [part.name for part in parts]
+    first = names.index("final") if "final" in names else len(names)
+    return parts[: names.index("question", first)] if "question" in names[first:] else parts
+
+
+def _whole(text: str, parts: Sequence[Labelled], number: int) -> str:
+    """Return a final answer: to the next label in an invented trace, else, for it may hold words that look like labels,
+    to the next observation."""
+    if any(part.name in ("action", "observation") for part in parts[:number]):
+        return parts[number].value
+    ends = [part.start for part in parts[number + 1 :] if part.name == "observation"]
+    last = parts[-1]
+    return text[parts[number].begin : min(ends, default=last.begin + len(last.value))]
+
+
+def _is_filled(value: str) -> bool:
+    """Return whether there is more in a value than the dots of the form."""
+    return not _PLACEHOLDER.fullmatch(bare(value))
 
 
 def _step(thought: str, action: str = "", answer: str | None = None) -> WrittenStep:

@@ -1,7 +1,8 @@
 """Labels in what models write: `Answer: 4`, `**Action 2:** search[x]`, `答案：北京`.
 
-One reader for all of them: it sees through bold, stars, numbering, bullets, quotes, backticks, headings and full-width
-signs, knows the labels of the prompts in the languages that models answer in, and takes linear time.
+One reader for all of them: it sees through bold, stars, numbering, bullets, quotes, backticks, headings, tags
+("<Answer: 4>", "<answer>4</answer>", "[Answer] 4") and full-width signs, knows the labels of the prompts in the
+languages that models answer in, and takes linear time.
 """
 
 import re
@@ -38,13 +39,21 @@ NAMES: dict[str, tuple[str, ...]] = {
         "unterfrage", "คำถาม", "คำถามย่อย", "sous-question", "pregunta", "subpregunta", "pergunta", "domanda",
         "вопрос", "질문",
     ),
+    "calculate": (
+        "calculate", "calculation", "calculator", "计算", "計算", "berechne", "rechne", "คำนวณ", "calcule", "calcula",
+        "calcular", "calcola", "вычислить", "вычисли", "계산",
+    ),
     "done": ("done", "完成", "已完成", "fertig", "erledigt", "เสร็จ", "เสร็จสิ้น", "terminé", "hecho", "fatto"),
 }  # fmt: skip
 """What the labels of the prompts are called, in the languages that models fall into."""
 
-_MARKS = r"[\s>#*_`~•·–—\"'“”「『《【\[(]"
+_MARKS = r"[\s<>#*_`~•·–—\"'“”「『《【\[(]"
 _MARK = re.compile(rf"(?:{_MARKS}|[-+](?=\s)|\(?\d{{1,3}}[.):、．）](?=\s|[^\d\s]))*+")
 _HALF = re.compile(r"([*_`]{1,3})")
+_CLOSING = {")": "（(", "）": "(（", "]": "［[", "】": "【", ">": "<"}
+"""What opens the brackets that close with a sign."""
+_END_TAG = re.compile(r"\s*+</[^<>\n]{1,40}>")
+_LONGEST_TAG = 60
 _LIST_MARK = re.compile(r"\s*+(?:[-+*•·–—](?=\s)|#{1,6}(?=\s)|\(?\d{1,3}[.):、．）](?!\d))?+\s*+")
 _WRAPS = ("**", "__", "*", "_", "`", '"', "“”", "「」", "『』")
 _LANGUAGE = re.compile(r"[A-Za-z][\w+#-]*+[ \t]*+(?=\n|\Z)")
@@ -80,7 +89,8 @@ class Labelled(NamedTuple):
 @cache
 def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     number = r"(?:\d{1,3}(?:\.\d{1,3})?)?+"
-    return re.compile(rf"({any_of(*names)})[ \t]*+{number}([*_`\s)\]】]*+)(?:[:：﹕]|$)", re.IGNORECASE)
+    named = any_of(*names).replace("\\ ", "[ _]")  # "final_answer", as tags have it
+    return re.compile(rf"({named})[ \t]*+{number}([*_`\s)\]】>]*+)([:：﹕]?)", re.IGNORECASE)
 
 
 def any_of(*names: str) -> str:
@@ -119,11 +129,22 @@ def label_of(line: str, names: Collection[str] = tuple(NAMES)) -> tuple[str, int
     mark = _MARK.match(line[:60])
     begin = mark.end() if mark else 0
     match = _pattern(tuple(names)).match(line, begin)
-    if match is None or (match[0][-1] not in ":：﹕" and not {"*", "#", "_"} & {*line[:begin]}):
-        return None  # a word that stands alone is a label only if it is written as a heading
+    if match is None or not (match[3] or _is_closed(match[2], line[:begin]) or _is_heading(line, begin, match.end())):
+        return None
     half = _HALF.match(line, match.end())
     closes = half and half[1][0] in line[:begin] and half[1][0] not in match[2]
-    return _owners()[match[1].casefold()], half.end() if half and closes else match.end()
+    name = _owners()[match[1].casefold().replace("_", " ")]
+    return name, half.end() if half and closes else match.end()
+
+
+def _is_closed(after: str, before: str) -> bool:
+    """Return whether brackets that open before a word close after it."""
+    return any(_CLOSING[sign][-1] in before for sign in after if sign in "]】>")
+
+
+def _is_heading(line: str, begin: int, end: int) -> bool:
+    """Return whether a word that stands alone is written as a heading: otherwise it is no label."""
+    return bool({"*", "#", "_"} & {*line[:begin]}) and not line[end:].strip()
 
 
 def without_label(text: str, *names: str) -> str:
@@ -190,13 +211,13 @@ def choice_in(text: str) -> int | None:
 
 
 def bare(text: str) -> str:
-    """Strip what only decorates a text: stars, backticks, quotes and fences around the whole of it, and half of a bold
-    or a fence."""
-    text = _unfenced(text.strip())
+    """Strip what only decorates a text: stars, backticks, quotes and fences around the whole of it, and half of a bold,
+    a fence, a pair of brackets or of tags."""
+    text = _unfenced(_without_end_tag(text.strip()))
     changed = True
     while changed and text:
         changed = False
-        if text[-1] in ")）" and "(" not in text and "（" not in text:
+        if _closes_nothing(text):
             text = text[:-1].rstrip()
         for wrap in _WRAPS:
             first, last = (wrap[0], wrap[1]) if len(wrap) == 2 and wrap[0] != wrap[1] else (wrap, wrap)
@@ -207,6 +228,19 @@ def bare(text: str) -> str:
             elif wrap in ("**", "__") and text.count(wrap) == 1 and (text.startswith(wrap) or text.endswith(wrap)):
                 text, changed = text.replace(wrap, "").strip(), True
     return text
+
+
+def _closes_nothing(text: str) -> bool:
+    """Return whether a text ends with a bracket that does not open in it; an arrow is none."""
+    opening = _CLOSING.get(text[-1], "")
+    return opening != "" and not any(sign in text for sign in opening) and text[-2:] not in ("->", "=>")
+
+
+def _without_end_tag(text: str) -> str:
+    """Strip the tag that closes what was opened before the text."""
+    tag = _END_TAG.search(text, max(len(text) - _LONGEST_TAG, 0)) if text.endswith(">") else None
+    name = tag[0].strip()[2:-1] if tag and tag.end() == len(text) else ""
+    return text[: tag.start()] if tag and name and f"<{name}" not in text else text
 
 
 def _unfenced(text: str) -> str:

@@ -52,7 +52,7 @@ def evaluate(expression: str) -> Fraction:
             raise ValueError("not arithmetic")
         return _value(ast.parse(text, mode="eval").body, text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ToolException(f"{text!r} is no arithmetic expression. Write one such as (2 + 3) * 4 / 7.") from error
+        raise ToolException(f"{text!r} is no arithmetic expression.") from error
 
 
 def _value(node: ast.expr, text: str) -> Fraction:

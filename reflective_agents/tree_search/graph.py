@@ -29,7 +29,7 @@ from reflective_agents.tree_search.candidates import Branch, trajectory_text
 from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.loop import SearchStep
 from reflective_agents.tree_search.steering_step import SteeringStep
-from reflective_agents.tree_search.tree_paths import ROOT, best_node, path
+from reflective_agents.tree_search.tree_paths import ROOT, furthest_node, path
 
 C = TypeVar("C", bound=TreeContext)
 Node = Runnable[SearchState, Update]
@@ -170,7 +170,7 @@ async def answer(
     evidence: Evidence = NO_EVIDENCE,
 ) -> Update:
     """Answer with the best answer of the tree, in the words of `answer_text` if there are any, which rest on the
-    `evidence`. If the tree holds no answer, ask for one from the best trajectory."""
+    `evidence`. If the tree holds no answer, ask for one from the trajectory that has come furthest."""
     best = state["tree"].get(state["best"] or "")
     outcome: Outcome | None = state["outcome"]
     text, reward, message_id, appraisal = "", None, None, UNCHECKED
@@ -192,7 +192,7 @@ async def answer(
     message = AIMessage(text, id=message_id) if text else None
     paths = {lesson["text"]: path(state["tree"], lesson["node"]) for lesson in state["lessons"] if lesson["node"]}
     learned = [Learned(text, trajectory_text(steps)) for text, steps in paths.items()]
-    answered_from = best or best_node(state["tree"])
+    answered_from = best or furthest_node(state["tree"])
     model = search.policy.author(answered_from) if answered_from else None
     final: SearchState = {**state, "outcome": outcome}
     return {"reward": reward} | await end(final, step, message, learned, model, appraisal, evidence)
@@ -221,22 +221,22 @@ def outcome_without_answer(reached: Outcome | None, stop: LimitReached | ModelFa
 async def conclude(
     state: SearchState, step: Step[TreeContext], search: TreeSearch, listener: AnswerStream | None
 ) -> tuple[str, float | None]:
-    """Ask for an answer from the best trajectory; empty if there is none, or no call has succeeded.
+    """Ask for an answer from the trajectory that has come furthest; empty if there is none, or no call has succeeded.
 
     Raises:
         LimitReached: if a limit forbids it.
         ModelFailed: if the model does not answer.
     """
-    best = best_node(state["tree"])
+    end = furthest_node(state["tree"])
     usage = step.meter.usage
-    if best is None or usage["failed_calls"] == usage["model_calls"] > 0:
+    if end is None or usage["failed_calls"] == usage["model_calls"] > 0:
         return "", None
-    nodes = path(state["tree"], best["id"])
-    job = Job(node=best["id"], kind="expand", first=0, width=1)
+    nodes = path(state["tree"], end["id"])
+    job = Job(node=end["id"], kind="expand", first=0, width=1)
     text = await search.policy.conclude(Branch(job, state["messages"], state["request"], nodes, (), False), listener)
     if not text.strip():
         raise ModelFailed("the model called a tool where it had to write text")
     candidate = await search.world.reward(nodes, text)
     if candidate is None:
         return parse_answer(text, await environment_of(step.context)) or "", None
-    return search.world.answer(candidate.as_node(f"{best['id']}.0", best["id"])), candidate.reward
+    return search.world.answer(candidate.as_node(f"{end['id']}.0", end["id"])), candidate.reward

@@ -4,7 +4,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from reflective_agents.models.sending import Listener
 from reflective_agents.nodes.acting.own_agent import Agent, AgentReply, ask_agent
-from reflective_agents.nodes.acting.react_text import parse_answer
+from reflective_agents.nodes.acting.react_text import action_of, parse_answer
 from reflective_agents.nodes.asking.task_prompt import short_task_prompt
 from reflective_agents.nodes.memo import each_to_its_end
 from reflective_agents.nodes.step import Step
@@ -60,5 +60,5 @@ class OwnAgent:
         if isinstance(self.world, OpenWorld):
             return Candidate(index, messages=[AIMessage(reply.answer)], thought=reply.steps)
         answer = parse_answer(reply.answer, self.world.environment) or reply.answer
-        action = self.world.environment.final_action(answer) or answer
+        action = action_of(answer, self.world.environment)
         return Candidate(index, thought=reply.steps or reply.answer, action=action)

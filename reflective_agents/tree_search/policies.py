@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 from reflective_agents.models.calls import request
 from reflective_agents.models.capabilities import ChatModel, takes_seed, takes_stop, with_tools
 from reflective_agents.models.sending import Listener
-from reflective_agents.nodes.acting.react_text import parse_step
+from reflective_agents.nodes.acting.react_text import action_of, parse_step
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.sampling import Replies, calls_for, sample, sample_each
 from reflective_agents.nodes.asking.task_prompt import examples_text
@@ -226,8 +226,9 @@ class ActSampling(Sampling):
 
     def read(self, reply: AIMessage, index: int) -> Candidate:
         """Read thought and action; an answer without an action becomes the action that gives it."""
-        move = parse_step(reply.text)
-        return Candidate(index, thought=move["thought"], action=move["action"] or move["answer"] or "")
+        move = parse_step(reply.text, environment=self.environment)
+        action = move["action"] or action_of(move["answer"] or "", self.environment)
+        return Candidate(index, thought=move["thought"], action=action)
 
     def options(self) -> JsonObject:
         """End the step before an observation."""

@@ -71,6 +71,22 @@ def best_node(tree: TreeView) -> TreeNode | None:
     return min(unpruned(tree), key=rank, default=None)
 
 
+def furthest_node(tree: TreeView) -> TreeNode | None:
+    """Return the end of the trajectory that the last call is shown: of those with the best score, the one that has come
+    furthest; None in an empty tree.
+
+    A step without a score of its own has that of the last one before it. One that ended its task without an answer
+    comes after those that are open.
+    """
+
+    def order(node: TreeNode) -> Rank:
+        scores = (tree[key]["score"] for key in upwards(node["id"]))
+        score = next((score for score in scores if score is not None), 0.0)
+        return (not node["solved"], -score, node.get("done", False), -node["depth"], *child_indices(node["id"]))
+
+    return min(unpruned(tree), key=order, default=None)
+
+
 def rank(node: TreeNode) -> Rank:
     """Return what answers are sorted by, the best first: solved, score, depth, and then from left to right."""
     score = -1.0 if node["score"] is None else node["score"]

@@ -24,7 +24,7 @@ from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import search as prompts
 from reflective_agents.state.families import AgentContext, ToolsContext, TreeContext
 from reflective_agents.state.tree import SearchState, TreeNode
-from reflective_agents.text.actions import read_step
+from reflective_agents.text.actions import read_answer
 from reflective_agents.tree_search.candidates import Branch, Candidate, canonical_message, is_answer, trajectory_text
 
 
@@ -132,7 +132,7 @@ class OpenWorld:
 
     async def reward(self, path: Sequence[TreeNode], text: str) -> Candidate | None:
         """Take the text as an answer, without its label."""
-        candidate = Candidate(0, messages=[AIMessage(read_step(text).answer or text)], answers=True, final=True)
+        candidate = Candidate(0, messages=[AIMessage(read_answer(text) or text)], answers=True, final=True)
         self.check_answer(candidate, path, streamed=True)
         return candidate if candidate.messages[0].text.strip() else None
 

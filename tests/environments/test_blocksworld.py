@@ -90,16 +90,16 @@ HOLDING = [PLAN[0]]
         (HOLDING, "stack the red block on top of the red block", "A block cannot lie on itself."),
         ([], "pick up the green block", "There is no green block."),
         ([], "stack the red block on top of the table", "There is no table block."),
-        ([], "move the red block", "This is no action that can be read."),
-        ([], "stack the red block", "This is no action that can be read."),
-        ([], "pick down the red block", "This is no action that can be read."),
-        ([], "\n".join(PLAN), "This is no action that can be read."),
+        ([], "move the red block", "No action can be read in this."),
+        ([], "stack the red block", "No action can be read in this."),
+        ([], "pick down the red block", "No action can be read in this."),
+        ([], "\n".join(PLAN), "No action can be read in this."),
     ],
 )
 async def test_what_is_not_possible_is_refused_with_the_reason(before: list[str], action: str, why: str) -> None:
     state = (await run(WORLD.start(TOWER), *before)).state
     refused = await WORLD.step(state, action)
-    assert refused.observation == f"{why} Legal actions: {WORLD.actions}."
+    assert refused.observation == why
     assert (refused.state, refused.reward, refused.done, refused.valid) == (state, None, False, False)
 
 
@@ -141,7 +141,7 @@ async def test_a_whole_plan_ends_the_task(plan: list[str], told: str, reward: fl
         assert WORLD.answer(end.state) == "\n".join(plan)
         assert WORLD.score(TOWER, WORLD.answer(end.state))["solved"] == reward
     assert WORLD.canonical(action) == WORLD.canonical("plan: " + "\n".join(f"- {line.upper()}" for line in plan))
-    assert (await WORLD.step(later, "Plan:\nwalk away")).observation.startswith("This is no plan that can be read.")
+    assert (await WORLD.step(later, "Plan:\nwalk away")).observation.startswith("No plan can be read in this.")
 
 
 @pytest.mark.parametrize(

@@ -67,9 +67,9 @@ async def test_fractions_are_exact() -> None:
         ("10 / 6 = 1.67", "10 / 6 is 5/3, not 1.67."),
         ("4 + 5 = 9 (left: 9 10)", "After this step 6 9 10 would be left, not 9 10."),
         ("4 + 5 = 9 (left: )", "After this step 6 9 10 would be left, not nothing."),
-        ("4 + 5", "This is no arithmetic step that can be read."),
-        ("11 / 8 ≈ 1.375 (left: 1.375 7)", "This is no arithmetic step that can be read."),
-        ("4 + 5 = 9 (left: " + "1" * 5_000, "This is no arithmetic step that can be read."),
+        ("4 + 5", "No step and no answer can be read in this."),
+        ("11 / 8 ≈ 1.375 (left: 1.375 7)", "No step and no answer can be read in this."),
+        ("4 + 5 = 9 (left: " + "1" * 5_000, "No step and no answer can be read in this."),
         ("Answer: None", "'None' is no arithmetic expression."),
         ("Answer: 4 / (5 - 5)", "Division by zero is not possible."),
     ],
@@ -78,8 +78,7 @@ async def test_what_is_wrong_is_refused_with_the_reason(action: str, why: str) -
     state = GAME.start(task("4 5 6 10"))
     refused = await GAME.step(state, action)
     assert (refused.state, refused.reward, refused.done, refused.valid) == (state, None, False, False)
-    assert refused.observation.startswith(why)
-    assert refused.observation.endswith(f"Legal actions: {GAME.actions}.")
+    assert refused.observation == why
 
 
 async def test_division_by_zero_is_refused() -> None:

@@ -97,7 +97,7 @@ async def test_what_cannot_be_done_is_refused(action: str) -> None:
     state = questions().start(TASK)
     refused = await questions().step(state, action)
     assert (refused.state, refused.reward, refused.done, refused.valid) == (state, None, False, False)
-    assert refused.observation.endswith("Legal actions: Search[entity], Lookup[keyword], Finish[answer].")
+    assert "[" not in refused.observation, "nothing to copy"
 
 
 async def test_articles_that_the_task_brings() -> None:
@@ -148,7 +148,7 @@ async def test_labels(label: str) -> None:
 async def test_other_labels_are_refused() -> None:
     refused = await run(FactChecking(), {"id": "f", "question": "Paris is old.", "gold": "REFUTES"}, "Finish[true]")
     assert (refused.done, refused.valid) == (False, False)
-    assert "Finish[NOT ENOUGH INFO]" in refused.observation
+    assert "Finish" not in refused.observation
 
 
 HOTPOT = ["reflexion_hotpot_react_davinci003", "react_hotpot_base_davinci003", "reflexion_hotpot_react_claude"]

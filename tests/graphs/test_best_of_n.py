@@ -180,8 +180,39 @@ async def test_what_is_wrong_with_the_steps_is_told_where_no_trajectory_has_come
     state = await run(player(winner=-1), GAME, environment="game24")
     reason = state["outcome"]["reason"]
     assert "; steps refused: 10, the last one because " in reason
-    assert "Legal actions" in reason
+    assert "Legal actions" not in reason
     assert "\n" not in reason
+
+
+EGGS: dict[str, Any] = {"messages": [("user", "3 hens lay 16 eggs each; 8 break. How many are left?")]}
+
+
+def counting(closing: str) -> Callable[[Request], Reply]:
+    """A small model that calculates, never answers by itself, and writes `closing` when it has to."""
+
+    def reply(request: Request) -> Reply:
+        done = request.last.count("\nObservation ")
+        if kind(request) == "conclude":
+            return closing
+        return ["calculate: 3 hens * 16 eggs (a day) = 48 eggs", "Thought 2: calculate: 48 - 8", "40"][min(done, 2)]
+
+    return reply
+
+
+async def test_the_last_call_sees_the_trajectory_that_has_come_furthest() -> None:
+    model = FakeChatModel(reply=counting("Thought 3: So.\nAction 3: Final Answer: 40 eggs"))
+    state = await run(model, EGGS, environment="arithmetic", n=2, max_model_calls=5)
+    (closing,) = [request for request in model.calls if kind(request) == "conclude"]
+    assert "3 * 16 = 48" in closing.last
+    assert "48 - 8 = 40" in closing.last
+    assert (state["answer"], len(model.calls) <= 5) == ("40 eggs", True)
+
+
+async def test_a_labelled_answer_ends_a_trajectory_of_an_environment() -> None:
+    model = FakeChatModel(reply=lambda request: judged(0.5) if request.schema else "Thought: so\n<Final Answer: 40>")
+    state = await run(model, EGGS, environment="arithmetic", n=2)
+    assert {node["action"] for node in state["tree"].values() if node["kind"] == "answer"} == {"Answer: 40"}
+    assert (state["answer"], kinds(model)["conclude"]) == ("40", 0)
 
 
 async def test_the_outcome_names_the_best_of_several_that_are_accepted_at_once() -> None:

@@ -344,6 +344,15 @@ async def test_the_same_state_reached_by_two_ways_is_graded_once(parallel: int) 
     assert both["samples"] == 2, "two steps to one state are one child"
 
 
+async def test_siblings_that_come_to_the_same_are_judged_once() -> None:
+    asked = {"messages": [("user", "A jacket of 80 euros costs 25 percent less. What does it cost?")]}
+    steps = each("calculate: 80 * (1 - 0.25)", "calculate: 80 euros * 0.75 = 60 euros", "calculate: 80 / 4")
+    model = FakeChatModel(reply=agent(steps, {}))
+    state = await run(model, asked, environment="arithmetic", n=3, max_expansions=1)
+    assert [node.get("samples") for node in state["tree"].values()] == [None, 2, None]
+    assert len(of(model, "judge")) == 2
+
+
 async def test_sharing_and_merging_are_events() -> None:
     model = FakeChatModel(reply=game(LISTS))
     events = [event async for event in told(model, GAME, environment="game24", **BROAD)]
@@ -386,7 +395,7 @@ async def test_a_refused_action_is_told_as_an_event_and_is_no_node() -> None:
     events = [event async for event in told(model, ASKED, environment="questions", n=3, max_expansions=1)]
     refused = [(event["action"], event["why"]) for event in events if event["event"] == "refused"]
     assert [action for action, _ in refused] == ["Fly[away]", "Lookup[peak]"]
-    assert "Legal actions: Search[entity]" in refused[0][1]
+    assert "Search" not in refused[0][1], "nothing to copy"
     assert [event["id"] for event in events if event["event"] == "node"] == ["0", "0.0"]
 
 
@@ -414,7 +423,7 @@ async def test_where_all_steps_are_refused_the_model_is_told_why_once() -> None:
     first, second = [request for request in model.calls if kind(request) == "sample"]
     assert "can be taken" not in first.last
     assert "None of the steps that you proposed can be taken" in second.last
-    assert second.last.count("Legal actions: Search[entity]") == 1
+    assert second.last.count("can be read") == 1
     assert [node.get("action") for node in state["tree"].values()] == [None, "Search[Alpha]"]
 
 

@@ -36,7 +36,7 @@ class Once(Environment):
 
     async def step(self, state: State, action: str) -> Transition:
         if not action.strip().isdecimal():
-            return refuse(state, "That is not a whole number.", self.actions)
+            return refuse(state, "That is not a whole number.")
         return Transition(
             {**state, "answer": action.strip(), "done": True}, "Over.", float(action.strip() == "7"), True
         )

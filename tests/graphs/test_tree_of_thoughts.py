@@ -240,7 +240,7 @@ async def test_each_thought_may_be_judged_alone() -> None:
 
 async def test_a_judge_that_never_judges_leaves_an_answer() -> None:
     result, _ = await run(lambda request: AIMessage("no") if request.schema else numbered(request))
-    assert result["answer"] == "thought 0.0"
+    assert result["answer"] == "thought 1.0", "it is asked for from the first thought"
     assert (result["outcome"]["status"], result["usage"]["parse_failures"] % 3) == ("exhausted", 0)
     assert not any(stat.get("own", {}).get("pruned") for stat in result["stats"].values())
 

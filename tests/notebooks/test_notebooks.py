@@ -40,7 +40,7 @@ TELLING = {
     "react": {
         "gears-run": ">9336<",
         "unknown-run": "browse is not a valid tool",
-        "environment-run": ">Invalid action. Legal actions: ",
+        "environment-run": ">None of the actions can be read in this.",
         "limits-run": ">max_actions=1<",
         "own-run": "Eddystone",
     },

@@ -23,6 +23,18 @@ from reflective_agents.text.labels import answer_in, bare, label_of, last_word, 
         ("Answer:\n\n413", "413"),
         ("So.\n**Answer**\n413", "413"),
         ("(Answer: 413)", "413"),
+        ("<Answer: 413>", "413"),
+        ("**<Final Answer: 413>**", "413"),
+        ("<answer>413</answer>", "413"),
+        ("<final_answer>\n413\n</final_answer>", "413"),
+        ("[Final Answer: 413]", "413"),
+        ("[Answer] 413", "413"),
+        ("【答案】413", "413"),
+        ("<回答：413>", "413"),
+        ("Answer: a -> b ->", "a -> b ->"),
+        ("Answer: <b>413</b>", "<b>413</b>"),
+        ("Answer: [4, 13]", "[4, 13]"),
+        ("Answer 413", None),
         ("Answer: \\boxed{413}", "413"),
         ("So it is $\\boxed{413}$.", "413"),
         ("The answer is 413.", "413"),
@@ -121,6 +133,10 @@ def test_markers_of_lists_are_stripped_and_numbers_are_not(line: str, proposal: 
         ("**Action 5:** calculator[2]", "action", "calculator[2]"),
         ("### Action 2", "action", ""),
         ("Action Input: x", "input", "x"),
+        ("## Action 2:", "action", ""),
+        ("<Action 2> x", "action", "x"),
+        ("【行动】x", "action", "x"),
+        ("Action_Input: x", "input", "x"),
         ("行动：search[北京]", "action", "search[北京]"),
         ("Beobachtung 3: x", "observation", "x"),
         ("ความคิด: x", "thought", "x"),
@@ -132,7 +148,7 @@ def test_the_label_of_a_line(line: str, label: str, value: str) -> None:
     assert (found[0], line[found[1] :].strip()) == (label, value)
 
 
-@pytest.mark.parametrize("line", ["Actionable: x", "The Action: was taken", "Action", "", "x: y"])
+@pytest.mark.parametrize("line", ["Actionable: x", "The Action: was taken", "Action", "Action> x", "", "x: y"])
 def test_a_line_without_a_label(line: str) -> None:
     assert label_of(line) is None
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from reflective_agents.nodes.acting.react_text import as_call, parse_step
+from reflective_agents.environments.arithmetic import Arithmetic
+from reflective_agents.nodes.acting.react_text import as_call, parse_answer, parse_step
 from reflective_agents.nodes.evidence.citation_reader import CitationReader
 from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.nodes.evidence.support import read_sentences
@@ -14,6 +15,7 @@ from reflective_agents.text.labels import answer_in, bare, choice_in, last_word,
 from reflective_agents.text.normal import normal_form
 from reflective_agents.text.structure import read_calls, read_object
 
+ARITHMETIC = Arithmetic()
 READERS: list[Callable[[str], object]] = [
     answer_in,
     bare,
@@ -27,6 +29,10 @@ READERS: list[Callable[[str], object]] = [
     lambda text: read_object(text, ["a"], "a"),
     lambda text: read_calls(text, ["a"]),
     lambda text: parse_step(text, ["a"]),
+    lambda text: parse_step(text, environment=ARITHMETIC),
+    lambda text: parse_answer(text, None),
+    lambda text: parse_answer(text, ARITHMETIC),
+    ARITHMETIC.canonical,
     lambda text: as_call(text, []),
     lambda text: resolve_citations(text, ['[{"url": "https://a.example", "content": "A."}]']),
     lambda text: read_sentences(text, {"1": text[:1_000]}),
@@ -41,6 +47,12 @@ UNITS = [
     "［",
     "Action:",
     "Answer:",
+    "Final Answer: ",
+    " Action 1: ",
+    "\nAction 1: calculate: 1 (a",
+    "1 a/b ",
+    "<answer>",
+    "</answer>",
     "answer is ",
     "best choice is",
     "References",

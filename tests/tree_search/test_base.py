@@ -6,10 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reflective_agents.state.tree import NodeStats, Stats, changes_of, gain_stats, merge_nodes, merge_stats
+from reflective_agents.state.tree import NodeStats, Stats, TreeNode, changes_of, gain_stats, merge_nodes, merge_stats
 from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.base import START, Child, Job, ask, leaf, tell, value, with_extra, withdraw
-from reflective_agents.tree_search.tree_paths import ROOT, best_answer, best_node, children, parent_of, path, upwards
+from reflective_agents.tree_search.tree_paths import (
+    ROOT,
+    best_answer,
+    best_node,
+    children,
+    furthest_node,
+    parent_of,
+    path,
+    upwards,
+)
 from tests.tree_search.algorithms.growing import Search, node
 from tests.tree_search.laws import any_order_gives_the_same, nothing_given_is_changed, telling_twice_changes_nothing
 
@@ -165,6 +174,31 @@ def test_places_in_the_tree() -> None:
 def test_the_best_answer_is_the_shallowest_first_of_the_best(entries: list[tuple[str, float | None]]) -> None:
     tree = {node_id: node(node_id, score) for node_id, score in entries}
     assert best_answer(tree) == best_node(tree) == tree["0.0"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "furthest"),
+    [
+        ({"0": None}, "0"),
+        ({"0": None, "0.0": None, "0.0.0": None, "0.1": None, "0.1.0": None, "0.1.0.0": None}, "0.1.0.0"),
+        ({"0": None, "0.0": 0.3, "0.1": 0.6, "0.1.0": 0.6, "0.0.0": 0.3, "0.0.0.0": 0.3}, "0.1.0"),
+        ({"0": None, "0.0": 0.3, "0.1": 0.6, "0.1.0": 0.4, "0.1.1": None}, "0.1.1"),
+        ({"0": None, "0.0": 0.0, "0.1": None}, "0.0"),
+    ],
+)
+def test_the_furthest_node_ends_the_longest_of_the_best_trajectories(
+    scores: dict[str, float | None], furthest: str
+) -> None:
+    found = furthest_node({key: node(key, score, kind="action") for key, score in scores.items()})
+    assert found is not None
+    assert found["id"] == furthest
+
+
+def test_a_trajectory_that_has_ended_without_an_answer_comes_after_those_that_are_open() -> None:
+    ended: TreeNode = {**node("0.0.0", 0.0, kind="action"), "done": True}
+    tree = {"0": node("0", None), "0.0": node("0.0", None), "0.0.0": ended, "0.1": node("0.1", None)}
+    assert furthest_node(tree) == tree["0.0"]
+    assert furthest_node({}) is None
 
 
 def test_a_solved_answer_wins_even_at_score_0_and_a_search_never() -> None:

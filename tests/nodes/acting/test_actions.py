@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from langchain_core.tools import tool
 
 from reflective_agents.environments.game24 import Game24
+from reflective_agents.environments.registry import get_environment
 from reflective_agents.nodes.acting.actions import act_tool
 from reflective_agents.nodes.acting.react_text import as_call, describe_tools, parse_step
 
@@ -42,6 +43,14 @@ from reflective_agents.nodes.acting.react_text import as_call, describe_tools, p
         ),
         ("Action: a[1]\nThought: more\nAction: b[2]", "", "a[1]", None),
         ("**Final Answer: 413**", "", "", "413"),
+        ("**<Final Answer: 413>**", "", "", "413"),
+        ("<thought>So.</thought>\n<action>search[x]</action>", "So.", "search[x]", None),
+        ("## Action 2:\nsearch[x]", "", "search[x]", None),
+        ("Thought 2: I need it. Action 2: calculate: 3 * 4", "I need it.", "calculate: 3 * 4", None),
+        ("Done. **Final Answer:** 413", "Done.", "", "413"),
+        ("Thought 3: Done.\nAction 3: Final Answer: 413", "Done.", "", "413"),
+        ("Done.\n行动：最终答案：北京", "Done.", "", "北京"),
+        ("Action: search[x]\nObservation 1: none\nFinal Answer: no", "", "search[x]", None),
         ("I read fly[x] once.", "I read fly[x] once.", "", None),
         ("The Action: was taken.", "The Action: was taken.", "", None),
         ("Final Answer:  ", "", "", None),
@@ -51,6 +60,26 @@ from reflective_agents.nodes.acting.react_text import as_call, describe_tools, p
 def test_forms_of_a_step(text: str, thought: str, action: str, answer: str | None) -> None:
     move = parse_step(text, ["search"])
     assert (move["thought"], move["action"], move["answer"]) == (thought, action, answer)
+
+
+@pytest.mark.parametrize(
+    ("environment", "text", "action"),
+    [
+        ("arithmetic", "I need the rate.\ncalculate: 8 - 2", "calculate: 8 - 2"),
+        ("arithmetic", "Thought 1: Calculate: 8 - 2 = 6", "Calculate: 8 - 2 = 6"),
+        ("arithmetic", "The tank holds 120 litres.", ""),
+        ("arithmetic", "calculate: 8 - 2\nAction: calculate: 6 * 2", "calculate: 6 * 2"),
+        ("questions", "I look it up.\nsearch[Otis]", "search[Otis]"),
+        ("questions", "I look it up [again].", ""),
+        ("game24", "2 * 3 = 6 (left: 4 6)", "2 * 3 = 6 (left: 4 6)"),
+        ("game24", "2 * 3 = 6\nis not enough.", ""),
+        ("crosswords", "A fruit.\nh1. apple", "h1. apple"),
+        ("blocksworld", "It is clear.\npick up the red block", "pick up the red block"),
+        ("programming", "It doubles x.", ""),
+    ],
+)
+def test_an_action_needs_no_label_where_it_cannot_be_a_thought(environment: str, text: str, action: str) -> None:
+    assert parse_step(text, environment=get_environment(environment))["action"] == action
 
 
 @given(st.text())

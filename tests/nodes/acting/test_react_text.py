@@ -5,7 +5,7 @@ import pytest
 from reflective_agents.environments.actions import find_answer
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.registry import get_environment
-from reflective_agents.nodes.acting.react_text import parse_answer
+from reflective_agents.nodes.acting.react_text import action_of, parse_answer
 from reflective_agents.nodes.asking.task_prompt import articles_text
 
 
@@ -47,6 +47,50 @@ def test_programs_and_boards_are_whole_texts(environment: str) -> None:
 )
 def test_the_best_answer_of_an_agent(text: str, environment: str, answer: str | None) -> None:
     assert parse_answer(text, get_environment(environment) if environment else None) == answer
+
+
+TRACE = "Thought 1: So.\nAction 1: calculate: 2 * 3\nObservation 1: 2 * 3 = 6\nThought 2: That is it."
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "answer"),
+    [
+        (f"{TRACE}\nFinal Answer: 6", "arithmetic", "6"),
+        (f"{TRACE}\nFinal Answer: 6", "", "6"),
+        (f"{TRACE}\nAction 2: Final Answer: 6", "arithmetic", "6"),
+        (f"{TRACE}\nAction 2: Answer: 6", "arithmetic", "6"),
+        (f"{TRACE} Final Answer: 6", "arithmetic", "6"),
+        (f"{TRACE}\nAction 2: Final Answer: 5\nFinal Answer: 6", "arithmetic", "6"),
+        (f"{TRACE}\nFinal Answer: 6\nThought 3: Done.", "arithmetic", "6"),
+        (f"{TRACE}\nFinal Answer: 6\n\nQuestion: What is 7 * 2?\n{TRACE}\nFinal Answer: 14", "arithmetic", "6"),
+        (f"{TRACE}\n<Final Answer: 6 apples>", "arithmetic", "6 apples"),
+        (f"{TRACE}\nAnswer: 6", "", "6"),
+        (f"{TRACE}\nAction 2: Finish[six]", "questions", "six"),
+        (f"{TRACE}\nFinal Answer: ...", "arithmetic", "6"),
+        (TRACE, "arithmetic", "6"),
+        ("Thought 2: So.\nAction 2: calculate: 2 + half of 8", "arithmetic", None),
+        (TRACE, "", None),
+        ("思考：好。\n行动：计算：2 * 3\n观察：6\n最终答案：6", "arithmetic", "6"),
+        ("Final Answer: 6\n\nIt is twice 3.", "arithmetic", "6"),
+        ("Final Answer: a list:\nAction: rest.\nQuestion: none.", "", "a list:\nAction: rest."),
+        ("Final Answer:\nPlan:\npick up the red block", "blocksworld", "Plan:\npick up the red block"),
+    ],
+)
+def test_the_answer_at_the_end_of_an_invented_trace(text: str, environment: str, answer: str | None) -> None:
+    assert parse_answer(text, get_environment(environment) if environment else None) == answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "environment", "action"),
+    [
+        ("6\nIt is twice 3.", "arithmetic", "Answer: 6"),
+        ("Paris\nIt is the capital.", "questions", "Finish[Paris]"),
+        ("x = 1\ny = 2", "programming", "x = 1\ny = 2"),
+        ("", "arithmetic", ""),
+    ],
+)
+def test_the_action_that_gives_an_answer(answer: str, environment: str, action: str) -> None:
+    assert action_of(answer, get_environment(environment)) == action
 
 
 def test_material_is_what_the_task_brings() -> None:
