@@ -398,7 +398,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("trials", "a trial has a reward of 1"): "trial 1 has a reward of 1",
     ("trials", "a trial gives the task's right answer (`exact_match`)"): "trial 1 gives the right answer",
     ("trials", "the judge accepts a trial"): "the judge accepts trial 1 with a score of 0.90",
-    ("trials", "the last trial fails"): "; the best trial, 3, has a score of 0.00",
+    ("trials", "the last trial fails"): "; the best trial, 1, has a score of 0.00",
     ("memory", "it replies"): "answered from 0 memories, 0 of them cited",
     ("town", "the day is over"): "the day is over (steps=2)",
     ("any", "the model fails before there is an answer"): "out of order",
