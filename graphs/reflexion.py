@@ -233,7 +233,7 @@ def todo(answers: Sequence[Answer], context: ReflexionContext) -> str:
     """Return what the responder is told to do now, after what the last searches have brought."""
     if is_mended(answers[-1]):
         return prompts.TODO_MEND
-    if alone(context):
+    if not answers[-1]["searched"]:
         return prompts.TODO_ALONE
     text = prompts.TODO if answers[-1]["found"] else prompts.TODO_NOTHING_NEW
     return text + (prompts.LAST_TODO if len(answers) >= context.max_rounds else "")

@@ -63,6 +63,16 @@ def ready(goals: Sequence[Subgoal]) -> list[Subgoal]:
     return [goal for goal in goals if goal["status"] == "open" and done >= set(goal["needs"])]
 
 
+def is_any_done(goals: Sequence[Subgoal]) -> bool:
+    """Tell whether a sub-goal has been reached, so that there is something to answer from."""
+    return any(goal["status"] == "done" for goal in goals)
+
+
+def ids_of_failed(goals: Sequence[Subgoal]) -> str:
+    """Name the sub-goals that have failed."""
+    return ", ".join(goal["id"] for goal in goals if goal["status"] == "failed")
+
+
 def with_report(goal: Subgoal, report: Report, wave: int) -> Subgoal:
     """Update a sub-goal with its worker's report. A worker fails if it gives no answer, says that its part cannot be
     done, or has found nothing; what it says of that may still be a part of the answer."""

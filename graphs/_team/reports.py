@@ -13,10 +13,15 @@ from reflective_agents.nodes.delegating.state import Report, Round
 from reflective_agents.nodes.delegating.workers import failure
 from reflective_agents.nodes.evidence.reference_list import split_references, titles_in
 from reflective_agents.nodes.evidence.references import MARK, number_together
+from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.evidence.sources import Source
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import team as prompts
 from reflective_agents.state.settings.team import Role
+from reflective_agents.text.words import count_words
+
+FEW_WORDS = 10
+"""Words of an answer that can be compared with others by its text."""
 
 
 def reports_of(rounds: Sequence[Round]) -> list[Report]:
@@ -82,6 +87,13 @@ def stance(report: Report, question: str) -> str:
     """Reduce an answer to what equal ones have in common: what follows its last "Answer:", or else all of it."""
     answer = report["answer"] or ""
     return PLAIN.vote(find_answer(answer) if has_answer(answer) else answer, question)
+
+
+def is_short(report: Report) -> bool:
+    """Tell whether an answer is short enough for its text to say whether it is the same as another: one that is
+    labelled, or of few words."""
+    text, _ = split_references(report["answer"] or "")
+    return has_answer(text) or count_words(text) <= FEW_WORDS
 
 
 def is_unchanged(rounds: Sequence[Round], question: str) -> bool:
@@ -177,7 +189,8 @@ def judge_messages(conversation: Sequence[BaseMessage], rounds: Sequence[Round])
     rounds, urls = numbered(rounds)
     answers = latest_answers(rounds)
     parts = [_candidate(report, len(urls)) for report in answers] + passages_text(answers, reports_of(rounds), urls)
-    return prompts.JUDGE.format_messages(request=request_text(conversation), answers="\n".join(parts))
+    date = search_prompts.TODAY.format(today=today())
+    return prompts.JUDGE.format_messages(today=date, request=request_text(conversation), answers="\n".join(parts))
 
 
 def _candidate(report: Report, sources: int) -> str:
@@ -185,7 +198,8 @@ def _candidate(report: Report, sources: int) -> str:
     if answer is None:
         parts.append(quoted("failure", failure(report)))
     else:
-        length = search_prompts.LENGTH.format(words=len(split_references(answer)[0].split()))
+        text, _ = split_references(answer)
+        length = search_prompts.LENGTH.format(words=count_words(text), characters=len(text))
         checked = " ".join(filter(None, [length, _citations(report, sources)]))
         parts += [quoted("answer", answer), quoted("checked", checked)]
     return around("candidate", "\n".join(parts), number=report["number"])

@@ -117,7 +117,7 @@ def debating(answers: Callable[[str], str], solved: bool) -> Script:
     def reply(request: Request) -> Reply:
         if request.schema == "Verdict":
             first = int(re.findall(r'<candidate number="(\d+)"', request.last)[0])
-            return {"reasoning": "So.", "best": first, "score": 0.6, "solved": solved}
+            return {"reasoning": "So.", "agree": False, "best": first, "score": 0.6, "solved": solved}
         return answers(re.findall(r"You are (\w+), a member of a team", request.text)[0])
 
     return reply
