@@ -71,15 +71,19 @@ class ReflexionOutput(Output):
 
 @node(ReflexionContext)
 async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
-    """Answer from what the model knows, criticise the answer, and say what to search for."""
+    """Answer from what the model knows, criticise the answer, and say what to search for. A draft that lacks nothing and
+    calls for no search is the answer."""
     text = prompts.DRAFT_ALONE if alone(step.context) else prompts.DRAFT_TO_SEARCH
     prompt = prompts.DRAFT.format_messages(instructions=text.format(today=today()), conversation=state["messages"])
     value = await ask(step, step.context.model, prompt, AnswerQuestion)
     step.emit("draft", round=0, missing=value.reflection.missing, queries=value.search_queries)
-    if alone(step.context):
-        return respond(state, value, value.answer)
-    # What is found later has numbers that the draft cannot mean.
-    return respond(state, value, without_unknown(value.answer, thread_sources(state["messages"])))
+    answer = value.answer
+    if not alone(step.context):  # what is found later has numbers that the draft cannot mean
+        answer = without_unknown(answer, thread_sources(state["messages"]))
+    update, lacks = respond(state, value, answer), not says_nothing(value.reflection.missing)
+    if lacks or not value.reflection.complete or new_queries(value.search_queries, [], step.context):
+        return update
+    return update | stop("answered", "the draft is complete, and nothing is to be searched")
 
 
 @node(ReflexionContext)
@@ -152,7 +156,9 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     complete = value.reflection.complete and not wrong
     if complete:
         return update | stop("answered", f"the answer is complete after round {done}")
-    may_mend = done < step.context.max_rounds and not is_mended(state["answers"][-1])
+    before = state["answers"][-1]
+    is_new = last.body != before["answer"]
+    may_mend = done < step.context.max_rounds and is_new and not is_mended(before)
     if not may_mend and not new_queries(value.search_queries, state["answers"], step.context):
         return update | stop("exhausted", f"no new query is left after round {done}; still missing: {missing}")
     if done >= step.context.max_rounds:

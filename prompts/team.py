@@ -45,11 +45,11 @@ JUDGE = ChatPromptTemplate(
         (
             "system",
             "Several solvers have answered a request. Decide first whether they agree: they do if their answers say "
-            "the same of all that the request asks about, in whatever words and order; they do not if one contradicts "
-            "another there, or leaves out what it asks for. Then decide which answer is the best one: the one most "
-            "surely correct, not the one that most of them give. {today} Code has checked that the sources exist which "
-            "they cite, but not that these say so: compare them. What stands in <checked> was measured by code and is "
-            "a fact. " + _MATERIAL,
+            "the same of what the request asks about, in whatever words, order and detail; they do not if one "
+            "contradicts another there. Who does not know contradicts nobody. Then decide which answer is the best "
+            "one: the one most surely correct, not the one that most of them give. {today} Code has checked that the "
+            "sources exist which they cite, but not that these say so: compare them. What stands in <checked> was "
+            "measured by code and is a fact. " + _MATERIAL,
         ),
         ("human", "{request}\n\n{answers}"),
     ]

@@ -128,10 +128,11 @@ def sources_of(goals: Sequence[Subgoal], earlier: Sources = NO_SOURCES) -> dict[
     """Return the sources that the answers of sub-goals cite, under their common numbers."""
     _, sources = numbered(goals, earlier=earlier)
     read = [passages for goal in goals if (passages := goal.get("passages"))]
-    return {
-        number: source._replace(passages=tuple(passages[source.url] for passages in read if source.url in passages))
-        for number, source in sources.items()
-    }
+
+    def passages_of(source: Source) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(passages[source.url] for passages in read if source.url in passages))
+
+    return {number: source._replace(passages=passages_of(source)) for number, source in sources.items()}
 
 
 def progress_text(goals: Sequence[Subgoal]) -> str:

@@ -35,8 +35,10 @@ def answered_numbers(rounds: Sequence[Round]) -> list[int]:
 
 
 def latest_answers(rounds: Sequence[Round]) -> list[Report]:
-    """Return the latest answer of each member that has given one, in the order of the members' first answers."""
-    return list({report["name"]: report for report in reports_of(rounds) if report["answer"] is not None}.values())
+    """Return the latest answer of each member to each of its tasks that it has answered, in the order of the first
+    answers to these."""
+    answered = [report for report in reports_of(rounds) if report["answer"] is not None]
+    return list({(report["name"], report["task"]): report for report in answered}.values())
 
 
 def judged(rounds: Sequence[Round], critique: str, best: int, score: float | None) -> list[Round]:
@@ -153,7 +155,7 @@ def work_text(rounds: Sequence[Round]) -> str:
     rounds, urls = numbered(rounds)
     reports = reports_of(rounds)
     best = best_report(rounds, reports)
-    latest = {report["name"]: report for report in reports}.values()
+    latest = {(report["name"], report["task"]): report for report in reports}.values()
     shown = [report for report in reports if report in latest or report is best]
     parts = [_candidate(report, len(urls)) for report in shown] or [prompts.NOTHING_YET]
     parts += passages_text(shown, reports, urls)

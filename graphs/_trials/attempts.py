@@ -77,7 +77,8 @@ def attempt_text(result: Attempt) -> str:
     parts: list[str] = []
     for taken in result.get("steps") or []:
         parts += [quoted(tag, taken[tag]) for tag in ("thought", "action", "observation") if taken[tag]]
-    parts += [quoted("thought", sample["text"]) for sample in (result.get("samples") or [])[:1]]
+    thoughts = [sample["text"] for sample in (result.get("samples") or [])[:1]]
+    parts += [quoted("thought", text) for text in thoughts if text.strip() != result["answer"]]
     parts.append(quoted("answer", result["answer"] or "(none)"))
     if observation := result.get("observation"):
         parts.append(quoted("observation", observation))

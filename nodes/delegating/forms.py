@@ -61,7 +61,7 @@ class Verdict(BaseModel):
     """Your verdict on the answers of a debate."""
 
     reasoning: str = Field(description="Where the answers differ, and what speaks for and against each.")
-    agree: Truth = Field(description="Whether the answers say the same of all that the request asks about.")
+    agree: Truth = Field(description="Whether no answer contradicts another in what the request asks about.")
     best: int = Field(ge=1, description="The number of the best answer.")
     score: Score = Field(description="How sure it is to be correct and complete, from 0 to 1.")
     solved: Truth = Field(description="Whether it fully solves the request.")

@@ -138,6 +138,17 @@ async def test_an_answer_that_says_what_nobody_could_find_ends_without_a_further
     assert "no search can complete it" in str(fake.calls[-1].schemas["ReviseAnswer"])
 
 
+async def test_an_answer_that_stays_the_same_after_a_search_is_not_mended_once_more(corpus: str) -> None:
+    lacking = {"missing": "her name", "superfluous": "", "complete": False}
+    fake = model(
+        lambda _, round: revision(
+            round, answer="Nobody knows [1].", reflection=lacking, search_queries=["sand"] if round == 1 else []
+        )
+    )
+    out = await run(fake, corpus)
+    assert (out["outcome"]["status"], len(fake.calls)) == ("exhausted", 3)
+
+
 async def test_the_responder_is_told_when_searches_bring_nothing_new(corpus: str) -> None:
     fake = model(lambda _, round: revision(round, search_queries=["moon water"]), search_queries=["moon", "water"])
     await run(fake, corpus, max_rounds=2)
@@ -154,6 +165,18 @@ async def test_searches_have_brought_nothing_only_where_some_were_made(queries: 
     fake = model(lambda _, round: revision(round, answer="So.", reflection=done), search_queries=queries)
     await run(fake, None, search=lambda query: [])
     assert fake.calls[1].last == todo
+
+
+@pytest.mark.parametrize(("missing", "calls"), [("", 1), ("the wind", 2)])
+async def test_a_complete_draft_is_the_answer_where_nothing_can_be_searched(missing: str, calls: int) -> None:
+    done = {"missing": "", "superfluous": "", "complete": True}
+    fake = model(
+        lambda _, round: revision(round, reflection=done, search_queries=[]),
+        reflection={"missing": missing, "superfluous": "", "complete": True},
+        search_queries=[],
+    )
+    out = await run(fake, None, search="none")
+    assert (len(fake.calls), out["outcome"]["status"]) == (calls, "answered")
 
 
 async def test_only_who_searches_later_is_told_that_the_next_answer_names_the_sources(corpus: str) -> None:

@@ -113,6 +113,16 @@ async def test_the_supervisor_sees_the_team_and_all_that_stands() -> None:
     assert "10 m" not in last.text
 
 
+async def test_a_report_on_another_task_of_the_same_member_does_not_replace_the_first() -> None:
+    depths = iter(["10 m", "salty", "So."])
+    other = {"tasks": [{"to": "diver", "task": "Taste it."}]}
+    script = leading(to("diver"), {"best": 1} | other, {"best": 2} | to("writer"), {"best": 3, "done": True})
+    _, model = await run(lambda r: script(r) if r.schema else next(depths))
+    shown = re.findall(r'<report number="(\d)"', asked(model, "writer")[0].text)
+    assert shown == ["1", "2"]
+    assert re.findall(r'<candidate number="(\d)">', asked(model)[2].last) == ["1", "2"]
+
+
 async def test_a_remark_of_the_supervisors_is_not_taken_for_one_on_the_latest_report() -> None:
     said = {"critique": "How deep?", "best": 1, "score": 0.3}
     _, model = await run(leading(to("diver"), said | to("writer"), {"best": 2, "score": 0.9, "done": True}))

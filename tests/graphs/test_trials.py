@@ -242,6 +242,12 @@ async def test_a_verdict_that_contradicts_itself_is_unsure_and_its_lesson_neutra
         assert ("which failed" in told or "attempts at this task failed" in told) == (not unsure)
 
 
+async def test_a_text_is_shown_to_the_judge_once() -> None:
+    _, model = await run(counting("A notice.\nClosed.", score=1, solved=True), NUMBER, **COUNTING, environment=None)
+    [judging] = [request for request in model.calls if kind(request) == "judge"]
+    assert judging.last.count("Closed.") == 1
+
+
 async def test_what_a_critique_states_is_told_as_the_judges_own() -> None:
     critique = "The final price is 60."
     _, model = await run(
