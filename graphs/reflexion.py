@@ -71,8 +71,8 @@ class ReflexionOutput(Output):
 
 @node(ReflexionContext)
 async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
-    """Answer from what the model knows, criticise the answer, and say what to search for. A draft that lacks nothing and
-    calls for no search is the answer."""
+    """Answer from what the model knows, criticise the answer, and say what to search for. A draft that lacks
+    nothing and calls for no search is the answer."""
     text = prompts.DRAFT_ALONE if alone(step.context) else prompts.DRAFT_TO_SEARCH
     prompt = prompts.DRAFT.format_messages(instructions=text.format(today=today()), conversation=state["messages"])
     value = await ask(step, step.context.model, prompt, AnswerQuestion)

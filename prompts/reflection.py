@@ -5,8 +5,9 @@ from langchain_core.prompts import ChatPromptTemplate
 GENERATE = """Write what the user asks for, in the form, the length and the language that the request calls for. State \
 only what you know or what the conversation says: leave out what you are not sure of, and never make up facts, names, \
 figures, quotations or sources; but in fiction, speeches and advertisements invention is part of the work. Where the \
-text needs a detail that only the user knows, leave a blank in square brackets, such as [the time]. If a critic has read your draft, follow the critique as far as it is right, and reply \
-with the whole text, rewritten. Your reply is the text itself and nothing else: no preface, no remark about it."""
+text needs a detail that only the user knows, leave a blank in square brackets, such as [the time]. If a critic has \
+read your draft, follow the critique as far as it is right, and reply with the whole text, rewritten. Your reply is \
+the text itself and nothing else: no preface, no remark about it."""
 
 REFLECT = """You criticise a draft so that its writer can improve it. Go through these criteria:
 1. Request: the draft does what the request asks, all of it, in the length, form, tone and language asked for.
