@@ -57,6 +57,7 @@ class ChainOfThoughtState(ActingState):
     `said` the id of the message under which the answer was streamed, if it was.
 
     `reward` (0..1) and `observation` are what the environment says to the answer; None and empty where there is none.
+    `refused` is there, and true, if the answer was cut off, cannot be read, or is refused by the environment.
     """
 
     world: State
@@ -67,6 +68,7 @@ class ChainOfThoughtState(ActingState):
     said: NotRequired[str | None]
     reward: float | None
     observation: str
+    refused: bool
 
 
 class ChainOfThoughtOutput(Output):
@@ -75,17 +77,18 @@ class ChainOfThoughtOutput(Output):
     samples: list[Sample]
     reward: float | None
     observation: str
+    refused: bool
 
 
 @node(ChainOfThoughtContext)
 async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) -> Update:
     """Sample all answers at once; those that fail are missing, and only a run without any fails."""
     context, environment = step.context, await environment_of(step.context)
-    world = environment or PLAIN
+    world, reader = (environment, read) if environment else (PLAIN, read_open)
     date = "" if environment else f"{TODAY.format(today=today())} "
     prompt = prompts.SOLVE.format_messages(
         task=f"{short_task_prompt(world, examples=context.few_shot, request=state['request'])}{date}",
-        form=world.answer_form,
+        form=environment.answer_form if environment else prompts.OPEN_FORM,
         lessons=state["hints"],
         conversation=state["messages"][:-1],
         material=articles_text(state["world"]),
@@ -96,14 +99,14 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
     )
 
     def is_safe(replies: Sequence[AIMessage]) -> bool:
-        return certainty([read(reply, world, state["request"]) for reply in replies]) >= (context.confidence or 2)
+        return certainty([reader(reply, world, state["request"]) for reply in replies]) >= (context.confidence or 2)
 
     model, by_likelihood = model_of(step, context.model), context.votes == "likelihood" and context.samples > 1
     options: dict[str, Any] = {"logprobs": True} if by_likelihood and takes_logprobs(model) else {}
     if context.confidence:
         options |= {"batch": context.batch, "enough": is_safe}
     replies, stopped = await sampling.sample_texts(step, model, prompt, context.samples, listener=listener, **options)
-    samples = [read(reply, world, state["request"]) for reply in replies]
+    samples = [reader(reply, world, state["request"]) for reply in replies]
     message_id = await listener.end(samples[0]["answer"]) if listener else None
     for each in samples:
         step.emit("sample", answer=each["answer"])
@@ -124,12 +127,14 @@ async def vote(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) ->
     weight = round(votes[winner] / (sum(votes.values()) or 1), 3)
     step.emit("vote", answer=answer, votes=count if winner else 0, samples=len(state["samples"]), weight=weight)
     done = await give_answer(await environment_of(step.context), state["world"], answer)
-    agreed = f"{count} of {len(state['samples'])} samples agree" if winner else UNREADABLE
+    agreed = agreement(count, len(state["samples"])) if winner else UNREADABLE
     reward, observation = (done.reward, done.observation) if done else (None, "")
-    update: Update = {"answer": answer, "reward": reward, "observation": observation}
-    if done and not done.valid:
-        return update | stop("exhausted", f"{agreed}, but the environment refuses the answer")
-    if not winner and reward is None:
+    invalid, unreadable = done is not None and not done.valid, not winner and reward is None
+    refused: Update = {"refused": invalid or unreadable}
+    update: Update = refused | {"answer": answer, "reward": reward, "observation": observation}
+    if invalid:
+        return update | stop("exhausted", f"{agreed}, but the environment refuses the answer" if winner else agreed)
+    if unreadable:
         return update | stop("exhausted", agreed)
     limit = state.get("limit")
     return update | (stop_at(limit, agreed) if limit and reward != 1 else stop("answered", agreed))
@@ -149,6 +154,22 @@ def read(reply: AIMessage, world: Environment, question: str) -> Sample:
     normal = "" if sampling.was_cut_off(reply) else world.vote(answer, question)
     sample, likely = Sample(text=reply.text, answer=answer, normal=normal), likelihood(tokens_of(reply))
     return sample if likely is None else {**sample, "likelihood": likely}
+
+
+def read_open(reply: AIMessage, world: Environment, question: str) -> Sample:
+    """Read a reply to an open question as a sample. One of several lines that labels no answer is itself the answer, a
+    text."""
+    sample, text = read(reply, world, question), reply.text.strip()
+    if "\n" not in text or has_answer(text):
+        return sample
+    return {**sample, "answer": text, "normal": sample["normal"] and world.vote(text, question)}
+
+
+def agreement(votes: int, samples: int) -> str:
+    """Say how many of the samples agree."""
+    if samples == 1:
+        return "the model has answered"
+    return f"{votes} of {samples} samples agree" if votes > 1 else f"no two of {samples} samples agree"
 
 
 def voting(samples: Sequence[Sample]) -> list[Sample]:
@@ -188,7 +209,16 @@ builder = strategy_graph(
 )
 builder.add_node(
     "begin",
-    begin("chain_of_thought", ChainOfThoughtContext, enter, samples=[], limit=None, reward=None, observation=""),
+    begin(
+        "chain_of_thought",
+        ChainOfThoughtContext,
+        enter,
+        samples=[],
+        limit=None,
+        reward=None,
+        observation="",
+        refused=False,
+    ),
 )
 builder.add_node("sample", sample)
 builder.add_node("vote", vote)

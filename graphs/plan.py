@@ -18,6 +18,8 @@ from reflective_agents.graphs import graph_of
 from reflective_agents.graphs._plan.subgoals import (
     as_task,
     flaw,
+    ids_of_failed,
+    is_any_done,
     numbered,
     planned,
     progress_text,
@@ -79,14 +81,16 @@ async def plan(state: PlanState, step: Step[PlanContext]) -> Update:
     progress = [HumanMessage(prompts.REPLAN.format(progress=progress_text(earlier)))] if earlier else []
     date = TODAY.format(today=today())
     prompt = prompts.PLAN.format_messages(today=date, conversation=state["messages"], progress=progress, most=most)
-    made = await ask(step, step.context.model, prompt, plan_of(most), lambda value: flaw(value, earlier))
+    form = plan_of(most, least=0 if is_any_done(earlier) else 1)
+    made = await ask(step, step.context.model, prompt, form, lambda value: flaw(value, earlier))
     before: list[Subgoal] = [{**goal, "status": "dropped"} if goal["status"] == "open" else goal for goal in earlier]
     new = [
         planned(goal, index, number, step.context.worker) for index, goal in enumerate(made.subgoals, len(before) + 1)
     ]
     for goal in new:
         step.emit("subgoal", number=goal["number"], goal=goal["goal"], needs=goal["needs"], status=goal["status"])
-    return {"subgoals": [*before, *new], "plans": number}
+    update: Update = {"subgoals": [*before, *new], "plans": number}
+    return update if new else update | stop("answered", f"the answer does without: {ids_of_failed(earlier)}")
 
 
 @hands_over(PlanContext)
@@ -167,9 +171,9 @@ def worker_settings(context: PlanContext) -> JsonObject:
 
 
 @cache
-def plan_of(most: int) -> type[Plan]:
-    """Build the form of a plan with at most `most` sub-goals, which the model is shown."""
-    subgoals = (list[PlannedGoal], Field(min_length=1, max_length=most))
+def plan_of(most: int, least: int = 1) -> type[Plan]:
+    """Build the form of a plan with `least` to `most` sub-goals, which the model is shown."""
+    subgoals = (list[PlannedGoal], Field(min_length=least, max_length=most))
     return create_model("Plan", __base__=Plan, __doc__=Plan.__doc__, subgoals=subgoals)
 
 

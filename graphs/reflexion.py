@@ -78,15 +78,19 @@ class ReflexionOutput(Output):
 
 @node(ReflexionContext)
 async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
-    """Answer from what the model knows, criticise the answer, and say what to search for."""
+    """Answer from what the model knows, criticise the answer, and say what to search for. A draft that lacks
+    nothing and calls for no search is the answer."""
     text = prompts.DRAFT_ALONE if alone(step) else prompts.DRAFT_TO_SEARCH
     prompt = prompts.DRAFT.format_messages(instructions=text.format(today=today()), conversation=state["messages"])
     value = await ask(step, step.context.model, prompt, AnswerQuestion)
     step.emit("draft", round=0, missing=value.reflection.missing, queries=value.search_queries)
-    if alone(step):
-        return respond(state, value, value.answer)
-    # What is found later has numbers that the draft cannot mean.
-    return respond(state, value, without_unknown(value.answer, thread_sources(state["messages"])))
+    answer = value.answer
+    if not alone(step):  # what is found later has numbers that the draft cannot mean
+        answer = without_unknown(answer, thread_sources(state["messages"]))
+    update, lacks = respond(state, value, answer), not says_nothing(value.reflection.missing)
+    if lacks or not value.reflection.complete or new_queries(value.search_queries, [], step):
+        return update
+    return update | stop("answered", "the draft is complete, and nothing is to be searched")
 
 
 @node(ReflexionContext)
@@ -162,7 +166,9 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     complete = value.reflection.complete and not wrong
     if complete:
         return update | stop("answered", f"the answer is complete after round {done}")
-    may_mend = done < step.context.max_rounds and not is_mended(state["answers"][-1])
+    before = state["answers"][-1]
+    is_new = last.body != before["answer"]
+    may_mend = done < step.context.max_rounds and is_new and not is_mended(before)
     if not may_mend and not new_queries(value.search_queries, state["answers"], step):
         return update | stop("exhausted", f"no new query is left after round {done}; still missing: {missing}")
     if done >= step.context.max_rounds:
@@ -243,7 +249,7 @@ def todo(answers: Sequence[Answer], step: Step[ReflexionContext]) -> str:
     """Return what the responder is told to do now, after what the last searches have brought."""
     if is_mended(answers[-1]):
         return prompts.TODO_MEND
-    if alone(step):
+    if not answers[-1]["searched"]:
         return prompts.TODO_ALONE
     text = prompts.TODO if answers[-1]["found"] else prompts.TODO_NOTHING_NEW
     return text + (prompts.LAST_TODO if len(answers) >= step.context.max_rounds else "")

@@ -1,12 +1,13 @@
 """A team: agents with roles under a supervisor that delegates, criticises and ends; or solvers that debate.
 
     begin -> supervise => member => listen -> supervise -> ... -> finish
-    begin -> debate => member => listen -> debate -> ... -> judge -> finish
+    begin -> debate => member => listen -> debate -> judge -> debate -> ... -> finish
 
 `supervise` hands tasks over to members, each of them a whole strategy with instructions, model and tools of its own;
 `listen` takes in what they report; the report that the supervisor scores best is the answer. In a debate (Du et al.
 2023, arXiv 2305.14325) all members answer the same question, read each other's answers and revise their own, until they
-agree; where they do not, or nobody changes their mind any more, a judge decides.
+agree: short answers by their texts, others as a judge sees it. Where the rounds are used up, or nobody changes their
+mind any more, the judge decides.
 """
 
 from collections.abc import Hashable, Sequence
@@ -19,6 +20,7 @@ from reflective_agents.graphs._team.reports import (
     best_report,
     flaw,
     is_scored,
+    is_short,
     is_unchanged,
     judge_messages,
     judged,
@@ -54,7 +56,7 @@ from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_because, stop_solved
 from reflective_agents.nodes.strategy import Employed
-from reflective_agents.nodes.turn import ENDED, begin, end, strategy_graph
+from reflective_agents.nodes.turn import ENDED, begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import team as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -129,7 +131,9 @@ async def debate(state: TeamState, step: Step[TeamContext]) -> Update:
     if len(answers) > 1 and len({stance(answer, question) for answer in answers}) == 1:
         agreed = f"{len(answers)} solvers agree after round {len(rounds)}"
         return {"rounds": judged(rounds, agreed, answers[0]["number"], None)} | stop("answered", agreed)
-    if len(rounds) >= context.max_rounds or (len(rounds) > 1 and is_unchanged(rounds, question)):
+    is_over = len(rounds) >= context.max_rounds or (len(rounds) > 1 and is_unchanged(rounds, question))
+    is_open = len(answers) > 1 and not all(map(is_short, answers))
+    if is_over or (is_open and not is_scored(rounds[-1:])):
         return {"goto": "judge"}
     first, roles = 1 + len(reports_of(rounds)), members(context).values()
     tasks = [argued(number, role, rounds, state["messages"]) for number, role in enumerate(roles, first)]
@@ -156,8 +160,11 @@ async def listen(state: TeamState, step: Step[TeamContext]) -> Update:
 
 @node(TeamContext)
 async def judge(state: TeamState, step: Step[TeamContext]) -> Update:
-    """Decide between the answers of a debate; where no judge can be asked, the most frequent one wins."""
+    """Say whether the solvers agree, and decide between their answers if they do, or the debate is over; where no judge
+    can be asked, the most frequent answer wins."""
     context, rounds, answers, ended = step.context, state["rounds"], latest_answers(state["rounds"]), state["outcome"]
+    if ended and is_scored(rounds[-1:]):
+        return {}
     if not answers:
         return {} if ended else stop("failed", failure(reports_of(rounds)[-1]))
     form, prompt = verdict_of(tuple(report["number"] for report in answers)), judge_messages(state["messages"], rounds)
@@ -168,9 +175,15 @@ async def judge(state: TeamState, step: Step[TeamContext]) -> Update:
         return update if ended else update | stop_because(error)
     step.emit("verdict", round=len(rounds), critique=verdict.reasoning, best=verdict.best, score=verdict.score)
     update = {"rounds": judged(rounds, verdict.reasoning, verdict.best, verdict.score)}
+    question = state["messages"][-1].text
+    may_go_on = len(rounds) < context.max_rounds and not (len(rounds) > 1 and is_unchanged(rounds, question))
+    if may_go_on and not verdict.agree and not ended:
+        return update
     if accepts(verdict.solved, verdict.score) and not unfounded_in(rounds, verdict.best):
         accepted = f"the judge accepts report {verdict.best} with a score of {verdict.score:.2f}"
         return update | stop_solved("judge", accepted)
+    if verdict.agree:
+        return update if ended else update | stop("exhausted", "the solvers agree, and the judge does not accept it")
     if len(rounds) < context.max_rounds:
         return update if ended else update | stop("exhausted", "nobody changes their mind any more")
     return update | stop_at(context.limit("max_rounds", spent=len(rounds)))
@@ -180,10 +193,11 @@ async def judge(state: TeamState, step: Step[TeamContext]) -> Update:
 async def finish(state: TeamState, step: Step[TeamContext]) -> Update:
     """Answer with the report that was accepted, else with the one that was scored best, else with the latest."""
     ended, rounds = state["outcome"], state["rounds"]
-    accepted = ended is not None and ended["status"] == "solved"
-    best = best_report(rounds[-1:] if accepted else rounds, reports_of(rounds))
+    decided = ended is not None and ended["status"] in ("solved", "answered")
+    counting = rounds[-1:] if decided else rounds
+    best = best_report(counting, reports_of(rounds))
     answer = AIMessage(best["answer"] or "", id=best["said"]) if best else None
-    appraisal, scored = Appraisal(reason=score_text(best, state["rounds"])), is_scored(state["rounds"])
+    appraisal, scored = Appraisal(reason=score_text(best, rounds)), is_scored(counting)
     evidence = Evidence(sources_of(best, reports_of(rounds))) if best and not scored else NO_EVIDENCE
     return await end(state, step, answer, appraisal=appraisal, evidence=evidence)
 
@@ -213,7 +227,7 @@ def delegated(number: int, role: Role, task: str, rounds: Sequence[Round], conve
 def argued(number: int, role: Role, rounds: Sequence[Round], conversation: Sequence[AnyMessage]) -> Task:
     """Build a solver's task: all current answers first, the question last."""
     *earlier, question = conversation
-    reports, sources = reports_text(rounds)
+    reports, sources = reports_text(rounds, rounds[-1]["critique"] if rounds else "")
     text = prompts.REVISE.format(reports=reports) + (f"\n{search_prompts.CITED_REPORTS}" if sources else "")
     shown = [material(text)] if latest_answers(rounds) else []
     messages: list[AnyMessage] = [instructed(role), *earlier, *shown, question]
@@ -227,14 +241,18 @@ def instructed(role: Role) -> SystemMessage:
 
 def default_team(shape: str) -> list[Role]:
     """Return the team of a shape, if the settings name none. It works without a key and without a network."""
+    date = search_prompts.TODAY.format(today=today())
     if shape == "debate":
-        settings = {"generate_prompt": prompts.THINK}
+        settings = {"generate_prompt": prompts.THINK.format(today=date)}
         return [
             Role(name="searcher", instructions=prompts.SOLVER, strategy="react"),
             Role(name="reviser", instructions=prompts.SOLVER, strategy="reflexion"),
             Role(name="thinker", instructions=prompts.SOLVER, strategy="reflection", settings=settings),
         ]
-    writing, judging = {"max_rounds": 2, "generate_prompt": prompts.WRITE}, {"search": "none", "max_actions": 2}
+    writing, judging = (
+        {"max_rounds": 2, "generate_prompt": prompts.WRITE.format(today=date)},
+        {"search": "none", "max_actions": 2},
+    )
     return [
         Role(name="researcher", instructions=prompts.RESEARCHER, strategy="reflexion"),
         Role(name="writer", instructions=prompts.WRITER, strategy="reflection", settings=writing),
@@ -265,6 +283,6 @@ builder.add_node("finish", finish)
 builder.add_conditional_edges("begin", by_shape, LEADERS)
 builder.add_edge("member", "listen")
 builder.add_conditional_edges("listen", by_shape, LEADERS)
-builder.add_edge("judge", "finish")
+builder.add_conditional_edges("judge", *unless_ended("debate"))
 
 graph = builder.compile(name="team")

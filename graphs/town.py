@@ -22,7 +22,7 @@ from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFai
 from reflective_agents.state.extras import need
 from reflective_agents.state.run import Input
 from reflective_agents.state.settings.town import Town, TownContext
-from reflective_agents.town.agent import Agent, open_agents
+from reflective_agents.town.agent import Agent, is_about, open_agents
 from reflective_agents.town.files import load_town
 from reflective_agents.town.meeting import company, converse, pairs, react
 from reflective_agents.town.planning import act
@@ -53,7 +53,11 @@ async def wake(state: TownState, step: Step[TownContext]) -> Update:
         raise InvalidOutput(f"nobody has a plan for the day: {agents[0].failure}")
     for agent in agents:
         step.emit("plan", agent=agent.name, plan=[stroke["what"] for stroke in agent.mind["strokes"]])
-    return agents_update(agents)
+    update, first = agents_update(agents), agents[0]
+    if not first.has_own_news:
+        return update
+    news = first.news if is_about(first.news, first.inner_voice) else ""
+    return update | {"town": {**state["town"], "fact": news}}
 
 
 @node(TownContext)

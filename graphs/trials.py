@@ -17,6 +17,8 @@ from reflective_agents.graphs._trials.attempts import (
     Attempt,
     agents_attempt,
     attempt_text,
+    contradicts_itself,
+    is_refused,
     judge,
     not_refuted,
     reflect_on,
@@ -104,6 +106,8 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
         attempt=result.get("attempt") or attempt_text(result),
         reflection="",
     )
+    if is_refused(result, await environment_of(step.context)):
+        trial["refused"] = True
     return {"trials": [*trials, trial], "said": [*state["said"], result["messages"][-1].id]}
 
 
@@ -130,10 +134,13 @@ async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Ask whether the last trial has solved the task, and end the run if it has."""
     *earlier, last = state["trials"]
     trial: Trial = {**last}
-    if uses_judge(step.context) and trial["answer"] is not None:
+    if uses_judge(step.context) and trial["answer"] is not None and not trial.get("refused"):
         judged = await judge(step, state["request"], trial["attempt"], trial["answer"])
-        solved = accepts(judged.solved, judged.score, step.context.min_score)
+        unsure = contradicts_itself(judged, trial["answer"], step.context.min_score)
+        solved = accepts(judged.solved, judged.score, step.context.min_score) and not unsure
         trial.update({"score": judged.score, "critique": judged.reasoning, "solved": solved})
+        if unsure:
+            trial["unsure"] = True
     elif not uses_judge(step.context):
         reward = await matches(state, step, trial) if step.context.evaluator == "exact_match" else trial["reward"]
         trial.update({"reward": reward, "solved": reward is not None and reward >= 1})
@@ -147,18 +154,19 @@ async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
 
 @node(TrialsContext)
 async def reflect(state: TrialsState, step: Step[TrialsContext]) -> Update:
-    """Draw a lesson from the failed trial, where the next trial would be shown one."""
+    """Draw a lesson from the trial that was not accepted, where the next trial would be shown one."""
     *earlier, trial = state["trials"]
     if step.context.reflection in ("none", "last_attempt") or trial["trial"] >= step.context.max_trials:
         return {}
-    lesson = await reflect_on(step, state["request"], trial["attempt"], verdict_on(trial))
+    lesson = await reflect_on(step, state["request"], trial)
     step.emit("reflection", trial=trial["trial"], reflection=lesson)
     return {"trials": [*earlier, {**trial, "reflection": lesson}]}
 
 
 @node(TrialsContext)
 async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
-    """Answer with the best trial: a solved one, else that of the highest reward or score, of equals the last."""
+    """Answer with the best trial: a solved one, else one whose answer is not refused, else that of the highest reward
+    or score, of equals the first."""
     answered = [trial for trial in state["trials"] if trial["answer"] is not None]
     best = max(answered, key=rank, default=None)
     answer = AIMessage(best["answer"] or "", id=state["said"][best["trial"] - 1]) if best else None
@@ -167,10 +175,10 @@ async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
     return await end(state, step, answer, learned, appraisal=appraise(best))
 
 
-def rank(trial: Trial) -> tuple[bool, float, int]:
+def rank(trial: Trial) -> tuple[bool, bool, float, int]:
     """Return the sort key by which one trial is better than another."""
     grades = [value for value in (trial["reward"], trial["score"]) if value is not None]
-    return trial["solved"], max(grades, default=-1.0), trial["trial"]
+    return trial["solved"], not trial.get("refused"), max(grades, default=-1.0), -trial["trial"]
 
 
 def appraise(best: Trial | None) -> Appraisal:

@@ -3,6 +3,11 @@
 
 from langchain_core.prompts import ChatPromptTemplate
 
+OPEN_FORM = """If the request asks for a fact, a number, a name or a choice, end with a line 'Answer: ...' that holds \
+the answer alone, as short as possible. If it asks for a text, such as to write or to explain something, reply with \
+that text alone and whole, without such a line."""
+"""The form of an answer to an open question."""
+
 SOLVE = ChatPromptTemplate(
     [
         (

@@ -22,7 +22,8 @@ PLAN = ChatPromptTemplate(
 REPLAN = """The work so far, in which something has failed:
 {progress}
 Plan what is left: it replaces all sub-goals that are not done. Reach what has failed in another way, or do without \
-it. The new sub-goals may need those that are done; give them ids that were not used yet."""
+it: if what is done is enough for the answer, or nothing more can be found out, plan no sub-goals at all. The new \
+sub-goals may need those that are done; give them ids that were not used yet."""
 
 WORK = f"""You work on one part of a larger task. The last message is your part; work on nothing else. If you search \
 and find nothing, report that, with what you have searched for, and nothing else. {_MATERIAL}"""

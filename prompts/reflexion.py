@@ -8,17 +8,16 @@ from reflective_agents.prompts.search import ALONE, CITE, MATERIAL, TODAY
 _FORM = "in the form and the language that it calls for, in about 250 words unless it asks for another length"
 
 _DRAFT = f"""You answer questions, and check and improve your answers. {TODAY}
-1. Answer the user's question from what you know, {_FORM}. Cite nothing yet, even where sources are asked for: the \
-searches bring them, and the next answer cites them. If you know nothing of it, say so in a sentence.
+1. Answer the user's question from what you know, {_FORM}. If you know nothing of it, say so in a sentence.
 2. Criticise your answer severely: what is missing, wrong or not certain, and what is superfluous."""
 
 _REVISE = f"""You answer questions, and check and improve your answers. {TODAY}
-1. Write the whole answer anew, {_FORM}. Use your critique of the last answer: add what was missing, correct what was \
+1. Rewrite the whole answer, {_FORM}. Use your critique of the last answer: add what was missing, correct what was \
 wrong, remove what was superfluous."""
 
 _CRITICISE = (
-    "Criticise the new answer: what is still missing? Call it complete only if nothing significant is "
-    "missing, whether it can be found or not."
+    "Criticise the new answer: what is still missing? Call it complete if it gives all that was asked for. It is "
+    "incomplete as long as a part of that is missing, even one that cannot be found."
 )
 
 DRAFT = ChatPromptTemplate([("system", "{instructions}"), ("placeholder", "{conversation}")])
@@ -32,7 +31,8 @@ REVISE = ChatPromptTemplate(
 )
 
 DRAFT_TO_SEARCH = f"""{_DRAFT}
-3. Recommend 1 to 3 search queries that would supply what is missing."""
+3. Recommend 1 to 3 search queries that would supply what is missing. Only you see this answer; the next one cites \
+what the searches find, and so names the sources."""
 DRAFT_ALONE = f"""{_DRAFT}
 3. Leave the search queries empty. {ALONE}"""
 
@@ -45,13 +45,13 @@ REVISE_ALONE = f"""{_REVISE}
 2. {ALONE}
 3. {_CRITICISE} Leave the search queries empty."""
 
-TODO = "Write your answer to my question anew, using the search results above."
-TODO_NOTHING_NEW = """The last searches have brought nothing new: what stands above is all that was found. Write \
-your answer to my question anew, and say in it what could not be found."""
-TODO_MEND = "Write your answer to my question anew, without the faults that your own critique has named."
+TODO = "Rewrite your answer to my question, using the search results above."
+TODO_NOTHING_NEW = """The last searches have brought nothing new: there is no result beyond those above. Rewrite your \
+answer to my question, and say in it what could not be found."""
+TODO_MEND = "Rewrite your answer to my question, without the faults that your own critique has named."
 LAST_TODO = " This is the last revision: no further search follows."
-TODO_ALONE = "Write your answer to my question anew."
-WRONG_SOURCES = "no search has found: {names}; cite the numbers of the results"
+TODO_ALONE = "Rewrite your answer to my question."
+WRONG_SOURCES = "there is no result {names}. Cite only the numbers listed"
 REMOVED = "The last answer referred to what no search has found; that was removed: {names}"
 
 GATHER = ChatPromptTemplate(

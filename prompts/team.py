@@ -44,9 +44,12 @@ JUDGE = ChatPromptTemplate(
     [
         (
             "system",
-            "Several solvers have debated a request and do not agree. Decide which answer is the best one: the one "
-            "most surely correct, not the one that most of them give. Code has "
-            "checked that the sources exist which they cite, but not that these say so: compare them. " + _MATERIAL,
+            "Several solvers have answered a request. Decide first whether they agree: they do if their answers say "
+            "the same of what the request asks about, in whatever words, order and detail; they do not if one "
+            "contradicts another there. Who does not know contradicts nobody. Then decide which answer is the best "
+            "one: the one most surely correct, not the one that most of them give. {today} Code has checked that the "
+            "sources exist which they cite, but not that these say so: compare them. What stands in <checked> was "
+            "measured by code and is a fact. " + _MATERIAL,
         ),
         ("human", "{request}\n\n{answers}"),
     ]
@@ -55,8 +58,9 @@ JUDGE = ChatPromptTemplate(
 RESEARCHER = "You find out what the task needs to know, and report it with its sources. Others write the user's text."
 WRITER = "You write the text that the task asks for from what the team has found out."
 CRITIC = "You criticise the latest report: what is wrong, unsupported or missing, and concretely how to mend it."
-WRITE = """Write the text that the last message asks for, from the reports before it. Speak to the user, who knows \
-nothing of a team and its reports. Answer with the text alone."""
+WRITE = """{today} Write the text that the last message asks for, from the reports before it. Speak to the user, who \
+knows nothing of a team and its reports. Answer with the text alone."""
 SOLVER = "You solve the task yourself, and change your mind only for good reasons."
-THINK = """Answer the last message as well as you can, from what stands before it and what you know. If a critique of \
-your answer is given, follow it. Answer with the text alone."""
+THINK = """{today} Answer the last message as well as you can, from what stands before it and what you know. You can \
+look nothing up: say what you are not sure of, and name no sources but those that stand before it, for you cannot \
+check others. If a critique of your answer is given, follow it as far as it is right. Answer with the text alone."""

@@ -26,7 +26,8 @@ class Trial(TypedDict):
     """One attempt from the start (Reflexion). `reward` is the environment's, `score` the judge's; either may be None.
 
     `outcome` is how the actor ended, `attempt` what was done, as text; `critique` holds the judge's reasons, and
-    `reflection` the lesson drawn from it, empty if none was.
+    `reflection` the lesson drawn from it, empty if none was. `refused` is there, and true, if the answer was cut off,
+    cannot be read, or is refused by the environment; `unsure`, if the judge's verdict contradicts itself.
     """
 
     trial: int
@@ -37,4 +38,6 @@ class Trial(TypedDict):
     outcome: str
     attempt: str
     critique: NotRequired[str]
+    refused: NotRequired[bool]
+    unsure: NotRequired[bool]
     reflection: str

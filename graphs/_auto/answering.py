@@ -10,13 +10,13 @@ from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs._auto.state import Attempt, AutoState
 from reflective_agents.graphs.chain_of_thought import Sample, read, voting
+from reflective_agents.graphs.chain_of_thought import read_open as read_text
 from reflective_agents.nodes.acting.agent import environment_of, give_answer
 from reflective_agents.nodes.asking import sampling
 from reflective_agents.nodes.asking.chat import complete, model_of
 from reflective_agents.nodes.asking.task_prompt import articles_text, short_task_prompt, task_prompt
 from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.step import Step
-from reflective_agents.prompts import auto as own_prompts
 from reflective_agents.prompts import chain_of_thought as prompts
 from reflective_agents.prompts import lats as reflecting
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -48,7 +48,7 @@ async def draw(
     learned = "\n".join(quoted("lesson", lesson["text"]) for lesson in lessons)
     prompt = prompts.SOLVE.format_messages(
         task=short_task_prompt(world, examples=step.context.few_shot),
-        form=world.answer_form if environment else own_prompts.FORM,
+        form=world.answer_form if environment else prompts.OPEN_FORM,
         lessons=reflecting.LESSONS.format(lessons=learned) if learned else "",
         conversation=state["messages"][:-1],
         material=articles_text(state["world"]),
@@ -67,11 +67,9 @@ async def draw(
 
 
 def read_open(reply: AIMessage, world: Environment, question: str) -> Sample:
-    """Read a reply to an open question as a sample. One of several lines that labels no answer is itself the answer, a
-    text, on which there is no vote."""
-    is_text = len(reply.text.strip().splitlines()) > 1 and not has_answer(reply.text)
-    sample = read(reply, world, question)
-    return {**sample, "answer": reply.text.strip(), "normal": ""} if is_text else sample
+    """Read a reply to an open question as a sample; on an answer that is a text there is no vote."""
+    sample = read_text(reply, world, question)
+    return {**sample, "normal": ""} if "\n" in sample["answer"] and not has_answer(reply.text) else sample
 
 
 def elected(samples: Sequence[Attempt]) -> Attempt | None:

@@ -63,6 +63,16 @@ def ready(goals: Sequence[Subgoal]) -> list[Subgoal]:
     return [goal for goal in goals if goal["status"] == "open" and done >= set(goal["needs"])]
 
 
+def is_any_done(goals: Sequence[Subgoal]) -> bool:
+    """Tell whether a sub-goal has been reached, so that there is something to answer from."""
+    return any(goal["status"] == "done" for goal in goals)
+
+
+def ids_of_failed(goals: Sequence[Subgoal]) -> str:
+    """Name the sub-goals that have failed."""
+    return ", ".join(goal["id"] for goal in goals if goal["status"] == "failed")
+
+
 def with_report(goal: Subgoal, report: Report, wave: int) -> Subgoal:
     """Update a sub-goal with its worker's report. A worker fails if it gives no answer, says that its part cannot be
     done, or has found nothing; what it says of that may still be a part of the answer."""
@@ -118,12 +128,11 @@ def sources_of(goals: Sequence[Subgoal], earlier: Sources = NO_SOURCES) -> dict[
     """Return the sources that the answers of sub-goals cite, under their common numbers."""
     _, sources = numbered(goals, earlier=earlier)
     read = [passages for goal in goals if (passages := goal.get("passages"))]
-    return {
-        number: source._replace(
-            passages=tuple(dict.fromkeys(passages[source.url] for passages in read if source.url in passages))
-        )
-        for number, source in sources.items()
-    }
+
+    def passages_of(source: Source) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(passages[source.url] for passages in read if source.url in passages))
+
+    return {number: source._replace(passages=passages_of(source)) for number, source in sources.items()}
 
 
 def progress_text(goals: Sequence[Subgoal]) -> str:

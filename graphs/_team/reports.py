@@ -13,14 +13,18 @@ from reflective_agents.nodes.delegating.state import Report, Round
 from reflective_agents.nodes.delegating.workers import failure
 from reflective_agents.nodes.evidence.reference_list import split_references, titles_in
 from reflective_agents.nodes.evidence.references import MARK, number_together
+from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.evidence.sources import Source
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import team as prompts
 from reflective_agents.state.settings.team import Role
 from reflective_agents.text.excerpt import excerpt
+from reflective_agents.text.words import count_words
 
 LONGEST_PASSAGE = 2_000
 """Characters of what is shown of a source beside the reports that cite it."""
+FEW_WORDS = 10
+"""Words of an answer that can be compared with others by its text."""
 
 
 def reports_of(rounds: Sequence[Round]) -> list[Report]:
@@ -34,8 +38,10 @@ def answered_numbers(rounds: Sequence[Round]) -> list[int]:
 
 
 def latest_answers(rounds: Sequence[Round]) -> list[Report]:
-    """Return the latest answer of each member that has given one, in the order of the members' first answers."""
-    return list({report["name"]: report for report in reports_of(rounds) if report["answer"] is not None}.values())
+    """Return the latest answer of each member to each of its tasks that it has answered, in the order of the first
+    answers to these."""
+    answered = [report for report in reports_of(rounds) if report["answer"] is not None]
+    return list({(report["name"], report["task"]): report for report in answered}.values())
 
 
 def judged(rounds: Sequence[Round], critique: str, best: int, score: float | None) -> list[Round]:
@@ -91,6 +97,13 @@ def stance(report: Report, question: str) -> str:
     """Reduce an answer to what equal ones have in common: what follows its last "Answer:", or else all of it."""
     answer = report["answer"] or ""
     return PLAIN.vote(find_answer(answer) if has_answer(answer) else answer, question)
+
+
+def is_short(report: Report) -> bool:
+    """Tell whether an answer is short enough for its text to say whether it is the same as another: one that is
+    labelled, or of few words."""
+    text, _ = split_references(report["answer"] or "")
+    return has_answer(text) or count_words(text) <= FEW_WORDS
 
 
 def is_unchanged(rounds: Sequence[Round], question: str) -> bool:
@@ -150,7 +163,7 @@ def work_text(rounds: Sequence[Round]) -> str:
     rounds, urls = numbered(rounds)
     reports = reports_of(rounds)
     best = best_report(rounds, reports)
-    latest = {report["name"]: report for report in reports}.values()
+    latest = {(report["name"], report["task"]): report for report in reports}.values()
     shown = [report for report in reports if report in latest or report is best]
     parts = [_candidate(report, len(urls)) for report in shown] or [prompts.NOTHING_YET]
     parts += passages_text(shown, reports, urls)
@@ -189,7 +202,8 @@ def judge_messages(conversation: Sequence[BaseMessage], rounds: Sequence[Round])
     rounds, urls = numbered(rounds)
     answers = latest_answers(rounds)
     parts = [_candidate(report, len(urls)) for report in answers] + passages_text(answers, reports_of(rounds), urls)
-    return prompts.JUDGE.format_messages(request=request_text(conversation), answers="\n".join(parts))
+    date = search_prompts.TODAY.format(today=today())
+    return prompts.JUDGE.format_messages(today=date, request=request_text(conversation), answers="\n".join(parts))
 
 
 def _candidate(report: Report, sources: int) -> str:
@@ -197,7 +211,8 @@ def _candidate(report: Report, sources: int) -> str:
     if answer is None:
         parts.append(quoted("failure", failure(report)))
     else:
-        length = search_prompts.LENGTH.format(words=len(split_references(answer)[0].split()))
+        text, _ = split_references(answer)
+        length = search_prompts.LENGTH.format(words=count_words(text), characters=len(text))
         checked = " ".join(filter(None, [length, _citations(report, sources)]))
         parts += [quoted("answer", answer), quoted("checked", checked)]
     return around("candidate", "\n".join(parts), number=report["number"])

@@ -25,6 +25,8 @@ from reflective_agents.state.run import Usage
 from reflective_agents.state.schemas import Judgement
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.state.trial import Trial
+from reflective_agents.text.normal import numbers
+from reflective_agents.text.words import count_words
 
 MOST_TESTS = 5
 """Tests of its own that a model may write for one task."""
@@ -42,6 +44,7 @@ class Attempt(TypedDict):
     observation: NotRequired[str]
     usage: NotRequired[Usage]
     attempt: NotRequired[str]
+    refused: NotRequired[bool]
 
 
 async def agents_attempt(
@@ -62,6 +65,7 @@ async def agents_attempt(
     return {
         "answer": answer,
         "reward": done.reward if done else None,
+        "refused": done is not None and not done.valid,
         "attempt": "\n".join(filter(None, attempt)),
         "outcome": Outcome(status="answered", reason="the agent has answered"),
         "messages": [AIMessage(answer)],
@@ -73,25 +77,54 @@ def attempt_text(result: Attempt) -> str:
     parts: list[str] = []
     for taken in result.get("steps") or []:
         parts += [quoted(tag, taken[tag]) for tag in ("thought", "action", "observation") if taken[tag]]
-    parts += [quoted("thought", sample["text"]) for sample in (result.get("samples") or [])[:1]]
+    thoughts = [sample["text"] for sample in (result.get("samples") or [])[:1]]
+    parts += [quoted("thought", text) for text in thoughts if text.strip() != result["answer"]]
     parts.append(quoted("answer", result["answer"] or "(none)"))
     if observation := result.get("observation"):
         parts.append(quoted("observation", observation))
     return "\n".join(parts)
 
 
+def is_refused(result: Attempt, environment: Environment | None) -> bool:
+    """Tell whether an attempt's answer was cut off, cannot be read, or is refused by the environment."""
+    answer = result["answer"]
+    unreadable = environment is not None and answer is not None and not environment.normal(answer)
+    return result.get("refused", False) or unreadable
+
+
+def contradicts_itself(verdict: Judgement, answer: str, least: float) -> bool:
+    """Tell whether a judge's verdict contradicts itself: it calls an answer solved with a score below the `least`
+    (0..1) at which that counts, or not solved with the best score; or it accepts a number, and its reasons name others
+    only."""
+    if verdict.solved and verdict.score < least:
+        return True
+    if not verdict.solved:
+        return verdict.score >= 1
+    stated, named = numbers(split_references(answer)[0]), numbers(verdict.reasoning)
+    return len(stated) == 1 and bool(named) and stated[0] not in named
+
+
 def verdict_on(trial: Trial) -> str:
-    """Say in plain words what was found wrong with a trial."""
+    """Say in plain words what was found wrong with a trial. What a judge says is told as the judge's own opinion."""
+    if trial.get("unsure"):
+        return f"{prompts.UNSURE}\n{_opinion(trial)}"
     status, _, reason = trial["outcome"].partition(": ")
     sentences = ["This did not solve the task."]
-    if status in ("limit_reached", "failed"):
+    if trial.get("refused"):
+        sentences.append(f"Its answer cannot be accepted: {reason}.")
+    elif status in ("limit_reached", "failed"):
         ended = "It gave no answer" if trial["answer"] is None else "It was broken off"
         sentences.append(f"{ended}: {reason}.")
     if trial["reward"] is not None:
         sentences.append(f"Its reward is {trial['reward']:g}, where 1 is the best.")
     if trial["score"] is not None:
         sentences.append(f"A judge gave it a score of {trial['score']:.2f}, where 1 is the best.")
-    return "\n".join(filter(None, [" ".join(sentences), trial.get("critique")]))
+    return "\n".join(filter(None, [" ".join(sentences), _opinion(trial)]))
+
+
+def _opinion(trial: Trial) -> str:
+    critique = trial.get("critique")
+    return prompts.OPINION.format(critique=critique) if critique else ""
 
 
 def not_refuted(trials: Sequence[Trial], memory_size: int) -> list[Trial]:
@@ -99,7 +132,7 @@ def not_refuted(trials: Sequence[Trial], memory_size: int) -> list[Trial]:
     evaluated one yet."""
 
     def refuted(trial: Trial) -> bool:
-        shown = trials[trial["trial"] :][:memory_size]
+        shown = [later for later in trials[trial["trial"] :][:memory_size] if not later.get("unsure")]
         evaluated = any(later["reward"] is not None or later["score"] is not None for later in shown)
         return evaluated and not any(later["solved"] for later in shown)
 
@@ -136,7 +169,8 @@ async def with_tests(step: Step[TrialsContext], environment: Environment, task: 
 async def judge(step: Step[TrialsContext], request: str, attempt: str, answer: str) -> Judgement:
     """Ask a judge for its opinion of an attempt. It never sees the right answer. `request` is quoted already."""
     task = await task_text(step)
-    length = search_prompts.LENGTH.format(words=len(split_references(answer)[0].split()))
+    text = split_references(answer)[0]
+    length = search_prompts.LENGTH.format(words=count_words(text), characters=len(text))
     prompt = prompts.JUDGE.format_messages(
         task=task,
         request=request,
@@ -146,17 +180,21 @@ async def judge(step: Step[TrialsContext], request: str, attempt: str, answer: s
     return await ask(step, step.context.judge_model or step.context.model, prompt, Judgement, judging=True)
 
 
-async def reflect_on(step: Step[TrialsContext], request: str, attempt: str, verdict: str) -> str:
-    """Draw a lesson from a failed attempt, never an empty one. `request` is quoted already.
+async def reflect_on(step: Step[TrialsContext], request: str, trial: Trial) -> str:
+    """Draw a lesson from an attempt, never an empty one; a neutral one if nobody knows whether it has failed. `request`
+    is quoted already.
 
     Raises:
         LimitReached, ModelFailed: if there is none to be had.
     """
+    shown_too = step.context.reflection == "last_attempt_and_reflexion"
     prompt = prompts.REFLECT.format_messages(
         task=await task_text(step),
+        lesson=prompts.NEUTRAL_LESSON if trial.get("unsure") else prompts.LESSON,
+        next="" if shown_too else f"{prompts.ONLY_THIS} ",
         request=request,
-        attempt=around("trajectory", attempt),
-        verdict=quoted("verdict", verdict),
+        attempt=around("trajectory", trial["attempt"]),
+        verdict=quoted("verdict", verdict_on(trial)),
     )
     lesson = (await complete(step, step.context.model, prompt)).strip()
     if not lesson:

@@ -39,6 +39,8 @@ def _like_a_tag() -> re.Pattern[str]:
 _CONVERSATION, _END_OF_CONVERSATION = "<conversation>\n", "\n</conversation>\n"
 _INNER = "instructions"
 _QUOTED = "quoted"
+_SPEAKERS = {"human": "user", "ai": "assistant"}
+"""Who speaks, by the type of a message."""
 _NOT_IN_A_NAME = re.compile(r'[<>"\s]+')
 
 
@@ -87,7 +89,8 @@ def _earlier_text(messages: Sequence[BaseMessage]) -> str:
 
 def _turn_text(message: BaseMessage) -> str:
     shown_as_it_is = message.additional_kwargs.get(_QUOTED)
-    return message.text if shown_as_it_is else f"{message.type}: {_escape_tags(message.text)}"
+    speaker = _SPEAKERS.get(message.type, message.type)
+    return message.text if shown_as_it_is else f"{speaker}: {_escape_tags(message.text)}"
 
 
 def steps_text(messages: Sequence[BaseMessage], *, superseded: bool = False) -> str:

@@ -39,7 +39,10 @@ class TaskFor(BaseModel):
     """A task for one member of the team."""
 
     to: str = Field(description="The name of the member.")
-    task: str = Field(min_length=1, description="What it is to do, in words that can be understood alone.")
+    task: str = Field(
+        min_length=1,
+        description="What it is to do, and in what form to report it, in words that can be understood alone.",
+    )
 
 
 class Delegation(BaseModel):
@@ -57,7 +60,8 @@ class Delegation(BaseModel):
 class Verdict(BaseModel):
     """Your verdict on the answers of a debate."""
 
-    reasoning: str = Field(description="What speaks for and against the answers.")
+    reasoning: str = Field(description="Where the answers differ, and what speaks for and against each.")
+    agree: Truth = Field(description="Whether no answer contradicts another in what the request asks about.")
     best: int = Field(ge=1, description="The number of the best answer.")
     score: Score = Field(description="How sure it is to be correct and complete, from 0 to 1.")
     solved: Truth = Field(description="Whether it fully solves the request.")

@@ -8,6 +8,7 @@ from langchain_core.messages import HumanMessage
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.prompts import experience
 from reflective_agents.prompts import react as prompts
+from reflective_agents.prompts import trials as own_prompts
 from reflective_agents.state.run import S
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.state.trial import Trial
@@ -34,9 +35,11 @@ def advice(trials: Sequence[Trial], earlier: Sequence[str], context: TrialsConte
     if context.reflection in ("reflexion", "last_attempt_and_reflexion"):
         parts += [f"\n\n{recalled_text(earlier)}"] if earlier else []
         lines = "\n".join(f"- {' '.join(lesson.split())}" for lesson in reflections)
-        parts += [prompts.LESSONS.format(lessons=lines)] if lines else []
+        words = own_prompts.LESSONS if any(trial.get("unsure") for trial in trials) else prompts.LESSONS
+        parts += [words.format(lessons=lines)] if lines else []
     if trials and context.reflection in ("last_attempt", "last_attempt_and_reflexion"):
-        parts.append(prompts.LAST_ATTEMPT.format(attempt=trials[-1]["attempt"]))
+        words = own_prompts.LAST_ATTEMPT if trials[-1].get("unsure") else prompts.LAST_ATTEMPT
+        parts.append(words.format(attempt=trials[-1]["attempt"]))
     return "".join(parts)
 
 

@@ -183,8 +183,7 @@ def observe(report: Report) -> str:
     """Return the observation: the tests that passed, and those that failed, with their output."""
     passed = [case.test for case in report.cases if case.passed]
     failed = [f"{case.test} # output: {case.output}" for case in report.cases if not case.passed]
-    texts = ["Tests passed:", *passed, "", "Tests failed:", *failed]
-    return "\n".join(texts if report.sandboxed else [*texts, "", "This ran without a sandbox."])
+    return "\n".join(["Tests passed:", *passed, "", "Tests failed:", *failed])
 
 
 def read_task(row: JsonObject) -> Task:

@@ -20,6 +20,7 @@ from reflective_agents.nodes.step import Step
 from reflective_agents.state.errors import InvalidOutput
 from reflective_agents.state.memories import BEGINNING, Kind, Mark, Memory, new_memory
 from reflective_agents.state.settings.town import Persona, Town, TownContext, clock_of, minutes_of
+from reflective_agents.text.extract import terms
 from reflective_agents.town.state import Found, How, Mind, Planned, Remembered, Retrieval, TownState
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Agent:
         minute: The time, in minutes of the day.
         memories: What it remembers of this step, in order.
         retrievals: What it has retrieved in this step.
+        news: The words of the news that its inner voice has told it; empty if there is none, or it is awake already.
     """
 
     def __init__(self, state: TownState, step: Step[TownContext], index: int, stream: "MemoryStream") -> None:
@@ -55,11 +57,18 @@ class Agent:
         self.retrievals: list[Retrieval] = []
         self.stream = stream
         self.failure = ""
+        self.news = ""
 
     @property
     def name(self) -> str:
         """Its name."""
         return self.persona.name
+
+    @property
+    def has_own_news(self) -> bool:
+        """Whether its inner voice says other news than the town's own, of which the words are known."""
+        known = self.step.context.fact or is_about(self.town.fact, self.inner_voice)
+        return bool(self.inner_voice and self.town.fact) and not known
 
     @property
     def seconds(self) -> float:
@@ -174,6 +183,12 @@ class Agent:
                 for memory in latest
                 if memory["created"] == self.seconds
             ]
+
+
+def is_about(fact: str, text: str) -> bool:
+    """Tell whether a text holds all words of a fact, in whatever form and order."""
+    words = set(terms(fact))
+    return bool(words) and words <= set(terms(text))
 
 
 def _asleep(persona: Persona) -> Mind:

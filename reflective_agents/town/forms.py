@@ -14,7 +14,7 @@ from reflective_agents.state.settings.town import Clock
 
 T = TypeVar("T")
 _TIME = re.compile(r"(\d{1,2})(?:\s?[:.h時点时시]\s?(\d{2})?분?)?\s*(?:([ap])\.?m\.?|uhr|น\.?)?", re.IGNORECASE)
-IN_WORDS = "in the third person, without the name, such as: bakes bread"
+IN_WORDS = "as others see it, without thoughts or intentions: in the third person, without the name: bakes bread"
 MATTERS: Rating = Field(
     default=1,
     description="How much it matters to you, from 1 (everyday, such as brushing teeth) to 10 (life-changing).",
@@ -45,6 +45,21 @@ class DayPlan(BaseModel):
     """Your plan for the day, in broad strokes."""
 
     strokes: list[Stroke] = Field(min_length=1, max_length=12, description="In the order of time, the whole day.")
+
+
+class NewsPlan(DayPlan):
+    """Your plan for the day, in broad strokes, and the news that you have."""
+
+    news: str = Field(
+        default="",
+        max_length=100,
+        description="The news in what your inner voice says, as the one to three words of it without which nobody "
+        "could pass it on, such as: garden party. Empty if it says no news.",
+    )
+
+
+NEWS_PLAN = create_model(DayPlan.__name__, __base__=NewsPlan, __doc__=NewsPlan.__doc__)
+"""The same form as that of a plan, under its name."""
 
 
 class Hour(BaseModel):

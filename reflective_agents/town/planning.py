@@ -11,7 +11,7 @@ from reflective_agents.prompts import town as prompts
 from reflective_agents.state.memories import Memory
 from reflective_agents.state.settings.town import clock_of, minutes_of
 from reflective_agents.town.agent import EVERYDAY, Agent
-from reflective_agents.town.forms import DayPlan, actions_of, hour_plan_of
+from reflective_agents.town.forms import NEWS_PLAN, DayPlan, NewsPlan, actions_of, hour_plan_of
 from reflective_agents.town.state import Planned
 
 HOUR = 60
@@ -46,7 +46,8 @@ async def wake(agent: Agent, conversation: Sequence[AnyMessage]) -> bool:
     prompt = prompts.PLAN.format_messages(
         conversation=conversation if agent.inner_voice else [], scene=agent.scene(*parts, memories=memories)
     )
-    plan = await agent.ask(prompt, DayPlan)
+    plan = await agent.ask(prompt, NEWS_PLAN if agent.has_own_news else DayPlan)
+    agent.news = plan.news if isinstance(plan, NewsPlan) else ""
     strokes = [Part(minutes_of(stroke.start), stroke.what) for stroke in plan.strokes] if plan else _usual(agent)
     agent.mind["strokes"] = _in_a_row(strokes, agent.minute, end)
     day = "; ".join(f"{clock_of(stroke['start'])} {stroke['what']}" for stroke in agent.mind["strokes"])
@@ -78,11 +79,17 @@ async def _due(agent: Agent) -> Planned:
         mind[name] = [part for part in mind[name] if part["end"] > now]
     if not mind["actions"]:
         if not mind["hours"]:
-            mind["hours"] = await _hours(agent, mind["strokes"][0])
+            stroke = mind["strokes"][0]
+            at_once = stroke["end"] - now <= HOUR and _is_fine(agent, stroke)
+            mind["hours"] = [stroke] if at_once else await _hours(agent, stroke)
         hour = mind["hours"][0]
-        fine = min(hour["end"] - now, HOUR) > agent.step.context.minutes
-        mind["actions"] = await _actions(agent, hour) if fine else [hour]
+        mind["actions"] = await _actions(agent, hour) if _is_fine(agent, hour) else [hour]
     return mind["actions"][0]
+
+
+def _is_fine(agent: Agent, part: Planned) -> bool:
+    """Tell whether a step of the clock is shorter than what is left of a part's next hour."""
+    return min(part["end"] - agent.minute, HOUR) > agent.step.context.minutes
 
 
 async def _hours(agent: Agent, stroke: Planned) -> list[Planned]:
@@ -101,14 +108,16 @@ async def _hours(agent: Agent, stroke: Planned) -> list[Planned]:
 async def _actions(agent: Agent, hour: Planned) -> list[Planned]:
     start, end = agent.minute, min(hour["end"], agent.minute + HOUR)
     memories = await agent.recall(f"{agent.name} at {clock_of(start)}: {hour['what']}")
-    scene = agent.scene(_where(agent), _part(hour["what"], start, end, place=hour["place"]), memories=memories)
+    where = {"place": hour["place"]} if hour["place"] else {}
+    scene = agent.scene(_where(agent), _part(hour["what"], start, end, **where), memories=memories)
     prompt = prompts.ACTIONS.format_messages(scene=scene)
     plan = await agent.ask(prompt, actions_of(agent.places))
     begins, parts = start, list[Part]()
     for action in plan.actions if plan else ():
         parts.append(Part(begins, action.what, action.place, action.importance))
         begins += action.minutes
-    return _in_a_row(parts, start, end) if parts else [{**hour, "start": start, "end": end}]
+    place = hour["place"] or agent.mind["place"]
+    return _in_a_row(parts, start, end) if parts else [{**hour, "start": start, "end": end, "place": place}]
 
 
 def _usual(agent: Agent) -> list[Part]:

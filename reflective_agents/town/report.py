@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
+from reflective_agents.state.outcome import pluralize
 from reflective_agents.state.settings.town import Town, clock_of, minutes_of
-from reflective_agents.text.extract import terms
-from reflective_agents.town.agent import Agent
+from reflective_agents.town.agent import Agent, is_about
 from reflective_agents.town.state import Conversation, Knows, Mind, Moment, Portrait, Remembered, TownState
 
 SHOWN = 12
@@ -55,10 +55,9 @@ def spread(portraits: Sequence[Portrait], fact: str) -> list[Knows]:
 
     The way goes back from whom a memory came to that agent's own first memory of the fact, and so on.
     """
-    words = set(terms(fact))
     first: dict[str, Remembered] = {}
     for portrait in portraits:
-        showing = [memory for memory in portrait["memories"] if words and words <= set(terms(memory["text"]))]
+        showing = [memory for memory in portrait["memories"] if is_about(fact, memory["text"])]
         if showing:
             first[portrait["name"]] = min(showing, key=lambda memory: (memory["created"], memory["id"]))
     return [_knows(portrait["name"], first) for portrait in portraits]
@@ -80,8 +79,8 @@ def summary(state: TownState, knows: Sequence[Knows], fact: str) -> str:
     town, day = Town.model_validate(state["town"]), state["day"]
     first, last = day[0], day[-1]
     lines = [
-        f"{town.name}, {first['time']} to {last['time']}: {len(town.agents)} agents, {last['step']} steps, "
-        f"{len(state['conversations'])} conversations.",
+        f"{town.name}, {first['time']} to {last['time']}: {pluralize(len(town.agents), 'agent')}, "
+        f"{pluralize(last['step'], 'step')}, {pluralize(len(state['conversations']), 'conversation')}.",
         f"{town.agents[0].name} was told: {state['told']}",
     ]
     lines += [f"{persona.name}: {_day_of(persona.name, day)}" for persona in town.agents]

@@ -126,7 +126,7 @@ def delegating() -> Script:
 def debating(request: Request) -> Reply:
     if request.schema == "Verdict":
         number = int(re.findall(rf'<candidate number="(\d+)">(?:(?!<candidate).)*{GOOD}', request.last, re.DOTALL)[-1])
-        return {"reasoning": "So.", "best": number, "score": SCORES[GOOD], "solved": True}
+        return {"reasoning": "So.", "agree": False, "best": number, "score": SCORES[GOOD], "solved": True}
     return GOOD if "You are bert" in request.text else LIKED
 
 

@@ -135,7 +135,7 @@ async def test_where_nothing_can_run_it_is_said_at_once(monkeypatch: pytest.Monk
     allowed = Programming(unsafe_subprocess=True)
     transition = await allowed.step(allowed.start(humaneval()), "    return sum(numbers)")
     assert transition.reward == 1.0
-    assert transition.observation.endswith("This ran without a sandbox.")
+    assert "sandbox" not in transition.observation, "that is no concern of the model's"
 
 
 def test_same_ignores_the_fence_and_blanks() -> None:

@@ -115,6 +115,26 @@ async def test_of_equally_frequent_answers_the_first_sample_wins() -> None:
     assert out["answer"] == "b"
 
 
+NOTICE = "Dear customers,\n\nour shop is closed\non 24 December."
+
+
+@pytest.mark.parametrize("ends", ["stop", "length"])
+async def test_a_text_without_a_label_is_the_answer_whole_unless_it_was_cut_off(ends: str) -> None:
+    written = AIMessage(NOTICE, response_metadata={"finish_reason": ends})
+    out, _ = await run(lambda _: written, {"messages": [("user", "Write a notice for our door.")]})
+    assert out["answer"] == NOTICE
+    refused = ends == "length"
+    assert (out["refused"], out["outcome"]["status"]) == (refused, "exhausted" if refused else "answered")
+
+
+async def test_the_form_of_short_answers_is_asked_for_where_an_environment_wants_it() -> None:
+    _, model = await run(saying("4"))
+    assert PLAIN.answer_form not in model.calls[0].text
+    out, model = await run(saying("4"), at("2 + 2?"), environment="arithmetic")
+    assert get_environment("arithmetic").answer_form in model.calls[0].text
+    assert not out["refused"]
+
+
 # Votes by likelihood
 
 

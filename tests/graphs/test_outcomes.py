@@ -111,13 +111,21 @@ def disagreeing(forms: Script) -> Script:
     return lambda request: forms(request) if request.schema else f"Answer: {request.index + request.attempt}"
 
 
-def debating(answers: Callable[[str], str], solved: bool) -> Script:
+def doing_without(request: Request) -> Reply:
+    """A planner of two sub-goals, of which the second fails and is given up."""
+    if request.schema != "Plan":
+        return "Answer: IMPOSSIBLE: no map" if "Second?" in request.last else "Answer: 7"
+    goals = [] if "<failure" in request.text else ["First?", "Second?"]
+    return {"subgoals": [{"id": goal[0], "goal": goal, "needs": []} for goal in goals]}
+
+
+def debating(answers: Callable[[str], str], solved: bool, agree: bool = False) -> Script:
     """Solvers whose answers depend on their names, and a judge."""
 
     def reply(request: Request) -> Reply:
         if request.schema == "Verdict":
             first = int(re.findall(r'<candidate number="(\d+)"', request.last)[0])
-            return {"reasoning": "So.", "best": first, "score": 0.6, "solved": solved}
+            return {"reasoning": "So.", "agree": agree, "best": first, "score": 0.6, "solved": solved}
         return answers(re.findall(r"You are (\w+), a member of a team", request.text)[0])
 
     return reply
@@ -243,6 +251,11 @@ RUNS: Mapping[tuple[str, str], Run] = {
         responding(complete=True, cites=False),
         {"search": "local"},
     ),
+    ("reflexion", "the draft is complete, and nothing is to be searched"): (
+        "reflexion",
+        responding(complete=True, cites=False),
+        {"search": "none"},
+    ),
     ("reflexion", "the answer is not complete, and nothing new can be searched"): (
         "reflexion",
         responding(complete=False, cites=False),
@@ -319,6 +332,7 @@ RUNS: Mapping[tuple[str, str], Run] = {
         {"environment": Asked(), "n": 1},
     ),
     ("plan", "all that was planned is done"): solving("plan"),
+    ("plan", "a new plan does without what has failed"): ("plan", doing_without, SOLVING["plan"].settings),
     ("plan", "for one sub-goal nothing was found, and no other plan may be made"): (
         "plan",
         fruitless,
@@ -331,6 +345,11 @@ RUNS: Mapping[tuple[str, str], Run] = {
     ("team", "the judge of a debate accepts an answer"): (
         "team",
         debating(lambda name: f"Answer: {name}", solved=True),
+        DEBATE,
+    ),
+    ("team", "the solvers agree, as the judge of a debate sees it, and it accepts nothing"): (
+        "team",
+        debating(lambda name: f"{name} thinks {'so ' * 20}", solved=False, agree=True),
         DEBATE,
     ),
     ("team", "nobody changes their mind, and the judge accepts nothing"): (
@@ -346,6 +365,7 @@ RUNS: Mapping[tuple[str, str], Run] = {
     ),
     ("trials", "the judge accepts a trial"): ("trials", saying("It helps.", 0.9), OPEN),
     ("trials", "the last trial fails"): ("trials", saying("It helps.", 0), OPEN),
+    ("trials", "the judge contradicts itself, to the end"): ("trials", saying("It helps.", 0.5), OPEN),
     ("memory", "it replies"): solving("memory"),
     ("town", "the day is over"): solving("town"),
     ("any", "the model fails before there is an answer"): ("react", lambda _: ValueError("out of order"), OPEN),
@@ -369,7 +389,7 @@ REASONS: Mapping[tuple[str, str], str] = {
         "the answer is complete, and its sources do not support it",
     ): "do not fully support 1 of 1 fact: ",
     ("reflexion", "the answer is complete, and cites nothing"): "the answer is complete after round 1",
-    ("reflexion", "the answer is not complete, and nothing new can be searched"): "no new query is left after round 2;",
+    ("reflexion", "the answer is not complete, and nothing new can be searched"): "no new query is left after round 1;",
     ("reflexion", "the answer is not complete after the last round"): "; still missing: Proof.",
     ("auto", "the samples agree"): "the vote is safe: 0.94 after 3 samples",
     ("auto", "a sample has a reward of 1"): "sample 1 has a reward of 1",
@@ -398,7 +418,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("trials", "a trial has a reward of 1"): "trial 1 has a reward of 1",
     ("trials", "a trial gives the task's right answer (`exact_match`)"): "trial 1 gives the right answer",
     ("trials", "the judge accepts a trial"): "the judge accepts trial 1 with a score of 0.90",
-    ("trials", "the last trial fails"): "; the best trial, 3, has a score of 0.00",
+    ("trials", "the last trial fails"): "; the best trial, 1, has a score of 0.00",
     ("memory", "it replies"): "answered from 0 memories, 0 of them cited",
     ("town", "the day is over"): "the day is over (steps=2)",
     ("any", "the model fails before there is an answer"): "out of order",

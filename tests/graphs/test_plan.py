@@ -275,6 +275,27 @@ async def test_replanning_is_bounded(most: int) -> None:
     assert out["answer"] == "The Baltic is less deep."
 
 
+async def test_a_new_plan_may_do_without_what_has_failed() -> None:
+    out, model = await run(planning(LAKES, [], work=failing("How deep is the Baltic?")))
+    assert [(goal["id"], goal["status"]) for goal in out["subgoals"]] == [("1", "done"), ("2", "failed")]
+    assert (out["answer"], out["outcome"]["status"]) == ("The Baltic is less deep.", "answered")
+    assert [len(told(model, what)) for what in ("plan", "work", "answer")] == [2, 2, 1]
+
+
+async def test_a_plan_is_not_empty_as_long_as_nothing_is_done() -> None:
+    again: Goals = [("3", "How deep is it elsewhere?", [])]
+    questions = [goal for _, goal, _ in LAKES]
+    plans = iter([LAKES, [], again])
+
+    def reply(request: Request) -> Reply:
+        made = planning(LAKES, work=failing(*questions))(request)
+        return form(next(plans)) if kind(request) == "plan" else made
+
+    out, _ = await run(reply)
+    assert out["usage"]["parse_failures"] == 1
+    assert [goal["status"] for goal in out["subgoals"]] == ["failed", "failed", "done"]
+
+
 async def test_without_any_result_there_is_no_answer() -> None:
     out, model = await run(planning(LAKES, work=lambda _: "Answer: **Impossible**: so\nit is"), max_replans=0)
     assert (out["answer"], out["outcome"]["status"]) == (None, "failed")

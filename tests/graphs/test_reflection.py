@@ -120,7 +120,7 @@ async def test_the_writer_is_neutral_and_gives_the_whole_text_and_nothing_else()
     first, _, second, _ = model.calls
     assert "essay" not in first.text
     assert "the form, the length and the language that the request calls for" in first.text
-    assert "Write the whole text anew, and nothing else." in second.last
+    assert "Rewrite the whole text, and write nothing else." in second.last
 
 
 async def test_the_critic_has_criteria_and_knows_the_length_the_last_score_and_what_checks_found() -> None:
@@ -129,7 +129,7 @@ async def test_the_critic_has_criteria_and_knows_the_length_the_last_score_and_w
     await graph.ainvoke(ESSAY, context=ReflectionContext(model=model, max_rounds=2, checks=checks))
     first, second = (request for request in model.calls if request.schema)
     assert "A blank in square brackets" in first.messages[0].text
-    for criterion in ("1. Request", "2. Truth", "3. Text", "quote the passage", "never ask for details"):
+    for criterion in ("1. Request", "2. Truth", "3. Text", "quote the passage", "Never ask for details"):
         assert criterion in first.messages[0].text
     assert "<checked>\nThe draft has 2 words, 7 characters.\nno fish\n</checked>" in first.last
     assert "<critique" not in first.last

@@ -13,6 +13,7 @@ from langchain_core.tools import ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from reflective_agents.graphs.reflexion import builder, graph
+from reflective_agents.prompts import reflexion as prompts
 from reflective_agents.state.settings.reflexion import ReflexionContext
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, ToolUse
@@ -51,7 +52,7 @@ def model(revise: Revise = lambda _, round: revision(round), **draft: Any) -> Fa
     return FakeChatModel(reply=reply)
 
 
-async def run(fake: FakeChatModel, corpus: str, **context: Any) -> Any:
+async def run(fake: FakeChatModel, corpus: str | None, **context: Any) -> Any:
     settings = {"model": fake, "search": "local", "corpus": corpus, "verify_sources": False, **context}
     return await graph.ainvoke(QUESTION, context=ReflexionContext.model_validate(settings))
 
@@ -137,13 +138,55 @@ async def test_an_answer_that_says_what_nobody_could_find_ends_without_a_further
     assert "no search can complete it" in str(fake.calls[-1].schemas["ReviseAnswer"])
 
 
+async def test_an_answer_that_stays_the_same_after_a_search_is_not_mended_once_more(corpus: str) -> None:
+    lacking = {"missing": "her name", "superfluous": "", "complete": False}
+    fake = model(
+        lambda _, round: revision(
+            round, answer="Nobody knows [1].", reflection=lacking, search_queries=["sand"] if round == 1 else []
+        )
+    )
+    out = await run(fake, corpus)
+    assert (out["outcome"]["status"], len(fake.calls)) == ("exhausted", 3)
+
+
 async def test_the_responder_is_told_when_searches_bring_nothing_new(corpus: str) -> None:
     fake = model(lambda _, round: revision(round, search_queries=["moon water"]), search_queries=["moon", "water"])
     await run(fake, corpus, max_rounds=2)
     first, second = (request.last for request in fake.calls[1:])
-    assert first == "Write your answer to my question anew, using the search results above."
-    assert second.startswith("The last searches have brought nothing new")
-    assert second.endswith("This is the last revision: no further search follows.")
+    assert first == prompts.TODO
+    assert second == prompts.TODO_NOTHING_NEW + prompts.LAST_TODO
+
+
+@pytest.mark.parametrize(
+    ("queries", "todo"), [([], prompts.TODO_ALONE), (["sand castles xyz"], prompts.TODO_NOTHING_NEW)]
+)
+async def test_searches_have_brought_nothing_only_where_some_were_made(queries: list[str], todo: str) -> None:
+    done = {"missing": "", "superfluous": "", "complete": True}
+    fake = model(lambda _, round: revision(round, answer="So.", reflection=done), search_queries=queries)
+    await run(fake, None, search=lambda query: [])
+    assert fake.calls[1].last == todo
+
+
+@pytest.mark.parametrize(("missing", "calls"), [("", 1), ("the wind", 2)])
+async def test_a_complete_draft_is_the_answer_where_nothing_can_be_searched(missing: str, calls: int) -> None:
+    done = {"missing": "", "superfluous": "", "complete": True}
+    fake = model(
+        lambda _, round: revision(round, reflection=done, search_queries=[]),
+        reflection={"missing": missing, "superfluous": "", "complete": True},
+        search_queries=[],
+    )
+    out = await run(fake, None, search="none")
+    assert (len(fake.calls), out["outcome"]["status"]) == (calls, "answered")
+
+
+async def test_only_who_searches_later_is_told_that_the_next_answer_names_the_sources(corpus: str) -> None:
+    drafts = []
+    for search in ("local", "none"):
+        fake = model(lambda _, round: revision(round, answer="So.", search_queries=[]))
+        await run(fake, corpus if search == "local" else None, search=search)
+        drafts.append(fake.calls[0].messages[0].text)
+    assert ["the next one cites" in text for text in drafts] == [True, False]
+    assert not [text for text in drafts if "Cite nothing" in text]
 
 
 async def test_a_second_question_on_the_thread_is_accepted(corpus: str) -> None:
@@ -196,7 +239,7 @@ class TestCitations:
     @pytest.mark.parametrize(
         ("answer", "told"),
         [
-            ("See [1] and [7].", "no search has found: [7]"),
+            ("See [1] and [7].", "[7]"),
             ("See [1, 3, 9].", "[9]"),
             ("See [1].\n\nReferences:\n[1] https://made.up/page", "[1] https://made.up/page"),
             ("See [1] and https://made.up/page.", "https://made.up/page"),

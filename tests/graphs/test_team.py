@@ -113,6 +113,16 @@ async def test_the_supervisor_sees_the_team_and_all_that_stands() -> None:
     assert "10 m" not in last.text
 
 
+async def test_a_report_on_another_task_of_the_same_member_does_not_replace_the_first() -> None:
+    depths = iter(["10 m", "salty", "So."])
+    other = {"tasks": [{"to": "diver", "task": "Taste it."}]}
+    script = leading(to("diver"), {"best": 1} | other, {"best": 2} | to("writer"), {"best": 3, "done": True})
+    _, model = await run(lambda r: script(r) if r.schema else next(depths))
+    shown = re.findall(r'<report number="(\d)"', asked(model, "writer")[0].text)
+    assert shown == ["1", "2"]
+    assert re.findall(r'<candidate number="(\d)">', asked(model)[2].last) == ["1", "2"]
+
+
 async def test_a_remark_of_the_supervisors_is_not_taken_for_one_on_the_latest_report() -> None:
     said = {"critique": "How deep?", "best": 1, "score": 0.3}
     _, model = await run(leading(to("diver"), said | to("writer"), {"best": 2, "score": 0.9, "done": True}))
@@ -318,7 +328,8 @@ def debating(answers: Mapping[str, Sequence[Reply]], verdict: dict[str, Any] | N
 
     def reply(request: Request) -> Reply:
         if request.schema == "Verdict":
-            return {"reasoning": "So.", "best": 1, "score": 0.6, "solved": False, **(verdict or {})}
+            best = int(re.findall(r'<candidate number="(\d+)"', request.text)[0])
+            return {"reasoning": "So.", "agree": False, "best": best, "score": 0.6, "solved": False, **(verdict or {})}
         name = who(request)
         rounds[name] = rounds.get(name, 0) + 1
         return answers[name][min(rounds[name], len(answers[name])) - 1]
@@ -350,6 +361,62 @@ async def test_agreement_ends_a_debate_after_the_first_round() -> None:
     out, model = await debate(debating(answers))
     assert (out["answer"], len(model.calls)) == ("It is deep.\nAnswer: 20 m", 3)
     assert (out["outcome"]["status"], len(out["rounds"])) == ("answered", 1)
+
+
+def essays(*texts: str) -> list[Reply]:
+    """Answers of many words."""
+    return [
+        f"{text} It was measured with a rope, a stone and a good deal of patience, as people did then."
+        for text in texts
+    ]
+
+
+OPEN = {"ada": essays("It is deep."), "bob": essays("The sea is quite deep."), "cyd": essays("Deep it is.")}
+
+
+@pytest.mark.parametrize(("solved", "status"), [(True, "solved"), (False, "exhausted")])
+async def test_a_judge_sees_that_open_answers_agree_and_no_second_round_is_paid(solved: bool, status: str) -> None:
+    out, model = await debate(debating(OPEN, {"agree": True, "best": 2, "solved": solved}))
+    assert (len(out["rounds"]), len(model.calls)) == (1, 4)
+    assert (out["answer"], out["outcome"]["status"]) == (OPEN["bob"][0], status)
+
+
+async def test_open_answers_that_do_not_agree_are_debated_on_with_the_judges_reasons() -> None:
+    answers = {name: essays(f"{name}: 10 m.", f"{name}: 20 m.") for name in OPEN}
+    out, model = await debate(debating(answers, {"reasoning": "Bob doubts it."}), max_rounds=2)
+    assert [len(round["reports"]) for round in out["rounds"]] == [3, 3]
+    assert len(asked(model)) == 2, "a look after each round"
+    seconds = [asked(model, name)[1] for name in OPEN]
+    assert all("Bob doubts it." in request.text for request in seconds)
+    assert (out["answer"], out["outcome"]["status"]) == (answers["ada"][1], "limit_reached")
+
+
+async def test_short_answers_agree_by_their_texts_and_the_agreed_one_counts() -> None:
+    """The judge liked an answer of the first round, but nobody gives it any more."""
+    answers: dict[str, list[Reply]] = {
+        "ada": [*essays("It is deep."), "20 m"],
+        "bob": ["20 m"],
+        "cyd": ["30 m", "20 m"],
+    }
+    out, model = await debate(debating(answers, {"best": 1, "score": 0.9}))
+    assert (out["answer"], out["outcome"]["status"]) == ("20 m", "answered")
+    assert (len(out["rounds"]), len(asked(model))) == (2, 1)
+
+
+@pytest.mark.parametrize("limit", range(1, 12))
+async def test_a_debate_of_open_answers_keeps_the_limit_of_calls_and_judges_no_round_twice(limit: int) -> None:
+    out, model = await debate(debating(OPEN), max_model_calls=limit, max_rounds=100)
+    assert out["usage"]["model_calls"] == len(model.calls) <= limit
+    assert bool(out["answer"])
+    assert len(asked(model)) <= len(out["rounds"])
+
+
+def test_members_with_prompts_of_their_own_are_told_the_date() -> None:
+    for shape in ("debate", "supervisor"):
+        [prompt] = [
+            role.settings["generate_prompt"] for role in default_team(shape) if "generate_prompt" in role.settings
+        ]
+        assert re.search(r"\d{4}-\d\d-\d\d", str(prompt))
 
 
 ALWAYS = {

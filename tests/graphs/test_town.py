@@ -98,6 +98,45 @@ async def test_other_words_may_be_followed() -> None:
     assert [one["agent"] for one in nothing["spread"] if one["knows"]] == []
 
 
+@pytest.mark.parametrize(
+    ("news", "known"),
+    [("lost cat", {"Anna", "Ben", "Clara"}), ("", set()), ("garden party", set())],
+    ids=["its words", "no news", "words that nobody has said"],
+)
+async def test_of_an_opening_of_ones_own_its_own_news_is_counted(news: str, known: set[str]) -> None:
+    opening = "Anna has lost her cat."
+
+    def reply(request: Request) -> Reply:
+        if request.schema == "DayPlan" and "news" in request.schemas["DayPlan"]["properties"]:
+            return {"strokes": [{"start": "07:00", "what": "lives"}], "news": news}
+        if request.schema == "Utterance":
+            told_of = any("cat" in memory for memory in memories_in(request)) or "lost her cat" in request.text
+            return {"say": opening if told_of else "Nice weather.", "ends": False}
+        return play(request)
+
+    context = TownContext(**settings(model=FakeChatModel(reply=reply)))
+    out = await graph.ainvoke({"messages": [("user", opening)]}, context=context)
+    assert {one["agent"] for one in out["spread"] if one["knows"]} == known
+    assert "party" not in out["answer"]
+
+
+async def test_a_part_of_an_hour_or_less_is_not_planned_by_the_hour() -> None:
+    hours: list[Request] = []
+
+    def reply(request: Request) -> Reply:
+        if request.schema == "DayPlan":
+            return {"strokes": [{"start": "07:00", "what": "eats"}, {"start": "08:00", "what": "works"}]}
+        if request.schema == "HourPlan":
+            hours.append(request)
+        if request.schema == "Actions":
+            return {"actions": [{"minutes": 60, "what": "is busy", "place": "Hut"}]}
+        return play(request, {"Emil": ["Hut"] * 4})
+
+    out = await live(FakeChatModel(reply=reply), town=town_of({"Emil": ["Hut"] * 4}), minutes=30)
+    assert [re.findall(r'<part start="([\d:]+)"', request.text) for request in hours] == [["08:00"]]
+    assert {moment["place"] for moment in out["day"]} == {"Hut"}
+
+
 async def test_nothing_leaks_between_agents_that_never_met() -> None:
     model = FakeChatModel(reply=play)
     result = await live(model)

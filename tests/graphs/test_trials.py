@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -15,6 +16,7 @@ from tenacity import wait_none
 from reflective_agents.graphs.trials import builder, graph
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.remembering.experience import experience_of
+from reflective_agents.prompts import trials as prompts
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.testing.clock import virtually
@@ -101,7 +103,7 @@ async def test_unsolved_trials_end_at_their_number_and_the_last_one_is_not_refle
     assert out["outcome"]["status"] == "limit_reached"
     assert out["outcome"]["limit"] == {"name": "max_trials", "most": 3, "spent": 3}
     assert calls == ["act", "reflect", "act", "reflect", "act"]
-    assert out["answer"] == "moon"
+    assert out["answer"] == "sun", "of equals the first"
     assert [trial["reflection"] for trial in out["trials"]] == ["Lesson 1.", "Lesson 2.", ""]
 
 
@@ -169,6 +171,97 @@ async def test_a_judges_word_needs_the_minimum_score() -> None:
     assert (out["outcome"]["status"], out["trials"][0]["solved"]) == ("limit_reached", False)
     out, _ = await run(unsure, evaluator="judge", max_trials=1, min_score=0.5)
     assert out["outcome"]["status"] == "solved"
+
+
+# Verdicts that cannot be relied on, and answers that are refused
+
+
+NUMBER: dict[str, Any] = {"messages": [("user", "How many marbles has Ali?")]}
+COUNTING: dict[str, Any] = {"actor": "chain_of_thought", "evaluator": "judge", "mode": "tools", "max_trials": 2}
+
+
+def counting(*answers: Reply, **verdict: Any) -> Script:
+    """An actor that answers so in turn, and a judge that always says the same."""
+    tries: list[Reply] = []
+
+    def reply(request: Request) -> Reply:
+        if kind(request) == "judge":
+            return {"reasoning": "So.", "score": 0.5, "solved": False, **verdict}
+        if kind(request) == "reflect":
+            return "a lesson"
+        tries.append(answers[len(tries)])
+        return tries[-1]
+
+    return reply
+
+
+CUT_OFF = AIMessage("2B + 5 = 37\n\\[ B = \\", response_metadata={"finish_reason": "length"})
+
+
+@pytest.mark.parametrize(
+    "refused", [CUT_OFF, AIMessage("Ali has some.\nAnswer: some")], ids=["cut off", "refused by the environment"]
+)
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_refused_answer_is_neither_judged_nor_returned(refused: AIMessage, first: bool) -> None:
+    """The readable answer has the lowest score there is, and is returned all the same."""
+    answers: tuple[Reply, ...] = ("Answer: 21", refused) if first else (refused, "Answer: 21")
+    out, _ = await run(counting(*answers, score=0.0), NUMBER, **COUNTING, environment="arithmetic")
+    assert out["answer"] == "21"
+    scores = [(trial["score"], trial.get("refused", False)) for trial in out["trials"]]
+    assert scores == ([(0.0, False), (None, True)] if first else [(None, True), (0.0, False)])
+
+
+async def test_of_equal_trials_the_first_is_the_answer() -> None:
+    out, _ = await run(counting("Answer: 21", "Answer: 22"), NUMBER, **COUNTING, environment=None)
+    assert (out["answer"], [trial["score"] for trial in out["trials"]]) == ("21", [0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "unsure"),
+    [
+        ({"score": 0.5, "solved": True}, True),
+        ({"score": 1.0, "solved": False}, True),
+        ({"score": 1.0, "solved": True, "reasoning": "37 - 5 = 32, so he has 60."}, True),
+        ({"score": 0.2, "solved": False, "reasoning": "He has 60."}, False),
+        ({"score": 0.8, "solved": False}, False),
+        ({"score": 1.0, "solved": True, "reasoning": "16 + 5 = 21."}, False),
+        ({"score": 1.0, "solved": True, "reasoning": "It is right."}, False),
+    ],
+)
+async def test_a_verdict_that_contradicts_itself_is_unsure_and_its_lesson_neutral(
+    verdict: dict[str, Any], unsure: bool
+) -> None:
+    settings = COUNTING | {"environment": None, "reflection": "last_attempt_and_reflexion"}
+    out, model = await run(counting("Answer: 21", "Answer: 21", **verdict), NUMBER, **settings)
+    assert out["trials"][0].get("unsure", False) == unsure
+    assert out["trials"][0]["solved"] == (verdict["solved"] and not unsure)
+    for request in [request for request in model.calls if kind(request) == "reflect"]:
+        assert (prompts.NEUTRAL_LESSON in request.text, prompts.LESSON in request.text) == (unsure, not unsure)
+        assert (prompts.UNSURE in request.last) == unsure
+    for told in acts(model)[1:]:
+        assert ("which failed" in told or "attempts at this task failed" in told) == (not unsure)
+
+
+async def test_a_text_is_shown_to_the_judge_once() -> None:
+    _, model = await run(counting("A notice.\nClosed.", score=1, solved=True), NUMBER, **COUNTING, environment=None)
+    [judging] = [request for request in model.calls if kind(request) == "judge"]
+    assert judging.last.count("Closed.") == 1
+
+
+async def test_what_a_critique_states_is_told_as_the_judges_own() -> None:
+    critique = "The final price is 60."
+    _, model = await run(
+        counting("Answer: 21", "Answer: 21", score=0.2, reasoning=critique), NUMBER, **COUNTING, environment=None
+    )
+    [reflecting] = [request for request in model.calls if kind(request) == "reflect"]
+    assert prompts.OPINION.format(critique=critique) in reflecting.last
+
+
+@pytest.mark.parametrize("reflection", ["reflexion", "last_attempt_and_reflexion"])
+async def test_who_reflects_is_told_what_the_next_attempt_will_see(reflection: str) -> None:
+    _, model = await run(playing(["sun"])[0], reflection=reflection, max_trials=2)
+    [reflecting] = [request for request in model.calls if kind(request) == "reflect"]
+    assert (prompts.ONLY_THIS in reflecting.text) == (reflection == "reflexion")
 
 
 # What the next trial is told
@@ -460,7 +553,7 @@ async def test_the_judges_reasons_reach_the_reflection_and_no_jargon() -> None:
     [reflecting] = [request for request in model.calls if kind(request) == "reflect"]
     assert (
         "<verdict>\nThis did not solve the task. A judge gave it a score of 0.20, where 1 is the best.\n"
-        "It names the sun, which is too far away.\n</verdict>" in reflecting.last
+        f"{prompts.OPINION.format(critique='It names the sun, which is too far away.')}\n</verdict>" in reflecting.last
     )
     assert "actions" not in reflecting.last
     assert out["trials"][0]["critique"] == "It names the sun, which is too far away."

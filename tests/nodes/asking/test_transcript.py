@@ -76,7 +76,7 @@ def test_the_request_is_the_last_message_after_the_earlier_turns() -> None:
     conversation = [SystemMessage("Be kind."), HumanMessage("Hello"), AIMessage("Hi"), HumanMessage("Why?")]
     text = request_text(conversation)
     assert text.endswith("<request>\nWhy?\n</request>")
-    assert "<conversation>\nsystem: Be kind.\nhuman: Hello\nai: Hi\n</conversation>" in text
+    assert "<conversation>\nsystem: Be kind.\nuser: Hello\nassistant: Hi\n</conversation>" in text
     assert request_text(conversation[-1:]) == "<request>\nWhy?\n</request>"
 
 
