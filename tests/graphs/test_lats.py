@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from reflective_agents.graphs.lats import builder, graph
+from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.settings.lats import LatsContext
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -179,7 +180,7 @@ async def test_the_judge_of_the_first_steps_is_told_that_nothing_was_done_before
     await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none"))
     [first, *_] = [request for request in model.calls if request.schema]
     assert "<trajectory>\nNothing was done before.\n</trajectory>" in first.last
-    assert "0.0 off the request, or a last step that brought nothing of use" in first.text
+    assert prompts.RUBRIC in first.text
 
 
 @pytest.fixture
