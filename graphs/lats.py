@@ -147,6 +147,7 @@ async def lats(state: SearchState, step: Step[LatsContext]) -> TreeSearch:
         StateValue(judge, context.judge_weight),
         revise_answers=is_task or context.revise_answers,
         sample_root=not is_task,
+        expand_from=context.expand_from,
         job=partial(Rollout, failed=failed, max_lessons=context.max_lessons),
     )
 

@@ -75,10 +75,10 @@ would help, choose one that the others are unlikely to choose."""
 EARLIER_STEPS = """From here these steps were taken before:
 {steps}
 Take another step."""
-EARLIER_ANSWERS = """These answers were given before from here:
+EARLIER_ANSWERS = """These answers were given before:
 {answers}
-If you answer, let your answer differ from them in substance, not only in words: in what it chooses, in the order or \
-the grounds, or in how the result is worked out. What is certain may stay."""
+If you answer now, differ from them in substance, not only in words: in what you choose, in the order or the grounds, \
+or in how you work the result out. What is certain may stay."""
 LIST_CALLS = """If you call a tool, call it up to {width} times in this message, once for each call that may help, the \
 most promising first, all for different things: each is tried apart from the others, and the search goes on from the \
 best."""
@@ -111,7 +111,7 @@ next. Then score; the score follows from the reasons."""
 
 RUBRIC = """Criteria:
 - Correct: what the answer states is true, and every figure holds: work the result out yourself before you score.
-- Complete: it gives what the request asks for, all of it.
+- Complete: it gives what the request asks for, all of it, or says what a search for it did not bring to light.
 - Support: what it states was found on the way, or is beyond doubt; each citation names a result that says so. An \
 invented fact or source weighs heaviest. In fiction, speeches, slogans and copy invention is part of the work, and a \
 text that is handed on as it is needs no citations.

@@ -29,5 +29,5 @@ ALL_FOUND = "Each citation names a result that was found; the list of references
 NONE_CITED = "It cites none of the {count} results that were found."
 NOT_FOUND = "Not found by any search: {names}. An answer with such a source cannot be accepted."
 UNCHECKED = "It lists references, but nothing was looked up."
-FLAGGED = "In none of the passages that the sentence cites: {facts}. It may be rounded, translated or wrong."
+FLAGGED = "In none of the passages that the sentence cites: {facts}. Worked out, rounded, translated, or wrong."
 LENGTH = "Length in words: {words}; in characters: {characters}."
