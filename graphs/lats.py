@@ -33,7 +33,7 @@ from reflective_agents.tree_search.graph import search_graph
 from reflective_agents.tree_search.job import ExpansionJob, JobResult, NodeByState, TreeSearch
 from reflective_agents.tree_search.loop import SearchStep
 from reflective_agents.tree_search.policies import ListedCalls, ListProposals, sampling_for
-from reflective_agents.tree_search.values import Judge, LabelJudge, Value
+from reflective_agents.tree_search.values import Judge, LabelJudge, Value, hope
 from reflective_agents.tree_search.worlds import TaskWorld, world_of
 
 
@@ -100,7 +100,8 @@ class Rollout(ExpansionJob):
 
 class StateValue(Value):
     """The value of a state: V(s) = lambda * LM(s) + (1 - lambda) * SC(s) (equation 2), where LM is the judge's score
-    and SC self-consistency, the share of the samples that propose the same."""
+    and SC self-consistency, the share of the samples that propose the same, as far as the judge leaves it a hope: a
+    step into a dead end is worth nothing, however often it is proposed."""
 
     def __init__(self, judge: Value, weight: float) -> None:
         self.judge, self.weight = judge, weight
@@ -119,7 +120,8 @@ class StateValue(Value):
         samples = sum(candidate.samples for candidate in candidates)
         for candidate in candidates:
             if candidate.grade is not None and candidate.reward is None and self.weight < 1:
-                judge, consistency = candidate.grade.score, candidate.samples / samples
+                judge, share = candidate.grade.score, candidate.samples / samples
+                consistency = share * (hope(candidate.grade) if self.weight else 1)
                 candidate.grade.score = self.weight * judge + (1 - self.weight) * consistency
                 candidate.grade.terms |= {"judge": judge, "consistency": consistency}
 
@@ -145,6 +147,7 @@ async def lats(state: SearchState, step: Step[LatsContext]) -> TreeSearch:
         StateValue(judge, context.judge_weight),
         revise_answers=is_task or context.revise_answers,
         sample_root=not is_task,
+        expand_from=context.expand_from,
         job=partial(Rollout, failed=failed, max_lessons=context.max_lessons),
     )
 

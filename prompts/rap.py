@@ -40,9 +40,9 @@ Answer: 3"""
 LAST = "Now we can answer the question: {question}"
 ASK = "Write sub-question {number}: one line, and nothing else."
 ASK_SEVERAL = """Write up to {width} possibilities for sub-question {number}, the most useful first, each on a line of \
-its own, and nothing else. Each asks for one thing, and for something else: none says in other words what another, or \
-one before, says. Write fewer if no more of them would help."""
-FOUND = "That was found; use only what bears on what is asked.\n"
+its own, and nothing else. Each asks one thing, all different: none repeats another, or an earlier one, in other \
+words. Write fewer if no more of them would help."""
+FOUND = "That was found; use only what bears on the question.\n"
 ANSWER = """{found}{question}
 Answer this sub-question. Think briefly; end with a line that holds 'Answer: ' and nothing but the answer, as short as \
 possible and no more exact than what is asked needs."""
@@ -53,7 +53,8 @@ a question in several parts, that for each part, in their order, separated by se
 WHOLE_FORM = "the complete answer for the user to read"
 CITED_FORM = (
     "the complete answer for the user to read; what it takes from results of a search cites their numbers, as in [1] "
-    "or [2, 3], without a list of references, which is added for you; other results are not mentioned"
+    "or [2, 3], without a list of references, which is added for you; other results are not mentioned. A text that is "
+    "handed on as it is, such as a letter or JSON, has no citations"
 )
 NUMBER_FORM = "nothing but the number that is asked for"
 PHRASE = """{found}{question}

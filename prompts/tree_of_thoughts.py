@@ -20,21 +20,21 @@ THINK = ChatPromptTemplate(
 )
 
 PLAN = """Your first message is a plan for the answer, in a few sentences: what it has to say, in which order, and on \
-what grounds; it does not answer yet.{search} The answer comes next. Only a request that needs no plan is answered at \
+what grounds; it does not answer yet.{tools} The answer comes next. Only a request that needs no plan is answered at \
 once, after the word 'Answer:'."""
 
-SEARCH = """ If facts have to be looked up, call the search tool instead: a message without a call is taken as the \
-plan, or after it as the answer."""
+TOOLS = """ If something has to be looked up, calculated or checked, call a tool instead: a message without a call is \
+taken as the plan, or after it as the answer."""
 
 ONLY_ANSWER = "Your message is the answer."
 
 ANSWER = "Write the whole answer to my request now, after the plan if there is one, and nothing else."
 
-IMPROVE = "Write the whole answer anew, better than the last one, and nothing else."
+IMPROVE = "Write the whole answer again, better than the last one, and nothing else."
 
 RUBRIC_OF_PLANS = f"""{lats.RUBRIC}
-A plan is no answer yet: 0.1 if it misses the request, 0.2 if it is vague or leaves a part out, 0.3 if it covers all \
-but gives no grounds, 0.4 if it covers all, in a clear order, each point with its grounds."""
+A plan is no answer yet: 0.1 if it misses the request, 0.3 if it is vague or leaves a part out, 0.4 if it covers all \
+but gives no grounds, 0.6 if it covers all, in a clear order, each point with its grounds."""
 
 RANKED = ChatPromptTemplate(
     [

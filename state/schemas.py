@@ -104,3 +104,11 @@ class Usefulness(BaseModel):
     """How useful each candidate is."""
 
     scores: list[Score] = Field(min_length=1, description="One score from 0 to 1 for each candidate, in their order.")
+
+    @classmethod
+    @cache
+    def of(cls, count: int) -> "type[Usefulness]":
+        """Return the form for exactly so many scores, which a server can hold a model to."""
+        scores = cls.model_fields["scores"].description
+        exact: Any = (list[Score], Field(min_length=count, max_length=count, description=scores))
+        return create_model(cls.__name__, __base__=cls, __doc__=cls.__doc__, scores=exact)

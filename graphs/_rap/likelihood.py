@@ -99,6 +99,7 @@ class UsefulnessJudge(Judge):
         texts = [quoted("candidate", candidate.action, number=i) for i, candidate in enumerate(waiting, 1)]
         situation = self.world.situation(branch.path)
         prompt = prompts.RATE.format_messages(task=self.task, situation=situation, candidates="\n".join(texts))
-        scores = await self.ask_each(prompt, Usefulness, lambda rated: rated.scores, len(waiting), "scores")
+        form = Usefulness.of(len(waiting))
+        scores = await self.ask_each(prompt, form, lambda rated: rated.scores, len(waiting), "scores")
         for candidate, score in zip(waiting, scores, strict=True):
             candidate.terms["r0"] = score

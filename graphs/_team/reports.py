@@ -11,7 +11,7 @@ from reflective_agents.nodes.asking.transcript import around, quoted, request_te
 from reflective_agents.nodes.delegating.forms import Delegation
 from reflective_agents.nodes.delegating.state import Report, Round
 from reflective_agents.nodes.delegating.workers import failure
-from reflective_agents.nodes.evidence.reference_list import split_references, titles_in
+from reflective_agents.nodes.evidence.reference_list import length_text, split_references, titles_in
 from reflective_agents.nodes.evidence.references import MARK, number_together
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.evidence.sources import Source
@@ -211,8 +211,7 @@ def _candidate(report: Report, sources: int) -> str:
     if answer is None:
         parts.append(quoted("failure", failure(report)))
     else:
-        text, _ = split_references(answer)
-        length = search_prompts.LENGTH.format(words=count_words(text), characters=len(text))
+        length = length_text(answer)
         checked = " ".join(filter(None, [length, _citations(report, sources)]))
         parts += [quoted("answer", answer), quoted("checked", checked)]
     return around("candidate", "\n".join(parts), number=report["number"])

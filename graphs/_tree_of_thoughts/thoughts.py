@@ -10,12 +10,12 @@ from reflective_agents.nodes.asking.task_prompt import examples_text
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import tree_of_thoughts as prompts
-from reflective_agents.prompts.search import ALONE, CITE, MATERIAL, TODAY
+from reflective_agents.prompts.search import ALONE, TODAY
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import label_of
 from reflective_agents.tree_search.candidates import Branch, Candidate, is_answer, lessons_text
-from reflective_agents.tree_search.conversation import history, with_closing
+from reflective_agents.tree_search.conversation import history, sourcing, with_closing
 from reflective_agents.tree_search.policies import ChatSampling
 from reflective_agents.tree_search.worlds import OpenWorld
 
@@ -66,11 +66,12 @@ class Thinking(ChatSampling):
         """Return the conversation, the thoughts up to here, and what is to be written next."""
         lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
         thoughts = history([_spoken(node) for node in branch.path], "")
-        search = prompts.SEARCH if self.tools else ""
+        tools = prompts.TOOLS if self.tools else ""
         examples = f"\n\n{shown}" if (shown := examples_text(self.step.context.few_shot)) else ""
+        sources = sourcing(self.tools, branch.path) if self.tools else ALONE
         return prompts.THINK.format_messages(
-            steps=prompts.PLAN.format(search=search) if plans(self.step.context) else prompts.ONLY_ANSWER,
-            situation=f"{TODAY.format(today=today())} {f'{CITE} {MATERIAL}' if self.tools else ALONE}{examples}",
+            steps=prompts.PLAN.format(tools=tools) if plans(self.step.context) else prompts.ONLY_ANSWER,
+            situation=f"{TODAY.format(today=today())} {sources}{examples}",
             conversation=list(branch.conversation),
             thoughts=[*lessons, *with_closing(thoughts, closing or self._task(branch))],
         )

@@ -15,9 +15,8 @@ from reflective_agents.nodes.acting.react_text import parse_answer
 from reflective_agents.nodes.asking.chat import ask, complete
 from reflective_agents.nodes.asking.task_prompt import short_task_prompt, task_prompt
 from reflective_agents.nodes.asking.transcript import around, quoted
-from reflective_agents.nodes.evidence.reference_list import split_references
+from reflective_agents.nodes.evidence.reference_list import length_text
 from reflective_agents.nodes.step import Step
-from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import trials as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.outcome import Outcome
@@ -26,7 +25,6 @@ from reflective_agents.state.schemas import Judgement
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.state.trial import Trial
 from reflective_agents.text.normal import numbers
-from reflective_agents.text.words import count_words
 
 MOST_TESTS = 5
 """Tests of its own that a model may write for one task."""
@@ -169,8 +167,7 @@ async def with_tests(step: Step[TrialsContext], environment: Environment, task: 
 async def judge(step: Step[TrialsContext], request: str, attempt: str, answer: str) -> Judgement:
     """Ask a judge for its opinion of an attempt. It never sees the right answer. `request` is quoted already."""
     task = await task_text(step)
-    text = split_references(answer)[0]
-    length = search_prompts.LENGTH.format(words=count_words(text), characters=len(text))
+    length = length_text(answer)
     prompt = prompts.JUDGE.format_messages(
         task=task,
         request=request,

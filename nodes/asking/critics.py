@@ -19,6 +19,7 @@ from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.context import Check
 from reflective_agents.state.schemas import Critique
 from reflective_agents.state.settings.reflection import ReflectionContext
+from reflective_agents.text.words import count_words
 
 NO_CHECK = "there is no check"
 """Why a draft stays unjudged."""
@@ -90,7 +91,7 @@ async def _ask_model(
     before: Judged | None,
 ) -> Critique:
     text, _ = split_references(draft)
-    facts = [prompts.LENGTH.format(words=len(text.split()), characters=len(text)), *problems]
+    facts = [prompts.LENGTH.format(words=count_words(text), characters=len(text)), *problems]
     earlier = quoted("critique", before.critique, of="the draft before", score=f"{before.score:.2f}") if before else ""
     prompt = prompts.CRITICISE.format_messages(
         instructions=step.context.reflect_prompt or f"{TODAY.format(today=today())} {prompts.REFLECT}",
@@ -142,7 +143,7 @@ def _word_checks(context: ReflectionContext) -> list[Check]:
 
 
 def _words(draft: str) -> int:
-    return len(split_references(draft)[0].split())
+    return count_words(split_references(draft)[0])
 
 
 def _length_problem(fits: bool, draft: str, demand: str) -> str | None:

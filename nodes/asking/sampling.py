@@ -29,6 +29,12 @@ def calls_for(model: ChatModel, count: int) -> int:
     return 1 if takes_n(model) else count
 
 
+def seed_of(step: Seeded, model: ChatModel) -> JsonObject:
+    """Return the seed of a run as an option of its requests; nothing if there is none, or the model takes none."""
+    seed = step.context.seed
+    return {"seed": seed} if seed is not None and takes_seed(model) else {}
+
+
 async def sample(
     step: Seeded, model: ChatModel, prompt: Sequence[BaseMessage], count: int, **options: Any
 ) -> list[AIMessage]:
@@ -38,6 +44,7 @@ async def sample(
         LimitReached, ModelFailed: as `models.calls.request`.
     """
     sizes = [count] if takes_n(model) else [1] * count
+    options = seed_of(step, model) | options
     batches = await at_once(
         [request(model, prompt, step.meter, n=size, **seeded(options, index)) for index, size in enumerate(sizes)]
     )
@@ -91,11 +98,10 @@ async def sample_each(
     Raises:
         LimitReached, ModelFailed: if some are not to be had, when all others have come to their end.
     """
-    seed = step.context.seed if takes_seed(model) else None
+    seed = seed_of(step, model)
 
     async def ask(start: int, size: int, attempt: int = 1) -> None:
-        seeds: JsonObject = {} if seed is None else {"seed": seed + first + start}
-        replies = await request(model, prompt, step.meter, n=size, **seeds, **options)
+        replies = await request(model, prompt, step.meter, n=size, **seeded(seed, first + start), **options)
         accepted = {start + i: reply for i, reply in enumerate(replies[:size]) if usable(reply)}
         step.meter.count(parse_failures=min(len(replies), size) - len(accepted))
         work = [follow(accepted)] if accepted else []

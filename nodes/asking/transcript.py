@@ -2,8 +2,10 @@
 
 import json
 import re
+from collections import deque
 from collections.abc import Sequence
 from functools import cache
+from typing import cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -93,19 +95,33 @@ def _turn_text(message: BaseMessage) -> str:
     return message.text if shown_as_it_is else f"{speaker}: {_escape_tags(message.text)}"
 
 
-def steps_text(messages: Sequence[BaseMessage], *, superseded: bool = False) -> str:
-    """Show the steps of a trajectory: thoughts, actions, observations, answers, each in its tags. An answer that others
-    follow is `superseded`."""
-    return "\n".join(part for message in messages for part in _step_parts(message, superseded))
+def steps_text(messages: Sequence[BaseMessage]) -> str:
+    """Show the steps of a trajectory: thoughts, actions, observations, answers, each in its tags. Each of several calls
+    that were made at once stands before its own observation."""
+    parts: list[str] = []
+    waiting = deque(messages)
+    while waiting:
+        message, replies = waiting.popleft(), list[ToolMessage]()
+        while isinstance(message, AIMessage) and waiting and isinstance(waiting[0], ToolMessage):
+            replies.append(cast(ToolMessage, waiting.popleft()))
+        parts += _step_parts(message, replies)
+    return "\n".join(parts)
 
 
-def _step_parts(message: BaseMessage, superseded: bool) -> list[str]:
+def _step_parts(message: BaseMessage, replies: Sequence[ToolMessage]) -> list[str]:
     if isinstance(message, ToolMessage):
-        return [quoted("observation", message.text)]
+        return [_observation(message)]
     if isinstance(message, HumanMessage):
         return [message.text]
     if not isinstance(message, AIMessage) or not message.tool_calls:
-        return [quoted("answer", message.text, **({"superseded": "yes"} if superseded else {}))]
-    thought = [quoted("thought", message.text)] if message.text else []
-    calls = [f"{call['name']}({json.dumps(call['args'], ensure_ascii=False)})" for call in message.tool_calls]
-    return [*thought, *(quoted("action", call) for call in calls)]
+        return [quoted("answer", message.text), *map(_observation, replies)]
+    parts, left = [quoted("thought", message.text)] if message.text else [], [*replies]
+    for call in message.tool_calls:
+        parts.append(quoted("action", f"{call['name']}({json.dumps(call['args'], ensure_ascii=False)})"))
+        parts += [_observation(reply) for reply in left if reply.tool_call_id == call["id"]]
+        left = [reply for reply in left if reply.tool_call_id != call["id"]]
+    return [*parts, *map(_observation, left)]
+
+
+def _observation(reply: ToolMessage) -> str:
+    return quoted("observation", reply.text)

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from textwrap import shorten
 
+from reflective_agents.prompts import search as prompts
 from reflective_agents.text.brackets import marks
+from reflective_agents.text.words import count_words
 
 LONGEST_HEADING = 40
 """Characters of a line that may be the heading of a list of references."""
@@ -24,6 +26,12 @@ def reference_line(url: str, title: str) -> str:
     """Return an address as a list of references shows it: after its title, if that is known."""
     title = shorten(_SCHEME.sub(r"\1: ", title), LONGEST_TITLE, placeholder=" ...")
     return f"{title}, {url}" if title else url
+
+
+def length_text(answer: str) -> str:
+    """Return how long an answer is without its list of references, as a fact for those who judge it."""
+    body, _ = split_references(answer)
+    return prompts.LENGTH.format(words=count_words(body), characters=len(body))
 
 
 def titles_in(text: str) -> dict[str, str]:

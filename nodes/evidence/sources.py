@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from reflective_agents.nodes.evidence.reference_list import split_references, titles_in
 from reflective_agents.prompts import search as prompts
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.excerpt import excerpt
 
 M = TypeVar("M", bound=BaseMessage)
@@ -106,6 +107,11 @@ def observations(messages: Iterable[BaseMessage]) -> list[str]:
     return [message.text for message in messages if isinstance(message, ToolMessage)]
 
 
+def observations_on(path: Sequence[TreeNode]) -> list[str]:
+    """Return the results of the tools on a path of a search tree."""
+    return observations(message for node in path for message in node["messages"])
+
+
 def observations_of_result(result: JsonMapping) -> list[str]:
     """Return what a strategy has found, as far as its result holds it: as sources, or as observations of its steps."""
     steps = [*result.get("steps", ()), *result.get("tree", {}).values()]
@@ -170,6 +176,23 @@ def numbered(observation: str, before: Sequence[str], earlier: Sources = NO_SOUR
         return json.dumps(new, ensure_ascii=False)
     again = sorted({numbers[result["url"]] for result in results})
     return prompts.NOTHING_NEW.format(numbers=", ".join(f"[{number}]" for number in again))
+
+
+def without_repeats(observation: str, seen: dict[tuple[str, str], str], name: str) -> str:
+    """Return an observation in which the results that somebody else was shown name that one instead of their text.
+
+    Args:
+        observation: What a tool has answered to `name`.
+        seen: Who was shown each result first, by its address and text; new results are added.
+        name: Who was shown this observation.
+    """
+    results = results_in(observation)
+    first = [seen.setdefault(_key(result), name) for result in results]
+    if not isinstance(_json(observation), list) or all(owner == name for owner in first):
+        return observation
+    shown = zip(results, first, strict=True)
+    short = [result if owner == name else {**result, "content": f"as in {owner}"} for result, owner in shown]
+    return json.dumps(short, ensure_ascii=False)
 
 
 def with_number(result: JsonMapping, numbers: Mapping[str, int]) -> JsonObject:

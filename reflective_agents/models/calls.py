@@ -18,6 +18,7 @@ from reflective_agents.models.capabilities import (
     name_of,
     refused_option,
     takes_n,
+    takes_seed,
     unbind,
 )
 from reflective_agents.models.context_window import (
@@ -59,7 +60,7 @@ async def request(
         n: Candidates asked for: in this one request if the model can, else in requests at once.
         listener: Who listens while the reply comes.
         judging: Whether a judge or critic is asked, who may have a temperature of their own.
-        options: Further options of the call, such as `seed`.
+        options: Further options of the call, such as a `seed` of its own, instead of that of the run.
 
     Returns:
         One message a candidate; a provider may return fewer than n. Only the first carries the request's usage.
@@ -74,7 +75,8 @@ async def request(
     parameters, following = meter.parameters(judging), listener if listener and listener.is_subscribed else None
     chats = in_turn(base, meter)
     for chat, instead in zip(chats, [*chats[1:], None], strict=True):
-        sent = merged(parameters, {**rebound(base, chat, bound), **options})
+        by_run = {"seed": meter.seed} if meter.seed is not None and takes_seed(chat) else {}
+        sent = merged({**by_run, **parameters}, {**rebound(base, chat, bound), **options})
         if isinstance(chat, OfflineChatModel):
             sent["request"] = meter.question
         try:

@@ -138,6 +138,12 @@ class Meter:
         return {**context.model_parameters, **({} if heat is None else {"temperature": heat})}
 
     @property
+    def seed(self) -> int | None:
+        """The seed of the run, which goes with each request that has none of its own; None without."""
+        seed: int | None = getattr(self._context, "seed", None)
+        return seed
+
+    @property
     def prices(self) -> Mapping[str, Price]:
         """The table of prices."""
         return table_of(self._context.prices)

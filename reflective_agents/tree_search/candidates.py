@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 
 from reflective_agents.environments.base import State
 from reflective_agents.nodes.asking.transcript import quoted, steps_text
-from reflective_agents.nodes.evidence.reference_list import split_references
+from reflective_agents.nodes.evidence.reference_list import length_text, split_references
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.state.tree import TreeNode, TreeView
@@ -183,31 +183,35 @@ def _hints(path: Sequence[TreeNode]) -> str:
 
 
 def trajectory_text(steps: Sequence[TreeNode | Candidate], *, goes_on: bool = False) -> str:
-    """Return the steps of a trajectory as quoted text, for a judge. All answers but the last are marked as superseded.
+    """Return the steps of a trajectory as quoted text, for a judge, without the answers that others supersede.
 
     Args:
         steps: The steps.
         goes_on: Whether other steps follow, which supersede the last answer too.
     """
-    last = None if goes_on or not steps else steps[-1]
-    return "\n".join(filter(None, (_step_text(step, superseded=step is not last) for step in steps)))
+    nodes = [step.as_node("", None) if isinstance(step, Candidate) else step for step in steps]
+    shown = [node for i, node in enumerate(nodes, 1) if not _answers(node) or (i == len(nodes) and not goes_on)]
+    return "\n".join(filter(None, map(_step_text, shown)))
 
 
-def _step_text(step: TreeNode | Candidate, superseded: bool) -> str:
-    node = step.as_node("", None) if isinstance(step, Candidate) else step
-    if node["messages"]:
-        text = steps_text(node["messages"], superseded=superseded)
-        thought = f"{quoted('thought', thought)}\n" if (thought := node.get("thought")) else ""
-        return thought + (text if superseded or not is_answer(node["messages"][0]) else f"{text}\n{_checked(node)}")
-    parts = {"thought": node.get("thought"), "action": node.get("action"), "observation": node.get("observation")}
-    return "\n".join(quoted(tag, text) for tag, text in parts.items() if text)
+def _step_text(node: TreeNode) -> str:
+    parts = {"thought": node.get("thought")}
+    if not node["messages"]:
+        parts |= {"action": node.get("action"), "observation": node.get("observation")}
+    own = [quoted(tag, text) for tag, text in parts.items() if text]
+    steps = [steps_text(node["messages"])] if node["messages"] else []
+    return "\n".join([*own, *steps, *([_checked(node)] if _answers(node) else [])])
+
+
+def _answers(node: TreeNode) -> bool:
+    return bool(node["messages"]) and is_answer(node["messages"][0])
 
 
 def _checked(answer: TreeNode) -> str:
     """Return what code has found out about an answer, as a fact for its judge."""
-    body, _ = split_references(answer["messages"][0].text)
-    facts = [search_prompts.LENGTH.format(words=len(body.split())), answer.get("checked", "")]
-    return quoted("checked", " ".join(filter(None, facts)))
+    return quoted(
+        "checked", " ".join(filter(None, [length_text(answer["messages"][0].text), answer.get("checked", "")]))
+    )
 
 
 def canonical_message(message: BaseMessage) -> str:

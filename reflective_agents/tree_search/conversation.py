@@ -3,11 +3,18 @@
 from collections.abc import Sequence
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
+from langchain_core.tools import BaseTool
 
 from reflective_agents.nodes.asking.transcript import quoted, steps_text
+from reflective_agents.nodes.evidence.reference_list import split_references
+from reflective_agents.nodes.evidence.sources import observations_on, sources_of
 from reflective_agents.prompts import lats as prompts
+from reflective_agents.prompts import search as search_prompts
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.tree_search.candidates import Branch
+
+LONGEST_EARLIER = 800
+"""Characters of an earlier answer that are shown to who gives the next one."""
 
 
 def history(trajectory: Sequence[TreeNode], next_step: str) -> list[AnyMessage]:
@@ -23,12 +30,27 @@ def history(trajectory: Sequence[TreeNode], next_step: str) -> list[AnyMessage]:
     return messages
 
 
-def sibling_calls(branch: Branch) -> str:
-    """Return, as quoted text, the tool calls of the children that the job's node has already."""
+def sourcing(tools: Sequence[BaseTool], path: Sequence[TreeNode]) -> str:
+    """Return what an agent with tools is told of what they return: how to cite it, where there is something to cite."""
+    cites = any(tool.name == "search" for tool in tools) or sources_of(observations_on(path))
+    others = any(tool.name != "search" for tool in tools)
+    material = search_prompts.TOOL_MATERIAL if others else search_prompts.MATERIAL
+    return f"{search_prompts.CITE} {material}" if cites else material
+
+
+def siblings_note(branch: Branch) -> list[str]:
+    """Return what is said of the children that the job's node has already: their tool calls, and their answers."""
     ids = (f"{branch.job['node']}.{i}" for i in range(branch.job["first"]))
-    children = [branch.tree[child] for child in ids if child in branch.tree]
-    calls = [steps_text(node["messages"][:1]) for node in children if node["messages"] and node["kind"] == "action"]
-    return "\n".join(dict.fromkeys(calls))
+    children = [branch.tree[child] for child in ids if child in branch.tree and branch.tree[child]["messages"]]
+    calls = [steps_text(node["messages"][:1]) for node in children if node["kind"] == "action"]
+    answers = [_excerpt(node) for node in children if node["kind"] == "answer"]
+    steps = [prompts.EARLIER_STEPS.format(steps="\n".join(dict.fromkeys(calls)))] if calls else []
+    return [*steps, *([prompts.EARLIER_ANSWERS.format(answers="\n".join(answers))] if answers else [])]
+
+
+def _excerpt(answer: TreeNode) -> str:
+    body, _ = split_references(answer["messages"][0].text)
+    return quoted("answer", body if len(body) <= LONGEST_EARLIER else f"{body[:LONGEST_EARLIER]} ...")
 
 
 def refusals(branch: Branch) -> list[BaseMessage]:

@@ -233,7 +233,9 @@ async def conclude(
         return "", None
     nodes = path(state["tree"], end["id"])
     job = Job(node=end["id"], kind="expand", first=0, width=1)
-    text = await search.policy.conclude(Branch(job, state["messages"], state["request"], nodes, (), False), listener)
+    lessons = [lesson["text"] for lesson in state["lessons"]]
+    branch = Branch(job, state["messages"], state["request"], nodes, lessons, may_act=False)
+    text = await search.policy.conclude(branch, listener)
     if not text.strip():
         raise ModelFailed("the model called a tool where it had to write text")
     candidate = await search.world.reward(nodes, text)

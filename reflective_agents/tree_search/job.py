@@ -65,6 +65,7 @@ class TreeSearch:
         sample_root: Whether the root is a first step, sampled and graded, instead of the bare task.
         grade_in_own_job: Whether children are graded by jobs of their own.
         skip_known_states: Whether to drop states that were graded before, anywhere in the tree.
+        expand_from: Lowest score of a node that may be expanded, unless it is the root.
         job: Carries out one job.
         further_calls: Model calls of a job, beside those of policy and value.
     """
@@ -79,6 +80,7 @@ class TreeSearch:
     sample_root: bool = False
     grade_in_own_job: bool = False
     skip_known_states: bool = False
+    expand_from: float = 0.0
     job: "Callable[[TreeSearch, Branch, NodeByState], ExpansionJob]" = lambda *args: ExpansionJob(*args)
     further_calls: int = 0
 
@@ -90,8 +92,10 @@ class TreeSearch:
         return self.further_calls + self.policy.calls(width) + grading
 
     def may_be_expanded(self, node: TreeNode) -> bool:
-        """Return whether a node may be expanded: unless it is solved or too deep, its task has ended, or it is an
-        answer that is not to be revised."""
+        """Return whether a node may be expanded: unless it is solved or too deep, its score is too low, its task has
+        ended, or it is an answer that is not to be revised."""
+        if node["depth"] and (node["score"] or 0.0) < self.expand_from:
+            return False
         if node["solved"] or node.get("done") or node["depth"] >= self.step.context.max_depth:
             return False
         return node["kind"] != "answer" or self.revise_answers

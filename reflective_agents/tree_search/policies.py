@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from langchain_core.language_models import BaseChatModel
@@ -9,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 
 from reflective_agents.models.calls import request
-from reflective_agents.models.capabilities import ChatModel, takes_seed, takes_stop, with_tools
+from reflective_agents.models.capabilities import ChatModel, takes_stop, with_tools
 from reflective_agents.models.sending import Listener
 from reflective_agents.nodes.acting.react_text import action_of, parse_step
 from reflective_agents.nodes.asking.chat import model_of
@@ -27,7 +28,7 @@ from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import without_marker
 from reflective_agents.tools.run import only_calls, with_call_ids
 from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
-from reflective_agents.tree_search.conversation import history, refusals, sibling_calls, with_closing
+from reflective_agents.tree_search.conversation import history, refusals, siblings_note, sourcing, with_closing
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
 
 Follow = Callable[[list[Candidate]], Awaitable[None]]
@@ -141,20 +142,28 @@ class ChatSampling(Sampling):
         """Return the conversation and the steps so far; what changes from request to request comes last."""
         lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
         steps = history(branch.path, prompts.NEXT_STEP if self.tools else prompts.NEXT_ANSWER)
-        if self.tools and steps and not closing:
-            closing = self.sibling_note(branch) if branch.may_act else prompts.LAST_STEP
-        situation = prompts.SEARCHING if self.tools else prompts.ANSWERING
+        situation = prompts.STEPS + sourcing(self.tools, branch.path) if self.tools else prompts.ANSWERING
         return prompts.ACT.format_messages(
             situation=examples_text(self.step.context.few_shot) + situation.format(today=today()),
             conversation=list(branch.conversation),
-            trajectory=with_closing([*lessons, *steps], closing),
+            trajectory=with_closing([*lessons, *steps], closing or self.closing(branch, first=not steps)),
         )
 
-    def sibling_note(self, branch: Branch) -> str:
-        """Return the note on a step's siblings: those that are there already, and those that are sampled with it."""
-        earlier = [prompts.STANDS.format(steps=calls)] if (calls := sibling_calls(branch)) else []
-        width = branch.job["width"]
-        return "\n".join([*earlier, *([prompts.APART.format(width=width)] if width > 1 else [])])
+    def closing(self, branch: Branch, *, first: bool) -> str:
+        """Return what is said last: of the siblings of the step, or that it is the last one.
+
+        Args:
+            branch: Where the step is taken.
+            first: Whether it is the first one of its path, before which there is nothing to go by.
+        """
+        if self.tools and not branch.may_act:
+            return "" if first else prompts.LAST_STEP
+        alike = [self.note_on_width(branch.job["width"])] if self.tools and not first else []
+        return "\n".join(filter(None, [*siblings_note(branch), *alike]))
+
+    def note_on_width(self, width: int) -> str:
+        """Say that the step is sampled several times, if it is."""
+        return prompts.APART.format(width=width) if width > 1 else ""
 
     def read(self, reply: AIMessage, index: int) -> Candidate:
         """Keep the message without the provider's metadata, which may be longer than the message."""
@@ -163,8 +172,7 @@ class ChatSampling(Sampling):
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer; no tool may be called."""
-        without_tools = Branch(branch.job, branch.conversation, branch.request, branch.path, (), False)
-        return await super().conclude(without_tools, listener)
+        return await super().conclude(replace(branch, may_act=False), listener)
 
 
 class ListedCalls(ChatSampling):
@@ -184,10 +192,9 @@ class ListedCalls(ChatSampling):
         """Count the calls: one where the provider takes n, else one per list."""
         return calls_for(self.model, self.lists)
 
-    def sibling_note(self, branch: Branch) -> str:
+    def note_on_width(self, width: int) -> str:
         """Say that each call is a step of its own."""
-        earlier = [prompts.STANDS.format(steps=calls)] if (calls := sibling_calls(branch)) else []
-        return "\n".join([*earlier, prompts.LIST_CALLS.format(width=branch.job["width"])])
+        return prompts.LIST_CALLS.format(width=width)
 
     async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
         """Ask for the lists at once, and pass their steps on."""
@@ -269,10 +276,8 @@ class ListProposals(ActSampling):
 
     async def sample(self, branch: Branch, width: int, follow: Follow) -> None:
         """Ask for the lists at once; each line is a step. The more lists propose it, the more samples it has."""
-        seed = self.step.context.seed
-        seeded = {"seed": seed} if seed is not None and takes_seed(self.model) else {}
         prompt = [*self.prompt(branch), *refusals(branch)]
-        replies = await sample(self.step, self.model, prompt, self.lists, **seeded)
+        replies = await sample(self.step, self.model, prompt, self.lists)
         lines = [without_marker(line) for reply in replies for line in reply.text.splitlines()]
         await follow([Candidate(i, action=line) for i, line in enumerate(filter(None, lines))])
 

@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 from pydantic import BaseModel
 
 from reflective_agents.nodes.asking.chat import ask, model_of
 from reflective_agents.nodes.asking.sampling import calls_for, sample
 from reflective_agents.nodes.asking.transcript import around
+from reflective_agents.nodes.evidence.sources import without_repeats
 from reflective_agents.nodes.memo import each_to_its_end
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import lats as prompts
@@ -19,6 +20,7 @@ from reflective_agents.state.errors import LimitReached
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.outcome import accepts
 from reflective_agents.state.schemas import Judgement, Judgements
+from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import last_word
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, lessons_to_judge, trajectory_text
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
@@ -160,13 +162,30 @@ JUDGEMENT_TOKENS = 150
 
 
 def candidates_text(candidates: Sequence[Candidate]) -> str:
-    """Return candidates as quoted text, numbered from 1, each with the steps that lead to it."""
-    texts = [trajectory_text([*candidate.before, candidate]) for candidate in candidates]
+    """Return candidates as quoted text, numbered from 1, each with the steps that lead to it. A result that several of
+    them have found stands with the first."""
+    seen: dict[tuple[str, str], str] = {}
+    texts = []
+    for number, candidate in enumerate(candidates, 1):
+        nodes = [*candidate.before, candidate.as_node("", None)]
+        texts.append(trajectory_text([_without_repeats(node, seen, f"candidate {number}") for node in nodes]))
     return "\n".join(around("candidate", text, number=i) for i, text in enumerate(texts, 1))
+
+
+def _without_repeats(node: TreeNode, seen: dict[tuple[str, str], str], name: str) -> TreeNode:
+    messages = [
+        message.model_copy(update={"content": without_repeats(message.text, seen, name)})
+        if isinstance(message, ToolMessage)
+        else message
+        for message in node["messages"]
+    ]
+    return {**node, "messages": messages}
 
 
 LABELS = {"sure": 20.0, "likely": 1.0, "impossible": 0.001}
 """The value of a label (Tree of Thoughts, section 4.1)."""
+UNREAD = "unread"
+"""What replies without a label are counted as."""
 
 
 class LabelJudge(Judge):
@@ -202,8 +221,15 @@ def grade_from_labels(labels: Sequence[str]) -> Grade:
     counts = Counter(labels)
     # Summed in one order: else equal states would differ in the last digit.
     total = sum(label_value * counts[label] for label, label_value in sorted(LABELS.items()) if counts[label])
-    terms = {label: float(count) for label, count in sorted(counts.items()) if label}
+    terms = {label or UNREAD: float(count) for label, count in sorted(counts.items())}
     return Grade(total / (LABELS["sure"] * max(len(labels), 1)), terms=terms)
+
+
+def hope(grade: Grade) -> float:
+    """Return the share of a state's labels that do not call it impossible; of a judge's score, whether it is above 0,
+    since 0 says that the goal cannot be reached any more."""
+    labels = sum(grade.terms.get(label, 0.0) for label in (*LABELS, UNREAD))
+    return 1 - grade.terms.get("impossible", 0.0) / labels if labels else float(grade.score > 0)
 
 
 def read_label(text: str) -> str:

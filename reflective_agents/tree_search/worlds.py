@@ -16,7 +16,7 @@ from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import act, as_tools, search_tools
-from reflective_agents.nodes.evidence.sources import observations, thread_sources, with_numbers
+from reflective_agents.nodes.evidence.sources import observations_on, thread_sources, with_numbers
 from reflective_agents.nodes.evidence.support import flags_text
 from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.memo import memo_of
@@ -142,11 +142,6 @@ class AgentsWorld(OpenWorld):
 
     def check_answer(self, candidate: Candidate, path: Sequence[TreeNode], *, streamed: bool = False) -> None:
         """Leave the answer as it is."""
-
-
-def observations_on(path: Sequence[TreeNode]) -> list[str]:
-    """Return the results of the tools on a path."""
-    return observations(message for node in path for message in node["messages"])
 
 
 def _error(node: TreeNode) -> str:

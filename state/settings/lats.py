@@ -57,6 +57,13 @@ class LatsContext(ToolsContext, BranchingContext):
         description="Most rollouts in one run (K): an expansion and its simulation. "
         "Default: 50 in an environment, else any number.",
     )
+    expand_from: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Lowest score of a node that is expanded. Default: all are, as in the paper; 0.1 leaves out "
+        "what was judged worthless.",
+    )
     max_lessons: int = Field(
         default=0, ge=0, le=100, description="Most reflections on failed trajectories that are made and shown."
     )

@@ -155,6 +155,7 @@ CASES: dict[str, Case] = {
     "evaluator": Case("exact_match", "judge", {"environment": "questions"}, finishing),
     "examples": Case(False, True, GAME),
     "experience": Case("lessons", None),
+    "expand_from": Case(0.0, 1.0, {"max_model_calls": 40}),
     "exploration_weight": Case(0.0, 100.0, {"max_model_calls": 40}),
     "fact": Case("garden", "moon"),
     "fallback_models": Case([ANOTHER], None, script=failing),

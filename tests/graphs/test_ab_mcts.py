@@ -13,6 +13,7 @@ from tenacity import wait_none
 
 from reflective_agents.graphs.ab_mcts import arms, builder, graph
 from reflective_agents.models.providers import close_models
+from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.errors import UnknownModel
 from reflective_agents.state.settings.ab_mcts import AbMctsContext
 from reflective_agents.testing.clock import virtually
@@ -92,14 +93,17 @@ async def test_a_question_that_is_never_solved_costs_two_calls_an_answer() -> No
 
 
 async def test_where_critiques_help_it_deepens_and_where_first_answers_vary_it_widens() -> None:
+    def answered(request: Request) -> str:
+        return f"answer {request.key} at {1 + sum(message.type == 'ai' for message in request.messages)} end"
+
     def depth(request: Request) -> int:
-        return request.last.count("<answer")
+        return int(request.last.split(" at ")[1].split()[0])
 
     def helped(request: Request) -> Reply:
-        return judged(min(depth(request) * 0.3, 0.95)) if request.schema else f"answer {request.key}"
+        return judged(min(depth(request) * 0.3, 0.95)) if request.schema else answered(request)
 
     def spoilt(request: Request) -> Reply:
-        return judged(0.8 if depth(request) == 1 else 0.1) if request.schema else f"answer {request.key}"
+        return judged(0.8 if depth(request) == 1 else 0.1) if request.schema else answered(request)
 
     deep, wide = [await run(reply, max_expansions=40, max_depth=10) for reply in (helped, spoilt)]
     shares = [sum(depth_of(key) == 1 for key in state["tree"]) / 40 for state in (deep, wide)]
@@ -114,7 +118,7 @@ async def test_a_refinement_is_asked_for_with_the_critique_of_each_answer_on_the
         answers = [message.text for message in request.messages if message.type == "ai"]
         criticised = re.findall(r"<critique>\n(.*?)\n</critique>", request.text)
         assert criticised == [f"Of {answer}: more." for answer in answers]
-        assert request.last.endswith("Give the whole answer anew, and nothing else.") == bool(answers)
+        assert request.text.count(prompts.NEXT_ANSWER) == len(answers)
     refined = {key: one for key, one in state["tree"].items() if depth_of(key) > 1}
     for key, one in refined.items():
         path = [state["tree"][place]["messages"][0].text for place in list(upwards(key))[1:-1]][::-1]

@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from reflective_agents.graphs.lats import builder, graph
+from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.settings.lats import LatsContext
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -179,7 +180,7 @@ async def test_the_judge_of_the_first_steps_is_told_that_nothing_was_done_before
     await graph.ainvoke(QUESTION, context=LatsContext(model=model, search="none"))
     [first, *_] = [request for request in model.calls if request.schema]
     assert "<trajectory>\nNothing was done before.\n</trajectory>" in first.last
-    assert "0.0 off the request, or a last step that brought nothing of use" in first.text
+    assert prompts.RUBRIC in first.text
 
 
 @pytest.fixture
@@ -355,3 +356,27 @@ async def test_few_calls_still_give_an_answer(calls: int, corpus: str) -> None:
     assert out["outcome"]["status"] == "limit_reached"
     assert out["outcome"]["limit"]["name"] == "max_model_calls"
     assert out["usage"]["model_calls"] <= calls
+
+
+async def test_what_is_judged_worthless_need_not_be_expanded() -> None:
+    """By default every node is, as in the paper; with a threshold only those that reach it, and the first step."""
+
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            parts = request.last.split("<candidate ")[1:]
+            return {"judgements": [judged(0.0 if "answer 0" in part else 0.5) for part in parts]}
+        return f"answer {request.index} after {request.key[:6]}"
+
+    def expanded(out: Any) -> list[str]:
+        tree = out["tree"]
+        return [key for key in tree if f"{key}.0" in tree and key != "0" and tree[key]["score"] == 0]
+
+    given = {"search": "none", "n": 2, "max_expansions": 8, "exploration_weight": 100.0, "max_depth": 9}
+    every, few = [
+        await graph.ainvoke(QUESTION, context={"model": FakeChatModel(reply=reply), "expand_from": least, **given})
+        for least in (0.0, 0.1)
+    ]
+    assert expanded(every)
+    assert not expanded(few)
+    assert f"{few['tree']['0']['score']:.1f}" == "0.0", "the first step is expanded in any case"
+    assert len(few["tree"]) > 3

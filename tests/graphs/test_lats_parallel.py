@@ -48,9 +48,11 @@ def test_the_clock_follows_the_longest_chain_of_calls(parallel: int, waves: int,
 
 
 def test_while_the_slowest_candidate_of_a_leaf_is_judged_the_next_leaves_are_sampled_and_judged() -> None:
+    waiting = [20.0]
+
     def slow(request: Request) -> float:
-        of_first = "answer 0 at 1" in request.text and "answer 2 at 2" in request.text
-        return 20.0 if request.schema and of_first else 1.0
+        of_first = request.schema and "answer 2 at 2" in request.text
+        return waiting.pop() if of_first and waiting else 1.0
 
     timeline = Timeline(slow)
     model = FakeChatModel(reply=unsolvable, latency=timeline)

@@ -109,7 +109,8 @@ async def test_without_a_weight_the_judge_is_not_asked() -> None:
 
 
 async def test_labels_are_counted_and_a_list_has_equal_shares() -> None:
-    """Of the labels sure counts 20, likely 1, impossible 0.001: so two sure and one impossible make 40.001 of 60."""
+    """Of the labels sure counts 20, likely 1, impossible 0.001: so two sure and one impossible make 40.001 of 60. What
+    is called impossible takes its part of the share of the samples away."""
 
     def reply(request: Request) -> Any:
         if kind(request) == "list":
@@ -120,17 +121,17 @@ async def test_labels_are_counted_and_a_list_has_equal_shares() -> None:
     state = await run(FakeChatModel(reply=reply), GAME, environment="game24", max_expansions=1)
     shares = 0.5 / 5
     assert figures(state) == {
-        "1 + 2 = 3 (left: 3 3 4)": (pytest.approx(0.5 * 40.001 / 60 + shares),),
+        "1 + 2 = 3 (left: 3 3 4)": (pytest.approx(0.5 * 40.001 / 60 + shares * 2 / 3),),
         "1 * 2 = 2 (left: 2 3 4)": (pytest.approx(0.5 * 3 / 60 + shares),),
-        "2 - 1 = 1 (left: 1 3 4)": (pytest.approx(0.5 * 0.003 / 60 + shares),),
-        "3 + 4 = 7": (pytest.approx(0.5 * 0.003 / 60 + shares),),
-        "4 / 2 = 2": (pytest.approx(0.5 * 0.003 / 60 + shares),),
+        "2 - 1 = 1 (left: 1 3 4)": (pytest.approx(0.5 * 0.003 / 60, abs=1e-9),),
+        "3 + 4 = 7": (pytest.approx(0.5 * 0.003 / 60, abs=1e-9),),
+        "4 / 2 = 2": (pytest.approx(0.5 * 0.003 / 60, abs=1e-9),),
     }
     assert state["tree"]["0.0"]["terms"] == {
         "sure": 2,
         "impossible": 1,
         "judge": pytest.approx(40.001 / 60),
-        "consistency": 0.2,
+        "consistency": pytest.approx(0.2 * 2 / 3),
     }
 
 

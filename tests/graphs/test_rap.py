@@ -16,6 +16,7 @@ from reflective_agents.environments.blocksworld import Blocksworld
 from reflective_agents.environments.blocksworld_rows import read_task
 from reflective_agents.graphs.rap import builder, graph
 from reflective_agents.models.providers import close_models
+from reflective_agents.prompts import rap as prompts
 from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -211,8 +212,7 @@ async def test_sub_questions_come_as_one_list_in_which_each_asks_for_something_e
     assert steps == ["Which year was the mill built in?", "Who built the mill?", "Where does the mill stand?"]
     [first] = [request for request in model.calls if "sub-question 1" in request.last]
     assert "Write up to 4 possibilities" in first.last
-    assert "none says in other words what another" in first.last
-    assert "Write fewer if no more of them would help." in first.last
+    assert prompts.ASK_SEVERAL.format(width=4, number=1) in first.last
 
 
 async def test_predictions_agree_whatever_words_of_the_whole_question_they_repeat() -> None:
@@ -265,7 +265,7 @@ async def test_passages_that_do_not_bear_on_a_sub_question_are_not_shown(tmp_pat
     _, model = await run(eggs, n=1, search="local", corpus=str(tmp_path), max_rollouts=1)
     [whole, *_] = [request for request in model.calls if "whole question" in request.last]
     assert "corpus:ways.md" in whole.last
-    assert "use only what bears on what is asked" in whole.last
+    assert prompts.FOUND in whole.last
     assert "corpus:hens.md" not in whole.last, "it has no more than a word in common"
 
 
@@ -329,13 +329,19 @@ async def test_without_n_each_sample_is_a_request_of_its_own() -> None:
     assert out["usage"]["model_calls"] == 13
 
 
+def _counts(request: Request) -> tuple[int, int]:
+    scores: Any = request.schemas["Usefulness"]["properties"]["scores"]
+    return scores["minItems"], scores["maxItems"]
+
+
 async def test_a_judge_that_rates_too_few_is_told_so() -> None:
     def reply(request: Request) -> Reply:
         return {"scores": [0.4]} if request.schema else eggs(request)
 
-    out, _ = await run(reply, n=2)
+    out, model = await run(reply, n=2)
+    assert [_counts(request) for request in model.calls if request.schema] == [(2, 2)] * 3, "in the schema itself"
     assert out["outcome"]["status"] == "exhausted"
-    assert "2 candidates" in out["outcome"]["reason"]
+    assert "at least 2 items" in out["outcome"]["reason"]
     assert out["answer"] == "12 eggs", "it is asked for from the step that was not rated"
 
 

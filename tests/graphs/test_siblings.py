@@ -7,12 +7,13 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from reflective_agents.graphs import lats
+from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.settings.lats import LatsContext
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, ToolUse
 from reflective_agents.tree_search.base import Job
 from reflective_agents.tree_search.candidates import Branch
-from reflective_agents.tree_search.conversation import sibling_calls
+from reflective_agents.tree_search.conversation import siblings_note
 from tests.graphs.lats_scripts import QUESTION, depth, judged, judging
 
 
@@ -48,16 +49,15 @@ def asked_for_steps(model: FakeChatModel) -> list[Request]:
 async def test_who_searches_is_told_how_many_do_so_at_once(seas: str) -> None:
     _, model = await run(searching("ebb", "flood"), seas, n=2)
     first, second = asked_for_steps(model)[:2]
-    assert "This step is taken" not in first.text, "the root is one step"
-    assert second.last.endswith("choose one that not everybody would choose.")
-    assert "If what was found suffices, give the whole answer. Else search for what is still missing" in second.last
-    assert "This step is taken 2 times at once" in second.last
+    note = prompts.APART.format(width=2)
+    assert note not in first.text, "the root is one step"
+    assert second.last.endswith(note)
 
 
 async def test_what_is_said_of_siblings_stands_last_and_the_prefix_stays(seas: str) -> None:
     _, model = await run(searching("ebb", "flood"), seas, n=2, max_expansions=2)
     _, second, third = asked_for_steps(model)[:3]
-    kept = second.last.partition("This step is taken")[0]
+    kept = second.last.partition(prompts.APART.format(width=2))[0]
     assert [message.text for message in third.messages][: len(second.messages) - 1] == [
         message.text for message in second.messages[:-1]
     ]
@@ -67,9 +67,10 @@ async def test_what_is_said_of_siblings_stands_last_and_the_prefix_stays(seas: s
 async def test_a_later_step_is_shown_those_that_stand(seas: str) -> None:
     out, _ = await run(searching("ebb", "flood"), seas, n=2)
     branch = Branch(Job(node="0", kind="expand", first=2, width=2), [], "", [], tree=out["tree"])
-    assert '<action>\nsearch({"query": "ebb"})\n</action>' in sibling_calls(branch)
-    assert "flood" in sibling_calls(branch)
-    assert "tides" not in sibling_calls(branch), "its own way is in its history"
+    (note,) = siblings_note(branch)
+    assert '<action>\nsearch({"query": "ebb"})\n</action>' in note
+    assert "flood" in note
+    assert "tides" not in note, "its own way is in its history"
 
 
 async def test_steps_may_come_as_one_list_in_one_call(seas: str) -> None:
@@ -86,7 +87,7 @@ async def test_steps_may_come_as_one_list_in_one_call(seas: str) -> None:
     assert queries == ["ebb", "flood", "neap"]
     assert [len(node["messages"]) for node in children] == [2, 2, 2]
     assert len(asked_for_steps(model)) == 3, "the root, the list, and an answer at the end"
-    assert "call the tool up to 3 times" in asked_for_steps(model)[1].last
+    assert asked_for_steps(model)[1].last.endswith(prompts.LIST_CALLS.format(width=3))
 
 
 async def test_a_list_may_be_an_answer(seas: str) -> None:

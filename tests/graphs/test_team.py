@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from tenacity import wait_none
 
 from reflective_agents.graphs.team import GRAPHS, builder, default_team, graph
+from reflective_agents.prompts.search import HANDED_ON
 from reflective_agents.state.errors import UnknownModel
 from reflective_agents.state.settings import strategy_names
 from reflective_agents.state.settings.team import Role, TeamContext
@@ -150,7 +151,7 @@ async def test_sources_travel_from_the_report_of_one_member_to_that_of_another()
     [told] = asked(model, "writer")
     assert "It is 459 m deep [s1].\n\nReferences:\n[s1] Sea, https://sea.example/" in told.text
     assert "cites its source by the mark" in told.text
-    assert "such as a letter or an invitation, has no citations, unless the request asks for sources" in told.text
+    assert HANDED_ON in told.text
     assert out["answer"] == "The sea is 459 m deep [1], and salty.\n\nReferences:\n[1] Sea, https://sea.example/"
 
 
@@ -159,7 +160,7 @@ async def test_who_judges_or_criticises_sees_what_is_checked_and_what_the_source
     _, model = await searched(to("diver"), {"best": 1, "critique": "[s1] says so."} | to("writer"), done)
     _, judging, last, *_ = asked(model)
     said = 'What the cited sources say:\n<said source="s1">\nIt is 459 m deep.\n</said>'
-    assert "Length: 6 words. Each citation names a result that was found" in judging.last
+    assert "Each citation names a result that was found" in judging.last
     assert "compare them" in judging.text
     assert "It is 459 m deep [s1]." in judging.last, "as it stands in the remark, and where that is read"
     for request in (judging, last, *asked(model, "writer")):
@@ -188,7 +189,7 @@ async def test_marks_of_sources_stay_when_a_member_reports_again() -> None:
 async def test_a_report_that_cites_what_nobody_has_found_is_not_solved() -> None:
     done = {"best": 2, "score": 0.9, "done": True}
     out, model = await searched(to("diver"), {"best": 1} | to("writer"), done)
-    assert "<checked>\nLength: 9 words. Not found by any search: [1] https://made.up/, [s9]." in asked(model)[-1].last
+    assert "Not found by any search: [1] https://made.up/, [s9]." in asked(model)[-1].last
     assert (out["outcome"]["status"], "made.up" in out["outcome"]["reason"]) == ("exhausted", True)
 
 

@@ -90,7 +90,7 @@ async def test_the_judge_reads_plans_as_thoughts_and_answers_with_their_plan() -
     _, model = await run(by_number({"0.3": 0.8}))
     assert candidates(model.calls[1])[3] == "<thought>\nthought 0.3\n</thought>"
     assert "<trajectory>\n<thought>\nthought 0.3\n</thought>\n</trajectory>" in model.calls[3].last
-    checked = "<checked>\nLength: 2 words.\n</checked>"
+    checked = "<checked>\nLength in words: 2; in characters: 11.\n</checked>"
     assert candidates(model.calls[3])[1] == f"<answer>\nthought 1.1\n</answer>\n{checked}"
 
 

@@ -432,7 +432,7 @@ async def test_the_judge_has_criteria_and_is_told_the_length() -> None:
     [judged] = [request for request in model.calls if request.schema]
     assert "what it states was found on the way" in judged.messages[0].text
     assert judged.last.startswith("<request>")
-    assert "<checked>\nLength: 3 words.\n</checked>" in judged.last
+    assert "<checked>\nLength in words: 3; in characters: 5.\n</checked>" in judged.last
 
 
 @pytest.mark.sandbox

@@ -130,5 +130,5 @@ def actions(request: Request) -> int:
 
 def judgement(text: str, solves: bool) -> dict[str, Any]:
     """An answer to an answer is solved; the first ones are not."""
-    good = solves and text.count("<answer") >= 2
+    good = solves and (text.count("<answer") >= 2 or "Revised answer" in text)
     return {"reasoning": "Good." if good else "Not yet.", "score": 0.9 if good else 0.4, "solved": good}

@@ -16,7 +16,9 @@ def script(request: Request, solves: bool) -> Reply:
     name = f"{request.n}-{request.index}-{request.attempt}"
     if "search" in request.tools and request.tool_choice != "none" and (depth == 0 or number % 5 == 4):
         return ToolUse("search", {"query": f"reflection {name}"})
-    return f"Answer {name} after {len(request.messages)} messages on [{mark(request)}]: reflection finds mistakes."
+    revises = any(message.type == "ai" and not getattr(message, "tool_calls", None) for message in request.messages[2:])
+    kind = "Revised answer" if revises else "Answer"
+    return f"{kind} {name} after {len(request.messages)} messages on [{mark(request)}]: reflection finds mistakes."
 
 
 STRATEGY = Strategy(

@@ -15,7 +15,7 @@ from math import ceil, exp, log, log2
 
 from reflective_agents.state.tree import NodeStats, Stats, StatsView
 from reflective_agents.tree_search.algorithms.mcts import Mcts
-from reflective_agents.tree_search.base import Child, Job, get_extra, value, with_extra
+from reflective_agents.tree_search.base import Child, Job, get_extra, overlay, value, with_extra, withdraw
 from reflective_agents.tree_search.tree_paths import ROOT, children, upwards
 
 VISITS, SCALE = 50, 1.0
@@ -51,7 +51,7 @@ class Gumbel(Mcts):
         changed = dict(super().begin(stats, job))
         if job["kind"] == "expand" and job["node"] != ROOT:
             child = [*upwards(job["node"])][-2]
-            alive, number = self._round(stats)
+            alive, number = self._round(overlay(withdraw(stats, job), stats))  # as it stood when this job was chosen
             changed[child] = with_extra(stats[child], tried=_tried(stats[child]) + 1)
             changed[ROOT] = with_extra(changed.get(ROOT) or stats[ROOT], alive=alive, round=number)
         return changed
@@ -70,17 +70,19 @@ class Gumbel(Mcts):
         ranked = sorted(strength, key=lambda child: -strength[child])
         alive: list[str] = get_extra(stats[ROOT], "alive", []) or ranked[: self.considered]
         number: int = get_extra(stats[ROOT], "round", 1)
-        rounds = max(ceil(log2(max(min(self.considered, len(ranked)), 2))), 1)
+        competing = min(self.considered, len(ranked))
         while len(alive) > 1:
             tried = [_tried(stats[child]) for child in alive if not stats[child]["closed"]]
-            if len(tried) < 2 or min(tried) < self._due(number, rounds):
+            if len(tried) < 2 or min(tried) < self._due(number, competing):
                 break
             alive, number = [child for child in ranked if child in alive][: ceil(len(alive) / 2)], number + 1
         return alive, number
 
-    def _due(self, number: int, rounds: int) -> int:
-        """Return how many rollouts a child has had by the end of a round: N / rounds are shared in each."""
-        survivors = [max(ceil(self.considered / 2**halvings), 1) for halvings in range(number)]
+    def _due(self, number: int, competing: int) -> int:
+        """Return how many rollouts a child has had by the end of a round: N / rounds are shared in each by those of the
+        `competing` children that are left."""
+        rounds = ceil(log2(competing))
+        survivors = [ceil(competing / 2**halvings) for halvings in range(number)]
         return sum(max(int(self.rollouts / (rounds * count)), 1) for count in survivors)
 
     def _strength(self, stats: StatsView) -> dict[str, float]:

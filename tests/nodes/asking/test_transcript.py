@@ -87,3 +87,11 @@ def test_each_step_stands_in_its_tags() -> None:
         *("<thought>", "Let me see.", "</thought>", "<action>", 'search({"query": "x"})', "</action>"),
         *("<observation>", "found", "</observation>", "<answer>", "So.", "</answer>"),
     ]
+
+
+def test_calls_made_at_once_stand_each_before_its_own_result() -> None:
+    calls = [{"name": "search", "args": {"query": query}, "id": query} for query in ("ebb", "flood")]
+    replies = [ToolMessage(f"about {query}", tool_call_id=query) for query in ("flood", "ebb")]
+    shown = steps_text([AIMessage("", tool_calls=calls), *replies, AIMessage("Both.")])
+    places = [shown.index(part) for part in ('"ebb"', "about ebb", '"flood"', "about flood", "Both.")]
+    assert places == sorted(places)

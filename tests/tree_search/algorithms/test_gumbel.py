@@ -37,6 +37,12 @@ def test_all_compete_in_the_first_round_and_the_better_half_in_the_next() -> Non
     assert rollouts(algorithm, 16) == {"0.0": 2, "0.1": 6, "0.2": 2, "0.3": 6}
 
 
+def test_rounds_are_shared_by_the_children_that_there_are() -> None:
+    """Eight may compete, but there are four: the same rounds as with four."""
+    few = {considered: Gumbel(width=4, considered=considered, rollouts=16) for considered in (4, 8)}
+    assert rollouts(few[8], 16) == rollouts(few[4], 16) == {"0.0": 2, "0.1": 6, "0.2": 2, "0.3": 6}
+
+
 def test_what_is_left_over_goes_to_the_best() -> None:
     assert rollouts(Gumbel(width=4, considered=4, rollouts=16), 24)["0.1"] > 10
 
