@@ -124,7 +124,7 @@ LATS: dict[str, Any] = LABELLED | {"max_lessons": 0}
 RAP: dict[str, Any] = SAMPLED | {"confidence_samples": 1, "max_depth": 4}
 
 SEARCHES = {
-    "react, one shot": Entry(react.graph, PLAYS | {"mode": "text"}, BLIND),
+    "react, one shot": Entry(react.graph, PLAYS | {"acting": "paper"}, BLIND),
     "best of n, N 8": Entry(best_of_n.graph, PLAYS | {"n": 8, "max_depth": 4}, chance.best_of(BLIND, 8)),
     "lats, n 3, K 1": Entry(lats.graph, LATS | {"n": 3, "max_rollouts": 1}, STRAIGHT),
     "lats, n 3, to the end": Entry(lats.graph, LATS | {"n": 3}, TO_THE_END),

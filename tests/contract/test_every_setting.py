@@ -173,7 +173,6 @@ CASES: dict[str, Case] = {
     "min_score": Case(0.0, 1.0, {"min_paths": 2, "max_model_calls": 60, "max_rounds": 0}),
     "min_words": Case(500, None, {"critic": "checks"}),
     "minutes": Case(30, 120),
-    "mode": Case("text", "tools"),
     "model": Case("offline", ANOTHER),
     "model_parameters": Case({"top_p": 0.1}, {"top_p": 0.2}),
     "n": Case(1, 3),
