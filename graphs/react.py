@@ -2,10 +2,10 @@
 
     begin -> think <-> act -> finish
 
-`think` asks for the next step, as text or as native tool calls; `act` carries it out, in an environment or with tools.
-What goes wrong with an action is told to the agent and counted, and the run goes on; an
-action that brings what it has brought before is told so, and the next one like it ends the run with an answer. With `step_samples` each step is
-sampled several times at once, and the one that most samples want is taken.
+`think` asks for the next step, in the way that the model can act (`acting`); `act` carries it out, in an environment or
+with tools. What goes wrong with an action is told to the agent and counted, and the run goes on; an action that brings
+what it has brought before is told so, and the next one like it ends the run with an answer. With `step_samples` each
+step is sampled several times at once, and the one that most samples want is taken.
 """
 
 from collections.abc import Sequence
