@@ -16,6 +16,7 @@ from langgraph.types import Command, interrupt
 from tenacity import wait_none
 
 from reflective_agents.graphs.react import builder, graph
+from reflective_agents.prompts import react as prompts
 from reflective_agents.state.outcome import limited
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -24,7 +25,7 @@ from reflective_agents.tools.arithmetic import arithmetic_tools
 
 ASK: dict[str, Any] = {"messages": [("user", "What do tides do?")]}
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
-both_ways = pytest.mark.parametrize("acting", ["paper", "tools"])
+both_ways = pytest.mark.parametrize("way", ["paper", "tools"])
 
 
 @pytest.fixture
@@ -180,10 +181,10 @@ WRONG = [
 @both_ways
 @pytest.mark.parametrize(("text", "native", "told"), WRONG)
 async def test_what_goes_wrong_is_told_and_counted_and_the_run_goes_on(
-    text: str, native: Reply, told: str, acting: str
+    text: str, native: Reply, told: str, way: str
 ) -> None:
-    first, last = (text, "Final Answer: done") if acting == "paper" else (native, "done")
-    out, model = await run(steps(first, last), acting=acting, tools=[broken], calculator=True)
+    first, last = (text, "Final Answer: done") if way == "paper" else (native, "done")
+    out, model = await run(steps(first, last), acting=way, tools=[broken], calculator=True)
     [step] = out["steps"]
     assert not step["valid"]
     assert told in step["observation"]
@@ -230,18 +231,18 @@ def never(request: Request) -> Reply:
 
 
 @both_ways
-async def test_max_actions_ends_with_the_best_answer_that_was_asked_for(acting: str) -> None:
-    out, model = await run(never, acting=acting, max_actions=3)
+async def test_max_actions_ends_with_the_best_answer_that_was_asked_for(way: str) -> None:
+    out, model = await run(never, acting=way, max_actions=3)
     assert out["outcome"] == limited({"name": "max_actions", "most": 3, "spent": 3})
     assert out["answer"] == out["messages"][-1].text == "about 42"
     assert [step["observation"] for step in out["steps"]] == ["1", "2", "3"]
     assert len(model.calls) == 4
-    assert model.calls[-1].tool_choice == ("none" if acting == "tools" else None)
+    assert model.calls[-1].tool_choice == ("none" if way == "tools" else None)
 
 
 @both_ways
-async def test_without_an_answer_at_the_limit_the_run_fails_and_says_why(acting: str) -> None:
-    out, model = await run(never, acting=acting, max_actions=3, answer_at_limit=False)
+async def test_without_an_answer_at_the_limit_the_run_fails_and_says_why(way: str) -> None:
+    out, model = await run(never, acting=way, max_actions=3, answer_at_limit=False)
     assert (out["answer"], len(model.calls)) == (None, 3)
     assert out["outcome"] == {**limited({"name": "max_actions", "most": 3, "spent": 3}), "status": "failed"}
     assert [message.type for message in out["messages"]] == ["human"]
@@ -254,20 +255,20 @@ async def test_an_action_is_no_answer(insists: Reply) -> None:
 
 
 @both_ways
-async def test_an_agent_that_goes_round_in_circles_is_stopped(acting: str) -> None:
+async def test_an_agent_that_goes_round_in_circles_is_stopped(way: str) -> None:
     def again(request: Request) -> Reply:
         if "No further action is allowed" in request.text:
             return "Final Answer: 2"
         return ToolUse("calculator", {"expression": "1 + 1"}) if request.tools else "Action: calculator[1 + 1]"
 
-    out, _ = await run(again, acting=acting, max_repeats=2, max_actions=50)
+    out, _ = await run(again, acting=way, max_repeats=2, max_actions=50)
     assert len(out["steps"]) == 3
     assert out["outcome"]["limit"] == {"name": "max_repeats", "most": 2, "spent": 2}
     assert (out["outcome"]["status"], out["answer"]) == ("limit_reached", "2")
 
 
 @both_ways
-async def test_an_agent_that_goes_round_in_a_wider_circle_is_stopped(acting: str) -> None:
+async def test_an_agent_that_goes_round_in_a_wider_circle_is_stopped(way: str) -> None:
     """Two actions in turn, each with the same observation every time: A, B, A, B."""
 
     def in_turn(request: Request) -> Reply:
@@ -277,21 +278,21 @@ async def test_an_agent_that_goes_round_in_a_wider_circle_is_stopped(acting: str
         sum_of = f"1 + {asked % 2}"
         return ToolUse("calculator", {"expression": sum_of}) if request.tools else f"Action: calculator[{sum_of}]"
 
-    out, _ = await run(in_turn, acting=acting, max_repeats=2, max_actions=50)
+    out, _ = await run(in_turn, acting=way, max_repeats=2, max_actions=50)
     assert len(out["steps"]) == 4
     assert out["outcome"]["limit"] == {"name": "max_repeats", "most": 2, "spent": 2}
 
 
 @both_ways
 @pytest.mark.parametrize("calls", [1, 2, 5])
-async def test_the_last_call_is_kept_for_the_answer(calls: int, acting: str) -> None:
-    out, model = await run(never, acting=acting, max_model_calls=calls, max_actions=50)
+async def test_the_last_call_is_kept_for_the_answer(calls: int, way: str) -> None:
+    out, model = await run(never, acting=way, max_model_calls=calls, max_actions=50)
     assert (len(model.calls), len(out["steps"]), out["answer"]) == (calls, calls - 1, "about 42")
     assert (out["outcome"]["limit"]["name"], out["outcome"]["limit"]["most"]) == ("max_model_calls", calls)
 
 
 @both_ways
-async def test_the_last_tokens_are_kept_for_the_answer_which_sees_what_fits(acting: str) -> None:
+async def test_the_last_tokens_are_kept_for_the_answer_which_sees_what_fits(way: str) -> None:
     @tool
     def recite() -> str:
         """Recite."""
@@ -308,7 +309,7 @@ async def test_the_last_tokens_are_kept_for_the_answer_which_sees_what_fits(acti
         "max_actions": 50,
         "max_repeats": 50,
     }
-    out, model = await run(recites, acting=acting, tools=[recite], **limits)
+    out, model = await run(recites, acting=way, tools=[recite], **limits)
     assert (out["answer"], out["outcome"]["status"]) == ("enough", "limit_reached")
     assert out["outcome"]["limit"]["name"] == "max_total_tokens"
     assert out["usage"]["total_tokens"] <= 12_000
@@ -317,12 +318,12 @@ async def test_the_last_tokens_are_kept_for_the_answer_which_sees_what_fits(acti
 
 
 @both_ways
-async def test_a_full_context_leaves_out_the_first_steps_and_says_so(acting: str) -> None:
+async def test_a_full_context_leaves_out_the_first_steps_and_says_so(way: str) -> None:
     model = FakeChatModel(reply=never)
     context = ReactContext(
         model=model,
         search="none",
-        acting=acting,
+        acting=way,
         max_actions=30,
         max_context_tokens=1_000,
     )
@@ -346,7 +347,7 @@ async def test_a_full_context_leaves_out_the_first_steps_and_says_so(acting: str
 
 
 @both_ways
-async def test_a_tool_may_ask_a_person(acting: str) -> None:
+async def test_a_tool_may_ask_a_person(way: str) -> None:
     asked = []
 
     @tool
@@ -356,9 +357,9 @@ async def test_a_tool_may_ask_a_person(acting: str) -> None:
         return f"they say {interrupt(question)}"
 
     first, last = ToolUse("ask_person", {"question": "How?"}), "by the moon"
-    script = steps("Action: ask_person[How?]", f"Final Answer: {last}") if acting == "paper" else steps(first, last)
+    script = steps("Action: ask_person[How?]", f"Final Answer: {last}") if way == "paper" else steps(first, last)
     model = FakeChatModel(reply=script)
-    context = ReactContext.model_validate({"model": model, "search": "none", "acting": acting, "tools": [ask_person]})
+    context = ReactContext.model_validate({"model": model, "search": "none", "acting": way, "tools": [ask_person]})
     paused = builder.compile(checkpointer=InMemorySaver())
     stopped = await paused.ainvoke(ASK, CONFIG, context=context)
     assert [question.value for question in stopped["__interrupt__"]] == ["How?"]
@@ -375,23 +376,23 @@ SUMS = [("multiply", 12, 750), ("multiply", 12 * 8, 3.5), ("add", 9000, 336)]
 
 
 @both_ways
-async def test_gear_reducers_with_the_calculator(acting: str) -> None:
+async def test_gear_reducers_with_the_calculator(way: str) -> None:
     sum_ = "12 * 750 + 12 * 0.5 * 8 * 7"
     native = steps(ToolUse("calculator", {"expression": sum_}), "9336")
     text = steps(f"Thought: All at once.\nAction: calculator\nAction Input: {sum_}", "Final Answer: 9336")
-    out, _ = await run(text if acting == "paper" else native, asking(REDUCERS), acting=acting)
+    out, _ = await run(text if way == "paper" else native, asking(REDUCERS), acting=way)
     assert [step["observation"] for step in out["steps"]] == ["9336"]
     assert (out["answer"], out["outcome"]["status"]) == ("9336", "answered")
 
 
 @both_ways
-async def test_gear_reducers_with_arithmetic_tools(acting: str) -> None:
+async def test_gear_reducers_with_arithmetic_tools(way: str) -> None:
     given = [{"a": a, "b": b} for _, a, b in SUMS]
     native = steps(*(ToolUse(name, args) for (name, _, _), args in zip(SUMS, given, strict=True)), "9336")
     lines = [f"Action: {name}[{json.dumps(args)}]" for (name, _, _), args in zip(SUMS, given, strict=True)]
     text = steps(*lines, "Final Answer: 9336")
-    script = text if acting == "paper" else native
-    out, _ = await run(script, asking(REDUCERS), acting=acting, tools=arithmetic_tools())
+    script = text if way == "paper" else native
+    out, _ = await run(script, asking(REDUCERS), acting=way, tools=arithmetic_tools())
     assert [step["observation"] for step in out["steps"]] == ["9000", "336", "9336"]
     assert out["answer"] == "9336"
 
@@ -411,21 +412,21 @@ async def mcp_tools() -> Sequence[BaseTool]:
 @pytest.mark.wire
 @pytest.mark.matrix
 @both_ways
-async def test_tools_of_an_mcp_server(acting: str, mcp_tools: Sequence[BaseTool]) -> None:
+async def test_tools_of_an_mcp_server(way: str, mcp_tools: Sequence[BaseTool]) -> None:
     native = steps(
         [ToolUse("multiply", {"a": 12, "b": 750}), ToolUse("multiply", {"a": 12, "b": 28})],
         ToolUse("divide", {"a": 1, "b": 2}),
         "9336",
     )
     text = steps('Action: multiply[{"a": 12, "b": 750}]', 'Action: divide[{"a": 1, "b": 2}]', "Final Answer: 9336")
-    out, model = await run(text if acting == "paper" else native, asking(REDUCERS), acting=acting, tools=mcp_tools)
+    out, model = await run(text if way == "paper" else native, asking(REDUCERS), acting=way, tools=mcp_tools)
     multiplied, divided = out["steps"]
     assert "9000" in multiplied["observation"]
-    assert (acting == "paper") or "336" in multiplied["observation"].splitlines()[1]
+    assert (way == "paper") or "336" in multiplied["observation"].splitlines()[1]
     assert "the division is out of order" in divided["observation"]
     assert [multiplied["valid"], divided["valid"]] == [True, False]
     assert out["answer"] == "9336"
-    assert "multiply" in (model.calls[0].text if acting == "paper" else model.calls[0].tools)
+    assert "multiply" in (model.calls[0].text if way == "paper" else model.calls[0].tools)
 
 
 # Environments
@@ -480,13 +481,13 @@ def at(task: dict[str, Any]) -> dict[str, Any]:
 
 @both_ways
 @every_environment
-async def test_environments_reward_in_both_modes(name: str, acting: str) -> None:
+async def test_environments_reward_in_both_modes(name: str, way: str) -> None:
     task, actions = TASKS[name]
-    out, model = await run(acting(actions), at(task), environment=name, acting=acting)
+    out, model = await run(acting(actions), at(task), environment=name, acting=way)
     assert (out["reward"], out["outcome"]["status"]) == (1.0, "solved")
     assert len(out["steps"]) == len(actions)
     assert out["usage"]["tool_calls"] == len(actions)
-    assert {request.tools for request in model.calls} == {("act",) if acting == "tools" else ()}
+    assert {request.tools for request in model.calls} == {("act",) if way == "tools" else ()}
     assert out["steps"][0]["observation"] in model.calls[1].text
 
 
@@ -502,27 +503,27 @@ async def test_who_acts_by_calls_is_told_what_an_action_is_and_when_to_answer() 
 
 @both_ways
 @every_environment
-async def test_the_right_answer_is_in_no_request(name: str, acting: str) -> None:
+async def test_the_right_answer_is_in_no_request(name: str, way: str) -> None:
     task, actions = TASKS[name]
     wrong = [action.replace("{gold}", "something else") for action in actions]
     given = at({**task, "gold": GOLD} if name != "programming" else task)
     for settings in ({}, {"max_actions": 1}):
-        out, model = await run(acting(wrong), given, environment=name, acting=acting, **settings)
+        out, model = await run(acting(wrong), given, environment=name, acting=way, **settings)
         assert model.calls
         assert [request for request in model.calls if GOLD in request.text + str(request.schemas)] == []
         assert GOLD not in str(out["steps"]) + str(out["outcome"])
 
 
 @both_ways
-async def test_a_wrong_answer_is_no_success(acting: str) -> None:
+async def test_a_wrong_answer_is_no_success(way: str) -> None:
     task, _ = TASKS["questions"]
-    out, _ = await run(acting(["Finish[the sun]"]), at(task), environment="questions", acting=acting)
+    out, _ = await run(acting(["Finish[the sun]"]), at(task), environment="questions", acting=way)
     assert (out["answer"], out["reward"]) == ("the sun", 0.0)
     assert (out["outcome"]["status"], len(out["steps"])) == ("exhausted", 1)
 
 
 @both_ways
-async def test_a_best_answer_is_rewarded_too(acting: str) -> None:
+async def test_a_best_answer_is_rewarded_too(way: str) -> None:
     task, _ = TASKS["questions"]
 
     def late(request: Request) -> Any:
@@ -530,7 +531,7 @@ async def test_a_best_answer_is_rewarded_too(acting: str) -> None:
             return f"Final Answer: {GOLD}"
         return acting(["Search[Moon]"])(request)
 
-    out, _ = await run(late, at(task), environment="questions", acting=acting, max_actions=2)
+    out, _ = await run(late, at(task), environment="questions", acting=way, max_actions=2)
     assert (out["answer"], out["reward"], out["outcome"]["status"]) == (GOLD, 1.0, "solved")
 
 
@@ -545,7 +546,7 @@ async def test_the_reward_of_an_answer_outlives_further_calls_in_the_same_messag
 async def test_calls_that_do_not_fit_an_environment_are_told(wrong: ToolUse) -> None:
     task, _ = TASKS["fever"]
     out, model = await run(steps(wrong, ToolUse("act", {"action": "Finish[SUPPORTS]"})), at(task), environment="fever")
-    assert "Call the tool act with an action as text." in model.calls[1].text
+    assert prompts.NO_ACTION in model.calls[1].text
     assert out["usage"]["tool_errors"] == 1
     assert out["reward"] == 1.0
 
@@ -559,12 +560,12 @@ async def test_a_plain_answer_that_an_environment_refuses_is_told_to_a_native_ag
 
 @pytest.mark.sandbox
 @both_ways
-async def test_the_best_program_so_far_is_the_answer(acting: str) -> None:
+async def test_the_best_program_so_far_is_the_answer(way: str) -> None:
     task, _ = TASKS["programming"]
     task = {**task, "data": {**task["data"], "tests": ["assert double(0) == 0", "assert double(2) == 4"]}}
     half = PROGRAM.replace("2 * x", "x")
     script = acting([half, "```python\n```"])
-    out, model = await run(script, at(task), environment="programming", acting=acting, max_actions=2)
+    out, model = await run(script, at(task), environment="programming", acting=way, max_actions=2)
     assert (out["answer"].strip(), out["reward"]) == ("def double(x):\n    return x", 0.5)
     assert out["outcome"]["status"] == "limit_reached"
     assert len(model.calls) == 2
@@ -597,11 +598,11 @@ def torn(request: Request) -> Reply:
 
 
 @both_ways
-async def test_the_step_that_most_samples_want_is_taken(acting: str, corpus: str) -> None:
-    out, model = await run(torn, acting=acting, step_samples=5, search="local", corpus=corpus, verify_sources=False)
+async def test_the_step_that_most_samples_want_is_taken(way: str, corpus: str) -> None:
+    out, model = await run(torn, acting=way, step_samples=5, search="local", corpus=corpus, verify_sources=False)
     assert [request.n for request in model.calls] == [5, 5]
     assert [step["action"] for step in out["steps"]] == [
-        "search({'query': 'moon'})" if acting == "tools" else "search[moon]"
+        "search({'query': 'moon'})" if way == "tools" else "search[moon]"
     ]
     assert out["answer"].removeprefix("Final Answer: ") == "a"
     assert out["usage"]["tool_calls"] == 1
@@ -617,7 +618,7 @@ async def test_a_vote_is_an_event_and_its_samples_are_one_wave() -> None:
 
 @both_ways
 @pytest.mark.parametrize(("calls", "asked"), [(1, 1), (2, 1), (3, 2), (4, 3), (8, 5)])
-async def test_the_last_call_is_kept_when_steps_are_sampled(calls: int, asked: int, acting: str) -> None:
+async def test_the_last_call_is_kept_when_steps_are_sampled(calls: int, asked: int, way: str) -> None:
     def searching(request: Request) -> Reply:
         if "best answer" in request.last or request.tool_choice == "none":
             return "Final Answer: done"
@@ -625,7 +626,7 @@ async def test_the_last_call_is_kept_when_steps_are_sampled(calls: int, asked: i
 
     model = FakeChatModelWithoutN(reply=searching)
     context = ReactContext.model_validate(
-        {"model": model, "search": "none", "acting": acting, "step_samples": 5, "max_model_calls": calls, "max_actions": 1}
+        {"model": model, "search": "none", "acting": way, "step_samples": 5, "max_model_calls": calls, "max_actions": 1}
     )
     out = await graph.ainvoke(ASK, context=context)
     assert len(model.calls) == (asked + 1 if calls > 1 else 1)

@@ -131,7 +131,7 @@ async def test_a_judge_never_meets_a_reward(actor: str) -> None:
         said = script(request)
         return said if actor == "react" or kind(request) != "act" else f"Answer: {str(said)[15:-1]}"
 
-    mode: dict[str, Any] = {} if actor == "react" else {"acting": "tools"}
+    mode: dict[str, Any] = {} if actor == "react" else {"acting": "auto"}
     out, model = await run(reply, evaluator="judge", actor=actor, max_trials=2, **mode)
     assert [(trial["reward"], trial["score"]) for trial in out["trials"]] == [(None, 0.2), (None, 0.6)]
     assert (out["answer"], out["outcome"]["status"]) == ("moon", "limit_reached")
@@ -243,7 +243,7 @@ async def test_judge_and_reflection_see_the_task_where_the_message_is_another() 
 @pytest.mark.parametrize("evaluator", ["judge", "environment"])
 async def test_nobody_is_shown_the_right_answer(evaluator: str, actor: str) -> None:
     script, calls = playing(["sun"])
-    acting = "paper" if actor == "react" else "tools"
+    acting = "paper" if actor == "react" else "auto"
     _, model = await run(script, evaluator=evaluator, actor=actor, acting=acting)
     assert calls.count("judge") == (3 if evaluator == "judge" else 0)
     assert [request for request in model.calls if GOLD in request.text] == []
@@ -344,7 +344,7 @@ async def test_the_judge_has_criteria_and_is_told_the_length() -> None:
 
 @pytest.mark.sandbox
 async def test_programs_are_tried_on_tests_that_the_model_wrote() -> None:
-    settings = {"environment": "programming", "actor": "chain_of_thought", "acting": "tools"}
+    settings = {"environment": "programming", "actor": "chain_of_thought", "acting": "auto"}
     out, model = await run(programming(WRITTEN), PROGRAMMING, **settings)
     assert [kind(request) for request in model.calls] == ["tests", "act", "reflect", "act"]
     assert "Tests:\nassert double(2) == 4\nassert double(0) == 0" in model.calls[1].last
