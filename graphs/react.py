@@ -229,7 +229,8 @@ def why_stop(steps: list[ActionStep], step: Step[ReactContext], prompt: list[Bas
 async def conclude(
     state: ReactState, step: Step[ReactContext], environment: Environment | None, tools: list[BaseTool]
 ) -> Update:
-    """Ask for the best answer, unless there is one or the settings forbid it, and let the environment reward it."""
+    """Ask for the best answer, unless there is one or the settings forbid it, and let the environment reward it. If there
+    is none to be had, an answer that a thought has held on the way is taken."""
     if state["answer"] or not step.context.answer_at_limit:
         return {}
     declared = [] if step.context.acting == "paper" else callable_tools(environment, tools)
@@ -239,16 +240,22 @@ async def conclude(
         most = budget if most is None else min(budget, most)
         return agent_prompt(state, step, environment, tools, closing=prompts.BEST_ANSWER, most=most)
 
+    listener = None if environment else AnswerStream(step, partial(labelled, state))
+    send = partial(complete, step, step.context.model, tools=declared, listener=listener)
     try:
-        listener = None if environment else AnswerStream(step, partial(labelled, state))
-        send = partial(complete, step, step.context.model, tools=declared, listener=listener)
-        text = await with_fewer_steps(prompt, send)
+        last = parse_answer(await with_fewer_steps(prompt, send), environment)
     except (LimitReached, ModelFailed):
-        return {}
-    answer = with_references(parse_answer(text, environment), state, step, listener)
+        last = None
+    answer = with_references(last or held_answer(state["steps"]), state, step, listener)
     effect = await give_answer(environment, state["world"], answer) if answer else None
     message_id = await listener.end(answer) if listener else None
     return {"answer": answer, "said": message_id, "reward": effect.reward if effect else None}
+
+
+def held_answer(steps: list[ActionStep]) -> str | None:
+    """Return the last answer that the thought of a step held, if any did."""
+    answers = (parse_step(taken["thought"])["answer"] for taken in reversed(steps))
+    return next(filter(None, answers), None)
 
 
 builder = strategy_graph(ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -642,3 +642,22 @@ async def test_samples_of_a_step_that_fail_are_missing(monkeypatch: pytest.Monke
     model = FakeChatModelWithoutN(reply=fails)
     out = await graph.ainvoke(ASK, context=ReactContext(model=model, search="none", step_samples=3))
     assert (out["answer"], out["usage"]["failed_calls"]) == ("It is 4.", 8)
+
+
+async def test_an_answer_that_a_thought_held_is_better_than_none() -> None:
+    def holds(request: Request) -> Reply:
+        if "No further action is allowed" in request.text:
+            return ToolUse("calculator", {"expression": "1"})
+        call = {"name": "calculator", "args": {"expression": "6 * 7"}, "id": "1"}
+        return AIMessage("It seems clear.\nFinal Answer: 42", tool_calls=[call])
+
+    out, _ = await run(holds, max_actions=1)
+    assert (out["answer"], out["outcome"]["status"]) == ("42", "limit_reached")
+
+
+async def test_an_action_that_was_taken_is_said_to_be_known() -> None:
+    add = ToolUse("calculator", {"expression": "1 + 1"})
+    out, model = await run(steps(add, add, ToolUse("calculator", {"expression": "2 + 2"}), "4"))
+    assert [request.text.count(prompts.KNOWN) for request in model.calls] == [0, 0, 1, 1]
+    assert [step["observation"] for step in out["steps"]] == ["2", "2", "4"]
+    assert out["answer"] == "4"
