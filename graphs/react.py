@@ -229,8 +229,8 @@ def why_stop(steps: list[ActionStep], step: Step[ReactContext], prompt: list[Bas
 async def conclude(
     state: ReactState, step: Step[ReactContext], environment: Environment | None, tools: list[BaseTool]
 ) -> Update:
-    """Ask for the best answer, unless there is one or the settings forbid it, and let the environment reward it. If there
-    is none to be had, an answer that a thought has held on the way is taken."""
+    """Ask for the best answer, unless there is one or the settings forbid it, and let the environment reward it. If
+    there is none to be had, an answer that a thought has held on the way is taken."""
     if state["answer"] or not step.context.answer_at_limit:
         return {}
     declared = [] if step.context.acting == "paper" else callable_tools(environment, tools)

@@ -254,8 +254,10 @@ class Context(BaseSettings):
     def in_new_names(cls, settings: JsonObject) -> JsonObject:
         """Return settings of an earlier release with the names and values of this one."""
         values = cls.renamed_values
-        return {cls.renamed.get(name, name): values.get(name, {}).get(value, value) if name in values else value
-                for name, value in settings.items()}
+        return {
+            cls.renamed.get(name, name): values.get(name, {}).get(value, value) if name in values else value
+            for name, value in settings.items()
+        }
 
     @model_validator(mode="before")
     @classmethod

@@ -10,7 +10,6 @@ import weakref
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-
 from typing import Literal
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -96,8 +95,8 @@ class ModelCapabilities:
         return replace(self, structured=[*self.structured], switches=[*self.switches])
 
     def give_up(self, option: str) -> None:
-        """Note that the server does not take an option: `n`, `logprobs`, `tools`, `images`, `json_schema`, or a switch of
-        thinking."""
+        """Note that the server does not take an option: `n`, `logprobs`, `tools`, `images`, `json_schema`, or a
+        switch of thinking."""
         self.learned_at = self.learned_at or time.monotonic()
         if option in ("n", "logprobs", "tools", "images"):
             setattr(self, option, False)

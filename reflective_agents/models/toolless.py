@@ -19,7 +19,8 @@ STEP, ANSWER = "Step", "answer"
 _ACTS = "In each message take one action of the task; the tool act itself need not be named. "
 _TOOLS = "You may use these tools:\n{tools}\nTo use one, "
 _BY_SCHEMA = {
-    True: _ACTS + 'Write a JSON object: "thought", what you know and what you need, briefly; and "action".',
+    True: _ACTS + 'Write a JSON object: "thought", what you know and what you still need, briefly; and "action", or '
+    '"answer" as soon as you know it.',
     False: _TOOLS + 'write a JSON object: "thought", what you know and what you need, briefly; "action", the tool\'s '
     'name; "input", what stands in its brackets. When you know the answer, the action is "answer", and the input is '
     "the whole answer.",
@@ -83,7 +84,9 @@ def _in_words(message: BaseMessage, tools: Sequence[Declared], way: Way) -> Base
     if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
         return message
     if not message.tool_calls:  # what could not be read stands as it was written
-        return AIMessage("\n".join([message.text, *(call["args"] or "" for call in message.invalid_tool_calls)]).strip())
+        return AIMessage(
+            "\n".join([message.text, *(call["args"] or "" for call in message.invalid_tool_calls)]).strip()
+        )
     write = _as_object if way == "schema" else _as_line
     thoughts = [message.text, *[""] * (len(message.tool_calls) - 1)]
     return AIMessage("\n".join(write(*step, tools) for step in zip(thoughts, message.tool_calls, strict=True)))
@@ -109,11 +112,19 @@ def step_format(tools: Sequence[JsonObject], *, ends: bool = False) -> JsonObjec
     """Return the response format that holds a model to one step, or to an answer if it `ends`."""
     shown = [declared(tool) for tool in tools]
     text: JsonObject = {"type": "string"}
-    fields: JsonObject = {"thought": text, "action": {"enum": [*(tool.name for tool in shown), ANSWER]}, "input": text}
+    action = {"enum": [*(tool.name for tool in shown), ANSWER]}
+    schema = _form(action=action, input=text)
     if ends or _is_world(shown):
-        fields = {"thought": text, ANSWER if ends else "action": text}
-    schema = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+        schema = _form(answer=text)
+    if not ends and _is_world(shown):
+        schema = {"anyOf": [_form(action=text), schema]}
     return {"type": "json_schema", "json_schema": {"name": STEP, "schema": schema, "strict": True}}
+
+
+def _form(**fields: JsonObject) -> JsonObject:
+    """Return the schema of a thought, and of what follows it."""
+    properties: JsonObject = {"thought": {"type": "string"}, **fields}
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
 def read_step_object(reply: AIMessage, tools: Sequence[JsonObject], *, ends: bool = False) -> AIMessage:

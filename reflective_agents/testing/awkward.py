@@ -118,10 +118,15 @@ def _as_meant(request: Request, manner: Manner | None) -> Request:
 
 def _as_step(request: Request, form: Json) -> Request:
     """Return a request for a step, held to a form, as one for calls of tools."""
-    fields = form["properties"]
+    fields = _fields(form)
     names = [name for name in fields.get("action", {}).get("enum", ["act"]) if name != "answer"]
     choice = "none" if "answer" in fields else None
     return replace(request, tools=tuple(names), tool_choice=choice, schema=None, as_json=False)
+
+
+def _fields(form: Json) -> Json:
+    """Return the fields of a step, of its first form where there are two."""
+    return dict(form.get("anyOf", [form])[0]["properties"])
 
 
 def _in_form(choice: Choice, form: Json | None) -> Choice:
@@ -129,13 +134,12 @@ def _in_form(choice: Choice, form: Json | None) -> Choice:
     if form is None:
         return choice
     if not choice.calls:
-        key = "answer" if "answer" in form["properties"] else "action"
-        step = {"thought": "", key: choice.content} if "input" not in form["properties"] else None
-        step = step or {"thought": "", "action": "answer", "input": choice.content}
+        step: Json = {"action": "answer", "input": choice.content}
+        step = {"thought": "", **(step if "input" in _fields(form) else {"answer": choice.content})}
         return replace(choice, content=json.dumps(step, ensure_ascii=False))
     call = choice.calls[0]
     args = json.loads(call.arguments)
-    step = {"action": call.name, "input": call.arguments} if "input" in form["properties"] else args
+    step = {"action": call.name, "input": call.arguments} if "input" in _fields(form) else args
     content = json.dumps({"thought": choice.content or "", **step}, ensure_ascii=False)
     return replace(choice, content=content, calls=(), finish_reason="stop")
 

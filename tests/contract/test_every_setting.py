@@ -104,6 +104,7 @@ GAME = {**OFFLINE, "environment": "game24"}
 DEEP = {"method": "depth_first"}
 CASES: dict[str, Case] = {
     "actor": Case("react", "chain_of_thought", OFFLINE),
+    "acting": Case("text", "tools"),
     "action_reward": Case("likelihood", "judge"),
     "agent": Case(AGENT, None),
     "aggregate": Case("mean", "max", {"n": 4, "max_model_calls": 200, "max_rollouts": 12, "min_paths": 100}, wavering),

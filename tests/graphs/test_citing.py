@@ -123,7 +123,9 @@ async def test_answers_that_others_have_numbered_are_shown_in_the_numbers_of_the
     messages = [HumanMessage("a"), AIMessage(f"Round [1].\n\n{moon}"), HumanMessage("b")]
     messages += [AIMessage(f"Deep [1].\n\n{sea}"), HumanMessage("c")]
     model = saying("Final Answer: Deep [2].")
-    out = await react.graph.ainvoke({"messages": messages}, context={"model": model, "search": "none", "acting": "paper"})
+    out = await react.graph.ainvoke(
+        {"messages": messages}, context={"model": model, "search": "none", "acting": "paper"}
+    )
     assert "Deep [2]." in model.calls[0].text
     assert out["answer"] == "Deep [2].\n\nReferences:\n[2] https://sea.example/"
     assert [message.text for message in out["messages"][:5]] == [message.text for message in messages]

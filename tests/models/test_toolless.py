@@ -1,4 +1,4 @@
-"""Steps of models that take no tools: as JSON objects or as text in turns, learned once, with a prompt that only grows."""
+"""Steps of models that take no tools: as JSON objects or as text in turns, learned once; prompts only grow."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,7 +14,10 @@ from reflective_agents.testing.script import Reply, Request, ToolUse
 
 pytestmark = pytest.mark.wire
 ASK: dict[str, Any] = {"messages": [("user", "What is 2 + 2, and twice that?")]}
-TASK: dict[str, Any] = {"messages": [("user", "What?")], "task": {"id": "1", "question": "What is 6 * 7?", "gold": "42"}}
+TASK: dict[str, Any] = {
+    "messages": [("user", "What?")],
+    "task": {"id": "1", "question": "What is 6 * 7?", "gold": "42"},
+}
 ways = pytest.mark.parametrize(("manner", "way"), [("refuses_tools", "schema"), ("refuses_everything", "text")])
 
 
@@ -83,9 +86,7 @@ async def test_each_prompt_begins_with_the_one_before_it(
 
 @ways
 @pytest.mark.parametrize("graph", [react.graph, best_of_n.graph])
-async def test_environments_are_acted_in(
-    graph: Any, manner: Manner, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_environments_are_acted_in(graph: Any, manner: Manner, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {} if graph is react.graph else {"n": 1, "gold_reward": True}
     async with AwkwardServer(solving, manner) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
