@@ -10,7 +10,7 @@ import weakref
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, cast
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage
@@ -101,7 +101,7 @@ class ModelCapabilities:
         if option in ("n", "logprobs", "tools", "images"):
             setattr(self, option, False)
         if option == "json_schema":
-            self.give_up_method(option)
+            self.give_up_method("json_schema")
         self.switches = [switch for switch in self.switches if switch != option]
 
     def give_up_method(self, method: Structured) -> bool:
@@ -142,7 +142,7 @@ def capabilities_of(model: BaseChatModel) -> ModelCapabilities:
 def way_of_acting(capabilities: ModelCapabilities, acting: Acting) -> Way:
     """Return the way in which a model calls tools: the one that is set, else the best that its server takes."""
     if acting not in ("auto", "paper"):
-        return acting
+        return cast(Way, acting)
     if capabilities.tools:
         return "tools"
     return "schema" if "json_schema" in capabilities.structured else "text"

@@ -45,7 +45,8 @@ def solving(request: Request) -> Reply:
 
 
 async def run(graph: Any, server: AwkwardServer, given: dict[str, Any], **settings: Any) -> tuple[Any, list[Any]]:
-    out, events = None, []
+    out: Any = None
+    events: list[Any] = []
     context = {"model": "openai:test", "search": "none", **settings}
     async for kind, part in graph.astream(given, context=context, stream_mode=["values", "custom"]):
         out, events = (part, events) if kind == "values" else (out, [*events, part])
