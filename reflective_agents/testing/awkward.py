@@ -13,7 +13,6 @@ from typing import Literal, get_args
 
 from aiohttp import web
 
-from reflective_agents.models.toolless import STEP
 from reflective_agents.testing.completions import Json, completion, parse_request, usage_of
 from reflective_agents.testing.openai_server import OpenAIServer
 from reflective_agents.testing.script import Choice, Request, Script, ask, to_choice
@@ -145,6 +144,8 @@ def _in_form(choice: Choice, form: Json | None) -> Choice:
 
 
 _FORM = re.compile(r"one JSON object \((\w+)\) and nothing else")
+STEP = "Step"
+"""The name of the form of a step."""
 _ACT, _ENDS = "the tool act itself need not be named", "No tool can be called now"
 _TOOLS = re.compile(r"You may use these tools:\n(.*?)\nTo use one", re.DOTALL)
 
