@@ -29,7 +29,7 @@ def reading(request: Request) -> Reply:
     if request.last.endswith("Reflection:"):
         return text(chance, 400)
     page = f"Search[Page {chance.randrange(len(ARTICLES))}]"
-    ends = request.last.count("\nObservation ") >= 5 and request.index % 2
+    ends = sum(message.type == "tool" for message in request.messages) >= 5 and request.index % 2
     return f"{text(chance, 200)}\nAction: {f'Finish[{text(chance, 12)}]' if ends else page}"
 
 

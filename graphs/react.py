@@ -2,16 +2,17 @@
 
     begin -> think <-> act -> finish
 
-`think` asks for the next step, as text or as native tool calls; `act` carries it out, in an environment or with tools.
-What goes wrong with an action is told to the agent and counted, and the run goes on. With `step_samples` each step is
-sampled several times at once, and the one that most samples want is taken.
+`think` asks for the next step, in the way that the model can act (`acting`); `act` carries it out, in an environment or
+with tools. What goes wrong with an action is told to the agent and counted, and the run goes on; an action that brings
+what it has brought before is told so, and the next one like it ends the run with an answer. With `step_samples` each
+step is sampled several times at once, and the one that most samples want is taken.
 """
 
 from collections.abc import Sequence
 from functools import partial
 from typing import NotRequired
 
-from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool
 
 from reflective_agents.environments.base import Environment, State
@@ -27,10 +28,11 @@ from reflective_agents.nodes.acting.agent import (
     environment_of,
     give_answer,
     longest_answer_prompt,
+    repetitions,
     tools_of,
     with_fewer_steps,
 )
-from reflective_agents.nodes.acting.react_text import ParsedStep, parse_answer, parse_step
+from reflective_agents.nodes.acting.react_text import ParsedStep, parse_answer, parse_step, parsed_call
 from reflective_agents.nodes.answer_stream import BESIDE_CALLS, AnswerStream, final_answer
 from reflective_agents.nodes.asking.ballot import elect
 from reflective_agents.nodes.asking.chat import call_tools, called, complete, model_of
@@ -82,7 +84,7 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
         return ended | await conclude(state, step, environment, tools)
     count = affordable_samples(step, prompt()) if context.step_samples > 1 else 1
     listener = answer_stream_of(state, step) if environment is None and count == 1 else None
-    if context.mode == "text":
+    if context.acting == "paper":
         model = model_of(step, context.model)
         ends: JsonObject = {"stop": ["\nObservation"]} if takes_stop(model) else {}
         send = partial(sample_some, step, model, count=count, listener=listener, **ends)
@@ -90,7 +92,7 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     else:
         declared = callable_tools(environment, tools)
         propose_once = partial(propose, step, declared, count, listener)
-        samples = [parsed_step(reply) for reply in await with_fewer_steps(prompt, propose_once)]
+        samples = [parsed_call(reply) for reply in await with_fewer_steps(prompt, propose_once)]
     move = samples[0]
     if len(samples) > 1:
         move, votes = elect(samples, environment, tools, state["messages"][-1].text)
@@ -142,7 +144,7 @@ async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
 
 def answer_stream_of(state: ReactState, step: Step[ReactContext]) -> AnswerStream:
     """Return the voice by which an answer is heard while it is written."""
-    if step.context.mode == "text":
+    if step.context.acting == "paper":
         return AnswerStream(step, partial(labelled, state))
     return AnswerStream(step, partial(CitationReader, shown(state)), beside_calls=BESIDE_CALLS)
 
@@ -171,13 +173,6 @@ async def propose(
     return [called(reply) for reply in await sample_some(step, model, prompt, count)]
 
 
-def parsed_step(reply: AIMessage) -> ParsedStep:
-    """Return what a reply in the mode of native calls wants to do."""
-    calls: list[ToolCall | InvalidToolCall] = [*reply.tool_calls, *reply.invalid_tool_calls]
-    action = ", ".join(map(call_text, calls))
-    return ParsedStep(thought=reply.text, action=action, answer=None if calls else reply.text, messages=[reply])
-
-
 def record(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Update:
     """Return the update that records a step."""
     number = len(state["steps"]) + 1
@@ -199,13 +194,6 @@ def with_references(
     return checked.text
 
 
-def call_text(call: ToolCall | InvalidToolCall) -> str:
-    """Return a call of a tool in words; in an environment that is the action itself."""
-    args = call["args"]
-    action = args.get("action") if call["name"] == "act" and isinstance(args, dict) else None
-    return action if isinstance(action, str) else f"{call['name']}({args})"
-
-
 def finished(actions: int, answer: str | None) -> Update:
     """Return the outcome of an agent that has answered, or whose task is over without an answer."""
     return stop("answered", f"{'done' if answer else 'the task was over'} after {pluralize(actions, 'action')}")
@@ -219,11 +207,8 @@ def says_something(text: str, request: str) -> bool:
 
 
 def stuck(steps: list[ActionStep], repeats: int) -> bool:
-    """Return whether the last actions and their observations were the same more than `repeats` times in a row: those of
-    one step, or of several that follow each other in a circle."""
-    history = [(taken["action"], taken["observation"]) for taken in steps]
-    circles = range(1, len(history) // (repeats + 1) + 1)
-    return any(history[-length * (repeats + 1) :] == history[-length:] * (repeats + 1) for length in circles)
+    """Return whether the last `repeats` steps have all brought only what was there before."""
+    return len(steps) > repeats and all(repetitions(steps)[-repeats:])
 
 
 def why_stop(steps: list[ActionStep], step: Step[ReactContext], prompt: list[BaseMessage]) -> Update:
@@ -244,26 +229,33 @@ def why_stop(steps: list[ActionStep], step: Step[ReactContext], prompt: list[Bas
 async def conclude(
     state: ReactState, step: Step[ReactContext], environment: Environment | None, tools: list[BaseTool]
 ) -> Update:
-    """Ask for the best answer, unless there is one or the settings forbid it, and let the environment reward it."""
+    """Ask for the best answer, unless there is one or the settings forbid it, and let the environment reward it. If
+    there is none to be had, an answer that a thought has held on the way is taken."""
     if state["answer"] or not step.context.answer_at_limit:
         return {}
-    declared = callable_tools(environment, tools) if step.context.mode == "tools" else []
+    declared = [] if step.context.acting == "paper" else callable_tools(environment, tools)
     budget = longest_answer_prompt(step, declared)
 
     def prompt(most: int | None = None) -> list[BaseMessage]:
         most = budget if most is None else min(budget, most)
         return agent_prompt(state, step, environment, tools, closing=prompts.BEST_ANSWER, most=most)
 
+    listener = None if environment else AnswerStream(step, partial(labelled, state))
+    send = partial(complete, step, step.context.model, tools=declared, listener=listener)
     try:
-        listener = None if environment else AnswerStream(step, partial(labelled, state))
-        send = partial(complete, step, step.context.model, tools=declared, listener=listener)
-        text = await with_fewer_steps(prompt, send)
+        last = parse_answer(await with_fewer_steps(prompt, send), environment)
     except (LimitReached, ModelFailed):
-        return {}
-    answer = with_references(parse_answer(text, environment), state, step, listener)
+        last = None
+    answer = with_references(last or held_answer(state["steps"]), state, step, listener)
     effect = await give_answer(environment, state["world"], answer) if answer else None
     message_id = await listener.end(answer) if listener else None
     return {"answer": answer, "said": message_id, "reward": effect.reward if effect else None}
+
+
+def held_answer(steps: list[ActionStep]) -> str | None:
+    """Return the last answer that the thought of a step held, if any did."""
+    answers = (parse_step(taken["thought"])["answer"] for taken in reversed(steps))
+    return next(filter(None, answers), None)
 
 
 builder = strategy_graph(ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput)

@@ -37,7 +37,7 @@ ACTIONS = ChatPromptTemplate(
     [
         (
             "system",
-            "{task}Solve the task by calling the tool act, one action at a time, for each changes what comes next. "
+            "{task}Solve the task with the tool act, one action at a time, for each changes what comes next. "
             "Where an example shows an action, call act with it. The answer is an action, too: give it as soon as you "
             "know it, also where no other action leads on. " + _MATERIAL + "{lessons}",
         ),
@@ -53,6 +53,8 @@ UNREADABLE = (
     "No action could be read. Write 'Thought: ...' and then 'Action: ...' with one of the actions above, or "
     "'Final Answer: ...'."
 )
+NO_ACTION = "No action could be read. Give one, as text."
+KNOWN = "You have this already: take another step, or give the answer."
 LEFT_OUT = "(Steps 1 to {last} are left out, because the context is full.)"
 BEST_ANSWER = "No further action is allowed. Give the best answer you have, as 'Final Answer: ...'."
 LESSONS = "\n\nEarlier attempts at this task failed. The lessons drawn from them are plans to follow now:\n{lessons}"

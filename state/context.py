@@ -118,6 +118,8 @@ def _is_plain(value: Any) -> bool:
 
 Structured = Literal["json_schema", "tool", "text"]
 """A way of structured output: the server's own JSON schema, a tool that is forced, or JSON as text."""
+Acting = Literal["auto", "tools", "schema", "text", "paper"]
+"""A way of writing a step: as a call of a tool, as a JSON object, as text in turns, or the papers' one long text."""
 Thinking = Literal["off", "low", "medium", "high"]
 """How much a model thinks before it answers."""
 
@@ -135,6 +137,8 @@ class Context(BaseSettings):
     """When to use it, after "use when"."""
     renamed: ClassVar[dict[str, str]] = {}
     """Old names of settings with their new ones. An old name is taken for one release, with a warning."""
+    renamed_values: ClassVar[Mapping[str, Mapping[Any, Any]]] = {}
+    """What the values of settings with an old name are called now, where that has changed."""
     level: ClassVar[int | None] = 0
     """A strategy may employ those of a lower level; one without a level cannot be employed."""
 
@@ -265,8 +269,17 @@ class Context(BaseSettings):
             for name, value in ((old, taken.pop(old, None)), (variable, os.environ.get(variable))):
                 if value is not None:
                     warnings.warn(f"{name} is now called {new}: the next release takes no other name", FutureWarning, 4)
-                    taken.setdefault(new, value)
+                    taken.setdefault(new, cls.renamed_values.get(old, {}).get(value, value))
         return taken
+
+    @classmethod
+    def in_new_names(cls, settings: JsonObject) -> JsonObject:
+        """Return settings of an earlier release with the names and values of this one."""
+        values = cls.renamed_values
+        return {
+            cls.renamed.get(name, name): values.get(name, {}).get(value, value) if name in values else value
+            for name, value in settings.items()
+        }
 
     @model_validator(mode="before")
     @classmethod
@@ -377,9 +390,10 @@ class Context(BaseSettings):
             raise WrongThread(
                 f"this run was begun with settings that no longer exist ({', '.join(removed)}): ask the question again"
             )
-        if all(getattr(self, self.renamed.get(name, name)) == value for name, value in earlier.items()):
+        before = self.in_new_names(earlier)
+        if all(getattr(self, name) == value for name, value in before.items()):
             return self
-        return self._again({**earlier, **self.chosen()})
+        return self._again({**before, **self.chosen()})
 
     def raised(self, by: Mapping[str, float]) -> Self:
         """Return these settings with limits that are higher by so much, each by its name.

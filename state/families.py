@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from reflective_agents.state import shipped
 from reflective_agents.state.callers_schemas import Bounds, check_forms
-from reflective_agents.state.context import Context, Model, from_json
+from reflective_agents.state.context import Acting, Context, Model, from_json
 from reflective_agents.state.effect import (
     IN_ENVIRONMENT,
     ON_OPEN_QUESTIONS,
@@ -245,6 +245,25 @@ class ActingContext(TaskContext):
         int, Applies("in strategies that act step by step", lambda settings: settings.acts)
     ] = Field(
         default=100_000, ge=500, le=10_000_000, description="Longest prompt, in estimated tokens; older steps are cut."
+    )
+
+
+_NOT_ON_PAPER = Applies(
+    "as paper in react, in trials, and in an environment",
+    lambda settings: (
+        settings.acting != "paper" or settings.environment is not None or not isinstance(settings, TreeContext)
+    ),
+)
+
+
+class StepsContext(Context):
+    """Settings of strategies whose model writes steps, each after what the last one has brought."""
+
+    acting: Annotated[Acting, WITHOUT_OWN_AGENT, _NOT_ON_PAPER] = Field(
+        default="auto",
+        description="How steps are asked for: 'tools' (native calls), 'schema' (a JSON object that the server holds "
+        "the model to), 'text' (text, in turns) or 'paper' (one long text, as in the papers). Default: as the model "
+        "can, which is learned.",
     )
 
 

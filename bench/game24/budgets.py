@@ -30,8 +30,9 @@ BUDGETS: Mapping[str, Sequence[int]] = {
 COMPARED = ("requests", 40)
 """Where each search is compared with LATS game by game."""
 
-LATS: dict[str, Any] = {"n": 8, "max_rollouts": 30, "max_lessons": 0}
-BEAM: dict[str, Any] = {"n": 8, "beam": 5, "lists": 3, "parallel": 1}
+ON_PAPER: dict[str, Any] = {"acting": "paper"}
+LATS: dict[str, Any] = {"n": 8, "max_rollouts": 30, "max_lessons": 0, **ON_PAPER}
+BEAM: dict[str, Any] = {"n": 8, "beam": 5, "lists": 3, "parallel": 1, **ON_PAPER}
 RAP: dict[str, Any] = {"n": 8, "max_rollouts": 1000, "max_depth": 4, "confidence_samples": 1}
 TOGETHER: dict[str, Any] = {"grades": "judge", "grading": "together", "max_answer_tokens": 8000}
 """Judged in one call, with room for the judgements of a whole level."""
@@ -48,8 +49,10 @@ SEARCHES: Mapping[str, Entry] = {
     "tree_of_thoughts, depth first": Entry(tree_of_thoughts.graph, IN_DEPTH),
     "rap, by likelihood": Entry(rap.graph, RAP),
     "rap, judged together": Entry(rap.graph, RAP | {"action_reward": "judge"}),
-    "ab_mcts": Entry(ab_mcts.graph, {"max_expansions": 10_000, "max_depth": 4}),
-    "best_of_n, until the calls are spent": Entry(best_of_n.graph, {"n": 100, "max_depth": 4, "parallel": 1}),
+    "ab_mcts": Entry(ab_mcts.graph, {"max_expansions": 10_000, "max_depth": 4, **ON_PAPER}),
+    "best_of_n, until the calls are spent": Entry(
+        best_of_n.graph, {"n": 100, "max_depth": 4, "parallel": 1, **ON_PAPER}
+    ),
 }
 SAMPLED = {
     "chain of thought, best of k": "tot_game24_cot100",

@@ -119,13 +119,15 @@ STRAIGHT = chance.straight(P, 3, STEPS)
 TO_THE_END = mean(to_the_end(game, 3) for game in GAMES)
 PLAYS: dict[str, Any] = {"environment": "game24", "examples": False}
 SAMPLED: dict[str, Any] = PLAYS | {"proposals": "samples"}
-LABELLED: dict[str, Any] = SAMPLED | {"grades": "labels", "grade_samples": 1, "max_depth": 4}
+LABELLED: dict[str, Any] = SAMPLED | {"grades": "labels", "grade_samples": 1, "max_depth": 4, "acting": "paper"}
 LATS: dict[str, Any] = LABELLED | {"max_lessons": 0}
 RAP: dict[str, Any] = SAMPLED | {"confidence_samples": 1, "max_depth": 4}
 
 SEARCHES = {
-    "react, one shot": Entry(react.graph, PLAYS | {"mode": "text"}, BLIND),
-    "best of n, N 8": Entry(best_of_n.graph, PLAYS | {"n": 8, "max_depth": 4}, chance.best_of(BLIND, 8)),
+    "react, one shot": Entry(react.graph, PLAYS | {"acting": "paper"}, BLIND),
+    "best of n, N 8": Entry(
+        best_of_n.graph, PLAYS | {"n": 8, "max_depth": 4, "acting": "paper"}, chance.best_of(BLIND, 8)
+    ),
     "lats, n 3, K 1": Entry(lats.graph, LATS | {"n": 3, "max_rollouts": 1}, STRAIGHT),
     "lats, n 3, to the end": Entry(lats.graph, LATS | {"n": 3}, TO_THE_END),
     "tree of thoughts, breadth first, n 3, b 1": Entry(

@@ -44,7 +44,9 @@ class Author:
     def __call__(self, request: Request) -> Reply:
         """Write the next program, as a whole answer or as an action."""
         program = next(self._programs)
-        return f"Thought 1: I write it.\nAction 1: {program}" if "Action 1:" in request.text else program
+        return (
+            f"Thought 1: I write it.\nAction 1: {program}" if "Action 1:" in request.text or request.tools else program
+        )
 
 
 async def chosen(way: Way, problem: Problem, task: Task, world: Remembering, programs: int) -> str:

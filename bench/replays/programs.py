@@ -60,7 +60,7 @@ async def programs(folder: Path, name: str) -> Measured:
     settings = TrialsContext(
         model=FakeChatModel(reply=model),
         environment="programming",
-        mode="text",
+        acting="paper",
         max_actions=1,
         answer_at_limit=False,
         search="none",

@@ -28,7 +28,7 @@ SEVERAL = "the log has several reflections from before this trial, or of one tha
 TOO_LONG = "the prompt of the time became too long in this trial: the model refuses it, as a provider does"
 NO_LESSONS = "the reflections are not in the log: the trials run without them"
 _UNBOUNDED: dict[str, Any] = {"search": "none", "max_model_calls": 1000}
-_STEPS: dict[str, Any] = {"mode": "text", "max_repeats": 1000, "answer_at_limit": False}
+_STEPS: dict[str, Any] = {"acting": "paper", "max_repeats": 1000, "answer_at_limit": False}
 """What holds where an agent acts."""
 
 

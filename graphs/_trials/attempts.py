@@ -15,7 +15,7 @@ from reflective_agents.nodes.acting.react_text import parse_answer
 from reflective_agents.nodes.asking.chat import ask, complete
 from reflective_agents.nodes.asking.task_prompt import short_task_prompt, task_prompt
 from reflective_agents.nodes.asking.transcript import around, quoted
-from reflective_agents.nodes.evidence.reference_list import length_text
+from reflective_agents.nodes.evidence.reference_list import length_text, split_references
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import trials as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed

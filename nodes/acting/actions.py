@@ -14,6 +14,7 @@ from reflective_agents.nodes.acting.react_text import ParsedStep, action_of, as_
 from reflective_agents.nodes.evidence.research import act
 from reflective_agents.nodes.evidence.sources import NO_SOURCES, Sources, observations, with_numbers
 from reflective_agents.nodes.step import Step
+from reflective_agents.prompts import react as prompts
 from reflective_agents.state.context import Context
 
 
@@ -77,7 +78,7 @@ async def _act_calls(
     for call in calls:
         action = call["args"].get("action") if call["name"] == "act" and isinstance(call["args"], dict) else None
         if not isinstance(action, str):
-            text, accepted = "Call the tool act with an action as text.", False
+            text, accepted = prompts.NO_ACTION, False
         else:
             world, text, new_reward, done, accepted = await take(environment, world, action)
             reward = new_reward if accepted else reward

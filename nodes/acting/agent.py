@@ -112,7 +112,7 @@ def agent_prompt(
     closing: str = "",
     most: int | None = None,
 ) -> list[BaseMessage]:
-    """Build the prompt of the next step in either mode, with as many of the last steps as the context holds.
+    """Build the prompt of the next step, as calls or on paper, with as many of the last steps as the context holds.
 
     Args:
         state: The agent's state.
@@ -135,7 +135,7 @@ def agent_prompt(
 
     def as_calls(first: int) -> list[BaseMessage]:
         scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
-        scratch += [message for taken in state["steps"][first:] for message in taken["messages"]]
+        scratch += [message for taken in told(state["steps"])[first:] for message in taken["messages"]]
         parts = {
             "lessons": state["hints"],
             "conversation": state["messages"][:-1],
@@ -149,7 +149,7 @@ def agent_prompt(
             task=examples_text(step.context.few_shot), situation=situation(tools), **parts
         )
 
-    with_steps = as_text if step.context.mode == "text" else as_calls
+    with_steps = as_text if step.context.acting == "paper" else as_calls
     limits = [step.context.max_context_tokens, most, longest_estimated(model_of(step, step.context.model), step.meter)]
     longest = int(min(limit for limit in limits if limit is not None))
     first, prompt = 0, with_steps(0)
@@ -186,7 +186,7 @@ async def with_fewer_steps(
 
 def longest_answer_prompt(step: Step[ReactContext], tools: Sequence[BaseTool]) -> int:
     """Return the longest prompt, in estimated tokens, that leaves the run enough for an answer."""
-    declared = [convert_to_openai_tool(tool) for tool in tools] if step.context.mode == "tools" else []
+    declared = [convert_to_openai_tool(tool) for tool in tools] if step.context.acting != "paper" else []
     left = min(step.context.max_total_tokens - step.meter.usage["total_tokens"], affordable_tokens(step))
     return left - step.context.max_answer_tokens - estimate_tokens([], {"tools": declared})
 
@@ -215,8 +215,30 @@ def affordable_samples(step: Step[ReactContext], prompt: Sequence[BaseMessage]) 
     return max(min(context.step_samples, min(calls) - context.answer_at_limit), 1)
 
 
+def repetitions(steps: Sequence[ActionStep]) -> list[bool]:
+    """Tell of each step whether the same action has brought the same before."""
+    known, repeated = set[tuple[str, str]](), list[bool]()
+    for taken in steps:
+        brought = (taken["action"], taken["observation"])
+        repeated.append(brought in known)
+        known.add(brought)
+    return repeated
+
+
+def told(steps: Sequence[ActionStep]) -> list[ActionStep]:
+    """Return the steps as the agent sees them: one that brings what is there already says so."""
+    repeated = zip(steps, repetitions(steps), strict=True)
+    return [_marked(taken) if again and taken["messages"] and taken["valid"] else taken for taken, again in repeated]
+
+
+def _marked(taken: ActionStep) -> ActionStep:
+    """Mark a step as known, at the end of what it has brought."""
+    *before, last = taken["messages"]
+    return {**taken, "messages": [*before, last.model_copy(update={"content": f"{last.text}\n{prompts.KNOWN}"})]}
+
+
 def scratchpad(steps: Sequence[ActionStep], first: int = 0) -> str:
-    """Show the steps as the text mode does; a line says which steps before `first` are left out."""
+    """Show the steps as the papers do; a line says which steps before `first` are left out."""
     lines = [prompts.LEFT_OUT.format(last=first)] if first else []
     for number, taken in enumerate(steps[first:], first + 1):
         lines += [f"Thought {number}: {taken['thought']}", f"Action {number}: {taken['action']}"]
@@ -225,7 +247,7 @@ def scratchpad(steps: Sequence[ActionStep], first: int = 0) -> str:
 
 
 def task_text(environment: Environment | None, tools: Sequence[BaseTool], step: Step[ReactContext]) -> str:
-    """Describe the task and what the agent may do, for the text mode."""
+    """Describe the task and what the agent may do, on paper."""
     if environment is not None:
         return task_prompt(environment, examples=step.context.few_shot)
     return f"{task_prompts.ACTIONS.format(actions=describe_tools(tools))}\n\n{examples_text(step.context.few_shot)}"
@@ -238,5 +260,5 @@ def situation(tools: Sequence[BaseTool]) -> str:
 
 
 def callable_tools(environment: Environment | None, tools: Sequence[BaseTool]) -> list[BaseTool]:
-    """Return the tools that the agent may call, for the mode of native calls."""
+    """Return the tools that the agent may call."""
     return [act_tool(environment)] if environment else list(tools)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, InvalidToolCall, ToolCall
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from typing_extensions import TypedDict
@@ -15,7 +15,7 @@ from reflective_agents.text.labels import sections
 class ParsedStep(TypedDict):
     """What an agent wants to do next: an action or an answer, or neither if that could not be read.
 
-    `messages` holds its message in the mode of native tool calls.
+    `messages` holds its message, unless it was written on paper (`acting="paper"`).
     """
 
     thought: str
@@ -29,6 +29,20 @@ def parse_step(text: str, names: Collection[str] = (), environment: Environment 
     is_action: Callable[[str], bool] | None = environment.is_action if environment else None
     thought, action, answer = read_step(text, names, is_action)
     return ParsedStep(thought=thought, action=action, answer=answer, messages=[])
+
+
+def parsed_call(reply: AIMessage) -> ParsedStep:
+    """Return what a reply with calls of tools wants to do; one without any answers."""
+    calls: list[ToolCall | InvalidToolCall] = [*reply.tool_calls, *reply.invalid_tool_calls]
+    action = ", ".join(map(call_text, calls))
+    return ParsedStep(thought=reply.text, action=action, answer=None if calls else reply.text, messages=[reply])
+
+
+def call_text(call: ToolCall | InvalidToolCall) -> str:
+    """Return a call of a tool in words; in an environment that is the action itself."""
+    args = call["args"]
+    action = args.get("action") if call["name"] == "act" and isinstance(args, dict) else None
+    return action if isinstance(action, str) else f"{call['name']}({args})"
 
 
 def as_call(action: str, tools: Sequence[BaseTool]) -> AIMessage:

@@ -266,7 +266,7 @@ def _check_same(folder: Path, stored: About, about: About) -> None:
 def _differences(stored: About, about: About) -> list[str]:
     """Say in what two runs differ. A setting that was added since the earlier one had its default then."""
     schema = settings_of(about["strategy"]) if about["strategy"] in strategy_names() else Context
-    before = {schema.renamed.get(name, name): value for name, value in stored["settings"].items()}
+    before = schema.in_new_names(stored["settings"])
     defaults = {name: field.default for name, field in schema.model_fields.items()}
     pairs: dict[str, tuple[Any, Any]] = {name: (stored[name], about[name]) for name in _SAME}
     for name in {**before, **about["settings"]}:

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from reflective_agents.models.cache import cache_entry
 from reflective_agents.models.capabilities import (
     ChatModel,
+    Way,
     capabilities_of,
     context_size,
     is_forced,
@@ -19,7 +20,9 @@ from reflective_agents.models.capabilities import (
     refused_option,
     takes_n,
     takes_seed,
+    takes_stop,
     unbind,
+    way_of_acting,
 )
 from reflective_agents.models.context_window import (
     SMALLEST_ANSWER,
@@ -34,7 +37,14 @@ from reflective_agents.models.images import about_images, show_images
 from reflective_agents.models.language import in_language
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.sending import Listener, merged, send_with_retries, thinking_options
-from reflective_agents.models.toolless import read_written_calls, tools_as_text
+from reflective_agents.models.structured import was_ignored
+from reflective_agents.models.toolless import (
+    read_step_object,
+    read_written_calls,
+    step_format,
+    tools_in_words,
+    without_answer_label,
+)
 from reflective_agents.models.turns import escape_turn_signs
 from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.errors import LimitReached, ModelFailed, Refused, TooLong
@@ -155,22 +165,24 @@ async def _send_with_fallbacks(
     while True:
         tools = options.get("tools") or []
         forced = is_forced(options.get("tool_choice"))
-        in_text = not capabilities.tools and bool(tools) and not forced
-        may_call = in_text and options.get("tool_choice") != "none"
-        left_out = [*(("tools", "tool_choice") if in_text else ()), *(() if capabilities.logprobs else ("logprobs",))]
+        way = way_of_acting(capabilities, meter.acting) if tools and not forced else "tools"
+        in_words, ends = way != "tools", options.get("tool_choice") == "none"
+        waits = way == "schema" or (in_words and not ends)
+        left_out = [*(("tools", "tool_choice") if in_words else ()), *(() if capabilities.logprobs else ("logprobs",))]
         sent = {name: value for name, value in options.items() if name not in left_out}
+        sent = merged(sent, _options_in_words(base, way, tools, ends=ends) if in_words else {})
         sent = _within_context_size(base, merged(sent, thinking_options(capabilities, meter.thinking)), meter)
-        prompt = tools_as_text(messages, tools if may_call else []) if in_text else messages
+        prompt = tools_in_words(messages, tools, way, ends=ends) if in_words else messages
         check_length(base, prompt, sent, meter)
         sent = _within_budget(base, prompt, sent, meter)
         entry = cache_entry(base, prompt, sent)
         try:
             replies = await entry.get() if entry else None
             if replies is None:
-                replies = await send_with_retries(base, prompt, meter, None if may_call else listener, sent)
+                replies = await send_with_retries(base, prompt, meter, None if waits else listener, sent)
                 if entry:
                     await entry.keep(replies)
-            elif listener and not may_call:
+            elif listener and not waits:
                 await listener.on_token(replies[0].text)
         except TooLong as error:
             size = context_size(str(error))
@@ -186,15 +198,44 @@ async def _send_with_fallbacks(
                 _learn(base, "images", meter)
                 raise ModelFailed(f"{name_of(base)} takes no images: choose a model that does ({error})") from error
             option = refused_option(capabilities, str(error), sent)
-            if option is None or option == "n":
+            if option is None and way == "schema":
+                option = "json_schema"
+            if option is None or option == "n" or _is_set(option, meter):
                 raise
             capabilities.give_up(option)
-            refused.append(option)
+            if option != "json_schema" or is_unsupported(str(error)):
+                refused.append(option)
         else:
             for option in refused:  # for without it the request has succeeded
                 _learn(base, option, meter)
-            shown = tools if options.get("tool_choice") != "none" and not forced else []
-            return [read_written_calls(reply, shown, labelled=in_text) for reply in replies]
+            if way == "schema":
+                _notice_ignored_schema(base, replies, meter)
+                return [read_step_object(reply, tools, ends=ends) for reply in replies]
+            if in_words and ends:
+                return [without_answer_label(reply) for reply in replies]
+            shown = tools if not ends and not forced else []
+            return [read_written_calls(reply, shown, labelled=in_words) for reply in replies]
+
+
+def _options_in_words(base: BaseChatModel, way: Way, tools: Sequence[JsonObject], *, ends: bool) -> JsonObject:
+    """Return the options that hold a model to its step: a format, or the text before which it stops."""
+    if way == "schema":
+        return {"extra_body": {"response_format": step_format(tools, ends=ends)}}
+    return {"stop": ["\nObservation"]} if takes_stop(base) and not ends else {}
+
+
+def _is_set(option: str, meter: Meter) -> bool:
+    """Tell whether a refused option is the way of acting that the settings demand."""
+    return (option, meter.acting) in (("tools", "tools"), ("json_schema", "schema"))
+
+
+def _notice_ignored_schema(base: BaseChatModel, replies: Sequence[AIMessage], meter: Meter) -> None:
+    """Learn that a server does not hold its model to a step: no reply is an object, twice in a row."""
+    capabilities = capabilities_of(base)
+    if not all(was_ignored(reply, "json_schema") for reply in replies):
+        capabilities.shortfalls["step"] = 0
+    elif capabilities.fell_short("step") and meter.acting != "schema":
+        _learn(base, "json_schema", meter)
 
 
 def _learn(base: BaseChatModel, option: str, meter: Meter) -> None:
@@ -203,7 +244,8 @@ def _learn(base: BaseChatModel, option: str, meter: Meter) -> None:
     before = capabilities.trial()
     capabilities.give_up(option)
     if capabilities != before:
-        instead = {"instead": "text"} if option == "tools" else {}
+        in_words = option in ("tools", "json_schema")
+        instead = {"instead": way_of_acting(capabilities, meter.acting)} if in_words else {}
         meter.tell("learned", model=name_of(base), refused=option, **instead)
 
 

@@ -10,6 +10,7 @@ import weakref
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal, cast
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage
@@ -19,13 +20,15 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from reflective_agents.models.providers import describe_model
 from reflective_agents.offline import OfflineChatModel
-from reflective_agents.state.context import Structured
+from reflective_agents.state.context import Acting, Structured
 from reflective_agents.state.errors import UnknownModel
 from reflective_agents.state.json_types import JsonObject
 
 ChatModel = Runnable[LanguageModelInput, AIMessage]
 """A chat model, with or without tools bound to it."""
 
+Way = Literal["tools", "schema", "text"]
+"""A way of calling tools: the server's own, a JSON object that the server holds the model to, or text in turns."""
 Tool = JsonObject | BaseTool
 """A tool, or its description in any provider's form."""
 
@@ -68,7 +71,7 @@ class ModelCapabilities:
     proven: bool = False
     """Whether the way in use has brought an output: one bad reply does not speak against it then."""
     tools: bool = True
-    """Whether it takes tools; else they are shown as text."""
+    """Whether it takes tools; else they are shown in words, and called as a JSON object or as text."""
     n: bool = True
     """Whether one request may ask for several candidates."""
     logprobs: bool = True
@@ -110,10 +113,13 @@ class ModelCapabilities:
         return replace(self, structured=[*self.structured], switches=[*self.switches])
 
     def give_up(self, option: str) -> None:
-        """Note that the server does not take an option: `n`, `logprobs`, `tools`, `images`, or a switch of thinking."""
+        """Note that the server does not take an option: `n`, `logprobs`, `tools`, `images`, `json_schema`, or a
+        switch of thinking."""
         self.learned_at = self.learned_at or time.monotonic()
         if option in ("n", "logprobs", "tools", "images"):
             setattr(self, option, False)
+        if option == "json_schema":
+            self.give_up_method("json_schema")
         self.switches = [switch for switch in self.switches if switch != option]
 
     def give_up_method(self, method: Structured) -> bool:
@@ -149,6 +155,15 @@ def capabilities_of(model: BaseChatModel) -> ModelCapabilities:
     if capabilities.learned_at is not None and time.monotonic() - capabilities.learned_at > MAX_AGE:
         vars(capabilities).update(vars(_first(model)))
     return capabilities
+
+
+def way_of_acting(capabilities: ModelCapabilities, acting: Acting) -> Way:
+    """Return the way in which a model calls tools: the one that is set, else the best that its server takes."""
+    if acting not in ("auto", "paper"):
+        return cast(Way, acting)
+    if capabilities.tools:
+        return "tools"
+    return "schema" if "json_schema" in capabilities.structured else "text"
 
 
 def forget_capabilities() -> None:

@@ -11,8 +11,9 @@ from contextvars import ContextVar
 from langchain_core.messages import BaseMessage
 
 from reflective_agents.models.account import charged
-from reflective_agents.state.context import Context, Model, Thinking
+from reflective_agents.state.context import Acting, Context, Model, Thinking
 from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.families import StepsContext
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import NANO, Limit
 from reflective_agents.state.prices import Price, table_of
@@ -177,6 +178,11 @@ class Meter:
     def thinking(self) -> Thinking | None:
         """How much models are to think."""
         return self._context.thinking
+
+    @property
+    def acting(self) -> Acting:
+        """How models are to write steps."""
+        return self._context.acting if isinstance(self._context, StepsContext) else "auto"
 
     @property
     def language(self) -> str | None:

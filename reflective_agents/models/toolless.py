@@ -1,40 +1,152 @@
-"""Tools for models that take none: shown as text, called as text, and read back as native calls."""
+"""Tools for models that take none: shown in words, called as a JSON object or as text, and read back as native calls.
 
+The tools stand in the system message, and calls and results are turns of the conversation, so that each prompt begins
+with all of the one before it.
+"""
+
+import json
 from collections.abc import Sequence
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage
+from langchain_core.messages.tool import invalid_tool_call, tool_call
 
+from reflective_agents.models.capabilities import Way
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.text.actions import declared, read_call, read_step
-from reflective_agents.text.structure import read_calls
+from reflective_agents.text.actions import Declared, arguments_of, declared, read_call, read_step
+from reflective_agents.text.structure import read_calls, read_object
 
-_HOW = (
-    "You may use these tools:\n{tools}\nTo use one, write a line such as 'Action: {name}[...]' and nothing after it; "
-    "an Observation will follow. When you know the answer, write 'Final Answer: ...' instead."
-)
+STEP, ANSWER = "Step", "answer"
+_ACTS = "In each message take one action of the task; the tool act itself need not be named. "
+_TOOLS = "You may use these tools:\n{tools}\nTo use one, "
+_BY_SCHEMA = {
+    True: _ACTS + 'Write a JSON object: "thought", what you know and what you still need, briefly; and "action", or '
+    '"answer" as soon as you know it.',
+    False: _TOOLS + 'write a JSON object: "thought", what you know and what you need, briefly; "action", the tool\'s '
+    'name; "input", what stands in its brackets. When you know the answer, the action is "answer", and the input is '
+    "the whole answer.",
+}
+_BY_TEXT = {
+    True: _ACTS + "Write a line 'Thought: ...', what you know and what you need, briefly; and then a line "
+    "'Action: ...' with the action, and nothing after it; an Observation will follow.",
+    False: _TOOLS + "write a line such as 'Action: {name}[...]' and nothing after it; an Observation will follow. When "
+    "you know the answer, write 'Final Answer: ...' instead.",
+}
+_ENDS = {
+    "schema": 'No tool can be called now: write a JSON object with "thought" and "answer".',
+    "text": "No tool can be called now: write 'Final Answer: ...'.",
+}
+_UNREADABLE = "there is no action in it that could be read"
 
 
-def tools_as_text(messages: Sequence[BaseMessage], tools: Sequence[JsonObject]) -> list[BaseMessage]:
-    """Rewrite a prompt so that its tools and calls are text."""
-    as_text = [_in_words(message) for message in messages]
-    if not tools:
-        return as_text
+def tools_in_words(
+    messages: Sequence[BaseMessage], tools: Sequence[JsonObject], way: Way, *, ends: bool = False
+) -> list[BaseMessage]:
+    """Rewrite a prompt so that its tools, calls and results are words.
+
+    Args:
+        messages: The prompt.
+        tools: The tools, in OpenAI's form; none if only calls and results are to be rewritten.
+        way: How tools are called.
+        ends: Whether none may be called any more.
+    """
     shown = [declared(tool) for tool in tools]
-    how = _HOW.format(tools="\n".join(tool.line() for tool in shown), name=shown[0].name)
-    if as_text and isinstance(as_text[0], SystemMessage):
-        return [SystemMessage(f"{as_text[0].text}\n\n{how}"), *as_text[1:]]
-    return [SystemMessage(how), *as_text]
+    words = [_in_words(message, shown, way) for message in messages]
+    if not shown:
+        return _joined(words)
+    how = (_BY_SCHEMA if way == "schema" else _BY_TEXT)[_is_world(shown)]
+    told = how.format(tools="\n".join(tool.line() for tool in shown), name=shown[0].name)
+    first = [words.pop(0).text] if words and isinstance(words[0], SystemMessage) else []
+    last = [HumanMessage(_ENDS[way])] if ends else []
+    return _joined([SystemMessage("\n\n".join([*first, told])), *words, *last])
 
 
-def _in_words(message: BaseMessage) -> BaseMessage:
+def _is_world(tools: Sequence[Declared]) -> bool:
+    """Tell whether the only tool acts in an environment: then an action need not be named."""
+    return len(tools) == 1 and [*tools[0].required] == [*tools[0].fields] == ["action"]
+
+
+def _joined(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Join what the user says in a row: many chat templates demand turns."""
+    joined: list[BaseMessage] = []
+    for message in messages:
+        before = joined[-1] if joined else None
+        texts = [each.content for each in (before, message) if isinstance(each, HumanMessage)]
+        if len(texts) == 2 and all(isinstance(text, str) for text in texts):
+            joined[-1] = HumanMessage("\n\n".join(map(str, texts)))
+        else:
+            joined.append(message)
+    return joined
+
+
+def _in_words(message: BaseMessage, tools: Sequence[Declared], way: Way) -> BaseMessage:
     if isinstance(message, ToolMessage):
         return HumanMessage(f"Observation: {message.text}")
-    if isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls):
-        calls = [
-            f"Action: {call['name']}[{call['args']}]" for call in (*message.tool_calls, *message.invalid_tool_calls)
-        ]
-        return AIMessage("\n".join([*([message.text] if message.text else []), *calls]))
-    return message
+    if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
+        return message
+    if not message.tool_calls:  # what could not be read stands as it was written
+        return AIMessage(
+            "\n".join([message.text, *(call["args"] or "" for call in message.invalid_tool_calls)]).strip()
+        )
+    write = _as_object if way == "schema" else _as_line
+    thoughts = [message.text, *[""] * (len(message.tool_calls) - 1)]
+    return AIMessage("\n".join(write(*step, tools) for step in zip(thoughts, message.tool_calls, strict=True)))
+
+
+def _as_line(thought: str, call: ToolCall, tools: Sequence[Declared]) -> str:
+    action = _input(call) if _is_world(tools) else f"{call['name']}[{_input(call)}]"
+    return f"Thought: {thought}\nAction: {action}" if thought else f"Action: {action}"
+
+
+def _as_object(thought: str, call: ToolCall, tools: Sequence[Declared]) -> str:
+    action = {"action": _input(call)} if _is_world(tools) else {"action": call["name"], "input": _input(call)}
+    return json.dumps({"thought": thought, **action}, ensure_ascii=False)
+
+
+def _input(call: ToolCall) -> str:
+    """Return the arguments of a call as they stand in its brackets: a single text as it is, else JSON."""
+    texts = [value for value in call["args"].values() if isinstance(value, str)]
+    return texts[0] if len(texts) == len(call["args"]) == 1 else json.dumps(call["args"], ensure_ascii=False)
+
+
+def step_format(tools: Sequence[JsonObject], *, ends: bool = False) -> JsonObject:
+    """Return the response format that holds a model to one step, or to an answer if it `ends`."""
+    shown = [declared(tool) for tool in tools]
+    text: JsonObject = {"type": "string"}
+    action = {"enum": [*(tool.name for tool in shown), ANSWER]}
+    schema = _form(action=action, input=text)
+    if ends or _is_world(shown):
+        schema = _form(answer=text)
+    if not ends and _is_world(shown):
+        schema = {"anyOf": [_form(action=text), schema]}
+    return {"type": "json_schema", "json_schema": {"name": STEP, "schema": schema, "strict": True}}
+
+
+def _form(**fields: JsonObject) -> JsonObject:
+    """Return the schema of a thought, and of what follows it."""
+    properties: JsonObject = {"thought": {"type": "string"}, **fields}
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+def read_step_object(reply: AIMessage, tools: Sequence[JsonObject], *, ends: bool = False) -> AIMessage:
+    """Replace the step that a reply wrote as a JSON object by a native call, or by the answer it gives."""
+    if reply.tool_calls or reply.invalid_tool_calls:
+        return reply
+    shown = [declared(tool) for tool in tools]
+    step = read_object(reply.text, ("thought", "action", ANSWER), STEP)
+    if step is None:
+        return reply if ends else read_written_calls(reply, tools, labelled=True)
+    thought, action, answer = (str(step.get(name) or "").strip() for name in ("thought", "action", ANSWER))
+    given = step.get("input") or ""
+    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    if answer or ends or (action == ANSWER and not _is_world(shown)):
+        return reply.model_copy(update={"content": answer or text or thought})
+    if not action:
+        return _unreadable(reply, shown)
+    if _is_world(shown):
+        name, args = read_call(action, shown)
+    else:
+        name, args = arguments_of(action, text, shown)
+    return _calling(reply, thought, [(name, args)])
 
 
 def read_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelled: bool) -> AIMessage:
@@ -43,7 +155,8 @@ def read_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelle
     Args:
         reply: What the model said.
         tools: What it may call, in OpenAI's form.
-        labelled: Whether it was asked to write actions; an answer then stands after its label.
+        labelled: Whether it was asked to write actions; an answer then stands after its label, and in an environment
+            nothing else is an answer.
     """
     if reply.tool_calls or reply.invalid_tool_calls or not tools:
         return reply
@@ -55,8 +168,23 @@ def read_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelle
     if not calls and step.action:
         calls = [read_call(step.action, shown)]
     if calls:
-        made = [{"name": name, "args": args, "id": f"written_{i}"} for i, (name, args) in enumerate(calls, 1)]
-        return reply.model_copy(update={"content": thought, "tool_calls": made})
+        return _calling(reply, thought, calls)
     if labelled and step.answer:
         return reply.model_copy(update={"content": step.answer})
-    return reply
+    return _unreadable(reply, shown) if labelled and _is_world(shown) else reply
+
+
+def without_answer_label(reply: AIMessage) -> AIMessage:
+    """Return a reply that ends with an answer, and calls nothing, as that answer."""
+    step = read_step(reply.text)
+    return reply.model_copy(update={"content": step.answer}) if step.answer and not step.action else reply
+
+
+def _calling(reply: AIMessage, thought: str, calls: Sequence[tuple[str, JsonObject]]) -> AIMessage:
+    made = [tool_call(name=name, args=args, id=f"written_{i}") for i, (name, args) in enumerate(calls, 1)]
+    return reply.model_copy(update={"content": thought, "tool_calls": made})
+
+
+def _unreadable(reply: AIMessage, tools: Sequence[Declared]) -> AIMessage:
+    call = invalid_tool_call(name=tools[0].name, args=reply.text, id="written_1", error=_UNREADABLE)
+    return reply.model_copy(update={"content": "", "invalid_tool_calls": [call]})

@@ -54,6 +54,8 @@ class AwkwardServer(OpenAIServer):
         super().__init__(reply)
         self.manner: Manner = manner
         self.context = context
+        self.held_to_forms = True
+        """Whether its model writes a step in the form that was asked for."""
 
     def manner_of(self, body: Json) -> Manner | None:
         """Return the manner in which a request is answered; None for good manners."""
@@ -71,7 +73,8 @@ class AwkwardServer(OpenAIServer):
                 choices = [to_choice(reply, request, i) for i, reply in enumerate(ask(self._script, request))]
                 if manner == "ignores_n":
                     choices = choices[:1]
-                choices = [_spoilt(manner, choice, request) for choice in choices]
+                form = request.schemas.get(STEP) if self.held_to_forms else None
+                choices = [_spoilt(manner, _in_form(choice, form), request) for choice in choices]
                 exchange.tokens = usage_of(request, choices)["total_tokens"]
                 if body.get("stream") or manner not in ("reasons", "reasons_only"):
                     return await self._answer(http, exchange, request, choices)
@@ -100,20 +103,56 @@ def _as_meant(request: Request, manner: Manner | None) -> Request:
     """Return a request as its model sees it, with forms and tools that are described in words."""
     if manner == "ignores_tool_choice":
         request = replace(request, tools=(), tool_choice=None, schema=request.schema if request.as_json else None)
+    if (step := request.schemas.get(STEP)) and request.schema == STEP:
+        return _as_step(request, step)
     if form := _FORM.search(request.last):
         return replace(request, schema=form[1], as_json=True)
     if not request.tools and (shown := _TOOLS.search(request.text)):
-        return replace(request, tools=tuple(re.findall(r"^(\w+)\[", shown[1], re.MULTILINE)))
+        names = tuple(re.findall(r"^(\w+)\[", shown[1], re.MULTILINE))
+        return replace(request, tools=names, tool_choice="none" if _ENDS in request.last else None)
+    if not request.tools and _ACT in request.text:
+        return replace(request, tools=("act",), tool_choice="none" if _ENDS in request.last else None)
     return request
 
 
+def _as_step(request: Request, form: Json) -> Request:
+    """Return a request for a step, held to a form, as one for calls of tools."""
+    fields = _fields(form)
+    names = [name for name in fields.get("action", {}).get("enum", ["act"]) if name != "answer"]
+    choice = "none" if "answer" in fields else None
+    return replace(request, tools=tuple(names), tool_choice=choice, schema=None, as_json=False)
+
+
+def _fields(form: Json) -> Json:
+    """Return the fields of a step, of its first form where there are two."""
+    return dict(form.get("anyOf", [form])[0]["properties"])
+
+
+def _in_form(choice: Choice, form: Json | None) -> Choice:
+    """Write a call, or an answer, as the form that was asked for."""
+    if form is None:
+        return choice
+    if not choice.calls:
+        step: Json = {"action": "answer", "input": choice.content}
+        step = {"thought": "", **(step if "input" in _fields(form) else {"answer": choice.content})}
+        return replace(choice, content=json.dumps(step, ensure_ascii=False))
+    call = choice.calls[0]
+    args = json.loads(call.arguments)
+    step = {"action": call.name, "input": call.arguments} if "input" in _fields(form) else args
+    content = json.dumps({"thought": choice.content or "", **step}, ensure_ascii=False)
+    return replace(choice, content=content, calls=(), finish_reason="stop")
+
+
 _FORM = re.compile(r"one JSON object \((\w+)\) and nothing else")
+STEP = "Step"
+"""The name of the form of a step."""
+_ACT, _ENDS = "the tool act itself need not be named", "No tool can be called now"
 _TOOLS = re.compile(r"You may use these tools:\n(.*?)\nTo use one", re.DOTALL)
 
 
 def _spoilt(manner: Manner | None, choice: Choice, request: Request) -> Choice:
     """Change what the model says in the server's manner."""
-    if choice.calls and "You may use these tools" in request.text:
+    if choice.calls and any(how in request.text for how in ("You may use these tools", _ACT)):
         calls = "\n".join(f"Action: {call.name}[{call.arguments}]" for call in choice.calls)
         choice = replace(choice, content=calls, calls=(), finish_reason="stop")
     text = choice.content or ""

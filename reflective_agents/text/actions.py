@@ -244,3 +244,9 @@ def _type(field: Mapping[str, Any]) -> str:
     named = field.get("type") or "/".join(option.get("type", "any") for option in field.get("anyOf", []))
     optional = f" = {json.dumps(field['default'])}" if "default" in field else ""
     return f"{named or 'any'}{optional}"
+
+
+def arguments_of(name: str, text: str, tools: Sequence[Declared]) -> tuple[str, dict[str, Json]]:
+    """Read the arguments that are given to a tool as text, as they would stand in its brackets."""
+    tool = next((tool for tool in tools if tool.name.casefold() == name.casefold()), None)
+    return (tool.name if tool else name), _arguments(text, tool)

@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import Protocol
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages.tool import tool_call
 from langchain_core.tools import BaseTool
 
 from reflective_agents.models.calls import request
 from reflective_agents.models.capabilities import ChatModel, takes_stop, with_tools
 from reflective_agents.models.sending import Listener
-from reflective_agents.nodes.acting.react_text import action_of, parse_step
+from reflective_agents.nodes.acting.actions import act_tool
+from reflective_agents.nodes.acting.react_text import action_of, call_text, parse_step
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.sampling import Replies, calls_for, sample, sample_each
 from reflective_agents.nodes.asking.task_prompt import examples_text
@@ -22,7 +24,7 @@ from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.context import Model
 from reflective_agents.state.errors import LimitReached, ModelFailed
-from reflective_agents.state.families import TreeContext
+from reflective_agents.state.families import StepsContext, TreeContext
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import without_marker
@@ -211,18 +213,67 @@ def _one_per_call(reply: AIMessage) -> list[AIMessage]:
 
 
 class ActSampling(Sampling):
-    """Steps of an agent in an environment, as text: a thought and an action (ReAct)."""
+    """Steps of an agent in an environment, as calls of the tool `act`: the task once, and the steps in turns."""
 
     def __init__(self, step: Step[TreeContext], world: TaskWorld, model: Model = None) -> None:
         super().__init__(step, model)
         self.world, self.environment = world, world.environment
 
+    def bound(self, branch: Branch) -> ChatModel:
+        """Return the model with the tool `act`."""
+        return with_tools(self.model, [act_tool(self.environment)])
+
+    def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
+        """Return the task and the steps so far, and then what changes from request to request."""
+        steps = [message for node in branch.path if node.get("action") for message in _turns(node)]
+        return prompts.ACT_TASK.format_messages(
+            task=self.world.task,
+            conversation=list(branch.conversation[:-1]),
+            request=branch.request,
+            lessons=lessons_text(branch),
+            steps=with_closing(steps, closing or (prompts.LAST_ACTION.strip() if self._ends(branch) else "")),
+        )
+
+    def _ends(self, branch: Branch) -> bool:
+        """Tell whether the next step has to end the task with its action."""
+        return not branch.may_act and self.environment.final_action("") is not None
+
+    def read(self, reply: AIMessage, index: int) -> Candidate:
+        """Read the first action; an answer without one becomes the action that gives it."""
+        if reply.tool_calls:
+            return Candidate(index, thought=reply.text, action=call_text(reply.tool_calls[0]))
+        return Candidate(index, action="" if reply.invalid_tool_calls else self._giving(reply.text))
+
+    def _giving(self, answer: str) -> str:
+        return self.environment.final_action(answer) or answer
+
+    async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
+        """Ask for an answer; nothing may be called."""
+        chat = with_tools(self.model, [act_tool(self.environment)], "none")
+        prompt = self.prompt(branch, prompts.CONCLUDE)
+        return (await request(chat, prompt, self.step.meter, listener=listener))[0].text
+
+
+def _turns(node: TreeNode) -> list[AnyMessage]:
+    """Return a step as a call and its result, followed by the judge's critique."""
+    call = tool_call(name="act", args={"action": node.get("action", "")}, id=f"call_{node['id']}")
+    turns: list[AnyMessage] = [AIMessage(node.get("thought", ""), tool_calls=[call])]
+    turns.append(ToolMessage(node.get("observation", ""), tool_call_id=call["id"], name="act"))
+    return [*turns, HumanMessage(quoted("critique", node["critique"]))] if node["critique"] else turns
+
+
+class PaperSampling(ActSampling):
+    """Steps of an agent in an environment, as one text: a thought and an action (ReAct)."""
+
+    def bound(self, branch: Branch) -> ChatModel:
+        """Return the model without tools."""
+        return self.model
+
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
         """Return the task and the steps so far, and then what changes from request to request."""
         steps = [node for node in branch.path if node.get("action")]
         earlier = "".join(f"{line}\n" for number, node in enumerate(steps, 1) for line in _lines(number, node))
-        ends = not branch.may_act and self.environment.final_action("") is not None
-        next_step = f"{prompts.LAST_ACTION if ends else ''}Thought {len(steps) + 1}:"
+        next_step = f"{prompts.LAST_ACTION if self._ends(branch) else ''}Thought {len(steps) + 1}:"
         return prompts.ACT_TEXT.format_messages(
             task=self.world.task,
             conversation=list(branch.conversation[:-1]),
@@ -240,6 +291,10 @@ class ActSampling(Sampling):
     def options(self) -> JsonObject:
         """End the step before an observation."""
         return {"stop": ["\nObservation"]} if takes_stop(self.model) else {}
+
+    async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
+        """Ask for an answer from the steps of the branch."""
+        return await Sampling.conclude(self, branch, listener)
 
 
 def _lines(number: int, node: TreeNode) -> list[str]:
@@ -312,4 +367,5 @@ def sampling_for(step: Step[TreeContext], world: OpenWorld | TaskWorld, model: M
     """Return the policy that samples each step of a world on its own."""
     if isinstance(world, OpenWorld):
         return ChatSampling(step, world.tools, model)
-    return ActSampling(step, world, model)
+    on_paper = isinstance(step.context, StepsContext) and step.context.acting == "paper"
+    return (PaperSampling if on_paper else ActSampling)(step, world, model)

@@ -4,10 +4,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from reflective_agents.state.families import AgentContext, Preset, ToolsContext, TreeContext
+from reflective_agents.state.families import AgentContext, Preset, StepsContext, ToolsContext, TreeContext
 
 
-class BestOfNContext(AgentContext, ToolsContext, TreeContext):
+class BestOfNContext(AgentContext, ToolsContext, StepsContext, TreeContext):
     """Settings of `graphs.best_of_n`."""
 
     does: ClassVar[str] = "Samples several trajectories, each to its end; a judge takes the best."

@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from reflective_agents.state.effect import IN_ENVIRONMENT, ON_OPEN_QUESTIONS, Replication, only_with
-from reflective_agents.state.families import BranchingContext, Preset, ToolsContext
+from reflective_agents.state.families import BranchingContext, Preset, StepsContext, ToolsContext
 
 
-class LatsContext(ToolsContext, BranchingContext):
+class LatsContext(ToolsContext, StepsContext, BranchingContext):
     """Settings of `graphs.lats`. Without an environment it is the search for open questions with tools; in one it has
     the paper's defaults."""
 

@@ -1,22 +1,23 @@
 """The settings of `graphs.react`."""
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from reflective_agents.state.effect import ON_OPEN_QUESTIONS, WITHOUT_OWN_AGENT
-from reflective_agents.state.families import ActingContext, AskingContext, SourcedContext, ToolsContext
+from reflective_agents.state.families import ActingContext, AskingContext, SourcedContext, StepsContext, ToolsContext
 
 
-class ReactContext(AskingContext, ToolsContext, ActingContext, SourcedContext):
+class ReactContext(AskingContext, ToolsContext, ActingContext, StepsContext, SourcedContext):
     """Settings of `graphs.react`."""
 
     does: ClassVar[str] = "Thinks, acts and observes in turns, with tools or in an environment."
     use_when: ClassVar[str] = "an answer needs several look-ups or calculations, each depending on the last"
 
-    mode: Literal["tools", "text"] = Field(
-        default="tools", description="Native tool calls, or Thought / Action / Observation as text."
-    )
+    renamed: ClassVar[dict[str, str]] = {"mode": "acting"}
+    renamed_values: ClassVar[Mapping[str, Mapping[Any, Any]]] = {"mode": {"tools": "auto", "text": "paper"}}
+
     step_samples: int = Field(
         default=1, ge=1, le=100, description="Next steps sampled at once; the one that most of them want is taken."
     )
@@ -25,10 +26,10 @@ class ReactContext(AskingContext, ToolsContext, ActingContext, SourcedContext):
         default=None, description="Whether the agent has a calculator. Default: unless it is given tools."
     )
     max_repeats: int = Field(
-        default=3,
+        default=2,
         ge=1,
         le=1000,
-        description="Most times in a row that the same actions may bring the same.",
+        description="Most steps in a row that may bring what the same action has brought before; it is told so.",
     )
     answer_at_limit: bool = Field(
         default=True,

@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from reflective_agents.state.effect import IN_ENVIRONMENT, Replication, only_with
-from reflective_agents.state.families import BranchingContext, Preset, ToolsContext
+from reflective_agents.state.families import BranchingContext, Preset, StepsContext, ToolsContext
 
 
-class TreeOfThoughtsContext(ToolsContext, BranchingContext):
+class TreeOfThoughtsContext(ToolsContext, StepsContext, BranchingContext):
     """Settings of `graphs.tree_of_thoughts`. The games of the paper have the paper's settings."""
 
     does: ClassVar[str] = "Plans, compares the plans, and goes on from the best, level by level or depth first."

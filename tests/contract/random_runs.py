@@ -130,7 +130,7 @@ FEW: dict[str, list[Any]] = {
     "critic": ["model", "checks"],
     "evaluator": [None, "judge", "environment", "exact_match"],
     "actor": ["react", "chain_of_thought"],
-    "mode": ["tools", "text"],
+    "acting": ["auto", "tools", "paper"],
     "shape": ["supervisor", "debate"],
     "grades": ["judge", "labels", "vote"],
     "grading": ["each", "together"],

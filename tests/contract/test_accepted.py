@@ -242,11 +242,11 @@ def always(script: Script) -> Callable[[], Script]:
 PAIR = [{"name": name, "instructions": "So.", "strategy": "chain_of_thought"} for name in ("anna", "bert")]
 CASES = [
     Case("chain_of_thought", always(voting), right_samples, "environment", {"environment": Guess(), "samples": 3}),
-    Case("react", guessing, right_steps, "environment", {"environment": Steps(), "mode": "text"}),
+    Case("react", guessing, right_steps, "environment", {"environment": Steps(), "acting": "paper"}),
     Case("reflection", writing, accepted_drafts),
     Case("reflexion", always(checked(answering)), complete_answers, "sources", {"search": shelf}),
     Case("trials", searching, solved_trials, settings={"actor": "chain_of_thought", "reflection": "none"}),
-    Case("trials", guessing, solved_trials, "environment", {"environment": Guess(), "mode": "text"}),
+    Case("trials", guessing, solved_trials, "environment", {"environment": Guess(), "acting": "paper"}),
     Case("team", delegating, named_reports, settings={"roles": PAIR[:1]}),
     Case("team", always(debating), named_reports, settings={"roles": PAIR, "shape": "debate", "max_rounds": 1}),
     Case("plan", always(planning), answer_alone, None, {"worker": "chain_of_thought"}),

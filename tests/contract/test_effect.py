@@ -50,7 +50,7 @@ def weigh(thing: str) -> str:
         ("react", "memory_size", {"memory_size": 5}),
         ("react", "verify_sources", {"verify_sources": False, "environment": "questions"}),
         ("reflection", "critic_model", {"critic_model": "offline", "critic": "checks"}),
-        ("trials", "mode", {"mode": "text", "actor": "chain_of_thought"}),
+        ("trials", "acting", {"acting": "paper", "actor": "chain_of_thought"}),
         ("trials", "samples", {"samples": 2}),
         ("trials", "verify_sources", {"verify_sources": False}),
         ("trials", "min_score", {"min_score": 0.5, "environment": "questions"}),

@@ -128,6 +128,7 @@ GAME = {**OFFLINE, "environment": "game24"}
 DEEP = {"method": "depth_first"}
 CASES: dict[str, Case] = {
     "actor": Case("react", "chain_of_thought", OFFLINE),
+    "acting": Case("text", "tools"),
     "action_reward": Case("likelihood", "judge"),
     "agent": Case(AGENT, None),
     "aggregate": Case("mean", "max", {"n": 4, "max_model_calls": 200, "max_rollouts": 12, "min_paths": 100}, wavering),
@@ -200,7 +201,6 @@ CASES: dict[str, Case] = {
     "min_score": Case(0.0, 1.0, {"min_paths": 2, "max_model_calls": 60, "max_rounds": 0}),
     "min_words": Case(500, None, {"critic": "checks"}),
     "minutes": Case(30, 120),
-    "mode": Case("text", "tools"),
     "model": Case("offline", ANOTHER),
     "model_parameters": Case({"top_p": 0.1}, {"top_p": 0.2}),
     "n": Case(1, 3),

@@ -58,7 +58,7 @@ def never_done(request: Request) -> Reply:
 
 STREAMING: dict[str, tuple[str, Script, dict[str, Any]]] = {
     "react with tools": ("react", agent, {}),
-    "react in text": ("react", written, {"mode": "text"}),
+    "react in text": ("react", written, {"acting": "paper"}),
     "react at its limit": ("react", agent, {"max_actions": 1}),
     "chain_of_thought": ("chain_of_thought", thinker, {}),
     "reflection with one draft": ("reflection", lambda request: LONG, {"max_rounds": 1, "critic": "checks"}),

@@ -398,7 +398,7 @@ async def test_a_game_is_played_step_by_step_and_its_reward_is_the_score() -> No
     def reply(request: Request) -> Reply:
         if request.schema:
             return judged(0.5)
-        taken = request.last.count("\nObservation ")
+        taken = sum(message.type == "tool" for message in request.messages)
         return f"Action: {steps[min(taken, 3)]}"
 
     state = await run(reply, {"messages": [("user", "1 2 3 4")]}, environment="game24", max_expansions=60)

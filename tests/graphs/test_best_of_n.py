@@ -161,7 +161,7 @@ def player(winner: int) -> Callable[[Request], Reply]:
     """Plays well in the trajectory of this number, and else such that no other trajectory meets it."""
 
     def reply(request: Request) -> Reply:
-        done = request.last.count("\nObservation ")
+        done = sum(message.type == "tool" for message in request.messages)
         if done == 0:
             return f"Action: {PLAYED[0] if request.index == winner else f'{request.index} * 2'}"
         return f"Action: {PLAYED[done]}"

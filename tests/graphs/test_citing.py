@@ -69,12 +69,12 @@ async def heard(model: FakeChatModel, **settings: Any) -> tuple[str, list[str], 
 LISTED = "\n\nQuellen:\n[1] https://moon.example/\n[2] https://made.up/"
 
 
-@pytest.mark.parametrize("mode", ["text", "tools"])
+@pytest.mark.parametrize("acting", ["paper", "tools"])
 @pytest.mark.parametrize("answer", [PROGRAM, f"{PROGRAM}So [1], not so [9].", f"{PROGRAM}So [1], so [2].{LISTED}"])
-async def test_what_react_streams_stands(mode: str, answer: str) -> None:
-    first: Reply = "Action: search[moon]" if mode == "text" else ToolUse("search", {"query": "moon"})
+async def test_what_react_streams_stands(acting: str, answer: str) -> None:
+    first: Reply = "Action: search[moon]" if acting == "paper" else ToolUse("search", {"query": "moon"})
     pieces, events, whole = await heard(
-        saying(first, answer if mode == "tools" else f"Final Answer: {answer}"), mode=mode
+        saying(first, answer if acting == "tools" else f"Final Answer: {answer}"), acting=acting
     )
     assert pieces == whole
     assert "withdrawn" not in events
@@ -85,7 +85,7 @@ async def test_what_react_streams_stands(mode: str, answer: str) -> None:
 async def test_react_keeps_the_numbers_of_a_thread() -> None:
     texts = ["Action: search[moon]", "Final Answer: It is round [1].", "Action: search[sea]"]
     texts += ["Final Answer: The sea is deep [2], and the moon is round [1].", "Final Answer: Round [1] and deep [2]."]
-    context = {"model": saying(*texts), "search": shelf, "mode": "text", "verify_sources": False}
+    context = {"model": saying(*texts), "search": shelf, "acting": "paper", "verify_sources": False}
     stored = react.builder.compile(checkpointer=InMemorySaver())
     answers = []
     for question in ("What of the moon?", "And the sea?", "In short?"):
@@ -123,7 +123,9 @@ async def test_answers_that_others_have_numbered_are_shown_in_the_numbers_of_the
     messages = [HumanMessage("a"), AIMessage(f"Round [1].\n\n{moon}"), HumanMessage("b")]
     messages += [AIMessage(f"Deep [1].\n\n{sea}"), HumanMessage("c")]
     model = saying("Final Answer: Deep [2].")
-    out = await react.graph.ainvoke({"messages": messages}, context={"model": model, "search": "none", "mode": "text"})
+    out = await react.graph.ainvoke(
+        {"messages": messages}, context={"model": model, "search": "none", "acting": "paper"}
+    )
     assert "Deep [2]." in model.calls[0].text
     assert out["answer"] == "Deep [2].\n\nReferences:\n[2] https://sea.example/"
     assert [message.text for message in out["messages"][:5]] == [message.text for message in messages]

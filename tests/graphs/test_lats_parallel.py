@@ -267,8 +267,8 @@ async def test_an_interrupt_inside_an_action_pauses_the_graph_and_the_answer_goe
     def reply(request: Request) -> Reply:
         if request.schema:
             return judged(0.3)
-        second = request.last.count("\nObservation ") == 1
-        danger = second and request.index == 1 and "Action 1: word 2" in request.last
+        second = sum(message.type == "tool" for message in request.messages) == 1
+        danger = second and request.index == 1 and "'word 2'" in str(request.messages)
         return f"Thought: so\nAction: {'danger' if danger else f'word {request.index}'}"
 
     model = FakeChatModel(reply=reply)

@@ -35,7 +35,7 @@ def last_action(request: Request) -> str:
 
 def taken(request: Request) -> int:
     """How many steps stand in the prompt of an agent."""
-    return request.last.count("\nObservation ")
+    return sum(message.type == "tool" for message in request.messages)
 
 
 def agent(steps: Callable[[Request], str], scores: dict[str, float], solved: float = 2.0) -> Callable[[Request], Reply]:

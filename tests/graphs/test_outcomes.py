@@ -144,7 +144,7 @@ def ending_at_once(request: Request) -> Reply:
     )
 
 
-ONCE = {"environment": Once(), "mode": "text"}
+ONCE = {"environment": Once(), "acting": "paper"}
 IN_STEPS = {"environment": Once(), "proposals": "samples", "grades": "judge", "n": 1, "max_expansions": 3}
 OPEN = {"search": "none"}
 DEBATE = {
@@ -212,7 +212,7 @@ RUNS: Mapping[tuple[str, str], Run] = {
     ("react", "it writes prose without an action, twice"): (
         "react",
         saying("I will search for more."),
-        {**OPEN, "mode": "text"},
+        {**OPEN, "acting": "paper"},
     ),
     ("react", "it declares that it found nothing"): ("react", saying("I found nothing on this."), OPEN),
     ("react", "the answer has a reward of 0"): ("react", acting("5"), ONCE),

@@ -91,7 +91,7 @@ def saying(number: str) -> FakeChatModel:
 STRATEGIES: list[tuple[Graph, dict[str, Any]]] = [
     (chain_of_thought.graph, {}),
     (react.graph, {"max_actions": 3}),
-    (react.graph, {"max_actions": 3, "mode": "text"}),
+    (react.graph, {"max_actions": 3, "acting": "paper"}),
     (trials.graph, {"max_trials": 2, "max_actions": 2}),
     (trials.graph, {"max_trials": 2, "actor": "chain_of_thought"}),
     (lats.graph, {"max_expansions": 2, "n": 2}),

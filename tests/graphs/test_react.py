@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -16,6 +16,7 @@ from langgraph.types import Command, interrupt
 from tenacity import wait_none
 
 from reflective_agents.graphs.react import builder, graph
+from reflective_agents.prompts import react as prompts
 from reflective_agents.state.outcome import limited
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -24,7 +25,7 @@ from reflective_agents.tools.arithmetic import arithmetic_tools
 
 ASK: dict[str, Any] = {"messages": [("user", "What do tides do?")]}
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
-both_modes = pytest.mark.parametrize("mode", ["text", "tools"])
+both_ways = pytest.mark.parametrize("way", ["paper", "tools"])
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def asking(question: str) -> dict[str, Any]:
     ],
 )
 async def test_both_published_forms_are_read(first: str, last: str, corpus: str) -> None:
-    out, _ = await run(steps(first, last), mode="text", search="local", corpus=corpus)
+    out, _ = await run(steps(first, last), acting="paper", search="local", corpus=corpus)
     [step] = out["steps"]
     assert (step["thought"], step["valid"]) == ("Look.", True)
     assert "corpus:moon.md" in step["observation"]
@@ -77,7 +78,7 @@ async def test_both_published_forms_are_read(first: str, last: str, corpus: str)
 
 
 async def test_the_scratchpad_is_numbered_and_the_model_is_stopped_before_it_observes() -> None:
-    _, model = await run(steps("Sum.\nAction 1: calculator[6 * 7]", "Final Answer: 42"), mode="text")
+    _, model = await run(steps("Sum.\nAction 1: calculator[6 * 7]", "Final Answer: 42"), acting="paper")
     assert model.calls[1].last.endswith("\nThought 1: Sum.\nAction 1: calculator[6 * 7]\nObservation 1: 42\nThought 2:")
     assert {request.stop for request in model.calls} == {("\nObservation",)}
     assert {request.tools for request in model.calls} == {()}
@@ -88,7 +89,7 @@ async def test_an_invented_observation_is_cut_off() -> None:
         said = "Sum.\nAction: calculator[6 * 7]\n Observation: 41\nThought: So be it.\nFinal Answer: 41"
         return "Final Answer: 42" if taken(request) else said
 
-    out, model = await run(invents, mode="text")
+    out, model = await run(invents, acting="paper")
     assert [step["observation"] for step in out["steps"]] == ["42"]
     assert out["answer"] == "42"
     assert all("41" not in request.text for request in model.calls)
@@ -103,7 +104,7 @@ async def test_tools_are_declared_by_their_schema_in_both_modes() -> None:
         """
         return "7"
 
-    _, text = await run(steps("Final Answer: 7"), mode="text", tools=[weigh])
+    _, text = await run(steps("Final Answer: 7"), acting="paper", tools=[weigh])
     assert 'weigh[thing: string, unit: string = "kg"]: Weigh a thing.\n' in text.calls[0].text
     _, native = await run(steps("7"), tools=[weigh])
     assert native.calls[0].tools == ("weigh",)
@@ -138,7 +139,7 @@ async def test_arguments_may_be_json(action: str, words: list[str], mark: str) -
         given.append((words, mark))
         return mark.join(words)
 
-    await run(steps(f"Action: {action}", "Final Answer: done"), mode="text", tools=[join_words])
+    await run(steps(f"Action: {action}", "Final Answer: done"), acting="paper", tools=[join_words])
     assert given == [(words, mark)]
 
 
@@ -155,7 +156,7 @@ async def test_other_arguments_are_taken_as_they_are(action: str, said: str) -> 
         given.append(text)
         return text
 
-    await run(steps(f"Action: {action}", "Final Answer: done"), mode="text", tools=[echo])
+    await run(steps(f"Action: {action}", "Final Answer: done"), acting="paper", tools=[echo])
     assert given == [said]
 
 
@@ -177,13 +178,13 @@ WRONG = [
 ]
 
 
-@both_modes
+@both_ways
 @pytest.mark.parametrize(("text", "native", "told"), WRONG)
 async def test_what_goes_wrong_is_told_and_counted_and_the_run_goes_on(
-    text: str, native: Reply, told: str, mode: str
+    text: str, native: Reply, told: str, way: str
 ) -> None:
-    first, last = (text, "Final Answer: done") if mode == "text" else (native, "done")
-    out, model = await run(steps(first, last), mode=mode, tools=[broken], calculator=True)
+    first, last = (text, "Final Answer: done") if way == "paper" else (native, "done")
+    out, model = await run(steps(first, last), acting=way, tools=[broken], calculator=True)
     [step] = out["steps"]
     assert not step["valid"]
     assert told in step["observation"]
@@ -194,7 +195,7 @@ async def test_what_goes_wrong_is_told_and_counted_and_the_run_goes_on(
 
 @pytest.mark.parametrize("said", ["I wonder.", "Action:", "Thought: Well.\nFinal Answer:", ToolUse("search", {})])
 async def test_what_cannot_be_read_is_told_and_counted(said: Reply) -> None:
-    out, model = await run(steps(said, "Final Answer: done"), mode="text")
+    out, model = await run(steps(said, "Final Answer: done"), acting="paper")
     assert (out["steps"][0]["action"], out["steps"][0]["valid"]) == ("", False)
     assert "No action could be read." in model.calls[1].last
     assert out["usage"]["parse_failures"] == 1
@@ -229,19 +230,19 @@ def never(request: Request) -> Reply:
     return ToolUse("calculator", {"expression": expression}) if request.tools else f"Action: calculator[{expression}]"
 
 
-@both_modes
-async def test_max_actions_ends_with_the_best_answer_that_was_asked_for(mode: str) -> None:
-    out, model = await run(never, mode=mode, max_actions=3)
+@both_ways
+async def test_max_actions_ends_with_the_best_answer_that_was_asked_for(way: str) -> None:
+    out, model = await run(never, acting=way, max_actions=3)
     assert out["outcome"] == limited({"name": "max_actions", "most": 3, "spent": 3})
     assert out["answer"] == out["messages"][-1].text == "about 42"
     assert [step["observation"] for step in out["steps"]] == ["1", "2", "3"]
     assert len(model.calls) == 4
-    assert model.calls[-1].tool_choice == ("none" if mode == "tools" else None)
+    assert model.calls[-1].tool_choice == ("none" if way == "tools" else None)
 
 
-@both_modes
-async def test_without_an_answer_at_the_limit_the_run_fails_and_says_why(mode: str) -> None:
-    out, model = await run(never, mode=mode, max_actions=3, answer_at_limit=False)
+@both_ways
+async def test_without_an_answer_at_the_limit_the_run_fails_and_says_why(way: str) -> None:
+    out, model = await run(never, acting=way, max_actions=3, answer_at_limit=False)
     assert (out["answer"], len(model.calls)) == (None, 3)
     assert out["outcome"] == {**limited({"name": "max_actions", "most": 3, "spent": 3}), "status": "failed"}
     assert [message.type for message in out["messages"]] == ["human"]
@@ -249,26 +250,26 @@ async def test_without_an_answer_at_the_limit_the_run_fails_and_says_why(mode: s
 
 @pytest.mark.parametrize("insists", ["Action: calculator[1]", "Action: Search[moon]", ToolUse("calculator", {})])
 async def test_an_action_is_no_answer(insists: Reply) -> None:
-    out, _ = await run(lambda _: insists, mode="text", max_actions=1)
+    out, _ = await run(lambda _: insists, acting="paper", max_actions=1)
     assert (out["answer"], out["outcome"]["status"]) == (None, "failed")
 
 
-@both_modes
-async def test_an_agent_that_goes_round_in_circles_is_stopped(mode: str) -> None:
+@both_ways
+async def test_an_agent_that_goes_round_in_circles_is_stopped(way: str) -> None:
     def again(request: Request) -> Reply:
         if "No further action is allowed" in request.text:
             return "Final Answer: 2"
         return ToolUse("calculator", {"expression": "1 + 1"}) if request.tools else "Action: calculator[1 + 1]"
 
-    out, _ = await run(again, mode=mode, max_repeats=2, max_actions=50)
+    out, _ = await run(again, acting=way, max_repeats=2, max_actions=50)
     assert len(out["steps"]) == 3
     assert out["outcome"]["limit"] == {"name": "max_repeats", "most": 2, "spent": 2}
     assert (out["outcome"]["status"], out["answer"]) == ("limit_reached", "2")
 
 
-@both_modes
-async def test_an_agent_that_goes_round_in_a_wider_circle_is_stopped(mode: str) -> None:
-    """Two actions in turn, each with the same observation every time: A, B, A, B, A, B."""
+@both_ways
+async def test_an_agent_that_goes_round_in_a_wider_circle_is_stopped(way: str) -> None:
+    """Two actions in turn, each with the same observation every time: A, B, A, B."""
 
     def in_turn(request: Request) -> Reply:
         if "No further action is allowed" in request.text:
@@ -277,21 +278,21 @@ async def test_an_agent_that_goes_round_in_a_wider_circle_is_stopped(mode: str) 
         sum_of = f"1 + {asked % 2}"
         return ToolUse("calculator", {"expression": sum_of}) if request.tools else f"Action: calculator[{sum_of}]"
 
-    out, _ = await run(in_turn, mode=mode, max_repeats=2, max_actions=50)
-    assert len(out["steps"]) == 6
+    out, _ = await run(in_turn, acting=way, max_repeats=2, max_actions=50)
+    assert len(out["steps"]) == 4
     assert out["outcome"]["limit"] == {"name": "max_repeats", "most": 2, "spent": 2}
 
 
-@both_modes
+@both_ways
 @pytest.mark.parametrize("calls", [1, 2, 5])
-async def test_the_last_call_is_kept_for_the_answer(calls: int, mode: str) -> None:
-    out, model = await run(never, mode=mode, max_model_calls=calls, max_actions=50)
+async def test_the_last_call_is_kept_for_the_answer(calls: int, way: str) -> None:
+    out, model = await run(never, acting=way, max_model_calls=calls, max_actions=50)
     assert (len(model.calls), len(out["steps"]), out["answer"]) == (calls, calls - 1, "about 42")
     assert (out["outcome"]["limit"]["name"], out["outcome"]["limit"]["most"]) == ("max_model_calls", calls)
 
 
-@both_modes
-async def test_the_last_tokens_are_kept_for_the_answer_which_sees_what_fits(mode: str) -> None:
+@both_ways
+async def test_the_last_tokens_are_kept_for_the_answer_which_sees_what_fits(way: str) -> None:
     @tool
     def recite() -> str:
         """Recite."""
@@ -309,7 +310,7 @@ async def test_the_last_tokens_are_kept_for_the_answer_which_sees_what_fits(mode
         "max_actions": 50,
         "max_repeats": 50,
     }
-    out, model = await run(recites, mode=mode, tools=[recite], **limits)
+    out, model = await run(recites, acting=way, tools=[recite], **limits)
     assert (out["answer"], out["outcome"]["status"]) == ("enough", "limit_reached")
     assert out["outcome"]["limit"]["name"] == "max_total_tokens"
     assert out["usage"]["total_tokens"] <= 12_000
@@ -317,13 +318,13 @@ async def test_the_last_tokens_are_kept_for_the_answer_which_sees_what_fits(mode
     assert "(Steps 1 to 1 are left out, because the context is full.)" in model.calls[-1].text
 
 
-@both_modes
-async def test_a_full_context_leaves_out_the_first_steps_and_says_so(mode: str) -> None:
+@both_ways
+async def test_a_full_context_leaves_out_the_first_steps_and_says_so(way: str) -> None:
     model = FakeChatModel(reply=never)
     context = ReactContext(
         model=model,
         search="none",
-        mode=mode,
+        acting=way,
         max_actions=30,
         max_context_tokens=1_000,
     )
@@ -346,8 +347,8 @@ async def test_a_full_context_leaves_out_the_first_steps_and_says_so(mode: str) 
 # Given tools
 
 
-@both_modes
-async def test_a_tool_may_ask_a_person(mode: str) -> None:
+@both_ways
+async def test_a_tool_may_ask_a_person(way: str) -> None:
     asked = []
 
     @tool
@@ -357,9 +358,9 @@ async def test_a_tool_may_ask_a_person(mode: str) -> None:
         return f"they say {interrupt(question)}"
 
     first, last = ToolUse("ask_person", {"question": "How?"}), "by the moon"
-    script = steps("Action: ask_person[How?]", f"Final Answer: {last}") if mode == "text" else steps(first, last)
+    script = steps("Action: ask_person[How?]", f"Final Answer: {last}") if way == "paper" else steps(first, last)
     model = FakeChatModel(reply=script)
-    context = ReactContext.model_validate({"model": model, "search": "none", "mode": mode, "tools": [ask_person]})
+    context = ReactContext.model_validate({"model": model, "search": "none", "acting": way, "tools": [ask_person]})
     paused = builder.compile(checkpointer=InMemorySaver())
     stopped = await paused.ainvoke(ASK, CONFIG, context=context)
     assert [question.value for question in stopped["__interrupt__"]] == ["How?"]
@@ -375,24 +376,24 @@ REDUCERS = (
 SUMS = [("multiply", 12, 750), ("multiply", 12 * 8, 3.5), ("add", 9000, 336)]
 
 
-@both_modes
-async def test_gear_reducers_with_the_calculator(mode: str) -> None:
+@both_ways
+async def test_gear_reducers_with_the_calculator(way: str) -> None:
     sum_ = "12 * 750 + 12 * 0.5 * 8 * 7"
     native = steps(ToolUse("calculator", {"expression": sum_}), "9336")
     text = steps(f"Thought: All at once.\nAction: calculator\nAction Input: {sum_}", "Final Answer: 9336")
-    out, _ = await run(text if mode == "text" else native, asking(REDUCERS), mode=mode)
+    out, _ = await run(text if way == "paper" else native, asking(REDUCERS), acting=way)
     assert [step["observation"] for step in out["steps"]] == ["9336"]
     assert (out["answer"], out["outcome"]["status"]) == ("9336", "answered")
 
 
-@both_modes
-async def test_gear_reducers_with_arithmetic_tools(mode: str) -> None:
+@both_ways
+async def test_gear_reducers_with_arithmetic_tools(way: str) -> None:
     given = [{"a": a, "b": b} for _, a, b in SUMS]
     native = steps(*(ToolUse(name, args) for (name, _, _), args in zip(SUMS, given, strict=True)), "9336")
     lines = [f"Action: {name}[{json.dumps(args)}]" for (name, _, _), args in zip(SUMS, given, strict=True)]
     text = steps(*lines, "Final Answer: 9336")
-    script = text if mode == "text" else native
-    out, _ = await run(script, asking(REDUCERS), mode=mode, tools=arithmetic_tools())
+    script = text if way == "paper" else native
+    out, _ = await run(script, asking(REDUCERS), acting=way, tools=arithmetic_tools())
     assert [step["observation"] for step in out["steps"]] == ["9000", "336", "9336"]
     assert out["answer"] == "9336"
 
@@ -411,22 +412,22 @@ async def mcp_tools() -> Sequence[BaseTool]:
 
 @pytest.mark.wire
 @pytest.mark.matrix
-@both_modes
-async def test_tools_of_an_mcp_server(mode: str, mcp_tools: Sequence[BaseTool]) -> None:
+@both_ways
+async def test_tools_of_an_mcp_server(way: str, mcp_tools: Sequence[BaseTool]) -> None:
     native = steps(
         [ToolUse("multiply", {"a": 12, "b": 750}), ToolUse("multiply", {"a": 12, "b": 28})],
         ToolUse("divide", {"a": 1, "b": 2}),
         "9336",
     )
     text = steps('Action: multiply[{"a": 12, "b": 750}]', 'Action: divide[{"a": 1, "b": 2}]', "Final Answer: 9336")
-    out, model = await run(text if mode == "text" else native, asking(REDUCERS), mode=mode, tools=mcp_tools)
+    out, model = await run(text if way == "paper" else native, asking(REDUCERS), acting=way, tools=mcp_tools)
     multiplied, divided = out["steps"]
     assert "9000" in multiplied["observation"]
-    assert (mode == "text") or "336" in multiplied["observation"].splitlines()[1]
+    assert (way == "paper") or "336" in multiplied["observation"].splitlines()[1]
     assert "the division is out of order" in divided["observation"]
     assert [multiplied["valid"], divided["valid"]] == [True, False]
     assert out["answer"] == "9336"
-    assert "multiply" in (model.calls[0].text if mode == "text" else model.calls[0].tools)
+    assert "multiply" in (model.calls[0].text if way == "paper" else model.calls[0].tools)
 
 
 # Environments
@@ -479,21 +480,21 @@ def at(task: dict[str, Any]) -> dict[str, Any]:
     return {"messages": [("user", task["question"])], "task": task}
 
 
-@both_modes
+@both_ways
 @every_environment
-async def test_environments_reward_in_both_modes(name: str, mode: str) -> None:
+async def test_environments_reward_in_both_modes(name: str, way: str) -> None:
     task, actions = TASKS[name]
-    out, model = await run(acting(actions), at(task), environment=name, mode=mode)
+    out, model = await run(acting(actions), at(task), environment=name, acting=way)
     assert (out["reward"], out["outcome"]["status"]) == (1.0, "solved")
     assert len(out["steps"]) == len(actions)
     assert out["usage"]["tool_calls"] == len(actions)
-    assert {request.tools for request in model.calls} == {("act",) if mode == "tools" else ()}
+    assert {request.tools for request in model.calls} == {("act",) if way == "tools" else ()}
     assert out["steps"][0]["observation"] in model.calls[1].text
 
 
 async def test_who_acts_by_calls_is_told_what_an_action_is_and_when_to_answer() -> None:
     task, actions = TASKS["game24"]
-    _, model = await run(acting(actions), at(task), environment="game24", mode="tools")
+    _, model = await run(acting(actions), at(task), environment="game24", acting="tools")
     told = model.calls[0].messages[0].text
     assert "one action at a time" in told
     assert "Where an example shows an action, call act with it" in told
@@ -501,29 +502,29 @@ async def test_who_acts_by_calls_is_told_what_an_action_is_and_when_to_answer() 
     assert "give it as soon as you know it, also where no other action leads on" in told
 
 
-@both_modes
+@both_ways
 @every_environment
-async def test_the_right_answer_is_in_no_request(name: str, mode: str) -> None:
+async def test_the_right_answer_is_in_no_request(name: str, way: str) -> None:
     task, actions = TASKS[name]
     wrong = [action.replace("{gold}", "something else") for action in actions]
     given = at({**task, "gold": GOLD} if name != "programming" else task)
     for settings in ({}, {"max_actions": 1}):
-        out, model = await run(acting(wrong), given, environment=name, mode=mode, **settings)
+        out, model = await run(acting(wrong), given, environment=name, acting=way, **settings)
         assert model.calls
         assert [request for request in model.calls if GOLD in request.text + str(request.schemas)] == []
         assert GOLD not in str(out["steps"]) + str(out["outcome"])
 
 
-@both_modes
-async def test_a_wrong_answer_is_no_success(mode: str) -> None:
+@both_ways
+async def test_a_wrong_answer_is_no_success(way: str) -> None:
     task, _ = TASKS["questions"]
-    out, _ = await run(acting(["Finish[the sun]"]), at(task), environment="questions", mode=mode)
+    out, _ = await run(acting(["Finish[the sun]"]), at(task), environment="questions", acting=way)
     assert (out["answer"], out["reward"]) == ("the sun", 0.0)
     assert (out["outcome"]["status"], len(out["steps"])) == ("exhausted", 1)
 
 
-@both_modes
-async def test_a_best_answer_is_rewarded_too(mode: str) -> None:
+@both_ways
+async def test_a_best_answer_is_rewarded_too(way: str) -> None:
     task, _ = TASKS["questions"]
 
     def late(request: Request) -> Any:
@@ -531,7 +532,7 @@ async def test_a_best_answer_is_rewarded_too(mode: str) -> None:
             return f"Final Answer: {GOLD}"
         return acting(["Search[Moon]"])(request)
 
-    out, _ = await run(late, at(task), environment="questions", mode=mode, max_actions=2)
+    out, _ = await run(late, at(task), environment="questions", acting=way, max_actions=2)
     assert (out["answer"], out["reward"], out["outcome"]["status"]) == (GOLD, 1.0, "solved")
 
 
@@ -546,7 +547,7 @@ async def test_the_reward_of_an_answer_outlives_further_calls_in_the_same_messag
 async def test_calls_that_do_not_fit_an_environment_are_told(wrong: ToolUse) -> None:
     task, _ = TASKS["fever"]
     out, model = await run(steps(wrong, ToolUse("act", {"action": "Finish[SUPPORTS]"})), at(task), environment="fever")
-    assert "Call the tool act with an action as text." in model.calls[1].text
+    assert prompts.NO_ACTION in model.calls[1].text
     assert out["usage"]["tool_errors"] == 1
     assert out["reward"] == 1.0
 
@@ -559,13 +560,13 @@ async def test_a_plain_answer_that_an_environment_refuses_is_told_to_a_native_ag
 
 
 @pytest.mark.sandbox
-@both_modes
-async def test_the_best_program_so_far_is_the_answer(mode: str) -> None:
+@both_ways
+async def test_the_best_program_so_far_is_the_answer(way: str) -> None:
     task, _ = TASKS["programming"]
     task = {**task, "data": {**task["data"], "tests": ["assert double(0) == 0", "assert double(2) == 4"]}}
     half = PROGRAM.replace("2 * x", "x")
     script = acting([half, "```python\n```"])
-    out, model = await run(script, at(task), environment="programming", mode=mode, max_actions=2)
+    out, model = await run(script, at(task), environment="programming", acting=way, max_actions=2)
     assert (out["answer"].strip(), out["reward"]) == ("def double(x):\n    return x", 0.5)
     assert out["outcome"]["status"] == "limit_reached"
     assert len(model.calls) == 2
@@ -597,12 +598,12 @@ def torn(request: Request) -> Reply:
     return ToolUse("search", {"query": query}) if request.tools else f"Action: search[{query}]"
 
 
-@both_modes
-async def test_the_step_that_most_samples_want_is_taken(mode: str, corpus: str) -> None:
-    out, model = await run(torn, mode=mode, step_samples=5, search="local", corpus=corpus, verify_sources=False)
+@both_ways
+async def test_the_step_that_most_samples_want_is_taken(way: str, corpus: str) -> None:
+    out, model = await run(torn, acting=way, step_samples=5, search="local", corpus=corpus, verify_sources=False)
     assert [request.n for request in model.calls] == [5, 5]
     assert [step["action"] for step in out["steps"]] == [
-        "search({'query': 'moon'})" if mode == "tools" else "search[moon]"
+        "search({'query': 'moon'})" if way == "tools" else "search[moon]"
     ]
     assert out["answer"].removeprefix("Final Answer: ") == "a"
     assert out["usage"]["tool_calls"] == 1
@@ -616,9 +617,9 @@ async def test_a_vote_is_an_event_and_its_samples_are_one_wave() -> None:
     assert (vote["answer"], vote["votes"], vote["samples"], model.waves) == ("It is 0.", 3, 5, 1)
 
 
-@both_modes
+@both_ways
 @pytest.mark.parametrize(("calls", "asked"), [(1, 1), (2, 1), (3, 2), (4, 3), (8, 5)])
-async def test_the_last_call_is_kept_when_steps_are_sampled(calls: int, asked: int, mode: str) -> None:
+async def test_the_last_call_is_kept_when_steps_are_sampled(calls: int, asked: int, way: str) -> None:
     def searching(request: Request) -> Reply:
         if "best answer" in request.last or request.tool_choice == "none":
             return "Final Answer: done"
@@ -626,7 +627,7 @@ async def test_the_last_call_is_kept_when_steps_are_sampled(calls: int, asked: i
 
     model = FakeChatModelWithoutN(reply=searching)
     context = ReactContext.model_validate(
-        {"model": model, "search": "none", "mode": mode, "step_samples": 5, "max_model_calls": calls, "max_actions": 1}
+        {"model": model, "search": "none", "acting": way, "step_samples": 5, "max_model_calls": calls, "max_actions": 1}
     )
     out = await graph.ainvoke(ASK, context=context)
     assert len(model.calls) == (asked + 1 if calls > 1 else 1)
@@ -642,3 +643,22 @@ async def test_samples_of_a_step_that_fail_are_missing(monkeypatch: pytest.Monke
     model = FakeChatModelWithoutN(reply=fails)
     out = await graph.ainvoke(ASK, context=ReactContext(model=model, search="none", step_samples=3))
     assert (out["answer"], out["usage"]["failed_calls"]) == ("It is 4.", 8)
+
+
+async def test_an_answer_that_a_thought_held_is_better_than_none() -> None:
+    def holds(request: Request) -> Reply:
+        if "No further action is allowed" in request.text:
+            return ToolUse("calculator", {"expression": "1"})
+        call = {"name": "calculator", "args": {"expression": "6 * 7"}, "id": "1"}
+        return AIMessage("It seems clear.\nFinal Answer: 42", tool_calls=[call])
+
+    out, _ = await run(holds, max_actions=1)
+    assert (out["answer"], out["outcome"]["status"]) == ("42", "limit_reached")
+
+
+async def test_an_action_that_was_taken_is_said_to_be_known() -> None:
+    add = ToolUse("calculator", {"expression": "1 + 1"})
+    out, model = await run(steps(add, add, ToolUse("calculator", {"expression": "2 + 2"}), "4"))
+    assert [request.text.count(prompts.KNOWN) for request in model.calls] == [0, 0, 1, 1]
+    assert [step["observation"] for step in out["steps"]] == ["2", "2", "4"]
+    assert out["answer"] == "4"

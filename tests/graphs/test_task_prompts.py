@@ -43,8 +43,8 @@ ACTS = {
 
 VOTES = {"method": "breadth_first", "grades": "vote", "proposals": "samples", "max_expansions": 1}
 ROLES: dict[str, tuple[Graph, Mapping[str, Any], set[str]]] = {
-    "react, text": (react.graph, {"mode": "text", "max_actions": 1}, {"act", "conclude"}),
-    "react, tools": (react.graph, {"mode": "tools", "max_actions": 1}, {"act", "conclude"}),
+    "react, text": (react.graph, {"acting": "paper", "max_actions": 1}, {"act", "conclude"}),
+    "react, tools": (react.graph, {"acting": "tools", "max_actions": 1}, {"act", "conclude"}),
     "chain_of_thought": (chain_of_thought.graph, {}, {"act"}),
     "lats": (
         lats.graph,

@@ -28,7 +28,7 @@ CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
 QUESTION = "What pulls the sea?"
 ASK: dict[str, Any] = {"messages": [("user", QUESTION)]}
 TASK: dict[str, Any] = {**ASK, "task": {"id": "1", "question": QUESTION, "gold": GOLD}}
-QUESTIONS: dict[str, Any] = {"environment": "questions", "mode": "text", "search": "none"}
+QUESTIONS: dict[str, Any] = {"environment": "questions", "acting": "paper", "search": "none"}
 
 
 def kind(request: Request) -> str:
@@ -133,7 +133,7 @@ async def test_a_judge_never_meets_a_reward(actor: str) -> None:
         said = script(request)
         return said if actor == "react" or kind(request) != "act" else f"Answer: {str(said)[15:-1]}"
 
-    mode: dict[str, Any] = {} if actor == "react" else {"mode": "tools"}
+    mode: dict[str, Any] = {} if actor == "react" else {"acting": "auto"}
     out, model = await run(reply, evaluator="judge", actor=actor, max_trials=2, **mode)
     assert [(trial["reward"], trial["score"]) for trial in out["trials"]] == [(None, 0.2), (None, 0.6)]
     assert (out["answer"], out["outcome"]["status"]) == ("moon", "limit_reached")
@@ -149,7 +149,7 @@ async def test_exact_match_evaluates_where_there_is_no_environment() -> None:
         return said.replace("Action: Finish[", "Final Answer: ").rstrip("]") if isinstance(said, str) else said
 
     model = FakeChatModel(reply=reply)
-    context = TrialsContext(model=model, mode="text", search="none", evaluator="exact_match")
+    context = TrialsContext(model=model, acting="paper", search="none", evaluator="exact_match")
     out = await graph.ainvoke({**ASK, "task": {"id": "1", "question": QUESTION, "gold": "moon"}}, context=context)
     assert [(trial["reward"], trial["solved"]) for trial in out["trials"]] == [(0, False), (1, True)]
     assert out["answer"] == "The Moon."
@@ -336,8 +336,8 @@ async def test_judge_and_reflection_see_the_task_where_the_message_is_another() 
 @pytest.mark.parametrize("evaluator", ["judge", "environment"])
 async def test_nobody_is_shown_the_right_answer(evaluator: str, actor: str) -> None:
     script, calls = playing(["sun"])
-    mode = "text" if actor == "react" else "tools"
-    _, model = await run(script, evaluator=evaluator, actor=actor, mode=mode)
+    acting = "paper" if actor == "react" else "auto"
+    _, model = await run(script, evaluator=evaluator, actor=actor, acting=acting)
     assert calls.count("judge") == (3 if evaluator == "judge" else 0)
     assert [request for request in model.calls if GOLD in request.text] == []
 
@@ -351,7 +351,7 @@ async def test_a_trial_that_ends_without_an_answer_is_told_in_words_that_fit_tog
             return "Multiply."
         return ToolUse("act", {"action": steps[sum(message.type == "tool" for message in request.messages)]})
 
-    _, model = await run(subtracting, game, environment="game24", mode="tools", max_trials=2)
+    _, model = await run(subtracting, game, environment="game24", acting="tools", max_trials=2)
     [reflecting] = [request.last for request in model.calls if kind(request) == "reflect"]
     assert "It gave no answer: the task was over after 3 actions. Its reward is 0, where 1 is the best." in reflecting
     assert "<action>\n1 + 2 = 3 (left: 3 3 4)\n</action>" in reflecting
@@ -365,7 +365,7 @@ async def test_open_questions_are_judged_and_the_judge_may_be_another_model() ->
         reply = script(request)
         return reply.removeprefix("Action: Finish[").removesuffix("]") if isinstance(reply, str) else reply
 
-    settings = {"environment": None, "mode": "tools", "judge_model": judge}
+    settings = {"environment": None, "acting": "tools", "judge_model": judge}
     out, _ = await run(answers, ASK, **settings)
     assert (out["answer"], out["outcome"]["verified_by"]) == ("moon", "judge")
     assert [trial["score"] for trial in out["trials"]] == [0.2, 0.9]
@@ -427,7 +427,7 @@ async def test_the_judge_has_criteria_and_is_told_the_length() -> None:
         )
 
     model = FakeChatModel(reply=reply)
-    context = TrialsContext.model_validate({"model": model, "search": "none", "mode": "text"})
+    context = TrialsContext.model_validate({"model": model, "search": "none", "acting": "paper"})
     await graph.ainvoke({"messages": [("user", "Say three letters.")]}, context=context)
     [judged] = [request for request in model.calls if request.schema]
     assert "what it states was found on the way" in judged.messages[0].text
@@ -437,7 +437,7 @@ async def test_the_judge_has_criteria_and_is_told_the_length() -> None:
 
 @pytest.mark.sandbox
 async def test_programs_are_tried_on_tests_that_the_model_wrote() -> None:
-    settings = {"environment": "programming", "actor": "chain_of_thought", "mode": "tools"}
+    settings = {"environment": "programming", "actor": "chain_of_thought", "acting": "auto"}
     out, model = await run(programming(WRITTEN), PROGRAMMING, **settings)
     assert [kind(request) for request in model.calls] == ["tests", "act", "reflect", "act"]
     assert "Tests:\nassert double(2) == 4\nassert double(0) == 0" in model.calls[1].last
@@ -580,7 +580,7 @@ async def test_what_the_actor_spends_is_charged() -> None:
     def judged(request: Request) -> Reply:
         return {"reasoning": "No.", "score": 0, "solved": False} if kind(request) == "judge" else busy(request)
 
-    out, model = await run(judged, ASK, environment=None, mode="tools", max_trials=2)
+    out, model = await run(judged, ASK, environment=None, acting="tools", max_trials=2)
     usage = out["usage"]
     assert usage["model_calls"] == len(model.calls) == 2 * 2 + 2 + 1
     assert (usage["tool_calls"], usage["tool_errors"]) == (4, 2)

@@ -83,7 +83,7 @@ async def test_what_a_model_writes(inner: Inner) -> None:
     words = [f"search[{inner.address}/a]", f"Search[{inner.address}/b]", f"![x]({inner.address}/c)"]
     replies = iter([*(f"Action: {word}" for word in words), f"Final Answer: ![x]({inner.address}/d)"])
     model = FakeChatModel(reply=lambda _: next(replies, "Final Answer: no"))
-    settings: Any = {"model": model, "search": "local", "mode": "text"}
+    settings: Any = {"model": model, "search": "local", "acting": "paper"}
     asked: Any = {"messages": [("user", f"Read {inner.address}/e")]}
     result: Any = await react.ainvoke(asked, context=settings)
     assert result["answer"]

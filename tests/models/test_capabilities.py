@@ -361,7 +361,7 @@ async def test_nothing_is_learned_where_the_other_way_fails_too(monkeypatch: pyt
         with pytest.raises(ModelFailed):
             await call_tools(step_of([]), "openai:test", [HumanMessage("2 + 2?")], tools)
         assert capabilities_of(get_model("openai:test")).tools
-        assert len(server.requests) == 2
+        assert len(server.requests) == 3
 
 
 NOT_SUPPORTED = [

@@ -1,6 +1,6 @@
 """Every strategy with a real language model, far too weak to be judged by its answers: what holds for any model."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -8,6 +8,7 @@ from langchain_core.messages import HumanMessage
 from tenacity import wait_none
 
 from reflective_agents.graphs.chain_of_thought import graph as chain_of_thought
+from reflective_agents.graphs.react import graph as react
 from reflective_agents.models.calls import request
 from reflective_agents.models.capabilities import capabilities_of
 from reflective_agents.models.meter import Meter
@@ -58,6 +59,22 @@ async def test_the_servers_schema_makes_structured_output_readable() -> None:
     reply = (await request(bound, prompt, Meter(Context(), NOTHING_SPENT)))[0]
     value, problem = read_form(reply, Judgement)
     assert value is not None or "cut off" in problem or "score" in problem
+
+
+@pytest.mark.parametrize("acting", ["schema", "text", "paper"])
+async def test_steps_are_readable_where_the_server_holds_the_model_to_them(
+    acting: str, record_property: Callable[[str, object], None]
+) -> None:
+    steps: list[Any] = []
+    for question in ("What is 12 plus 7?", "Ben has 3 boxes of 4 apples. How many apples has he?"):
+        context: Any = {"model": MODEL, "environment": "arithmetic", "acting": acting, "max_actions": 3, **LIMITS}
+        result = await react.ainvoke({"messages": [("user", question)]}, context=context)
+        steps += result["steps"]
+        assert result["usage"]["model_calls"] <= 4
+    readable = [bool(taken["action"]) and not taken["action"].startswith("act(") for taken in steps]
+    record_property(f"readable steps: {acting}", f"{sum(readable)} of {len(readable)}")
+    if acting == "schema":
+        assert sum(readable) >= 0.5 * len(readable), "the others were cut off"
 
 
 async def test_votes_are_weighed_by_how_likely_each_sample_is() -> None:

@@ -51,7 +51,9 @@ async def replay(record: dict[str, Any]) -> tuple[dict[str, Any], list[Expansion
     misses: list[Acts] = []
     model = recorded_model(expansions, misses)
     settings: dict[str, Any] = {"n": 10, "judge_weight": 1.0, "max_rollouts": 1, "max_depth": 20, "max_lessons": 0}
-    context = LatsContext(model=model, environment=world_of(expansions), search="none", examples=False, **settings)
+    context = LatsContext(
+        model=model, environment=world_of(expansions), search="none", examples=False, acting="paper", **settings
+    )
     task = task_of(record)
     out = await graph.ainvoke({"messages": [("user", task["question"])], "task": task}, context=context)
     assert misses == []

@@ -124,7 +124,8 @@ def mark(request: Request) -> str:
 
 def actions(request: Request) -> int:
     """Actions taken so far: tool calls, or what a model writes that takes no tools."""
-    written = [message for message in request.messages if message.type == "ai" and message.text.startswith("Action: ")]
+    told = [message.text for message in request.messages if message.type == "ai"]
+    written = [text for text in told if text.startswith(("Action: ", "Thought: ", '{"thought"'))]
     return len(written) + sum(bool(getattr(message, "tool_calls", None)) for message in request.messages)
 
 

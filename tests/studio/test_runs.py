@@ -146,7 +146,7 @@ async def test_an_agent_acts_with_tools(client: LangGraphClient) -> None:
 
 
 async def test_an_agent_acts_in_an_environment_on_the_task_it_is_given(client: LangGraphClient) -> None:
-    context: dict[str, Any] = {"model": "offline", "environment": "questions", "mode": "text", "max_actions": 3}
+    context: dict[str, Any] = {"model": "offline", "environment": "questions", "acting": "paper", "max_actions": 3}
     given = asking("What pulls the sea?") | {"task": TASK}
     result: Any = await client.runs.wait(None, "react", input=given, context=context)
     assert 1 <= len(result["steps"]) <= 3
@@ -191,7 +191,7 @@ async def test_trials_learn_from_each_other(client: LangGraphClient) -> None:
     context: dict[str, Any] = {
         "model": "offline",
         "environment": "questions",
-        "mode": "text",
+        "acting": "paper",
         "max_trials": 2,
         "max_actions": 2,
     }
@@ -206,7 +206,7 @@ IMPOSSIBLE: list[tuple[str, dict[str, Any], list[str]]] = [
     ("reflexion", {"max_rounds": "many"}, ["settings.max_rounds", "valid integer"]),
     ("reflection", {"critic": "nobody"}, ["settings.critic", "'model', 'human' or 'checks'"]),
     ("lats", {"model": "nonsense:x"}, ["UnknownModel", "nonsense:x", "offline"]),
-    ("react", {"mode": "both"}, ["settings.mode", "'tools' or 'text'"]),
+    ("react", {"acting": "both"}, ["settings.acting", "'text' or 'paper'"]),
     ("chain_of_thought", {"samples": 0}, ["settings.samples", "greater than or equal to 1"]),
     ("trials", {"actor": "lats"}, ["settings.actor", "'react' or 'chain_of_thought'"]),
     ("lats", {"search": "local", "corpus": "no/such/folder"}, ["corpus", "REFLECT_CORPUS"]),

@@ -84,7 +84,7 @@ async def test_a_call_written_as_text() -> None:
         )
 
     graph = builder.compile(checkpointer=InMemorySaver())
-    settings = context(script, mode="text")
+    settings = context(script, acting="paper")
     assert asked(await graph.ainvoke(ASK, CONFIG, context=settings))[0]["args"] == {"city": "Oslo"}
     done = await graph.ainvoke(Command(resume="20 degrees"), CONFIG, context=settings)
     assert done["answer"] == "20"

@@ -8,8 +8,7 @@ from langchain_core.tools import BaseTool, tool
 
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.game24 import Game24
-from reflective_agents.graphs.react import parsed_step
-from reflective_agents.nodes.acting.react_text import ParsedStep, parse_step
+from reflective_agents.nodes.acting.react_text import ParsedStep, parse_step, parsed_call
 from reflective_agents.nodes.asking.ballot import elect
 
 
@@ -23,14 +22,14 @@ TOOLS: list[BaseTool] = [search]
 
 
 def call(name: str, **args: Any) -> ParsedStep:
-    return parsed_step(AIMessage("", tool_calls=[{"name": name, "args": args, "id": "1"}]))
+    return parsed_call(AIMessage("", tool_calls=[{"name": name, "args": args, "id": "1"}]))
 
 
 def said(text: str) -> ParsedStep:
-    return parsed_step(AIMessage(text))
+    return parsed_call(AIMessage(text))
 
 
-BROKEN = parsed_step(
+BROKEN = parsed_call(
     AIMessage(
         "", invalid_tool_calls=[{"name": "search", "args": "{", "id": "1", "error": "", "type": "invalid_tool_call"}]
     )
@@ -53,7 +52,7 @@ def test_calls_are_the_same_by_name_and_arguments() -> None:
 
 def test_several_calls_of_a_step_count_together_in_any_order() -> None:
     calls = [{"name": "search", "args": {"query": query}, "id": query} for query in "ab"]
-    both = [parsed_step(AIMessage("", tool_calls=order)) for order in (calls, calls[::-1])]
+    both = [parsed_call(AIMessage("", tool_calls=order)) for order in (calls, calls[::-1])]
     assert winner(call("search", query="a"), *both) == (1, 2)
 
 

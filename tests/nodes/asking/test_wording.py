@@ -165,7 +165,7 @@ OWN = [
     [
         ("chain_of_thought", {}, "Spiders are arachnids.\nAnswer: 8"),
         ("react", {"search": "none"}, "Action 1: search[spider]\nObservation 1: Eight legs."),
-        ("react", {"search": "none", "mode": "text"}, "Action 1: search[spider]\nObservation 1: Eight legs."),
+        ("react", {"search": "none", "acting": "paper"}, "Action 1: search[spider]\nObservation 1: Eight legs."),
         ("react", {"environment": "arithmetic"}, "Action 1: search[spider]\nObservation 1: Eight legs."),
         ("best_of_n", {"environment": "arithmetic", "n": 1}, "Action 1: search[spider]"),
     ],

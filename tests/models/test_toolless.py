@@ -1,0 +1,129 @@
+"""Steps of models that take no tools: as JSON objects or as text in turns, learned once; prompts only grow."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from tenacity import wait_none
+
+from reflective_agents.graphs import best_of_n, react
+from reflective_agents.models.capabilities import capabilities_of, way_of_acting
+from reflective_agents.models.providers import close_models, get_model
+from reflective_agents.testing.awkward import AwkwardServer, Manner
+from reflective_agents.testing.script import Reply, Request, ToolUse
+
+pytestmark = pytest.mark.wire
+ASK: dict[str, Any] = {"messages": [("user", "What is 2 + 2, and twice that?")]}
+TASK: dict[str, Any] = {
+    "messages": [("user", "What?")],
+    "task": {"id": "1", "question": "What is 6 * 7?", "gold": "42"},
+}
+ways = pytest.mark.parametrize(("manner", "way"), [("refuses_tools", "schema"), ("refuses_everything", "text")])
+
+
+@pytest.fixture(autouse=True)
+async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
+    yield
+    await close_models()
+
+
+def calculating(request: Request) -> Reply:
+    """Calculate twice, and then answer."""
+    taken = sum("Observation: " in message.text for message in request.messages)
+    if request.tools and request.tool_choice != "none" and taken < 2:
+        return ToolUse("calculator", {"expression": "2 + 2" if taken == 0 else "4 * 2"})
+    return "It is 8."
+
+
+def solving(request: Request) -> Reply:
+    """Calculate, and then give the answer as an action."""
+    if request.schema or not request.tools:
+        return {"reasoning": "So.", "score": 0.5, "solved": False} if request.schema else "Final Answer: 42"
+    taken = any("Observation: " in message.text for message in request.messages)
+    return ToolUse("act", {"action": "Answer: 42" if taken else "calculate: 6 * 7"})
+
+
+async def run(graph: Any, server: AwkwardServer, given: dict[str, Any], **settings: Any) -> tuple[Any, list[Any]]:
+    out: Any = None
+    events: list[Any] = []
+    context = {"model": "openai:test", "search": "none", **settings}
+    async for kind, part in graph.astream(given, context=context, stream_mode=["values", "custom"]):
+        out, events = (part, events) if kind == "values" else (out, [*events, part])
+    return out, events
+
+
+@ways
+async def test_the_way_of_acting_is_learned_once(manner: Manner, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(calculating, manner) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        for _ in range(2):
+            out, events = await run(react.graph, server, ASK)
+            assert [step["observation"] for step in out["steps"]] == ["4", "8"]
+            assert (out["answer"], out["usage"]["parse_failures"]) == ("It is 8.", 0)
+            refused = [exchange.fault for exchange in server.requests if exchange.fault]
+        assert way_of_acting(capabilities_of(get_model("openai:test")), "auto") == way
+        assert refused == ["400"] * (1 if way == "schema" else 2)
+        assert not [event for event in events if event["event"] == "learned"]
+
+
+@ways
+async def test_each_prompt_begins_with_the_one_before_it(
+    manner: Manner, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AwkwardServer(calculating, manner) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        await run(react.graph, server, ASK, max_actions=2)
+        sent = [exchange.body["messages"] for exchange in server.requests if not exchange.fault]
+    assert [[message["role"] for message in messages] for messages in sent] == [
+        ["system", "user"],
+        ["system", "user", "assistant", "user"],
+        ["system", "user", "assistant", "user", "assistant", "user"],
+    ]
+    first, second, last = sent
+    assert (second[:2], last[:3]) == (first, second[:3])
+    assert last[3] == second[3]
+
+
+@ways
+@pytest.mark.parametrize("graph", [react.graph, best_of_n.graph])
+async def test_environments_are_acted_in(graph: Any, manner: Manner, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {} if graph is react.graph else {"n": 1, "gold_reward": True}
+    async with AwkwardServer(solving, manner) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        out, _ = await run(graph, server, TASK, environment="arithmetic", **settings)
+    assert (out["answer"], out["reward"], out["usage"]["tool_errors"]) == ("42", 1.0, 0)
+
+
+@ways
+async def test_a_way_that_is_set_is_the_only_one(manner: Manner, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(calculating, manner) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        out, _ = await run(react.graph, server, ASK, acting="tools")
+        assert (out["outcome"]["status"], [exchange.fault for exchange in server.requests]) == ("failed", ["400"])
+        out, _ = await run(react.graph, server, ASK, acting="text")
+        assert out["answer"] == "It is 8."
+        out, _ = await run(react.graph, server, ASK, acting="schema")
+        assert out["outcome"]["status"] == ("answered" if way == "schema" else "failed")
+
+
+async def test_the_last_call_can_only_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(calculating, "refuses_tools") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        out, _ = await run(react.graph, server, ASK, max_actions=1)
+        form = server.requests[-1].body["response_format"]["json_schema"]["schema"]
+    assert (out["answer"], list(form["properties"])) == ("It is 8.", ["thought", "answer"])
+
+
+async def test_a_server_that_ignores_the_form_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def writes(request: Request) -> Reply:
+        taken = sum("Observation: " in message.text for message in request.messages)
+        return "Final Answer: It is 8." if taken == 2 else f"Thought: So.\nAction: calculator[{taken} + 4]"
+
+    async with AwkwardServer(writes, "refuses_tools") as server:
+        server.held_to_forms = False
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        out, events = await run(react.graph, server, ASK)
+    assert (out["answer"], [step["observation"] for step in out["steps"]]) == ("It is 8.", ["4", "5"])
+    learned = [(event["refused"], event["instead"]) for event in events if event["event"] == "learned"]
+    assert learned == [("tools", "schema"), ("json_schema", "text")]
