@@ -18,6 +18,7 @@ from reflective_agents.environments.base import Task
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.registry import ENVIRONMENTS
 from reflective_agents.graphs import builder_of
+from reflective_agents.nodes.evidence.support import is_verified
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonMapping, JsonObject
@@ -397,7 +398,7 @@ def random_sequel(chance: random.Random, run: Run) -> dict[str, Any] | Command[s
 
 async def contradictions(run: Run) -> list[str]:
     """Return what does not fit together in what came of a run; empty if all does."""
-    checks = [*_outcome(run), *_limits(run), *_references(run), *await _environment(run), *_judge(run)]
+    checks = [*_outcome(run), *_support(run), *_limits(run), *_references(run), *await _environment(run), *_judge(run)]
     return [*checks, *ARTEFACTS.get(run.strategy, lambda _: [])(run)]
 
 
@@ -419,6 +420,19 @@ def _outcome(run: Run) -> list[str]:
     return problems
 
 
+def _support(run: Run) -> list[str]:
+    """What is verified by its sources has a support that says so, of sentences that stand in the answer."""
+    by, support = run.out["outcome"].get("verified_by"), run.out.get("support")
+    if by == "sources" and not (support and is_verified(support)):
+        return [f"verified by its sources, whose support is {support}"]
+    if support and is_verified(support) and not by and "answer_schema" not in run.settings:
+        return [f"not verified, and its support is {support}"]
+    words = re.sub(r"\W+", "", re.sub(r"\[[^\]]*\]", "", run.out["answer"] or ""))
+    sentences = support["sentences"] if support else []
+    bare = [re.sub(r"\W+", "", re.sub(r"\[[^\]]*\]", "", sentence["text"])) for sentence in sentences]
+    return [f"{text} was checked, and does not stand in the answer" for text in bare if text not in words]
+
+
 def _limits(run: Run) -> list[str]:
     usage, context = run.out["usage"], run.context
     problems = [
@@ -426,7 +440,8 @@ def _limits(run: Run) -> list[str]:
         for name, most in (("model_calls", context.max_model_calls), ("total_tokens", context.max_total_tokens))
         if usage[name] > most
     ]
-    if usage["model_calls"] != run.calls:
+    cancelled = run.settings.get("parallel", 1) > 1  # a call that is cancelled before it is sent keeps its reservation
+    if usage["model_calls"] < run.calls or (usage["model_calls"] > run.calls and not cancelled):
         problems.append(f"{usage['model_calls']} calls counted, {run.calls} sent")
     return problems
 
@@ -621,7 +636,8 @@ def _auto(run: Run) -> list[str]:
     if right and outcome.get("verified_by") not in ("environment", "tests"):
         problems.append(f"a sample has a reward of 1, and the run is {outcome}")
     solved = [node for node in out["tree"].values() if node["solved"] and node["kind"] == "answer"]
-    if solved and outcome["status"] != "solved" and not right:
+    has_form = "answer_schema" not in run.settings or out["structured_response"] is not None
+    if solved and has_form and outcome["status"] != "solved" and not right:
         problems.append(f"nodes {[node['id'] for node in solved]} are solved, the run is {outcome}")
     if "answer_schema" in run.settings or out["answer"] is None:
         return problems
