@@ -277,7 +277,7 @@ async def test_too_many_calls_are_refused_and_a_result_that_is_too_long_is_cut()
     assert len(answers) == 65
     assert "at most 64 calls" in answers[-1].text
     assert all(len(answer.text) < 2_001_000 for answer in answers)
-    assert "1000000 characters are too many" in answers[0].text
+    assert "3000000 characters are too many" in answers[0].text
 
 
 @pytest.mark.hostile
