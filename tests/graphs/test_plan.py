@@ -287,7 +287,7 @@ async def test_a_plan_is_not_empty_as_long_as_nothing_is_done() -> None:
     questions = [goal for _, goal, _ in LAKES]
     plans = iter([LAKES, [], again])
 
-    def reply(request: Request) -> Reply:
+    def reply(request: Request) -> Any:
         made = planning(LAKES, work=failing(*questions))(request)
         return form(next(plans)) if kind(request) == "plan" else made
 
