@@ -124,25 +124,29 @@ def as_shown(state: S) -> S:
     return with_lessons(with_same_request(in_thread(with_question_last(with_summary(state)))))
 
 
-async def _run_within_context(
-    function: Callable[[S, Step[C]], Awaitable[Update]], state: S, step: Step[C], compacted: Update, begins: bool
-) -> Update:
-    """Run a node. Where a prompt does not fit, have the conversation compacted, note that, and run the node again."""
-    left = MOST_COMPACTIONS if step.context.compact == "auto" else 0
-    while True:
-        shown = as_shown(state)
-        step.meter.compactable = shown["messages"][:-1] if left else ()
-        try:
-            if not begins:
-                _check_conversation(step)
-            return await function(state if begins else shown, step)
-        except ConversationTooLong as error:
-            step.meter.compactable = ()
-            compaction = await compact(state, step.context, step.meter, error.most)
-            left = left - 1 if compaction else 0
-            if compaction:
-                state = state.copy()
-                state["compaction"] = compacted["compaction"] = compaction
+def _shown_within_context(state: S, step: Step[C], left: int, begins: bool) -> S:
+    """Return what a node is shown, and say what of it could be compacted, if that may be done so many times.
+
+    Raises:
+        ConversationTooLong: if the conversation does not fit by itself.
+    """
+    shown = as_shown(state)
+    step.meter.compactable = shown["messages"][:-1] if left else ()
+    if begins:
+        return state
+    _check_conversation(step)
+    return shown
+
+
+async def _compacted(state: S, step: Step[C], most: int) -> S | None:
+    """Return the state with more of its conversation compacted; None if nothing could be made shorter."""
+    step.meter.compactable = ()
+    compaction = await compact(state, step.context, step.meter, most)
+    if compaction is None:
+        return None
+    shorter = state.copy()
+    shorter["compaction"] = compaction
+    return shorter
 
 
 def _check_conversation(step: Step[Context]) -> None:
@@ -176,12 +180,19 @@ def node(
             check_caller(step.context, step.context.defaults)
             run_id = uuid4().hex if begins else stored.get("run_id")
             with telemetry.step(function.__name__, run_id, stored.get("strategy"), get_config()):
-                compacted: Update = {}
+                update: Update | None = None
+                shorter, left = state, MOST_COMPACTIONS if step.context.compact == "auto" else 0
                 try:
                     with use_prompts(step.context.prompts):
-                        update = await _run_within_context(function, state, step, compacted, begins)
+                        while update is None:
+                            try:
+                                update = await function(_shown_within_context(shorter, step, left, begins), step)
+                            except ConversationTooLong as error:
+                                again = await _compacted(shorter, step, error.most)
+                                shorter, left = (again, left - 1) if again else (shorter, 0)
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
+            compacted = {"compaction": shorter["compaction"]} if shorter is not state else {}
             return {**step.cost(), **compacted, **update, **({"run_id": run_id} if begins else {})}
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__
