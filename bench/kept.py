@@ -67,11 +67,11 @@ async def prompts_of(conversation: Conversation) -> list[list[list[str]]]:
     context = Context(model="offline", context_window=window, compact_share=1, max_model_calls=1_000)
     meter = Meter(context, NOTHING_SPENT)
     most = int(LOW * (longest_estimated(get_model("offline"), meter) or 0))
-    last = [message.text for message in thread[first_of_last_turns(thread, most) :]]
+    last = [str(message.text) for message in thread[first_of_last_turns(thread, most) :]]
     state: Any = {"messages": [*thread, HumanMessage("So?", id="question")]}
     compaction = await compact(state, context, meter, most)
     assert compaction is not None
-    kept = [message.text for message in thread[compaction["messages"] :]]
+    kept = [str(message.text) for message in thread[compaction["messages"] :]]
     summary = [*summary_message(compaction).text.splitlines(), *kept]
     stream = await MemoryStream.open(InMemoryStore(), conversation.id, LexicalEmbeddings())
     await stream.add(conversation.turns)

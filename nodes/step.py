@@ -151,27 +151,44 @@ def stop_because(error: LimitReached | ModelFailed) -> Update:
     return {"outcome": stopped(error)}
 
 
-async def _run_within_context(
-    function: Callable[[S, Step[C]], Awaitable[Update]], state: S, step: Step[C], compacted: Update, begins: bool
-) -> Update:
-    """Run a node, which sees the question last, long messages in part, and sources in the thread's own numbers. Where a
-    prompt does not fit, have the conversation compacted, note that, and run the node again."""
-    in_part = await step.show_texts(in_thread(with_question_last(state)))
-    left = MOST_COMPACTIONS if step.context.compact == "auto" else 0
-    while True:
-        shown = with_lessons(with_same_request(with_summary(in_part)))
-        step.meter.compactable = shown["messages"][:-1] if left else ()
-        try:
-            if not begins:
-                _check_conversation(step)
-            return await function(state if begins else shown, step)
-        except ConversationTooLong as error:
-            step.meter.compactable = ()
-            compaction = await compact(in_part, step.context, step.meter, error.most)
-            left = left - 1 if compaction else 0
-            if compaction:
-                state, in_part = state.copy(), in_part.copy()
-                state["compaction"] = in_part["compaction"] = compacted["compaction"] = compaction
+def _shown_within_context(state: S, step: Step[C], left: int, whole: S | None) -> S:
+    """Return what a node is shown, and say what of it could be compacted, if that may be done so many times.
+
+    Args:
+        state: The state, with long messages in part.
+        step: The node.
+        left: How many times its conversation may still be compacted.
+        whole: The state as it is stored, for a node that begins a run.
+
+    Raises:
+        ConversationTooLong: if the conversation does not fit by itself.
+    """
+    shown = with_lessons(with_same_request(with_summary(state)))
+    step.meter.compactable = shown["messages"][:-1] if left else ()
+    if whole is not None:
+        return _compacted_as(whole, state)
+    _check_conversation(step)
+    return shown
+
+
+def _compacted_as(whole: S, state: S) -> S:
+    """Return a whole state with what is compacted in another form of it."""
+    if state.get("compaction") is None:
+        return whole
+    shorter = whole.copy()
+    shorter["compaction"] = state["compaction"]
+    return shorter
+
+
+async def _compacted(state: S, step: Step[C], most: int) -> S | None:
+    """Return the state with more of its conversation compacted; None if nothing could be made shorter."""
+    step.meter.compactable = ()
+    compaction = await compact(state, step.context, step.meter, most)
+    if compaction is None:
+        return None
+    shorter = state.copy()
+    shorter["compaction"] = compaction
+    return shorter
 
 
 def _check_conversation(step: Step[Context]) -> None:
@@ -206,13 +223,21 @@ def node(
             check_caller(step.context, step.context.defaults)
             run_id = uuid4().hex if begins else stored.get("run_id")
             with telemetry.step(function.__name__, run_id, stored.get("strategy"), get_config()):
-                compacted: Update = {}
+                update: Update | None = None
+                in_part = shorter = await step.show_texts(in_thread(with_question_last(state)))
+                whole, left = state if begins else None, MOST_COMPACTIONS if step.context.compact == "auto" else 0
                 try:
                     with use_prompts(step.context.prompts):
-                        update = await _run_within_context(function, state, step, compacted, begins)
+                        while update is None:
+                            try:
+                                update = await function(_shown_within_context(shorter, step, left, whole), step)
+                            except ConversationTooLong as error:
+                                again = await _compacted(shorter, step, error.most)
+                                shorter, left = (again, left - 1) if again else (shorter, 0)
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
             kept = {"texts": step.texts.new} if step.texts.new else {}
+            compacted = {} if shorter is in_part else {"compaction": shorter["compaction"]}
             return {**step.cost(), **kept, **compacted, **update, **({"run_id": run_id} if begins else {})}
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__

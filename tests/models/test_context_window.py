@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import httpx
+import httpx2
 import openai
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
@@ -90,8 +90,8 @@ async def test_a_refusal_halves_a_conversation_that_seemed_to_fit() -> None:
 
 
 def openai_refusal(text: str) -> openai.BadRequestError:
-    asked = httpx.Request("POST", "http://test")
-    return openai.BadRequestError(text, response=httpx.Response(400, request=asked), body=None)
+    asked = httpx2.Request("POST", "http://test")
+    return openai.BadRequestError(text, response=httpx2.Response(400, request=asked), body=None)
 
 
 def test_a_conversation_always_has_its_tenth() -> None:
