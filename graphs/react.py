@@ -4,8 +4,8 @@
 
 `think` asks for the next step, in the way that the model can act (`acting`); `act` carries it out, in an environment or
 with tools. What goes wrong with an action is told to the agent and counted, and the run goes on; an action that brings
-what it has brought before is told so, and the next one like it ends the run with an answer. With `step_samples` each
-step is sampled several times at once, and the one that most samples want is taken.
+what it has brought before is told so, and `max_repeats` of them in a row end the run with an answer. With
+`step_samples` each step is sampled several times at once, and the one that most samples want is taken.
 """
 
 from collections.abc import Sequence
