@@ -32,7 +32,7 @@ from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_
 from reflective_agents.nodes.evidence.long_questions import words_of
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import find
-from reflective_agents.nodes.evidence.sources import sources_of, thread_sources
+from reflective_agents.nodes.evidence.sources import observations_on, sources_of, thread_sources
 from reflective_agents.nodes.evidence.verifying import Evidence, with_support
 from reflective_agents.nodes.remembering.lessons import recalled_text
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
@@ -47,7 +47,6 @@ from reflective_agents.tree_search.graph import FRESH, answer, enter
 from reflective_agents.tree_search.graph import conclude as answer_from
 from reflective_agents.tree_search.loop import SearchStep
 from reflective_agents.tree_search.tree_paths import path, rank, unpruned
-from reflective_agents.tree_search.worlds import observations_on
 
 
 @node(AutoContext)

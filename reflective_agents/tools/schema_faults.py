@@ -74,10 +74,10 @@ class _Checkers:
 
     def _start(self) -> "_Process":
         bounds = (str(SECONDS), str(MEGABYTES), str(PATTERN_BYTES))
-        from reflective_agents.tools import schema_program  # late, as is what it checks with
+        import jsonschema_rs  # late: few runs check anything
 
-        program = [sys.executable, "-S", "-P", schema_program.__file__, *bounds]
-        library = str(Path(schema_program.jsonschema_rs.__file__).parents[1])
+        program = [sys.executable, "-S", "-P", str(Path(__file__).with_name("schema_program.py")), *bounds]
+        library = str(Path(jsonschema_rs.__file__).parents[1])
         process = subprocess.Popen(program, env={"PYTHONPATH": library}, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
         self._own.process = process
         self._processes.append(process)

@@ -386,8 +386,8 @@ async def test_what_a_worker_has_read_far_down_a_page_supports_its_answer(strate
         return [{"title": "Fares", "url": "https://fares.example/", "content": LONG}]
 
     roles = [{"name": name, "instructions": "Answer.", "strategy": "react"} for name in ("ann", "bob")]
-    settings = {"plan": {"worker": "react"}, "team": {"shape": "debate", "roles": roles}}[strategy]
-    context = {"model": FakeChatModel(reply=reply), "search": search, **settings}
+    settings: dict[str, dict[str, Any]] = {"plan": {"worker": "react"}, "team": {"shape": "debate", "roles": roles}}
+    context = {"model": FakeChatModel(reply=reply), "search": search, **settings[strategy]}
     out = await graph_of(strategy).ainvoke(QUESTION, context=context)
     assert out["outcome"].get("verified_by") == "sources"
 
