@@ -92,7 +92,7 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     else:
         declared = callable_tools(environment, tools)
         propose_once = partial(propose, step, declared, count, listener)
-        samples = [parsed_call(reply) for reply in await with_fewer_steps(prompt, propose_once)]
+        samples = [parsed_call(reply, environment) for reply in await with_fewer_steps(prompt, propose_once)]
     move = samples[0]
     if len(samples) > 1:
         move, votes = elect(samples, environment, tools, state["messages"][-1].text)

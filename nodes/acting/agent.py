@@ -150,10 +150,11 @@ def agent_prompt(
         )
 
     with_steps = as_text if step.context.acting == "paper" else as_calls
-    limits = [step.context.max_context_tokens, most, longest_estimated(model_of(step, step.context.model), step.meter)]
-    longest = int(min(limit for limit in limits if limit is not None))
+    held = longest_estimated(model_of(step, step.context.model), step.meter)
+    held = min(limit for limit in (step.context.max_context_tokens, held) if limit is not None)
+    longest = held if most is None else min(held, most)
     first, prompt = 0, with_steps(0)
-    make_way(prompt, longest, step.meter)
+    make_way(prompt, held, step.meter)
     while first < len(state["steps"]) and estimate_tokens(prompt, {}) > longest:
         first += 1
         prompt = with_steps(first)

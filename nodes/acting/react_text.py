@@ -31,11 +31,16 @@ def parse_step(text: str, names: Collection[str] = (), environment: Environment 
     return ParsedStep(thought=thought, action=action, answer=answer, messages=[])
 
 
-def parsed_call(reply: AIMessage) -> ParsedStep:
-    """Return what a reply with calls of tools wants to do; one without any answers."""
+def parsed_call(reply: AIMessage, environment: Environment | None = None) -> ParsedStep:
+    """Return what a reply with calls of tools wants to do. One without any answers, but for actions of an environment
+    that it writes instead."""
     calls: list[ToolCall | InvalidToolCall] = [*reply.tool_calls, *reply.invalid_tool_calls]
-    action = ", ".join(map(call_text, calls))
-    return ParsedStep(thought=reply.text, action=action, answer=None if calls else reply.text, messages=[reply])
+    if calls:
+        action = ", ".join(map(call_text, calls))
+        return ParsedStep(thought=reply.text, action=action, answer=None, messages=[reply])
+    if environment and ((written := parse_step(reply.text, environment=environment))["action"] or written["answer"]):
+        return {**written, "messages": [reply]}
+    return ParsedStep(thought="", action="", answer=reply.text, messages=[reply])
 
 
 def call_text(call: ToolCall | InvalidToolCall) -> str:

@@ -14,7 +14,7 @@ from reflective_agents.models.calls import request
 from reflective_agents.models.capabilities import ChatModel, takes_stop, with_tools
 from reflective_agents.models.sending import Listener
 from reflective_agents.nodes.acting.actions import act_tool
-from reflective_agents.nodes.acting.react_text import action_of, call_text, parse_step
+from reflective_agents.nodes.acting.react_text import action_of, call_text, parse_step, parsed_call
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.sampling import Replies, calls_for, sample, sample_each
 from reflective_agents.nodes.asking.task_prompt import examples_text
@@ -239,13 +239,16 @@ class ActSampling(Sampling):
         return not branch.may_act and self.environment.final_action("") is not None
 
     def read(self, reply: AIMessage, index: int) -> Candidate:
-        """Read the first action; an answer without one becomes the action that gives it."""
+        """Read the first action, which some models write beside the tool; an answer becomes the action that gives it."""
         if reply.tool_calls:
             return Candidate(index, thought=reply.text, action=call_text(reply.tool_calls[0]))
-        return Candidate(index, action="" if reply.invalid_tool_calls else self._giving(reply.text))
+        if reply.invalid_tool_calls:
+            return Candidate(index, action="")
+        move = parsed_call(reply, self.environment)
+        return Candidate(index, thought=move["thought"], action=move["action"] or self._giving(move["answer"]))
 
-    def _giving(self, answer: str) -> str:
-        return self.environment.final_action(answer) or answer
+    def _giving(self, answer: str | None) -> str:
+        return action_of(answer or "", self.environment)
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer; nothing may be called."""
@@ -285,8 +288,7 @@ class PaperSampling(ActSampling):
     def read(self, reply: AIMessage, index: int) -> Candidate:
         """Read thought and action; an answer without an action becomes the action that gives it."""
         move = parse_step(reply.text, environment=self.environment)
-        action = move["action"] or action_of(move["answer"] or "", self.environment)
-        return Candidate(index, thought=move["thought"], action=action)
+        return Candidate(index, thought=move["thought"], action=move["action"] or self._giving(move["answer"]))
 
     def options(self) -> JsonObject:
         """End the step before an observation."""

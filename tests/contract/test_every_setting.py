@@ -33,7 +33,7 @@ TASKS = {
     "arithmetic": {"id": "1", "question": "What is 4 times 6?", "gold": "24"},
     "questions": {"id": "1", "question": "What pulls the sea?", "gold": "the Moon", "data": {"context": []}},
 }
-ELSEWHERE = {"thinking", "town", "unsafe_code", "compact", "compact_share"}
+ELSEWHERE = {"thinking", "town", "unsafe_code", "compact", "compact_model", "compact_share"}
 """What shows only with a model that thinks, with a town of one's own, on a machine without a sandbox, or in a long
 thread: see tests/models, tests/town, tests/tools and test_long_threads.py."""
 REFUSED = {
@@ -143,7 +143,6 @@ CASES: dict[str, Case] = {
     "call_timeout": Case(0.000001, 100),
     "checks": Case([lambda _, __: "Too short."], [], {"critic": "checks"}),
     "client_tools": Case([CLIENTS], []),
-    "compact_model": Case("no:such", None),
     "confidence": Case(0.51, 0.999, {"samples": 9, "batch": 1, "actor": "chain_of_thought"}, disagreeing),
     "confidence_samples": Case(1, 4),
     "context_window": Case(512, None),

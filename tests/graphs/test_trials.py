@@ -177,7 +177,7 @@ async def test_a_judges_word_needs_the_minimum_score() -> None:
 
 
 NUMBER: dict[str, Any] = {"messages": [("user", "How many marbles has Ali?")]}
-COUNTING: dict[str, Any] = {"actor": "chain_of_thought", "evaluator": "judge", "mode": "tools", "max_trials": 2}
+COUNTING: dict[str, Any] = {"actor": "chain_of_thought", "acting": "auto", "evaluator": "judge", "max_trials": 2}
 
 
 def counting(*answers: Reply, **verdict: Any) -> Script:
