@@ -54,9 +54,10 @@ async def wake(state: TownState, step: Step[TownContext]) -> Update:
     for agent in agents:
         step.emit("plan", agent=agent.name, plan=[stroke["what"] for stroke in agent.mind["strokes"]])
     update, first = agents_update(agents), agents[0]
-    if not first.has_own_news:
+    if not await first.has_own_news():
         return update
-    news = first.news if is_about(first.news, first.inner_voice) else ""
+    is_news = await asyncio.to_thread(is_about, first.news, first.inner_voice)
+    news = first.news if is_news else ""
     return update | {"town": {**state["town"], "fact": news}}
 
 

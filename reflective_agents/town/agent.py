@@ -5,6 +5,7 @@ to the store when the next step begins, under ids that follow from the step: a s
 one that is done again does the same.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -64,11 +65,11 @@ class Agent:
         """Its name."""
         return self.persona.name
 
-    @property
-    def has_own_news(self) -> bool:
-        """Whether its inner voice says other news than the town's own, of which the words are known."""
-        known = self.step.context.fact or is_about(self.town.fact, self.inner_voice)
-        return bool(self.inner_voice and self.town.fact) and not known
+    async def has_own_news(self) -> bool:
+        """Tell whether its inner voice says other news than the town's own, of which the words are known."""
+        if self.step.context.fact or not (self.inner_voice and self.town.fact):
+            return False
+        return not await asyncio.to_thread(is_about, self.town.fact, self.inner_voice)
 
     @property
     def seconds(self) -> float:
@@ -186,7 +187,7 @@ class Agent:
 
 
 def is_about(fact: str, text: str) -> bool:
-    """Tell whether a text holds all words of a fact, in whatever form and order."""
+    """Tell whether a text holds all words of a fact, in whatever form and order. It blocks: call it from a thread."""
     words = set(terms(fact))
     return bool(words) and words <= set(terms(text))
 

@@ -46,7 +46,7 @@ async def wake(agent: Agent, conversation: Sequence[AnyMessage]) -> bool:
     prompt = prompts.PLAN.format_messages(
         conversation=conversation if agent.inner_voice else [], scene=agent.scene(*parts, memories=memories)
     )
-    plan = await agent.ask(prompt, NEWS_PLAN if agent.has_own_news else DayPlan)
+    plan = await agent.ask(prompt, NEWS_PLAN if await agent.has_own_news() else DayPlan)
     agent.news = plan.news if isinstance(plan, NewsPlan) else ""
     strokes = [Part(minutes_of(stroke.start), stroke.what) for stroke in plan.strokes] if plan else _usual(agent)
     agent.mind["strokes"] = _in_a_row(strokes, agent.minute, end)
