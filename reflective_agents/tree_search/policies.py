@@ -239,7 +239,7 @@ class ActSampling(Sampling):
         return not branch.may_act and self.environment.final_action("") is not None
 
     def read(self, reply: AIMessage, index: int) -> Candidate:
-        """Read the first action, also one that is written without a call; an answer becomes the action that gives it."""
+        """Read the first action, also one written without a call; an answer becomes the action that gives it."""
         if reply.tool_calls:
             return Candidate(index, thought=reply.text, action=call_text(reply.tool_calls[0]))
         if reply.invalid_tool_calls:
