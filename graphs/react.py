@@ -88,7 +88,7 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
         model = model_of(step, context.model)
         ends: JsonObject = {"stop": ["\nObservation"]} if takes_stop(model) else {}
         send = partial(sample_some, step, model, count=count, listener=listener, **ends)
-        samples = [parse_step(reply.text) for reply in await with_fewer_steps(prompt, send)]
+        samples = [parse_step(reply.text, environment=environment) for reply in await with_fewer_steps(prompt, send)]
     else:
         declared = callable_tools(environment, tools)
         propose_once = partial(propose, step, declared, count, listener)
@@ -201,9 +201,9 @@ def finished(actions: int, answer: str | None) -> Update:
 
 def says_something(text: str, request: str) -> bool:
     """Tell whether a text without an action may be an answer, and does not only repeat the prompt."""
-    told = " ".join(f"{request} {prompts.UNREADABLE} {prompts.BEST_ANSWER}".split()).casefold()
+    shown_before = " ".join(f"{request} {prompts.UNREADABLE} {prompts.BEST_ANSWER}".split()).casefold()
     lines = [" ".join(line.split()).casefold() for line in text.splitlines()]
-    return any(line and line not in told for line in lines)
+    return any(line and line not in shown_before for line in lines)
 
 
 def stuck(steps: list[ActionStep], repeats: int) -> bool:

@@ -54,10 +54,10 @@ def tools_in_words(
     if not shown:
         return _joined(words)
     how = (_BY_SCHEMA if way == "schema" else _BY_TEXT)[_is_world(shown)]
-    told = how.format(tools="\n".join(tool.line() for tool in shown), name=shown[0].name)
+    rules = how.format(tools="\n".join(tool.line() for tool in shown), name=shown[0].name)
     first = [words.pop(0).text] if words and isinstance(words[0], SystemMessage) else []
     last = [HumanMessage(_ENDS[way])] if ends else []
-    return _joined([SystemMessage("\n\n".join([*first, told])), *words, *last])
+    return _joined([SystemMessage("\n\n".join([*first, rules])), *words, *last])
 
 
 def _is_world(tools: Sequence[Declared]) -> bool:
