@@ -135,7 +135,9 @@ def agent_prompt(
 
     def as_calls(first: int) -> list[BaseMessage]:
         scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
-        scratch += [message for taken in with_repetitions_marked(state["steps"])[first:] for message in taken["messages"]]
+        scratch += [
+            message for taken in with_repetitions_marked(state["steps"])[first:] for message in taken["messages"]
+        ]
         parts = {
             "lessons": state["hints"],
             "conversation": state["messages"][:-1],

@@ -12,10 +12,12 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 
 from reflective_agents.models.capabilities import Way
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.text.actions import Declared, arguments_of, declared, read_call, read_step
+from reflective_agents.text.actions import Declared, arguments_of, declared, read_answer, read_call, read_step
 from reflective_agents.text.structure import read_calls, read_object
 
 STEP, ANSWER = "Step", "answer"
+GUESS = "guess"
+"""Where a message keeps the answer that its model wrote behind its action, before it could know the result."""
 _ACTS = "In each message take one action of the task; the tool act itself need not be named. "
 _TOOLS = "You may use these tools:\n{tools}\nTo use one, "
 _BY_SCHEMA = {
@@ -35,6 +37,11 @@ _ENDS = {
     "schema": 'No tool can be called now: write a JSON object with "thought" and "answer".',
     "text": "No tool can be called now: write 'Final Answer: ...'.",
 }
+_NEXT = {
+    "schema": 'If this is what the task asks for, write "answer" now, else the next action.',
+    "text": "If this is what the task asks for, write 'Final Answer: ...' now, else the next action.",
+}
+"""Follows each result in an environment: without it, small models work on when they have the answer."""
 _UNREADABLE = "there is no action in it that could be read"
 
 
@@ -80,7 +87,8 @@ def _joined(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 def _in_words(message: BaseMessage, tools: Sequence[Declared], way: Way) -> BaseMessage:
     if isinstance(message, ToolMessage):
-        return HumanMessage(f"Observation: {message.text}")
+        asks = f"\n{_NEXT[way]}" if _is_world(tools) and message.status != "error" else ""
+        return HumanMessage(f"Observation: {message.text}{asks}")
     if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
         return message
     if not message.tool_calls:  # what could not be read stands as it was written
@@ -168,7 +176,8 @@ def read_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelle
     if not calls and step.action:
         calls = [read_call(step.action, shown)]
     if calls:
-        return _calling(reply, thought, calls)
+        guess = {GUESS: answer} if (answer := read_answer(reply.text)) else {}
+        return _calling(reply.model_copy(update={"additional_kwargs": reply.additional_kwargs | guess}), thought, calls)
     if labelled and step.answer:
         return reply.model_copy(update={"content": step.answer})
     return _unreadable(reply, shown) if labelled and _is_world(shown) else reply
