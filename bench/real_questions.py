@@ -46,3 +46,6 @@ def _tasks(kind: str, questions: dict[str, str]) -> list[Task]:
 
 PROBLEMS = _tasks("arithmetic", _PROBLEMS)
 ABOUT_TEXTS = _tasks("text", _ABOUT_TEXTS)
+_SHARES = [(number / len(tasks), task) for tasks in (PROBLEMS, ABOUT_TEXTS) for number, task in enumerate(tasks, 1)]
+IN_TURN = [task for _, task in sorted(_SHARES, key=lambda pair: pair[0])]
+"""All of them, the two kinds mixed: a run that is broken off has asked some of each."""

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from bench.options import parser_of
-from bench.real_questions import ABOUT_TEXTS, ARTICLES, PROBLEMS
+from bench.real_questions import ARTICLES, IN_TURN, PROBLEMS
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.plain import Plain
 from reflective_agents.evals.run import attempt
@@ -81,7 +81,7 @@ async def measure(file: Path, model: str, name: str, acting: str, most: int, way
     with TemporaryDirectory() as corpus:
         for title, text in ARTICLES.items():
             (Path(corpus) / f"{title}.md").write_text(text, "utf-8")
-        for task in [*PROBLEMS, *ABOUT_TEXTS][:most]:
+        for task in IN_TURN[:most]:
             for way in ways:
                 by = acting if way.strategy in _SEARCHES else ""
                 key = {"model": name, "acting": by, "way": way.name, "calls": way.calls, "task": task["id"]}
@@ -126,13 +126,15 @@ def main() -> None:
     parser.add_argument("--model", help="its name at the server; without one nothing is asked")
     parser.add_argument("--acting", default="schema", help="the way of acting, default schema")
     parser.add_argument("--items", type=int, default=16, help="so many of the questions, default all 16")
-    parser.add_argument("--only", nargs="*", default=[*{way.strategy: 0 for way in WAYS}], help="strategies")
+    parser.add_argument(
+        "--only", nargs="*", default=[way.name for way in WAYS], help="ways, by their names in the table"
+    )
     parser.add_argument("--calls", nargs="*", type=int, default=[1, 5, 10], help="most requests of a run")
     options = parser.parse_args()
     with TemporaryDirectory() as scratch:
         file = (options.folder or Path(scratch)) / "results.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
-        ways = [way for way in WAYS if way.strategy in options.only and way.calls in options.calls]
+        ways = [way for way in WAYS if way.name in options.only and way.calls in options.calls]
         if options.quick:
             asyncio.run(measure(file, "offline", "offline", options.acting, 1, WAYS[:3]))
         elif options.model:

@@ -288,6 +288,17 @@ async def test_an_agent_that_goes_round_in_circles_is_stopped(way: str) -> None:
 
 
 @both_ways
+async def test_what_is_repeated_once_is_told_and_then_the_answer_is_asked_for(way: str) -> None:
+    def again(request: Request) -> Reply:
+        if "No further action is allowed" in request.text:
+            return "Final Answer: 2"
+        return ToolUse("calculator", {"expression": "1 + 1"}) if request.tools else "Action: calculator[1 + 1]"
+
+    out, model = await run(again, acting=way)
+    assert (len(out["steps"]), len(model.calls), out["answer"]) == (3, 4, "2")
+
+
+@both_ways
 async def test_an_agent_that_goes_round_in_a_wider_circle_is_stopped(way: str) -> None:
     """Two actions in turn, each with the same observation every time: A, B, A, B."""
 
