@@ -60,13 +60,13 @@ async def run_one(way: Way, task: Task, model: str, acting: str, corpus: str) ->
         world |= {"acting": acting} | ({} if by_calculation else {"search": "local", "corpus": corpus})
     settings = settings_of(way.strategy)(model=model, max_model_calls=way.calls, **way.settings, **world, **LIMITS)
     done = await attempt(graph_of(way.strategy), "arithmetic" if by_calculation else "plain", task, settings)
-    result, usage = done.result, done.result["usage"] or {}
+    result = done.result
     return {
         "answer": result["answer"],
         "right": bool(result["correct"]) if by_calculation else holds(result["answer"], task["gold"]),
         "error": result["error"],
         "outcome": result["outcome"],
-        "usage": usage,
+        "usage": result["usage"] or {},
     }
 
 
