@@ -37,10 +37,7 @@ _ENDS = {
     "schema": 'No tool can be called now: write a JSON object with "thought" and "answer".',
     "text": "No tool can be called now: write 'Final Answer: ...'.",
 }
-_NEXT = {
-    "schema": 'If this is what the task asks for, write "answer" now, else the next action.',
-    "text": "If this is what the task asks for, write 'Final Answer: ...' now, else the next action.",
-}
+_NEXT = "If this is what the task asks for, give it as the answer now, else take the next action."
 """Follows each result in an environment: without it, small models work on when they have the answer."""
 _UNREADABLE = "there is no action in it that could be read"
 
@@ -87,7 +84,7 @@ def _joined(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 def _in_words(message: BaseMessage, tools: Sequence[Declared], way: Way) -> BaseMessage:
     if isinstance(message, ToolMessage):
-        asks = f"\n{_NEXT[way]}" if _is_world(tools) and message.status != "error" else ""
+        asks = f"\n{_NEXT}" if _is_world(tools) and message.status != "error" else ""
         return HumanMessage(f"Observation: {message.text}{asks}")
     if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
         return message
@@ -147,7 +144,7 @@ def read_step_object(reply: AIMessage, tools: Sequence[JsonObject], *, ends: boo
     given = step.get("input") or ""
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
     if answer or ends or (action == ANSWER and not _is_world(shown)):
-        return reply.model_copy(update={"content": answer or text or thought})
+        return without_answer_label(reply.model_copy(update={"content": answer or text or thought}))
     if not action:
         return _unreadable(reply, shown)
     if _is_world(shown):
