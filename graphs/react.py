@@ -17,6 +17,7 @@ from langchain_core.tools import BaseTool
 
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.capabilities import takes_stop, with_tools
+from reflective_agents.models.toolless import GUESS
 from reflective_agents.nodes.acting.actions import ActionStep, act_in_environment, act_with_tools, observations_of
 from reflective_agents.nodes.acting.agent import (
     affordable_samples,
@@ -50,11 +51,13 @@ from reflective_agents.state.outcome import pluralize
 from reflective_agents.state.run import Output
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.state.trial import ActingInput, ActingState
+from reflective_agents.text.actions import read_answer
 
 
 class ReactState(ActingState):
     """State of a run: the world as the last action left it, and the steps taken, which are the artefact. `said` is the
-    id of the message under which the answer was streamed, if it was."""
+    id of the message under which the answer was streamed, if it was; `guess` an answer that followed an action before
+    its result was known."""
 
     world: State
     request: str
@@ -62,6 +65,7 @@ class ReactState(ActingState):
     steps: list[ActionStep]
     move: ParsedStep | None
     said: NotRequired[str | None]
+    guess: NotRequired[str | None]
     reward: float | None
 
 
@@ -88,17 +92,26 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
         model = model_of(step, context.model)
         ends: JsonObject = {"stop": ["\nObservation"]} if takes_stop(model) else {}
         send = partial(sample_some, step, model, count=count, listener=listener, **ends)
-        samples = [parse_step(reply.text) for reply in await with_fewer_steps(prompt, send)]
+        replies = await with_fewer_steps(prompt, send)
+        samples = [parse_step(reply.text, environment=environment) for reply in replies]
+        guesses = [read_answer(reply.text) for reply in replies]
     else:
         declared = callable_tools(environment, tools)
         propose_once = partial(propose, step, declared, count, listener)
-        samples = [parsed_call(reply, environment) for reply in await with_fewer_steps(prompt, propose_once)]
+        replies = await with_fewer_steps(prompt, propose_once)
+        samples = [parsed_call(reply, environment) for reply in replies]
+        guesses = [reply.additional_kwargs.get(GUESS) for reply in replies]
     move = samples[0]
     if len(samples) > 1:
         move, votes = elect(samples, environment, tools, state["messages"][-1].text)
         step.emit("vote", action=move["action"], answer=move["answer"], votes=votes, samples=len(samples))
     answer = with_references(move["answer"], state, step, listener)
-    return {"move": {**move, "answer": answer}, "said": await listener.end(answer) if listener else None}
+    guess = next(filter(None, guesses), None) or state.get("guess")
+    return {
+        "move": {**move, "answer": answer},
+        "said": await listener.end(answer) if listener else None,
+        "guess": guess,
+    }
 
 
 @node(ReactContext)
@@ -201,9 +214,9 @@ def finished(actions: int, answer: str | None) -> Update:
 
 def says_something(text: str, request: str) -> bool:
     """Tell whether a text without an action may be an answer, and does not only repeat the prompt."""
-    told = " ".join(f"{request} {prompts.UNREADABLE} {prompts.BEST_ANSWER}".split()).casefold()
+    shown_before = " ".join(f"{request} {prompts.UNREADABLE} {prompts.BEST_ANSWER}".split()).casefold()
     lines = [" ".join(line.split()).casefold() for line in text.splitlines()]
-    return any(line and line not in told for line in lines)
+    return any(line and line not in shown_before for line in lines)
 
 
 def stuck(steps: list[ActionStep], repeats: int) -> bool:
@@ -230,7 +243,7 @@ async def conclude(
     state: ReactState, step: Step[ReactContext], environment: Environment | None, tools: list[BaseTool]
 ) -> Update:
     """Ask for the best answer, unless there is one or the settings forbid it, and let the environment reward it. If
-    there is none to be had, an answer that a thought has held on the way is taken."""
+    there is none to be had, an answer is taken that a thought has held on the way, or that followed an action."""
     if state["answer"] or not step.context.answer_at_limit:
         return {}
     declared = [] if step.context.acting == "paper" else callable_tools(environment, tools)
@@ -246,7 +259,7 @@ async def conclude(
         last = parse_answer(await with_fewer_steps(prompt, send), environment)
     except (LimitReached, ModelFailed):
         last = None
-    answer = with_references(last or held_answer(state["steps"]), state, step, listener)
+    answer = with_references(last or held_answer(state["steps"]) or state.get("guess"), state, step, listener)
     effect = await give_answer(environment, state["world"], answer) if answer else None
     message_id = await listener.end(answer) if listener else None
     return {"answer": answer, "said": message_id, "reward": effect.reward if effect else None}
@@ -259,7 +272,7 @@ def held_answer(steps: list[ActionStep]) -> str | None:
 
 
 builder = strategy_graph(ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput)
-builder.add_node("begin", begin("react", ReactContext, enter, steps=[], move=None, reward=None))
+builder.add_node("begin", begin("react", ReactContext, enter, steps=[], move=None, reward=None, guess=None))
 builder.add_node("think", think)
 builder.add_node("act", act)
 builder.add_node("finish", finish)

@@ -135,7 +135,9 @@ def agent_prompt(
 
     def as_calls(first: int) -> list[BaseMessage]:
         scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
-        scratch += [message for taken in told(state["steps"])[first:] for message in taken["messages"]]
+        scratch += [
+            message for taken in with_repetitions_marked(state["steps"])[first:] for message in taken["messages"]
+        ]
         parts = {
             "lessons": state["hints"],
             "conversation": state["messages"][:-1],
@@ -226,7 +228,7 @@ def repetitions(steps: Sequence[ActionStep]) -> list[bool]:
     return repeated
 
 
-def told(steps: Sequence[ActionStep]) -> list[ActionStep]:
+def with_repetitions_marked(steps: Sequence[ActionStep]) -> list[ActionStep]:
     """Return the steps as the agent sees them: one that brings what is there already says so."""
     repeated = zip(steps, repetitions(steps), strict=True)
     return [_marked(taken) if again and taken["messages"] and taken["valid"] else taken for taken, again in repeated]

@@ -17,6 +17,7 @@ from reflective_agents.tools.arithmetic import evaluate, exact, show
 _QUESTION = re.compile(
     rf"(?:{any_of('question')})[:：](.*?)(?<!\w)(?:{any_of('answer')})[:：](.*)", re.IGNORECASE | re.DOTALL
 )
+_NUMBER = re.compile(r"[-+]?+[\d.]++")
 _LAST_NOTE = re.compile(r"(?<=[\w%])\s*+\([^()]*+\)\Z")
 
 
@@ -105,6 +106,10 @@ class Arithmetic(Environment):
             return refuse(state, "No calculation and no answer can be read in this.")
         if calculation.why:
             return refuse(state, calculation.why)
+        if _NUMBER.fullmatch(calculation.expression):
+            return refuse(
+                state, "This is a number, no calculation. If it is what the question asks for, answer with it."
+            )
         result = f"{calculation.expression} = {show(evaluate(calculation.expression))}"
         return _with_step(state, f"calculate: {result}", result)
 

@@ -12,10 +12,12 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 
 from reflective_agents.models.capabilities import Way
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.text.actions import Declared, arguments_of, declared, read_call, read_step
+from reflective_agents.text.actions import Declared, arguments_of, declared, read_answer, read_call, read_step
 from reflective_agents.text.structure import read_calls, read_object
 
 STEP, ANSWER = "Step", "answer"
+GUESS = "guess"
+"""Where a message keeps the answer that its model wrote behind its action, before it could know the result."""
 _ACTS = "In each message take one action of the task; the tool act itself need not be named. "
 _TOOLS = "You may use these tools:\n{tools}\nTo use one, "
 _BY_SCHEMA = {
@@ -35,6 +37,8 @@ _ENDS = {
     "schema": 'No tool can be called now: write a JSON object with "thought" and "answer".',
     "text": "No tool can be called now: write 'Final Answer: ...'.",
 }
+_NEXT = "If this is what the task asks for, give it as the answer now, else take the next action."
+"""Follows each result in an environment: without it, small models work on when they have the answer."""
 _UNREADABLE = "there is no action in it that could be read"
 
 
@@ -54,10 +58,10 @@ def tools_in_words(
     if not shown:
         return _joined(words)
     how = (_BY_SCHEMA if way == "schema" else _BY_TEXT)[_is_world(shown)]
-    told = how.format(tools="\n".join(tool.line() for tool in shown), name=shown[0].name)
+    rules = how.format(tools="\n".join(tool.line() for tool in shown), name=shown[0].name)
     first = [words.pop(0).text] if words and isinstance(words[0], SystemMessage) else []
     last = [HumanMessage(_ENDS[way])] if ends else []
-    return _joined([SystemMessage("\n\n".join([*first, told])), *words, *last])
+    return _joined([SystemMessage("\n\n".join([*first, rules])), *words, *last])
 
 
 def _is_world(tools: Sequence[Declared]) -> bool:
@@ -80,7 +84,8 @@ def _joined(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 def _in_words(message: BaseMessage, tools: Sequence[Declared], way: Way) -> BaseMessage:
     if isinstance(message, ToolMessage):
-        return HumanMessage(f"Observation: {message.text}")
+        asks = f"\n{_NEXT}" if _is_world(tools) and message.status != "error" else ""
+        return HumanMessage(f"Observation: {message.text}{asks}")
     if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
         return message
     if not message.tool_calls:  # what could not be read stands as it was written
@@ -139,7 +144,7 @@ def read_step_object(reply: AIMessage, tools: Sequence[JsonObject], *, ends: boo
     given = step.get("input") or ""
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
     if answer or ends or (action == ANSWER and not _is_world(shown)):
-        return reply.model_copy(update={"content": answer or text or thought})
+        return without_answer_label(reply.model_copy(update={"content": answer or text or thought}))
     if not action:
         return _unreadable(reply, shown)
     if _is_world(shown):
@@ -168,7 +173,8 @@ def read_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelle
     if not calls and step.action:
         calls = [read_call(step.action, shown)]
     if calls:
-        return _calling(reply, thought, calls)
+        guess = {GUESS: answer} if (answer := read_answer(reply.text)) else {}
+        return _calling(reply.model_copy(update={"additional_kwargs": reply.additional_kwargs | guess}), thought, calls)
     if labelled and step.answer:
         return reply.model_copy(update={"content": step.answer})
     return _unreadable(reply, shown) if labelled and _is_world(shown) else reply

@@ -26,7 +26,7 @@ class ReactContext(AskingContext, ToolsContext, ActingContext, StepsContext, Sou
         default=None, description="Whether the agent has a calculator. Default: unless it is given tools."
     )
     max_repeats: int = Field(
-        default=3,
+        default=2,
         ge=1,
         le=1000,
         description="Most steps in a row that may bring what the same action has brought before; it is told so.",

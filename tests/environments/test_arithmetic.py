@@ -58,6 +58,7 @@ async def test_calculations_are_exact_and_a_wrong_result_is_not_believed() -> No
     ("action", "why"),
     [
         ("calculate: six", "'six' is not a number."),
+        ("calculate: 25", "This is a number, no calculation. If it is what the question asks for, answer with it."),
         ("calculate: 1 / 0", "Division by zero is not possible."),
         ("calculate: 9 ** 9 ** 9", "The numbers become too large."),
         ("Answer: plenty", "The answer must be a number."),

@@ -87,7 +87,7 @@ async def test_an_action_without_a_program_is_refused() -> None:
     env = Programming()
     transition = await env.step(env.start(humaneval()), "```python\n```")
     assert not transition.valid
-    assert env.actions in transition.observation
+    assert env.actions not in transition.observation
 
 
 def test_the_hidden_test_is_not_shown() -> None:

@@ -95,6 +95,26 @@ async def test_an_invented_observation_is_cut_off() -> None:
     assert all("41" not in request.text for request in model.calls)
 
 
+@pytest.mark.parametrize("way", ["paper", "text"])
+async def test_an_answer_behind_an_action_is_a_guess_for_want_of_a_better(way: str) -> None:
+    def guesses(request: Request) -> Reply:
+        if "No further action is allowed" in request.text:
+            return "Action: calculator[6 * 8]"
+        return "Action: calculator[6 * 7]\n Observation: 42\nFinal Answer: 42"
+
+    out, _ = await run(guesses, acting=way, max_actions=2)
+    assert (len(out["steps"]), out["answer"], out["outcome"]["status"]) == (2, "42", "limit_reached")
+
+
+async def test_on_paper_an_action_of_the_environment_needs_no_label() -> None:
+    task = {"id": "1", "question": "What is 6 times 7?"}
+    model = FakeChatModel(reply=steps("calculate: 6 * 7", "Answer: 42"))
+    context = ReactContext(model=model, acting="paper", environment="arithmetic")
+    out = await graph.ainvoke({"messages": [("user", task["question"])], "task": task}, context=context)
+    assert [step["observation"] for step in out["steps"]] == ["6 * 7 = 42", "Finished."]
+    assert (out["answer"], out["outcome"]["status"]) == ("42", "answered")
+
+
 async def test_tools_are_declared_by_their_schema_in_both_modes() -> None:
     @tool
     def weigh(thing: str, unit: str = "kg") -> str:
@@ -265,6 +285,17 @@ async def test_an_agent_that_goes_round_in_circles_is_stopped(way: str) -> None:
     assert len(out["steps"]) == 3
     assert out["outcome"]["limit"] == {"name": "max_repeats", "most": 2, "spent": 2}
     assert (out["outcome"]["status"], out["answer"]) == ("limit_reached", "2")
+
+
+@both_ways
+async def test_what_is_repeated_once_is_told_and_then_the_answer_is_asked_for(way: str) -> None:
+    def again(request: Request) -> Reply:
+        if "No further action is allowed" in request.text:
+            return "Final Answer: 2"
+        return ToolUse("calculator", {"expression": "1 + 1"}) if request.tools else "Action: calculator[1 + 1]"
+
+    out, model = await run(again, acting=way)
+    assert (len(out["steps"]), len(model.calls), out["answer"]) == (3, 4, "2")
 
 
 @both_ways

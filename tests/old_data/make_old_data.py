@@ -43,6 +43,7 @@ COMMANDS = {
 STOPPED = {"stopped-lats": ("lats", "expand", UNKNOWN), "stopped-plan": ("plan", "plan", KNOWN)}
 """Runs that were broken off: the strategy, the node after which, and the question."""
 EVALUATION = ["eval", "react", "arithmetic.jsonl", "--limit", "3", "--max-actions", "2", "--concurrency", "1"]
+EVALUATION += ["--max-repeats", "3"]  # the default then: with another one it would be another run
 
 
 def make(target: Path) -> None:
