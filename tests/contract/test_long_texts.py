@@ -144,20 +144,20 @@ async def test_a_text_without_a_question_is_refused(strategy: Strategy, monkeypa
         await run(strategy, [("user", long_text(300_000))], monkeypatch, context_window=WINDOW)
 
 
-@pytest.mark.parametrize("mode", ["tools", "text"])
-async def test_an_agent_reads_on(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("acting", ["tools", "text"])
+async def test_an_agent_reads_on(acting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def reply(request: Request) -> Reply:
         ends = re.findall(r"read_more\(source='([^']+)', position=(\d+)\)", request.text)
         if len(ends) >= 3:
-            return "Final Answer: I have read on." if mode == "text" else "I have read on."
+            return "Final Answer: I have read on." if acting == "text" else "I have read on."
         name, args = ("read_more", {"source": ends[-1][0], "position": int(ends[-1][1])}) if ends else ("fetch", {})
-        if mode == "tools":
+        if acting == "tools":
             return ToolUse(name, args or {"page": "x"})
         return f"Thought: On.\nAction: {name}[{json.dumps(args or {'page': 'x'})}]"
 
     async with AwkwardServer(reply, "small_context", context=WINDOW) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        context = {"model": "openai:test", "tools": [fetch], "search": "none", "mode": mode, "context_window": WINDOW}
+        context = {"model": "openai:test", "tools": [fetch], "search": "none", "acting": acting, "context_window": WINDOW}
         out = await react.graph.ainvoke({"messages": [("user", "Read on.")]}, context=context)
     assert out["answer"] == "I have read on."
     first, *others = [json.loads(taken["observation"]) for taken in out["steps"]]
