@@ -6,7 +6,7 @@ Each part that is shown is a source of its own: its address ends in the characte
 import asyncio
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
@@ -81,21 +81,22 @@ class LongTexts:
     """
 
     def __init__(self, context: Context, kept: Mapping[str, LongText]) -> None:
-        self._context, self._texts, self._given = context, dict(kept), set[str]()
+        self._context, self._texts, self._given = context, dict(kept), dict[str, str | None]()
         self.new: dict[str, LongText] = {}
         """What was added, for the state."""
 
     def __bool__(self) -> bool:
         return bool(self._texts)
 
-    def give(self, url: str, text: LongText) -> None:
-        """Take a text of the user's, which the messages keep."""
+    def give(self, url: str, text: LongText, message: str | None) -> None:
+        """Take a text of the user's, which the message with this id keeps."""
         self._texts[url] = text
-        self._given.add(url)
+        self._given[url] = message
 
-    def as_messages(self) -> list[AnyMessage]:
-        """Return the user's texts as messages that hold nothing else."""
-        return [HumanMessage(self._texts[url]["text"], additional_kwargs={HOLDS: ALONE}) for url in sorted(self._given)]
+    def as_messages(self, without: Container[str | None]) -> list[AnyMessage]:
+        """Return the user's texts as messages that hold nothing else, but for those of some messages, by their ids."""
+        urls = [url for url, message in sorted(self._given.items()) if message not in without]
+        return [HumanMessage(self._texts[url]["text"], additional_kwargs={HOLDS: ALONE}) for url in urls]
 
     async def given_parts(self, query: str) -> list[JsonObject]:
         """Return what is shown of the user's texts, each within an equal share."""

@@ -62,9 +62,9 @@ def test_a_turn_stays_whole() -> None:
 
 def test_a_request_that_was_written_out_has_the_summary_in_it() -> None:
     state: Any = {"messages": THREAD, "compaction": compacted(), "request": request_text(THREAD)}
-    request = with_same_request(with_summary(state))["request"]
+    request = with_same_request(with_summary(state), [])["request"]
     assert "Rex is a dog" in request
     assert "My dog is called" not in request
     assert request.endswith("<request>\nAnd the dog?\n</request>")
     state["request"] = "<request>\nA task\n</request>"
-    assert with_same_request(with_summary(state))["request"] == state["request"]
+    assert with_same_request(with_summary(state), [])["request"] == state["request"]
