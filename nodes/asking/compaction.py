@@ -18,14 +18,16 @@ _CITED = re.compile(r"\[(\d{1,6})\]")
 
 
 def with_summary(state: S) -> S:
-    """Return the state as a node sees it: what is compacted of its messages stands there as a summary."""
+    """Return the state as a node sees it: what is compacted of its messages stands there as a summary. Instructions,
+    which are messages of the system, stay as they are."""
     stored: RunState = state  # what `get` returns, mypy knows of this only
     compaction, messages = stored.get("compaction"), state["messages"]
     first = first_kept(messages, compaction)
     if not compaction or not first:
         return state
     shown = state.copy()
-    shown["messages"] = [summary_message(compaction), *messages[first:]]
+    system = [message for message in messages[:first] if message.type == "system"]
+    shown["messages"] = [*system, summary_message(compaction), *messages[first:]]
     return shown
 
 

@@ -100,9 +100,9 @@ def holds_text(messages: Sequence[AnyMessage]) -> bool:
 
 def _in_part(message: AnyMessage, texts: LongTexts, most: int, *, refuses: bool) -> AnyMessage:
     """Return a message of the user's as it is shown, and give its text to the others if it is too long."""
-    if not isinstance(message, HumanMessage) or 3 * len(message.text) <= most or len(message.text.encode()) <= most:
-        return message
     size = len(message.text)
+    if not isinstance(message, HumanMessage) or 3 * size <= most or (size <= most and _bytes(message.text) <= most):
+        return message
     if refuses and size > MOST_CHARACTERS:
         raise Misuse(prompts.TOO_LONG.format(characters=size, most=MOST_CHARACTERS))
     question, text = _parts_of(message)
@@ -127,6 +127,10 @@ async def _with_passages(shown: Sequence[AnyMessage], texts: LongTexts) -> AnyMe
     return message
 
 
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
+
+
 def _showing(message: AnyMessage, question: str, text: str) -> AnyMessage:
     content = [{"type": "text", "text": text}, *images] if (images := images_of(message)) else text
     return HumanMessage(content, id=message.id, additional_kwargs={**message.additional_kwargs, QUESTION: question})
@@ -139,8 +143,9 @@ def _parts_of(message: HumanMessage) -> tuple[str, str]:
     if isinstance(message.content, list):
         blocks = [block if isinstance(block, str) else str(block.get("text", "")) for block in message.content]
         short = [block for block in blocks if block.strip() and len(block) <= LONGEST_QUESTION]
-        if short:
+        if short and len("\n".join(short)) <= 2 * LONGEST_QUESTION:
             return "\n".join(short), "\n".join(block for block in blocks if len(block) > LONGEST_QUESTION)
+        return split_question("\n\n".join(blocks))
     return split_question(message.text)
 
 

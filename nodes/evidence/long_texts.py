@@ -7,6 +7,7 @@ import asyncio
 import json
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
@@ -67,6 +68,7 @@ def part_url(url: str, span: Span) -> str:
     return f"{url}{'&' if '#' in url else '#'}char={span.begin},{span.end}"
 
 
+@lru_cache(maxsize=16)
 def text_url(scheme: str, text: str) -> str:
     """Return an address for a text that has none: the same for the same text."""
     return f"{scheme}{blake2b(text.encode(errors='surrogatepass'), digest_size=4).hexdigest()}"

@@ -66,6 +66,18 @@ async def test_a_limit_of_the_run_holds() -> None:
         await compacted(FakeChatModel(reply=lambda _: "So."), max_total_tokens=100)
 
 
+async def test_of_more_turns_than_the_calls_hold_the_oldest_are_extracted() -> None:
+    many = [message.model_copy(update={"id": f"{number}-{message.id}"}) for number in range(60) for message in LONG]
+    state: Any = {"messages": [*many, ASKED]}
+    model = FakeChatModel(reply=lambda _: "The budget is 3 euros.")
+    context = Context(model=model, max_model_calls=20, context_window=4_096, compact_share=0.2)
+    compaction = await compact(state, context, Meter(context, NOTHING_SPENT), 1_000)
+    assert compaction is not None
+    assert compaction["summary"] == "The budget is 3 euros."
+    assert 1 <= len(model.calls) <= 4
+    assert "budget" in model.calls[0].text.partition("</summary>")[0]
+
+
 async def test_what_fits_is_not_compacted() -> None:
     compaction, told = await compacted(FakeChatModel(reply=lambda _: "So."), most=1_000_000)
     assert (compaction, told) == (None, [])
