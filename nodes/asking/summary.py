@@ -74,7 +74,9 @@ async def compact(state: S, context: Context, meter: Meter, most: int) -> Compac
             str(number): [source.url, source.title] for number, source in thread_sources(conversation[:ends]).items()
         },
     )
-    whole, shown = _count(conversation), _count(with_summary({**state, "compaction": compaction})["messages"][:-1])
+    after = state.copy()
+    after["compaction"] = compaction
+    whole, shown = _count(conversation), _count(with_summary(after)["messages"][:-1])
     meter.tell(
         "compacted", messages=ends - begins, covered=ends, tokens_before=whole, tokens_after=shown,
         calls=writer.calls, model=writer.name, summary=summary,
