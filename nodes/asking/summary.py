@@ -27,6 +27,9 @@ LAST_TURNS = 0.6
 rest."""
 SMALLEST_SUMMARY = 200
 """Estimated tokens that a summary may always have."""
+LONGEST_SUMMARY = 3
+"""Bytes of a summary for each estimated token that it is to have: half more than the words asked for have in English,
+since words are longer elsewhere, and what is cut from its midst is lost."""
 _UNKNOWN = 30_000
 """Estimated tokens of turns that are summarised at once where nobody knows what the model holds."""
 _FILLED = 0.75
@@ -62,7 +65,7 @@ async def compact(state: S, context: Context, meter: Meter, most: int) -> Compac
     length = max(most - int(LAST_TURNS * most), SMALLEST_SUMMARY)
     ends = begins + first_of_last_turns(conversation[begins:], int(LAST_TURNS * most))
     earlier = before["summary"] if before and begins else ""
-    if ends == begins and len(earlier.encode()) <= 2 * length:
+    if ends == begins and len(earlier.encode()) <= LONGEST_SUMMARY * length:
         return None
     writer = Writer(context, meter, length)
     summary = await writer.extend(earlier, conversation[begins:ends])
@@ -150,7 +153,7 @@ class Writer:
         prompt = prompts.SUMMARISE.format_messages(summary=earlier, turns="\n".join(turns), words=self._length // _WORD)
         self.calls += 1
         text = (await request(self._chat, prompt, self._meter))[0].text.strip()
-        return shorten(text, 2 * self._length) or self._extract(summary, turns)
+        return shorten(text, LONGEST_SUMMARY * self._length) or self._extract(summary, turns)
 
     def _extract(self, summary: str, turns: Sequence[str]) -> str:
         """Take the sentences that say most, where no model summarises."""

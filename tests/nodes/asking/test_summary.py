@@ -1,5 +1,6 @@
 """The oldest turns, summarised within the limits of a run."""
 
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached
 from reflective_agents.state.run import NOTHING_SPENT, Compaction
 from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Request
 
 LONG: list[AnyMessage] = [
     kind(f"Turn {number}: the budget is {number} euros. " + "So it goes. " * 30, id=f"{number}-{kind.__name__}")
@@ -81,6 +83,14 @@ async def test_of_more_turns_than_the_calls_hold_the_oldest_are_extracted() -> N
 async def test_what_fits_is_not_compacted() -> None:
     compaction, told = await compacted(FakeChatModel(reply=lambda _: "So."), most=1_000_000)
     assert (compaction, told) == (None, [])
+
+
+async def test_a_summary_of_as_many_words_as_are_asked_for_stays_whole() -> None:
+    def reply(request: Request) -> str:
+        return "Bremen, " * int(re.findall(r"at most (\d+) words", request.last)[0])
+
+    compaction, _ = await compacted(FakeChatModel(reply=reply))
+    assert " ... " not in compaction["summary"]
 
 
 async def test_a_summary_that_is_too_long_is_cut() -> None:
