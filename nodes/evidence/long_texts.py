@@ -23,6 +23,8 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.errors import SearchFailed
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.run import LongText
+from reflective_agents.text.words import words
+from reflective_agents.web_search.corpus import terms_of
 from reflective_agents.web_search.engines import Search
 from reflective_agents.web_search.passages import Span, passages_of
 from reflective_agents.web_search.results import SearchResult
@@ -38,6 +40,8 @@ SHARE = 4
 """Which part of the longest prompt the results of one step may take: a quarter."""
 LEAST_SHOWN, MOST_SHOWN = 1_500, 100_000
 """Bytes of one result that are shown in any case, and of all results of a step at most."""
+LEAST_BEGINNING = 200
+"""Bytes below which no beginning of a text is shown."""
 MOST_PASSAGES = 20
 FOUND_AT_ONCE = 3
 """Passages of long texts among what one search finds."""
@@ -101,9 +105,33 @@ class LongTexts:
         return [HumanMessage(self._texts[url]["text"], additional_kwargs={HOLDS: ALONE}) for url in urls]
 
     async def given_parts(self, query: str) -> list[JsonObject]:
-        """Return what is shown of the user's texts, each within an equal share."""
-        share = max(self.most_shown // max(len(self._given), 1), LEAST_SHOWN)
-        return [part for url in sorted(self._given) for part in await self.parts(url, query, share)]
+        """Return what is shown of the user's texts within one share: their beginnings, and the passages that fit best.
+        Of many texts no beginning is shown: their messages name them."""
+        urls = sorted(self._given)
+        if len(urls) == 1:
+            return await self.parts(urls[0], query, self.most_shown)
+        each, left = self.most_shown // SHARE // len(urls), self.most_shown
+        heads = {
+            url: Span(0, len(_cut(self._texts[url]["text"], each if each >= LEAST_BEGINNING else 0))) for url in urls
+        }
+        left -= sum(each + _OVERHEAD for head in heads.values() if head.end)
+        shown: dict[str, list[Span]] = {url: [head] if head.end else [] for url, head in heads.items()}
+        for url, span in await self._best_of_given(query):
+            size = _bytes(self._texts[url]["text"][span.begin : span.end]) + _OVERHEAD
+            if span.begin >= heads[url].end and size <= left:
+                shown[url].append(span)
+                left -= size
+        parts = [(url, span, self._part(url, span)) for url in urls for span in sorted(shown[url])]
+        return [part if span.begin else part | self._read_on(url, span.end) for url, span, part in parts]
+
+    async def _best_of_given(self, query: str) -> list[tuple[str, Span]]:
+        """Return the passages of the user's texts that fit a query: those first that hold most of its words."""
+        terms, found = {*terms_of(query)}, list[tuple[int, int, str, Span]]()
+        for url in sorted(self._given):
+            text = self._texts[url]["text"]
+            for rank, span in enumerate(await asyncio.to_thread(_best, text, query, FOUND_AT_ONCE)):
+                found.append((-len(terms & {*words(text[span.begin : span.end])}), rank, url, span))
+        return [(url, span) for _, _, url, span in sorted(found)]
 
     @property
     def most_shown(self) -> int:
@@ -177,8 +205,11 @@ class LongTexts:
             if span.begin >= beginning.end and size <= left:
                 spans.append(span)
                 left -= size
-        head = self._part(url, beginning) | {"read_on": prompts.READ_ON.format(url=url, position=beginning.end)}
+        head = self._part(url, beginning) | self._read_on(url, beginning.end)
         return [head, *(self._part(url, span) for span in sorted(spans))]
+
+    def _read_on(self, url: str, position: int) -> JsonObject:
+        return {"read_on": prompts.READ_ON.format(url=url, position=position)}
 
     def _part(self, url: str, span: Span) -> JsonObject:
         kept = self._texts[url]
@@ -237,7 +268,7 @@ class LongTexts:
         if not 0 <= position < len(text):
             raise ToolException(prompts.AT_THE_END.format(characters=len(text)))
         span = Span(position, position + len(_cut(text[position:], self.most_shown - 2 * _OVERHEAD)))
-        more = {"read_on": prompts.READ_ON.format(url=url, position=span.end)} if span.end < len(text) else {}
+        more = self._read_on(url, span.end) if span.end < len(text) else {}
         return self._part(url, span) | more
 
 
