@@ -28,7 +28,7 @@ from reflective_agents.nodes.evidence.references import in_thread
 from reflective_agents.nodes.remembering.lessons import with_lessons
 from reflective_agents.nodes.strategy import own_settings
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import ConversationTooLong, LimitReached, ModelFailed
+from reflective_agents.state.errors import ConversationTooLong, LimitReached, Misuse, ModelFailed, TooLong
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.outcome import Outcome, Verifier, limited, stopped
 from reflective_agents.state.policy import check_caller
@@ -70,6 +70,7 @@ class Step(Generic[C]):
         context: The settings of the run; the defaults if the caller gave none.
         meter: What the run may still spend.
         texts: The texts that are too long to be shown whole.
+        messages: The messages that are shown in other words, as they were, by their ids.
     """
 
     def __init__(self, context: C, state: StateBefore, write: StreamWriter) -> None:
@@ -78,7 +79,7 @@ class Step(Generic[C]):
         self.meter = Meter(context, state.get("usage") or NOTHING_SPENT, self.emit, state.get("messages") or ())
         self.texts = LongTexts(context, state.get("texts") or {})
         self._write = write
-        self._messages: dict[str | None, AnyMessage] = {}
+        self.messages: dict[str | None, AnyMessage] = {}
         self._events = state.get("events") or 0
 
     def emit(self, event: str, **data: Any) -> None:
@@ -103,22 +104,39 @@ class Step(Generic[C]):
             Misuse: as `nodes.evidence.long_questions.with_texts`.
         """
         shown = await with_texts(state, self.texts, self.context, begins=begins)
+        pairs = [*zip(state["messages"], shown["messages"], strict=True)]
+        self.meter.shown_whole = [old for old, new in pairs if old is new and old.type == "human"]
         if shown is not state:
-            self._messages = {message.id: message for message in state["messages"]}
+            self.messages = {old.id: old for old, new in pairs if old is not new}
             asked = [message for message in shown["messages"] if message.type == "human"]
             self.meter.questions = [HumanMessage([words_of(message), *images_of(message)]) for message in asked]
         return shown
 
+    async def show_less(self, state: S) -> S | None:
+        """Return a state with messages in part that were shown whole, since more is known now of the model's context;
+        None if there are none. It is tried once.
+
+        Raises:
+            TooLong: if there is no question apart from the text of the last message.
+        """
+        before, whole = {*self.messages}, self.meter.shown_whole
+        try:
+            shown = await self.show_texts(state, begins=True) if whole else state
+        except Misuse as error:
+            raise TooLong(str(error)) from error
+        self.meter.shown_whole = ()
+        return shown if self.messages.keys() - before else None
+
     def whole(self, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
         """Return messages with the whole texts of the user, for a strategy that works within this one: it shows them in
-        part itself. In front of messages in other words stand the texts alone."""
-        if any(QUESTION in message.additional_kwargs for message in messages):
-            return [self._whole(message) if QUESTION in message.additional_kwargs else message for message in messages]
-        system = [message for message in messages if message.type == "system"]
-        return [*system, *self.texts.as_messages(), *(each for each in messages if each not in system)]
+        part itself. Texts of messages that a summary covers, or that stand there in other words, come alone."""
+        texts = self.texts.as_messages(without={message.id for message in messages})
+        whole = [self._whole(each) if QUESTION in each.additional_kwargs else each for each in messages]
+        system = [message for message in whole if message.type == "system"]
+        return [*system, *texts, *(each for each in whole if each not in system)] if texts else whole
 
     def _whole(self, message: AnyMessage) -> AnyMessage:
-        whole = self._messages[message.id]
+        whole = self.messages[message.id]
         return whole.model_copy(update={"additional_kwargs": {**whole.additional_kwargs, HOLDS: AND_QUESTION}})
 
 
@@ -163,7 +181,7 @@ def _shown_within_context(state: S, step: Step[C], left: int, whole: S | None) -
     Raises:
         ConversationTooLong: if the conversation does not fit by itself.
     """
-    shown = with_lessons(with_same_request(with_summary(state)))
+    shown = with_lessons(with_same_request(with_summary(state), step.messages.values()))
     step.meter.compactable = shown["messages"][:-1] if left else ()
     if whole is not None:
         return _compacted_as(whole, state)
@@ -180,15 +198,25 @@ def _compacted_as(whole: S, state: S) -> S:
     return shorter
 
 
-async def _compacted(state: S, step: Step[C], most: int) -> S | None:
-    """Return the state with more of its conversation compacted; None if nothing could be made shorter."""
+async def _shortened(shown: S, step: Step[C], most: int, left: int, thread: S) -> tuple[S, int]:
+    """Return the state with less of its conversation, and how many times that may still be compacted.
+
+    Args:
+        shown: The state as it was shown, before its summary.
+        step: The node.
+        most: Estimated tokens that the conversation may have.
+        left: How many times it may be compacted.
+        thread: The state with whole messages.
+    """
+    if less := await step.show_less(thread):
+        return _compacted_as(less, shown), left
     step.meter.compactable = ()
-    compaction = await compact(state, step.context, step.meter, most)
+    compaction = await compact(shown, step.context, step.meter, most)
     if compaction is None:
-        return None
-    shorter = state.copy()
+        return shown, 0
+    shorter = shown.copy()
     shorter["compaction"] = compaction
-    return shorter
+    return shorter, left - 1
 
 
 def _check_conversation(step: Step[Context]) -> None:
@@ -224,20 +252,21 @@ def node(
             run_id = uuid4().hex if begins else stored.get("run_id")
             with telemetry.step(function.__name__, run_id, stored.get("strategy"), get_config()):
                 update: Update | None = None
-                in_part = shorter = await step.show_texts(in_thread(with_question_last(state)))
+                thread = in_thread(with_question_last(state))
+                shown = await step.show_texts(thread)
                 whole, left = state if begins else None, MOST_COMPACTIONS if step.context.compact == "auto" else 0
                 try:
                     with use_prompts(step.context.prompts):
                         while update is None:
                             try:
-                                update = await function(_shown_within_context(shorter, step, left, whole), step)
+                                update = await function(_shown_within_context(shown, step, left, whole), step)
                             except ConversationTooLong as error:
-                                again = await _compacted(shorter, step, error.most)
-                                shorter, left = (again, left - 1) if again else (shorter, 0)
+                                shown, left = await _shortened(shown, step, error.most, left, thread)
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
             kept = {"texts": step.texts.new} if step.texts.new else {}
-            compacted = {} if shorter is in_part else {"compaction": shorter["compaction"]}
+            is_compacted = shown.get("compaction") is not stored.get("compaction")
+            compacted = {"compaction": shown["compaction"]} if is_compacted else {}
             return {**step.cost(), **kept, **compacted, **update, **({"run_id": run_id} if begins else {})}
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__

@@ -1,13 +1,13 @@
 """A conversation that fits: its oldest turns are shown as a summary, while the thread itself stays whole."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, trim_messages
 
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.asking.thread import position_of_question
-from reflective_agents.nodes.asking.transcript import after_others, material, quoted
+from reflective_agents.nodes.asking.transcript import after_others, in_other_words, material, quoted
 from reflective_agents.nodes.evidence.reference_list import reference_line
 from reflective_agents.nodes.evidence.sources import EARLIER
 from reflective_agents.prompts import compaction as prompts
@@ -18,25 +18,39 @@ _CITED = re.compile(r"\[(\d{1,6})\]")
 
 
 def with_summary(state: S) -> S:
-    """Return the state as a node sees it: what is compacted of its messages stands there as a summary."""
+    """Return the state as a node sees it: what is compacted of its messages stands there as a summary. Instructions,
+    which are messages of the system, stay as they are."""
     stored: RunState = state  # what `get` returns, mypy knows of this only
     compaction, messages = stored.get("compaction"), state["messages"]
     first = first_kept(messages, compaction)
     if not compaction or not first:
         return state
     shown = state.copy()
-    shown["messages"] = [summary_message(compaction), *messages[first:]]
+    system = [message for message in messages[:first] if message.type == "system"]
+    shown["messages"] = [*system, summary_message(compaction), *messages[first:]]
     return shown
 
 
-def with_same_request(state: S) -> S:
+def with_same_request(state: S, whole: Iterable[BaseMessage]) -> S:
     """Return the state as a node sees it: a request that was written out with the whole conversation has the compacted
-    one instead."""
+    one instead, and a message that is shown in part as that is shown.
+
+    Args:
+        state: The state as it is shown.
+        whole: The messages that are shown in other words, as they were.
+    """
     stored: JsonObject = {**state}
-    if not stored.get("compaction") or not isinstance(request := stored.get("request"), str):
+    if not isinstance(written := stored.get("request"), str):
+        return state
+    request, shown_by_id = written, {message.id: message.text for message in state["messages"]}
+    for message in whole:
+        request = in_other_words(request, message.text, shown_by_id.get(message.id, message.text))
+    if stored.get("compaction"):
+        request = after_others(request, state["messages"][:-1])
+    if request == written:
         return state
     shown = state.copy()
-    shown["request"] = after_others(request, state["messages"][:-1])  # type: ignore[typeddict-unknown-key]
+    shown["request"] = request  # type: ignore[typeddict-unknown-key]
     return shown
 
 

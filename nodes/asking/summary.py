@@ -10,7 +10,7 @@ from reflective_agents.models.context_window import HIGH, longest_estimated
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import describe_model, get_model
-from reflective_agents.nodes.asking.compaction import first_kept, first_of_last_turns, summary_message
+from reflective_agents.nodes.asking.compaction import first_kept, first_of_last_turns, with_summary
 from reflective_agents.nodes.asking.thread import position_of_question
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.reference_list import split_references
@@ -27,12 +27,17 @@ LAST_TURNS = 0.6
 rest."""
 SMALLEST_SUMMARY = 200
 """Estimated tokens that a summary may always have."""
+LONGEST_SUMMARY = 3
+"""Bytes of a summary for each estimated token that it is to have: half more than the words asked for have in English,
+since words are longer elsewhere, and what is cut from its midst is lost."""
 _UNKNOWN = 30_000
 """Estimated tokens of turns that are summarised at once where nobody knows what the model holds."""
 _FILLED = 0.75
 """Share of what one call may be shown that turns fill, since they have different lengths."""
 _TAGS = 16
 """Estimated tokens of the tags of a turn."""
+_SHORTEST = 40
+"""Estimated tokens to which turns are shortened at least; the oldest are extracted, where these are still too many."""
 _WORD = 3
 """Estimated tokens of a word."""
 
@@ -60,7 +65,7 @@ async def compact(state: S, context: Context, meter: Meter, most: int) -> Compac
     length = max(most - int(LAST_TURNS * most), SMALLEST_SUMMARY)
     ends = begins + first_of_last_turns(conversation[begins:], int(LAST_TURNS * most))
     earlier = before["summary"] if before and begins else ""
-    if ends == begins and len(earlier.encode()) <= 2 * length:
+    if ends == begins and len(earlier.encode()) <= LONGEST_SUMMARY * length:
         return None
     writer = Writer(context, meter, length)
     summary = await writer.extend(earlier, conversation[begins:ends])
@@ -72,7 +77,9 @@ async def compact(state: S, context: Context, meter: Meter, most: int) -> Compac
             str(number): [source.url, source.title] for number, source in thread_sources(conversation[:ends]).items()
         },
     )
-    whole, shown = _count(conversation), _count([summary_message(compaction), *conversation[ends:]])
+    after = state.copy()
+    after["compaction"] = compaction
+    whole, shown = _count(conversation), _count(with_summary(after)["messages"][:-1])
     meter.tell(
         "compacted", messages=ends - begins, covered=ends, tokens_before=whole, tokens_after=shown,
         calls=writer.calls, model=writer.name, summary=summary,
@@ -102,12 +109,17 @@ class Writer:
         self.calls = 0
 
     async def extend(self, summary: str, messages: Sequence[AnyMessage]) -> str:
-        """Return a summary that holds what messages add to an earlier one, which may be empty."""
+        """Return a summary that holds what messages add to an earlier one, which may be empty. Of more turns than the
+        calls hold, the oldest are extracted."""
         part = self._part()
-        most = self._affordable(part) * int(_FILLED * part) - _TAGS * len(messages)
-        texts = shortened([_text(message) for message in messages], max(most, 0))
-        turns = [quoted("turn", text, by=message.type) for message, text in zip(messages, texts, strict=True) if text]
-        for group in grouped([piece for turn in turns for piece in pieces(turn, part)] or [""], part):
+        calls, spoken = self._affordable(part), [message for message in messages if message.type != "system"]
+        most = max(calls * int(_FILLED * part) - _TAGS * len(spoken), _SHORTEST * len(spoken))
+        texts = shortened([_text(message) for message in spoken], most)
+        turns = [quoted("turn", text, by=message.type) for message, text in zip(spoken, texts, strict=True) if text]
+        groups = [*grouped([piece for turn in turns for piece in pieces(turn, part)] or [""], part)]
+        if early := [turn for group in groups[:-calls] for turn in group]:
+            summary = self._extract(summary, early)
+        for group in groups[-calls:]:
             summary = await self._extend(summary, group)
         return summary
 
@@ -141,7 +153,7 @@ class Writer:
         prompt = prompts.SUMMARISE.format_messages(summary=earlier, turns="\n".join(turns), words=self._length // _WORD)
         self.calls += 1
         text = (await request(self._chat, prompt, self._meter))[0].text.strip()
-        return shorten(text, 2 * self._length) or self._extract(summary, turns)
+        return shorten(text, LONGEST_SUMMARY * self._length) or self._extract(summary, turns)
 
     def _extract(self, summary: str, turns: Sequence[str]) -> str:
         """Take the sentences that say most, where no model summarises."""

@@ -71,7 +71,8 @@ def conversation(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
         if not is_work:
             shown += part
         elif work := steps_text([*_in_pairs(part)]):
-            shown.append(material(prompts.DONE.format(work=work)))
+            done = material(prompts.DONE.format(work=work))
+            shown.append(done.model_copy(update={"id": part[-1].id}))  # by which a summary says what it covers
     return [*shown, messages[last]]
 
 

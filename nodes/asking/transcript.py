@@ -83,6 +83,16 @@ def after_others(request: str, earlier: Sequence[BaseMessage]) -> str:
     return _earlier_text(earlier) + requested if end and before.startswith(_CONVERSATION) else request
 
 
+def in_other_words(request: str, text: str, instead: str) -> str:
+    """Return a request with other words in the place of a text, which may stand in it as it is or quoted."""
+    if len(text) > len(request) or instead in request or _escape_tags(instead) in request:
+        return request
+    if text not in request:
+        text, instead = _escape_tags(text), _escape_tags(instead)
+    before, found, after = request.rpartition(text)
+    return f"{before}{instead}{after}" if found else request
+
+
 def _earlier_text(messages: Sequence[BaseMessage]) -> str:
     shown = [message for message in messages if message.text and not message.additional_kwargs.get(_INNER)]
     turns = [_turn_text(message) for message in shown]

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
+from reflective_agents.models.context_window import BYTES_OF_MESSAGE
 from reflective_agents.models.images import images_of
 from reflective_agents.nodes.evidence.long_texts import (
     ALONE,
@@ -33,7 +34,7 @@ SHORT = 2_000
 LONGEST_UNKNOWN = 200_000
 """Bytes of a message that is shown whole while nobody knows what the model's context holds."""
 INPUT_SHARE = 2
-"""Which part of the longest prompt a message may take: a half."""
+"""Which part of the longest prompt that the settings allow a message may take: a half."""
 LONGEST_QUESTION, LONGEST_REMARK = 2_000, 500
 """Characters of a paragraph that ends with a question mark, or that has one in it, and so is a question."""
 QUESTION = "question"
@@ -73,7 +74,8 @@ async def with_texts(state: S, texts: LongTexts, context: Context, *, begins: bo
 def longest_message(context: Context) -> int:
     """Return how many bytes of a message a model is shown."""
     known = context_tokens_of(context)
-    return LONGEST_UNKNOWN if known is None else int(longest_prompt(context, known)) // INPUT_SHARE
+    most = longest_prompt(context, None) / INPUT_SHARE
+    return LONGEST_UNKNOWN if known is None else int(min(BYTES_OF_MESSAGE * known, most))
 
 
 def words_of(message: BaseMessage) -> str:
@@ -98,16 +100,16 @@ def holds_text(messages: Sequence[AnyMessage]) -> bool:
 
 def _in_part(message: AnyMessage, texts: LongTexts, most: int, *, refuses: bool) -> AnyMessage:
     """Return a message of the user's as it is shown, and give its text to the others if it is too long."""
-    if not isinstance(message, HumanMessage) or 3 * len(message.text) <= most or len(message.text.encode()) <= most:
-        return message
     size = len(message.text)
+    if not isinstance(message, HumanMessage) or 3 * size <= most or (size <= most and _bytes(message.text) <= most):
+        return message
     if refuses and size > MOST_CHARACTERS:
         raise Misuse(prompts.TOO_LONG.format(characters=size, most=MOST_CHARACTERS))
     question, text = _parts_of(message)
     if refuses and not question:
         raise Misuse(prompts.NO_QUESTION.format(characters=size))
     url = text_url(SCHEME, text)
-    texts.give(url, LongText(title=f"{' '.join(text[:40].split())} ...", text=text))
+    texts.give(url, LongText(title=f"{' '.join(text[:40].split())} ...", text=text), message.id)
     about = prompts.GIVEN.format(characters=len(text), url=url)
     return _showing(message, question, f"{question}\n\n{about}".strip())
 
@@ -125,6 +127,10 @@ async def _with_passages(shown: Sequence[AnyMessage], texts: LongTexts) -> AnyMe
     return message
 
 
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
+
+
 def _showing(message: AnyMessage, question: str, text: str) -> AnyMessage:
     content = [{"type": "text", "text": text}, *images] if (images := images_of(message)) else text
     return HumanMessage(content, id=message.id, additional_kwargs={**message.additional_kwargs, QUESTION: question})
@@ -137,8 +143,9 @@ def _parts_of(message: HumanMessage) -> tuple[str, str]:
     if isinstance(message.content, list):
         blocks = [block if isinstance(block, str) else str(block.get("text", "")) for block in message.content]
         short = [block for block in blocks if block.strip() and len(block) <= LONGEST_QUESTION]
-        if short:
+        if short and len("\n".join(short)) <= 2 * LONGEST_QUESTION:
             return "\n".join(short), "\n".join(block for block in blocks if len(block) > LONGEST_QUESTION)
+        return split_question("\n\n".join(blocks))
     return split_question(message.text)
 
 

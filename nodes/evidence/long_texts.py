@@ -6,7 +6,8 @@ Each part that is shown is a source of its own: its address ends in the characte
 import asyncio
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
@@ -22,6 +23,8 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.errors import SearchFailed
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.run import LongText
+from reflective_agents.text.words import words
+from reflective_agents.web_search.corpus import terms_of
 from reflective_agents.web_search.engines import Search
 from reflective_agents.web_search.passages import Span, passages_of
 from reflective_agents.web_search.results import SearchResult
@@ -37,6 +40,8 @@ SHARE = 4
 """Which part of the longest prompt the results of one step may take: a quarter."""
 LEAST_SHOWN, MOST_SHOWN = 1_500, 100_000
 """Bytes of one result that are shown in any case, and of all results of a step at most."""
+LEAST_BEGINNING = 200
+"""Bytes below which no beginning of a text is shown."""
 MOST_PASSAGES = 20
 FOUND_AT_ONCE = 3
 """Passages of long texts among what one search finds."""
@@ -67,6 +72,7 @@ def part_url(url: str, span: Span) -> str:
     return f"{url}{'&' if '#' in url else '#'}char={span.begin},{span.end}"
 
 
+@lru_cache(maxsize=16)
 def text_url(scheme: str, text: str) -> str:
     """Return an address for a text that has none: the same for the same text."""
     return f"{scheme}{blake2b(text.encode(errors='surrogatepass'), digest_size=4).hexdigest()}"
@@ -81,26 +87,51 @@ class LongTexts:
     """
 
     def __init__(self, context: Context, kept: Mapping[str, LongText]) -> None:
-        self._context, self._texts, self._given = context, dict(kept), set[str]()
+        self._context, self._texts, self._given = context, dict(kept), dict[str, str | None]()
         self.new: dict[str, LongText] = {}
         """What was added, for the state."""
 
     def __bool__(self) -> bool:
         return bool(self._texts)
 
-    def give(self, url: str, text: LongText) -> None:
-        """Take a text of the user's, which the messages keep."""
+    def give(self, url: str, text: LongText, message: str | None) -> None:
+        """Take a text of the user's, which the message with this id keeps."""
         self._texts[url] = text
-        self._given.add(url)
+        self._given[url] = message
 
-    def as_messages(self) -> list[AnyMessage]:
-        """Return the user's texts as messages that hold nothing else."""
-        return [HumanMessage(self._texts[url]["text"], additional_kwargs={HOLDS: ALONE}) for url in sorted(self._given)]
+    def as_messages(self, without: Container[str | None]) -> list[AnyMessage]:
+        """Return the user's texts as messages that hold nothing else, but for those of some messages, by their ids."""
+        urls = [url for url, message in sorted(self._given.items()) if message not in without]
+        return [HumanMessage(self._texts[url]["text"], additional_kwargs={HOLDS: ALONE}) for url in urls]
 
     async def given_parts(self, query: str) -> list[JsonObject]:
-        """Return what is shown of the user's texts, each within an equal share."""
-        share = max(self.most_shown // max(len(self._given), 1), LEAST_SHOWN)
-        return [part for url in sorted(self._given) for part in await self.parts(url, query, share)]
+        """Return what is shown of the user's texts within one share: their beginnings, and the passages that fit best.
+        Of many texts no beginning is shown: their messages name them."""
+        urls = sorted(self._given)
+        if len(urls) == 1:
+            return await self.parts(urls[0], query, self.most_shown)
+        each, left = self.most_shown // SHARE // len(urls), self.most_shown
+        heads = {
+            url: Span(0, len(_cut(self._texts[url]["text"], each if each >= LEAST_BEGINNING else 0))) for url in urls
+        }
+        left -= sum(each + _OVERHEAD for head in heads.values() if head.end)
+        shown: dict[str, list[Span]] = {url: [head] if head.end else [] for url, head in heads.items()}
+        for url, span in await self._best_of_given(query):
+            size = _bytes(self._texts[url]["text"][span.begin : span.end]) + _OVERHEAD
+            if span.begin >= heads[url].end and size <= left:
+                shown[url].append(span)
+                left -= size
+        parts = [(url, span, self._part(url, span)) for url in urls for span in sorted(shown[url])]
+        return [part if span.begin else part | self._read_on(url, span.end) for url, span, part in parts]
+
+    async def _best_of_given(self, query: str) -> list[tuple[str, Span]]:
+        """Return the passages of the user's texts that fit a query: those first that hold most of its words."""
+        terms, found = {*terms_of(query)}, list[tuple[int, int, str, Span]]()
+        for url in sorted(self._given):
+            text = self._texts[url]["text"]
+            for rank, span in enumerate(await asyncio.to_thread(_best, text, query, FOUND_AT_ONCE)):
+                found.append((-len(terms & {*words(text[span.begin : span.end])}), rank, url, span))
+        return [(url, span) for _, _, url, span in sorted(found)]
 
     @property
     def most_shown(self) -> int:
@@ -174,8 +205,11 @@ class LongTexts:
             if span.begin >= beginning.end and size <= left:
                 spans.append(span)
                 left -= size
-        head = self._part(url, beginning) | {"read_on": prompts.READ_ON.format(url=url, position=beginning.end)}
+        head = self._part(url, beginning) | self._read_on(url, beginning.end)
         return [head, *(self._part(url, span) for span in sorted(spans))]
+
+    def _read_on(self, url: str, position: int) -> JsonObject:
+        return {"read_on": prompts.READ_ON.format(url=url, position=position)}
 
     def _part(self, url: str, span: Span) -> JsonObject:
         kept = self._texts[url]
@@ -234,7 +268,7 @@ class LongTexts:
         if not 0 <= position < len(text):
             raise ToolException(prompts.AT_THE_END.format(characters=len(text)))
         span = Span(position, position + len(_cut(text[position:], self.most_shown - 2 * _OVERHEAD)))
-        more = {"read_on": prompts.READ_ON.format(url=url, position=span.end)} if span.end < len(text) else {}
+        more = self._read_on(url, span.end) if span.end < len(text) else {}
         return self._part(url, span) | more
 
 

@@ -25,6 +25,9 @@ LOW = 0.4
 that the beginning of the prompts stays the same for many calls."""
 LEAST = 0.1
 """Share of what a prompt may have that a conversation always has, however long the other parts of the prompt are."""
+BYTES_OF_MESSAGE = 1.5
+"""Bytes of a message of the user's for each token of a context, above which it is shown in part: in English, about half
+of the longest prompt."""
 SMALLEST_ANSWER = 16
 """Tokens that a prompt has to leave for an answer."""
 _FEWEST = 0.5
@@ -84,16 +87,25 @@ def check_conversation(base: BaseChatModel, meter: Meter) -> None:
 def too_long_conversation(
     base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject, meter: Meter, *, refused: bool = False
 ) -> ConversationTooLong | None:
-    """Return the exception that has the conversation in a prompt compacted; None if that would not help.
+    """Return the exception that has the conversation in a prompt made shorter; None if that would not help.
 
     It says how many estimated tokens the conversation may have beside the other parts of the prompt; half of what it
-    has, where a server has refused what seemed to fit, or nobody knows what it holds.
+    has, where a server has refused what seemed to fit, or nobody knows what it holds. First of all a message that was
+    shown whole, while nobody knew what the model holds, is shown in part.
     """
     longest, conversation = longest_estimated(base, meter) or 0, estimate_tokens(meter.compactable, {})
+    if _holds_long_message(base, meter):
+        return ConversationTooLong(max(conversation, 1))
     shorter = longest and _shorter(estimate_tokens(messages, options), longest, meter)
     if not shorter and refused and conversation > LEAST * longest:
         return ConversationTooLong(conversation // 2)
     return shorter or None
+
+
+def _holds_long_message(base: BaseChatModel, meter: Meter) -> bool:
+    """Tell whether a message of the user's is shown whole that is longer than is known now that it may be."""
+    most = BYTES_OF_MESSAGE * (context_of(base, meter) or math.inf)
+    return any(len(message.text.encode(errors="surrogatepass")) > most for message in meter.shown_whole)
 
 
 def make_way(prompt: Sequence[BaseMessage], longest: int, meter: Meter) -> None:

@@ -6,13 +6,16 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
+from langchain_core.messages import AnyMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from tenacity import wait_none
 
+from bench.long_threads import long_thread, recording
 from reflective_agents.graphs import react
 from reflective_agents.models.capabilities import forget_capabilities
 from reflective_agents.models.providers import close_models
+from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.state.errors import Misuse
 from reflective_agents.testing.awkward import AwkwardServer
 from reflective_agents.testing.script import Reply, Request, Script, ToolUse
@@ -80,6 +83,11 @@ def cited_parts(answer: str, text: str) -> list[str]:
     return [text[int(begin) : int(end)] for begin, end in re.findall(r"#char=(\d+),(\d+)$", answer, re.MULTILINE)]
 
 
+def references(answer: str) -> dict[int, str]:
+    """Return the addresses in the list of references of an answer, by number."""
+    return {number: url for number, url in split_references(answer)[1].items() if number}
+
+
 @pytest.fixture(autouse=True)
 async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
@@ -91,7 +99,7 @@ async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
 
 async def run(
     strategy: Strategy,
-    messages: Sequence[tuple[str, str]],
+    messages: Sequence[tuple[str, str] | AnyMessage],
     monkeypatch: pytest.MonkeyPatch,
     *,
     question: str = QUESTION,
@@ -100,7 +108,7 @@ async def run(
     **settings: Any,
 ) -> tuple[dict[str, Any], AwkwardServer]:
     """Ask a strategy with a model of a small window."""
-    async with AwkwardServer(informed(strategy, question), "small_context", context=WINDOW) as server:
+    async with AwkwardServer(recording(informed(strategy, question)), "small_context", context=WINDOW) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         context = strategy.make(**SETTINGS.get(strategy.name, {}) | {"model": "openai:test", **settings})
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
@@ -138,18 +146,49 @@ async def test_a_long_message_is_cited_like_a_corpus(
     assert "7341" not in (other["answer"] or "")
 
 
+@pytest.mark.matrix(over="strategy")
+@pytest.mark.parametrize("strategy", CITING, ids=name_of)
+async def test_a_window_that_an_error_names_shows_the_message_in_part(
+    strategy: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = long_text(100_000)
+    out, server = await run(strategy, [("user", f"{text}\n\n{QUESTION}")], monkeypatch)
+    assert out["outcome"]["status"] in ("solved", "answered"), out["outcome"]
+    assert any(FACT in part for part in cited_parts(out["answer"], text.strip())), out["answer"]
+    assert [call.fault for call in server.requests if call.fault]
+    assert out["usage"]["model_calls"] == len(server.requests)
+
+
+@pytest.mark.matrix(over="strategy")
+@pytest.mark.parametrize("strategy", CITING, ids=name_of)
+async def test_a_long_message_that_a_summary_covers_is_still_cited(
+    strategy: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, graph = long_text(300_000), strategy.with_memory()
+    settings: dict[str, Any] = {"graph": graph, "context_window": WINDOW}
+    first, _ = await run(strategy, [("user", f"{text}\n\n{QUESTION}")], monkeypatch, **settings)
+    later, server = await run(strategy, [*long_thread(100), ("user", f"{QUESTION} Again?")], monkeypatch, **settings)
+    assert graph.get_state({"configurable": {"thread_id": "1"}}).values["compaction"]["messages"] > 2
+    assert later["outcome"]["status"] != "failed", later["outcome"]
+    assert any(FACT in part for part in cited_parts(later["answer"], text.strip())), later["answer"]
+    assert all("read_more" in call.tools for call in server.calls if "search" in call.tools)
+    numbered = [references(out["answer"]) for out in (first, later)]
+    assert all(numbered[0].get(number, url) == url for number, url in numbered[1].items())
+    assert [call.fault for call in server.requests if call.fault] == []
+
+
 @pytest.mark.parametrize("strategy", CITING, ids=name_of)
 async def test_a_text_without_a_question_is_refused(strategy: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Misuse, match="context_window"):
         await run(strategy, [("user", long_text(300_000))], monkeypatch, context_window=WINDOW)
 
 
-@pytest.mark.parametrize("acting", ["tools", "paper"])
+@pytest.mark.parametrize("acting", ["tools", "text"])
 async def test_an_agent_reads_on(acting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def reply(request: Request) -> Reply:
         ends = re.findall(r"read_more\(source='([^']+)', position=(\d+)\)", request.text)
         if len(ends) >= 3:
-            return "Final Answer: I have read on." if acting == "paper" else "I have read on."
+            return "Final Answer: I have read on." if acting == "text" else "I have read on."
         name, args = ("read_more", {"source": ends[-1][0], "position": int(ends[-1][1])}) if ends else ("fetch", {})
         if acting == "tools":
             return ToolUse(name, args or {"page": "x"})

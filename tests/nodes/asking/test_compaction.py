@@ -2,12 +2,17 @@
 
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
+from reflective_agents.models.meter import Meter
 from reflective_agents.nodes.asking.compaction import first_of_last_turns, with_same_request, with_summary
+from reflective_agents.nodes.asking.summary import compact
+from reflective_agents.nodes.asking.thread import conversation
 from reflective_agents.nodes.asking.transcript import request_text
 from reflective_agents.nodes.evidence.sources import thread_sources
-from reflective_agents.state.run import Compaction
+from reflective_agents.state.context import Context
+from reflective_agents.state.run import NOTHING_SPENT, Compaction
+from reflective_agents.testing.fake import FakeChatModel
 
 THREAD: list[AnyMessage] = [
     HumanMessage("My dog is called Rex.", id="1"),
@@ -62,9 +67,29 @@ def test_a_turn_stays_whole() -> None:
 
 def test_a_request_that_was_written_out_has_the_summary_in_it() -> None:
     state: Any = {"messages": THREAD, "compaction": compacted(), "request": request_text(THREAD)}
-    request = with_same_request(with_summary(state))["request"]
+    request = with_same_request(with_summary(state), [])["request"]
     assert "Rex is a dog" in request
     assert "My dog is called" not in request
     assert request.endswith("<request>\nAnd the dog?\n</request>")
     state["request"] = "<request>\nA task\n</request>"
-    assert with_same_request(with_summary(state))["request"] == state["request"]
+    assert with_same_request(with_summary(state), [])["request"] == state["request"]
+
+
+def test_instructions_stay_as_they_are() -> None:
+    system, summary, *rest = shown([SystemMessage("Answer in French.", id="0"), *THREAD], compacted())
+    assert system.text == "Answer in French."
+    assert "Rex is a dog" in summary.text
+    assert rest == THREAD[2:]
+
+
+async def test_a_summary_may_end_with_the_work_of_another_agent() -> None:
+    call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "c"}], id="call")
+    result = ToolMessage("Here. " * 800, tool_call_id="c", id="result")
+    thread = conversation([HumanMessage("Look.", id="first"), call, result, HumanMessage("So?", id="last")])
+    state: Any = {"messages": thread}
+    model = FakeChatModel(reply=lambda _: "Rex was there.")
+    compaction = await compact(state, Context(model=model), Meter(Context(), NOTHING_SPENT), 300)
+    assert compaction is not None
+    summary, question = shown(thread, compaction)
+    assert "Rex was there." in summary.text
+    assert question.text == "So?"

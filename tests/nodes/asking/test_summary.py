@@ -1,5 +1,6 @@
 """The oldest turns, summarised within the limits of a run."""
 
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached
 from reflective_agents.state.run import NOTHING_SPENT, Compaction
 from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Request
 
 LONG: list[AnyMessage] = [
     kind(f"Turn {number}: the budget is {number} euros. " + "So it goes. " * 30, id=f"{number}-{kind.__name__}")
@@ -66,9 +68,29 @@ async def test_a_limit_of_the_run_holds() -> None:
         await compacted(FakeChatModel(reply=lambda _: "So."), max_total_tokens=100)
 
 
+async def test_of_more_turns_than_the_calls_hold_the_oldest_are_extracted() -> None:
+    many = [message.model_copy(update={"id": f"{number}-{message.id}"}) for number in range(60) for message in LONG]
+    state: Any = {"messages": [*many, ASKED]}
+    model = FakeChatModel(reply=lambda _: "The budget is 3 euros.")
+    context = Context(model=model, max_model_calls=20, context_window=4_096, compact_share=0.2)
+    compaction = await compact(state, context, Meter(context, NOTHING_SPENT), 1_000)
+    assert compaction is not None
+    assert compaction["summary"] == "The budget is 3 euros."
+    assert 1 <= len(model.calls) <= 4
+    assert "budget" in model.calls[0].text.partition("</summary>")[0]
+
+
 async def test_what_fits_is_not_compacted() -> None:
     compaction, told = await compacted(FakeChatModel(reply=lambda _: "So."), most=1_000_000)
     assert (compaction, told) == (None, [])
+
+
+async def test_a_summary_of_as_many_words_as_are_asked_for_stays_whole() -> None:
+    def reply(request: Request) -> str:
+        return "Bremen, " * int(re.findall(r"at most (\d+) words", request.last)[0])
+
+    compaction, _ = await compacted(FakeChatModel(reply=reply))
+    assert " ... " not in compaction["summary"]
 
 
 async def test_a_summary_that_is_too_long_is_cut() -> None:

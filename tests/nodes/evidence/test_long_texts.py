@@ -122,3 +122,21 @@ def test_the_oldest_texts_are_dropped() -> None:
     half = LongText(title="", text="x" * (MOST_KEPT // 2))
     kept = keep_texts({}, [{"a": half}, {"b": half}, {"c": half}])
     assert [*kept] == ["b", "c"]
+
+
+async def test_many_short_blocks_are_no_question() -> None:
+    blocks: list[str | dict[str, Any]] = [{"type": "text", "text": f"Day {day} was quiet. " * 80} for day in range(60)]
+    message = HumanMessage([*blocks, {"type": "text", "text": "Who opened the gate?"}])
+    [last] = await shown(message)
+    assert words_of(last) == "Who opened the gate?"
+    assert len(last.text) < 8_192
+
+
+@pytest.mark.parametrize("count", [2, 5, 30])
+async def test_of_several_texts_the_passages_that_fit_are_shown(count: int) -> None:
+    texts = [
+        f"{TEXT.replace('northern', name).replace('7341', f'70{name}')}" for name in map(str, range(10, 10 + count))
+    ]
+    *_, last = await shown(*map(HumanMessage, texts), HumanMessage("Which code has the 11 gate?"), begins=False)
+    assert "7011" in last.text
+    assert len(last.text) < 8_192
