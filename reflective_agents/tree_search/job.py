@@ -290,6 +290,7 @@ class ExpansionJob:
         key, sibling_key = self.world.key(candidate), self._sibling_key(candidate)
         if candidate.grade:
             self.result.keys |= {name: node["id"] for name in (key, sibling_key) if name}
-        first = self.node_by_state(key) if self.search.skip_known_states else None
+        once = self.search.skip_known_states or not self.world.rewards  # an answer to an open question
+        first = self.node_by_state(key) if once and key else None
         is_known = first is not None and first["id"] != node["id"]
         return Child(node, self.search.may_be_expanded(node) and not is_known, sibling_key or key)
