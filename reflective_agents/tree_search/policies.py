@@ -242,10 +242,15 @@ class ActSampling(Sampling):
         """Read the first action; an answer without one becomes the action that gives it."""
         if reply.tool_calls:
             return Candidate(index, thought=reply.text, action=call_text(reply.tool_calls[0]))
-        return Candidate(index, action="" if reply.invalid_tool_calls else self._giving(reply.text))
+        return Candidate(index) if reply.invalid_tool_calls else self.read_text(reply.text, index, reply.text)
 
-    def _giving(self, answer: str) -> str:
-        return self.environment.final_action(answer) or answer
+    def read_text(self, text: str, index: int, unread: str = "") -> Candidate:
+        """Read a step that was written as text; `unread` is the answer where neither action nor answer can be read."""
+        move = parse_step(text, environment=self.environment)
+        if not (move["action"] or move["answer"]):
+            return Candidate(index, thought="" if unread else move["thought"], action=action_of(unread, self.environment))
+        action = move["action"] or action_of(move["answer"] or "", self.environment)
+        return Candidate(index, thought=move["thought"], action=action)
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer; nothing may be called."""
@@ -284,9 +289,7 @@ class PaperSampling(ActSampling):
 
     def read(self, reply: AIMessage, index: int) -> Candidate:
         """Read thought and action; an answer without an action becomes the action that gives it."""
-        move = parse_step(reply.text, environment=self.environment)
-        action = move["action"] or action_of(move["answer"] or "", self.environment)
-        return Candidate(index, thought=move["thought"], action=action)
+        return self.read_text(reply.text, index)
 
     def options(self) -> JsonObject:
         """End the step before an observation."""
