@@ -248,7 +248,8 @@ class ActSampling(Sampling):
         """Read a step that was written as text; `unread` is the answer where neither action nor answer can be read."""
         move = parse_step(text, environment=self.environment)
         if not (move["action"] or move["answer"]):
-            return Candidate(index, thought="" if unread else move["thought"], action=action_of(unread, self.environment))
+            thought = "" if unread else move["thought"]
+            return Candidate(index, thought=thought, action=action_of(unread, self.environment))
         action = move["action"] or action_of(move["answer"] or "", self.environment)
         return Candidate(index, thought=move["thought"], action=action)
 

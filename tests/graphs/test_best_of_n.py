@@ -194,7 +194,12 @@ def counting(closing: str) -> Callable[[Request], Reply]:
         done = sum(message.type == "tool" for message in request.messages)
         if kind(request) == "conclude":
             return closing
-        return ["calculate: 3 hens * 16 eggs (a day) = 48 eggs", "Thought 2: calculate: 48 - 8", "40"][min(done, 2)]
+        steps = [
+            "calculate: 3 hens * 16 eggs (a day) = 48 eggs",
+            "Thought 2: calculate: 48 - 8",
+            f"calculate: 40 + {done}",
+        ]
+        return steps[min(done, 2)]
 
     return reply
 
