@@ -41,6 +41,7 @@ async def tree_of_thoughts(state: SearchState, step: Step[TreeOfThoughtsContext]
         policy(step, world),
         value(step, world),
         revise_answers=True,
+        equal_answers_once=False,
         grade_in_own_job=depth_first or step.context.compares,
         skip_known_states=depth_first,
     )

@@ -46,6 +46,8 @@ ABLATIONS: Mapping[str, Entry] = {
     "n 3": changed(n=3),
     "n 5": changed(n=5),
     "one list of proposals": changed(lists=1),
+    "expand_from 0.01": changed(expand_from=0.01),
+    "expand_from 0.1": changed(expand_from=0.1),
 }
 NONE = "no lessons"
 LESSONS: Mapping[str, Entry] = {

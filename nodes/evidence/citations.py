@@ -7,7 +7,7 @@ from typing import NamedTuple
 from langchain_core.messages import BaseMessage
 
 from reflective_agents.nodes.evidence.marks import is_citation, replace_citations
-from reflective_agents.nodes.evidence.reference_list import ENDS, reference_line, split_references
+from reflective_agents.nodes.evidence.reference_list import ENDS, reference_line, split_references, with_list
 from reflective_agents.nodes.evidence.sources import Source, Sources, sources_of, thread_sources
 from reflective_agents.prompts import search as prompts
 from reflective_agents.text.brackets import marks
@@ -59,7 +59,7 @@ class CheckedAnswer(NamedTuple):
 def with_references(body: str, cited: Sources) -> str:
     """Return an answer with the list of what it cites."""
     lines = [f"[{number}] {reference_line(source.url, source.title)}" for number, source in cited.items()]
-    return "\n".join([body, "", "References:", *lines]) if lines else body
+    return with_list(body, lines) if lines else body
 
 
 def resolve_citations(

@@ -1,10 +1,11 @@
 """The list of references at the end of an answer: how its lines are written, and how a list is told from the text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from textwrap import shorten
 
+from reflective_agents.models.language import is_english, name_of
 from reflective_agents.prompts import search as prompts
 from reflective_agents.text.brackets import marks
 from reflective_agents.text.words import count_words
@@ -15,6 +16,27 @@ LONGEST_TITLE = 120
 """Characters of a title in a list of references."""
 ENDS = ".,;:!?*_"
 """Signs behind an address that are no part of it."""
+HEADINGS = {
+    "Chinese": "参考资料",
+    "simplified Chinese": "参考资料",
+    "traditional Chinese": "參考資料",
+    "Japanese": "参考資料",
+    "Korean": "참고 자료",
+    "Thai": "แหล่งอ้างอิง",
+    "Greek": "Πηγές",
+    "Hebrew": "מקורות",
+    "German": "Quellen",
+    "French": "Références",
+    "Spanish": "Referencias",
+    "Portuguese": "Referências",
+    "Italian": "Riferimenti",
+    "Dutch": "Bronnen",
+    "Danish": "Kilder",
+    "Norwegian": "Kilder",
+    "Swedish": "Källor",
+    "Romanian": "Surse",
+}
+"""What the list is called in the languages that `name_of` tells apart."""
 
 _HEADING = re.compile(r"\s*+(?:#++\s*+)?\**+\s*+references?+\s*+[:：]?+\**+[:：]?+\s*+", re.IGNORECASE)
 _ENTRY = re.compile(r"^\W{0,8}(\d{1,3})\W{1,4}[^\n]*?((?:https?|corpus|tool|message):[^\s<>]+)")
@@ -26,6 +48,12 @@ def reference_line(url: str, title: str) -> str:
     """Return an address as a list of references shows it: after its title, if that is known."""
     title = shorten(_SCHEME.sub(r"\1: ", title), LONGEST_TITLE, placeholder=" ...")
     return f"{title}, {url}" if title else url
+
+
+def with_list(body: str, lines: Iterable[str]) -> str:
+    """Return an answer with its list of references, under a heading in the language of the answer."""
+    language = None if is_english(body) else name_of(body)
+    return "\n".join([body, "", f"{HEADINGS.get(language or '', 'References')}:", *lines])
 
 
 def length_text(answer: str) -> str:
@@ -83,6 +111,10 @@ def _list_begins(lines: Sequence[str]) -> int:
     begin = len(lines)
     while begin and (not lines[begin - 1].strip() or is_entry(lines[begin - 1])):
         begin -= 1
-    if begin <= first or begin == len(lines) or not marks("\n".join(lines[:begin])):
+    if begin <= first or begin == len(lines):
+        return len(lines)
+    if begin - 1 > first and lines[begin - 1].strip(" :") in HEADINGS.values():
+        return begin - 1
+    if not marks("\n".join(lines[:begin])):
         return len(lines)
     return begin - (begin - 1 > first and may_head_entries(lines[begin - 1]))

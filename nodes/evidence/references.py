@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from reflective_agents.nodes.evidence.citations import CheckedAnswer
 from reflective_agents.nodes.evidence.long_questions import words_of
 from reflective_agents.nodes.evidence.marks import replace_citations
-from reflective_agents.nodes.evidence.reference_list import reference_line, split_references, titles_in
+from reflective_agents.nodes.evidence.reference_list import reference_line, split_references, titles_in, with_list
 from reflective_agents.nodes.evidence.sources import NO_SOURCES, PARTS, Source, Sources, thread_sources
 from reflective_agents.state.run import S
 
@@ -133,4 +133,4 @@ def _renumbered(answer: str, numbers: Mapping[str, int], mark: str = "") -> str:
 
     titles = titles_in(answer)
     lines = dict.fromkeys(f"[{new[str(n)]}] {reference_line(url, titles.get(url, ''))}" for n, url in listed.items())
-    return "\n".join([replace_citations(body, new, renumber), "", "References:", *lines])
+    return with_list(replace_citations(body, new, renumber), lines)

@@ -26,7 +26,7 @@ from reflective_agents.state.schemas import Truth, one_of
 from reflective_agents.state.support import Answered, Level, Support, SupportedSentence
 from reflective_agents.text.excerpt import excerpt
 from reflective_agents.text.normal import numbers, tidy
-from reflective_agents.text.words import count_words, cut
+from reflective_agents.text.words import STOPWORDS, count_words, cut
 
 MOST_SENTENCES = 40
 """Sentences of an answer that can be checked in one form."""
@@ -170,8 +170,9 @@ def _missing_words(known: _Contents, sentence: str) -> list[str]:
 
 
 def _missing_names(words: Sequence[str], stems: Collection[str]) -> list[str]:
-    """Return the words in capitals that others do not begin like; the first only as a part of a name of several."""
-    begin = 0 if len(words) > 1 and words[1][0].isupper() else 1
+    """Return the words in capitals that others do not begin like; the first only as a part of a name of several, and
+    not a small word before one: "Only Kell Haven"."""
+    begin = 0 if len(words) > 1 and words[1][0].isupper() and words[0].casefold() not in STOPWORDS else 1
     names = [word for word in words[begin:] if word[0].isupper() and len(word) > 1]
     return [name for name in names if name.casefold()[:SAME_STEM] not in stems]
 

@@ -178,6 +178,12 @@ def address_of(model: BaseChatModel) -> str:
     return str(getattr(client, "base_url", "") or "")
 
 
+def is_openais(model: BaseChatModel) -> bool:
+    """Tell whether a model is served by OpenAI itself, which shows a model the schema that its answer has to follow;
+    servers of one's own only hold the answer to it."""
+    return "api.openai.com" in address_of(model)
+
+
 def speaks_openai(model: BaseChatModel) -> bool:
     """Tell whether a model is asked by OpenAI's chat completions."""
     return hasattr(model, "openai_api_base") and getattr(model, "use_responses_api", None) is not True
@@ -185,8 +191,8 @@ def speaks_openai(model: BaseChatModel) -> bool:
 
 def _first(model: BaseChatModel) -> ModelCapabilities:
     profile: JsonObject = dict(getattr(model, "profile", None) or {})
-    speaks_openai, address = hasattr(model, "openai_api_base"), address_of(model)
-    own_server = speaks_openai and "api.openai.com" not in address
+    speaks_openai = hasattr(model, "openai_api_base")
+    own_server = speaks_openai and not is_openais(model)
     capabilities: list[Structured] = ["tool", "text"]
     if own_server:
         capabilities = ["json_schema", "tool", "text"]

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from reflective_agents.models.capabilities import ChatModel, with_tools
+from reflective_agents.models.capabilities import ChatModel, is_openais, unbind, with_tools
 from reflective_agents.state.context import Structured
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.structure import read_object
@@ -31,7 +31,8 @@ def as_tool(schema: type[BaseModel]) -> JsonObject:
 def structured_request(
     way: Structured, chat: BaseChatModel, schema: type[BaseModel], prompt: Sequence[BaseMessage]
 ) -> tuple[ChatModel, list[BaseMessage]]:
-    """Return a model and a prompt that ask for a form in one of the ways."""
+    """Return a model and a prompt that ask for a form in one of the ways. The fields stand in the prompt only where the
+    model would not see them otherwise."""
     if way == "tool":
         return with_tools(chat, [as_tool(schema)], schema.__name__), list(prompt)
     parameters = as_tool(schema)["function"]["parameters"]
@@ -41,7 +42,7 @@ def structured_request(
         return chat, _with(prompt, _EXAMPLE.format(form=form, example=example))
     named = {"name": schema.__name__, "schema": parameters}
     bound = chat.bind(extra_body={"response_format": {"type": "json_schema", "json_schema": named}})
-    return bound, _with(prompt, form)
+    return bound, list(prompt) if is_openais(unbind(chat)[0]) else _with(prompt, form)
 
 
 def _with(prompt: Sequence[BaseMessage], text: str) -> list[BaseMessage]:

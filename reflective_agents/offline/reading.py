@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from reflective_agents.state.forks import CachedProperty
 from reflective_agents.text.extract import Passage, Sentence, rank, sentences, terms
+from reflective_agents.text.references import split_list
 from reflective_agents.text.structure import Json
 
 LONG_REQUEST = 40
@@ -284,14 +285,14 @@ def _numbers(results: Iterable[dict[str, Json]]) -> dict[str, int]:
 
 def _listed(reports: Iterable[Piece]) -> dict[str, int]:
     """Return the numbers that reports list of their references, by URLs."""
-    lists = [_REFERENCE.findall(report.text.partition("References:")[2]) for report in reports]
+    lists = [_REFERENCE.findall(split_list(report.text)[1]) for report in reports]
     return {url: int(number) for listed in lists for number, url in listed}
 
 
 def _reported(reports: Iterable[Piece]) -> Iterator[Passage]:
     """Yield the sentences of reports, each with the page that it cites; what a report says of itself is left out."""
     for report in reports:
-        statements, _, listed = report.text.partition("References:")
+        statements, listed = split_list(report.text)
         urls = dict(_REFERENCE.findall(listed))
         for sentence in sentences(statements):
             if not _REMARK.match(sentence):

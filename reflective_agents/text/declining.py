@@ -8,11 +8,12 @@ from typing import Any
 from unicodedata import normalize
 
 from reflective_agents.text.labels import without_label
+from reflective_agents.text.references import split_list
 
 LONGEST = 600
 """Characters up to which a text may say no more than that; a longer one has something to tell."""
 _WORDS: dict[str, Any] = tomllib.loads((files("reflective_agents.text") / "refusals.toml").read_text("utf-8"))
-_REFERENCES, _MARK, _STYLE = "\n\nReferences:\n", re.compile(r"\[\d{1,3}(?:, ?\d{1,3})*\]"), re.compile(r"[*_`#>]+")
+_MARK, _STYLE = re.compile(r"\[\d{1,3}(?:, ?\d{1,3})*\]"), re.compile(r"[*_`#>]+")
 _SENTENCE_END = re.compile(
     r"(?:[!?;]|(?<!\b\w)(?<!\bMr)(?<!\bDr)(?<!\bSt)(?<!\bMrs)\.)+(?=\s|$)|:(?=(?:\s+\S+){4})|[。！？；：]+|\n+|\s[-–—]\s"
     rf"|[,\s]\s*\b(?:{_WORDS['turn']})\b|,\s*so\b|[，,](?:但是?|不过|不過|然而)|(?:しかし|ですが|だが)、",
@@ -27,7 +28,7 @@ def declines(text: str) -> bool:
     Each of its sentences has to decline, or to tell nothing beside one that does; a list of references does not count.
     A name, a label, or a statement about the world ("None", "Impossible Foods makes it.") is an answer.
     """
-    answer = without_label(text.partition(_REFERENCES)[0].strip(), "final", "answer")
+    answer = without_label(split_list(text)[0].strip(), "final", "answer")
     statement = normalize("NFKC", _STYLE.sub("", _MARK.sub("", answer))).strip()
     if len(statement) > LONGEST or _is_name(statement):
         return False

@@ -65,6 +65,8 @@ class TreeSearch:
         sample_root: Whether the root is a first step, sampled and graded, instead of the bare task.
         grade_in_own_job: Whether children are graded by jobs of their own.
         skip_known_states: Whether to drop states that were graded before, anywhere in the tree.
+        equal_answers_once: Whether an answer to an open question that was given before in another branch is neither
+            judged nor expanded again; not where a judge compares all candidates of a level.
         expand_from: Lowest score of a node that may be expanded, unless it is the root.
         job: Carries out one job.
         further_calls: Model calls of a job, beside those of policy and value.
@@ -80,6 +82,7 @@ class TreeSearch:
     sample_root: bool = False
     grade_in_own_job: bool = False
     skip_known_states: bool = False
+    equal_answers_once: bool = True
     expand_from: float = 0.0
     job: "Callable[[TreeSearch, Branch, NodeByState], ExpansionJob]" = lambda *args: ExpansionJob(*args)
     further_calls: int = 0
@@ -233,7 +236,7 @@ class ExpansionJob:
                 self._drop(candidate)
                 return False
             candidate.action = candidate.alternatives.pop(0)
-        key = self.world.key(candidate)
+        key = self._key(candidate)
         if self.search.skip_known_states and self.node_by_state(key):
             self._drop(candidate)
             self.result.merged += 1
@@ -259,7 +262,7 @@ class ExpansionJob:
             candidate.grade = await self._grade_of(candidate)
 
     async def _grade_of(self, candidate: Candidate) -> Grade | None:
-        key = self.world.key(candidate) or self._sibling_key(candidate)
+        key = self._key(candidate) or self._sibling_key(candidate)
         if candidate.reward is not None:
             return Grade(candidate.reward, solved=candidate.solves, terms={"reward": candidate.reward})
         if self._solved:
@@ -274,6 +277,10 @@ class ExpansionJob:
         grade, _ = await memo.once(("grade", key), lambda: self.value.grade(self.branch, candidate))
         return grade and Grade(grade.score, grade.critique, grade.solved, dict(grade.terms))
 
+    def _key(self, candidate: Candidate) -> str:
+        """Return the key of a candidate's state; empty if its grade is its own."""
+        return self.world.key(candidate) if self.search.equal_answers_once or self.world.rewards else ""
+
     @property
     def _solved(self) -> bool:
         return any(candidate.solves for candidate in self._candidates.values())
@@ -283,13 +290,14 @@ class ExpansionJob:
         job = self.branch.job
         if "arm" not in job:
             return ""
-        key = self.world.key(candidate) or self.world.canonical(candidate)
+        key = self._key(candidate) or self.world.canonical(candidate)
         return f"{job['node']} {sha256(key.encode()).hexdigest()[:16]}"
 
     def _as_child(self, node: TreeNode, candidate: Candidate) -> Child:
-        key, sibling_key = self.world.key(candidate), self._sibling_key(candidate)
+        key, sibling_key = self._key(candidate), self._sibling_key(candidate)
         if candidate.grade:
             self.result.keys |= {name: node["id"] for name in (key, sibling_key) if name}
-        first = self.node_by_state(key) if self.search.skip_known_states else None
+        once = self.search.skip_known_states or not self.world.rewards  # an answer to an open question
+        first = self.node_by_state(key) if once and key else None
         is_known = first is not None and first["id"] != node["id"]
         return Child(node, self.search.may_be_expanded(node) and not is_known, sibling_key or key)

@@ -1,6 +1,7 @@
 """The worlds that a tree search acts in: open questions with tools, and the tasks of an environment."""
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage
@@ -123,8 +124,12 @@ class OpenWorld:
             candidate.checked, candidate.unfounded = prompts.UNCHECKED, True
 
     def key(self, candidate: Candidate) -> str:
-        """Return an empty key: the value of a step depends on all observations before it."""
-        return ""
+        """Return a key for an answer: the same text with the same sources is worth the same in all branches. That of a
+        step is empty, for its value depends on all observations before it."""
+        if not candidate.answers:
+            return ""
+        parts = (" ".join(candidate.messages[0].text.split()), candidate.checked, str(candidate.unfounded))
+        return sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:16]
 
     def answer(self, node: TreeNode) -> str:
         """Return the text of the message."""

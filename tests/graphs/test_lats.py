@@ -380,3 +380,24 @@ async def test_what_is_judged_worthless_need_not_be_expanded() -> None:
     assert not expanded(few)
     assert f"{few['tree']['0']['score']:.1f}" == "0.0", "the first step is expanded in any case"
     assert len(few["tree"]) > 3
+
+
+async def test_an_answer_is_judged_and_expanded_once_wherever_it_is_given() -> None:
+    judged_answers: list[str] = []
+
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            parts = request.last.split("<candidate ")[1:]
+            judged_answers.extend(part for part in parts if "the same" in part)
+            return {"judgements": [judged(0.5)] * len(parts)}
+        depth = sum(isinstance(message, AIMessage) for message in request.messages)
+        return ["a start", f"way {request.index}", "the same", f"more {request.index}"][min(depth, 3)]
+
+    model = FakeChatModel(reply=reply)
+    given = {"search": "none", "n": 2, "max_expansions": 9, "max_depth": 4}
+    tree = (await graph.ainvoke(QUESTION, context={"model": model, **given}))["tree"]
+    same = [key for key, node in tree.items() if node["messages"][0].text == "the same"]
+    assert same == ["0.0.0", "0.1.0"], "one in each branch"
+    assert [tree[key]["score"] for key in same] == [0.5, 0.5]
+    assert len(judged_answers) == 1
+    assert sum(f"{key}.0" in tree for key in same) == 1

@@ -66,6 +66,7 @@ def test_the_refusals_of_the_lists_are_recognised(name: str, count: int, missed:
         "Final answer: I do not know.",
         "Die Unterlagen nennen ihre Werft nicht.",
         "Aus dem Text geht nicht hervor, wann sie geboren wurde.",
+        "Dazu konnte ich nichts finden [1].\n\nQuellen:\n[1] " + "Ein langer Titel, " * 60 + "corpus:a.md",
         "I found nothing on this [1].\n\nReferences:\n[1] " + "A long title, " * 60 + "corpus:a.md",
         "La réponse ne se trouve pas dans le texte.",
         "Lo siento, pero no puedo responder a esa pregunta.",

@@ -24,7 +24,6 @@ FOUND = [
         ("So [2].", "[2] corpus:b.md"),
         ("So [1, 3] and [1].", "[1] https://a.example/\n[3] corpus:c.md"),
         ("So [3][1]", "[1] https://a.example/\n[3] corpus:c.md"),
-        ("因此【2】", "[2] corpus:b.md"),
     ],
 )
 def test_the_list_is_built_of_the_numbers_that_are_cited(answer: str, listed: str) -> None:
@@ -32,6 +31,31 @@ def test_the_list_is_built_of_the_numbers_that_are_cited(answer: str, listed: st
     assert settled.text == f"{answer}\n\nReferences:\n{listed}"
     assert settled.wrong == []
     assert resolve_citations(settled.text, FOUND) == settled, "what is settled stays"
+
+
+@pytest.mark.parametrize(
+    ("answer", "heading"),
+    [
+        ("The pond fed two wheels, and the dam broke in 1861 [2].", "References"),
+        ("因此，磨坊停工了【2】。", "参考资料"),
+        ("Der Damm brach im Sturm, und die Mühle wurde nicht wieder aufgebaut [2].", "Quellen"),
+        ("La digue est rompue, et les roues ne tournent pas dans cette eau [2].", "Références"),
+        ("ดังนั้นโรงสีจึงหยุดทำงาน [2]", "แหล่งอ้างอิง"),
+        ("Мельница остановилась [2].", "References"),
+    ],
+)
+def test_the_list_is_headed_in_the_language_of_the_answer(answer: str, heading: str) -> None:
+    settled = resolve_citations(answer, FOUND)
+    assert settled.text == f"{answer}\n\n{heading}:\n[2] corpus:b.md"
+    assert split_references(settled.text) == (answer, {2: "corpus:b.md"})
+    assert resolve_citations(settled.text, FOUND) == settled, "what is settled stays"
+
+
+def test_a_list_in_another_language_is_found_again_where_nothing_is_cited() -> None:
+    answer = "Der Damm brach im Sturm, und die Mühle wurde nicht wieder aufgebaut."
+    settled = resolve_citations(f"{answer}\n\nQuellen:\n[2] corpus:b.md", FOUND)
+    assert (settled.body, settled.references) == (answer, ["corpus:b.md"])
+    assert resolve_citations(settled.text, FOUND) == settled
 
 
 TITLED = [

@@ -68,6 +68,8 @@ def test_sentences_have_the_marks_in_them_and_right_after(answer: str, sentences
         ("The river flows to Bonn.", "The river flows to Cologne.", ["Bonn"]),
         ("Therefore, it lies on the Rhine.", "Cologne lies on the Rhine.", []),
         ("New Bonn lies on the Rhine.", "Cologne lies on the Rhine.", ["New", "Bonn"]),
+        ("Only Bonn lies on the Rhine.", "Bonn lies on the Rhine.", []),
+        ("Only Bonn lies on the Rhine.", "Cologne lies on the Rhine.", ["Bonn"]),
         ("According to the page I know, it lies on the Rhine.", "Cologne lies on the Rhine.", []),
         ("它在1901年沉没。", "它在1902年沉没。", ["1901"]),
         ("上海队在决赛中赢得了比赛", "北京队在决赛中赢得了比赛", ["上海队"]),
