@@ -135,7 +135,7 @@ def agent_prompt(
 
     def as_calls(first: int) -> list[BaseMessage]:
         scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
-        scratch += [message for taken in told(state["steps"])[first:] for message in taken["messages"]]
+        scratch += [message for taken in marked(state["steps"])[first:] for message in taken["messages"]]
         parts = {
             "lessons": state["hints"],
             "conversation": state["messages"][:-1],
@@ -225,16 +225,18 @@ def repetitions(steps: Sequence[ActionStep]) -> list[bool]:
     return repeated
 
 
-def told(steps: Sequence[ActionStep]) -> list[ActionStep]:
+def marked(steps: Sequence[ActionStep]) -> list[ActionStep]:
     """Return the steps as the agent sees them: one that brings what is there already says so."""
     repeated = zip(steps, repetitions(steps), strict=True)
-    return [_marked(taken) if again and taken["messages"] and taken["valid"] else taken for taken, again in repeated]
+    return [_known(taken) if again and taken["messages"] and taken["valid"] else taken for taken, again in repeated]
 
 
-def _marked(taken: ActionStep) -> ActionStep:
+def _known(taken: ActionStep) -> ActionStep:
     """Mark a step as known, at the end of what it has brought."""
     *before, last = taken["messages"]
-    return {**taken, "messages": [*before, last.model_copy(update={"content": f"{last.text}\n{prompts.KNOWN}"})]}
+    content = last.content
+    known = f"{content}\n{prompts.KNOWN}" if isinstance(content, str) else [*content, prompts.KNOWN]
+    return {**taken, "messages": [*before, last.model_copy(update={"content": known})]}
 
 
 def scratchpad(steps: Sequence[ActionStep], first: int = 0) -> str:

@@ -242,10 +242,7 @@ class ActSampling(Sampling):
         """Read the first action; an answer without one becomes the action that gives it."""
         if reply.tool_calls:
             return Candidate(index, thought=reply.text, action=call_text(reply.tool_calls[0]))
-        return Candidate(index, action="" if reply.invalid_tool_calls else self._giving(reply.text))
-
-    def _giving(self, answer: str) -> str:
-        return self.environment.final_action(answer) or answer
+        return Candidate(index, action="" if reply.invalid_tool_calls else action_of(reply.text, self.environment))
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer; nothing may be called."""

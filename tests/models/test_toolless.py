@@ -205,3 +205,12 @@ def test_a_tool_may_be_called_answer() -> None:
     assert [(made["name"], made["args"]) for made in call.tool_calls] == [("answer", {"text": "Dear Sir"})]
     end = read_step_object(AIMessage(f'{{"thought": "", "action": "{names[-1]}", "input": "Done."}}'), tools)
     assert (end.tool_calls, end.text) == ([], "Done.")
+
+
+async def test_a_refusal_of_the_only_form_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(calculating, "refuses_everything") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        known = capabilities_of(get_model("openai:test"))
+        known.tools, known.structured = False, ["json_schema"]
+        out, _ = await run(react.graph, server, ASK, max_model_calls=8, answer_at_limit=False)
+    assert (out["outcome"]["status"], len(server.requests)) == ("failed", 1)
