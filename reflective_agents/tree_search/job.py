@@ -94,7 +94,7 @@ class TreeSearch:
     def may_be_expanded(self, node: TreeNode) -> bool:
         """Return whether a node may be expanded: unless it is solved or too deep, its score is too low, its task has
         ended, or it is an answer that is not to be revised."""
-        if node["depth"] and node["score"] is not None and node["score"] < self.expand_from:
+        if node["depth"] and (node["score"] or 0.0) < self.expand_from:
             return False
         if node["solved"] or node.get("done") or node["depth"] >= self.step.context.max_depth:
             return False
