@@ -13,7 +13,7 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 from reflective_agents.models.capabilities import Way
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.text.actions import Declared, arguments_of, declared, read_call, read_step
-from reflective_agents.text.labels import NAMES
+from reflective_agents.text.labels import NAMES, bare, sections
 from reflective_agents.text.structure import Json, read_calls, read_object
 
 STEP, ANSWER = "Step", "answer"
@@ -149,11 +149,11 @@ def read_step_object(reply: AIMessage, tools: Sequence[JsonObject], *, ends: boo
     shown = [declared(tool) for tool in tools]
     step = read_object(reply.text, ("thought", "action", ANSWER), STEP)
     if step is None:
-        return reply if ends else read_written_calls(reply, tools, labelled=True)
+        return without_answer_label(reply) if ends else read_written_calls(reply, tools, labelled=True)
     thought, action, answer = (_as_text(step.get(name)) for name in ("thought", "action", ANSWER))
     given = _as_text(step.get("input", step.get("action_input")))
     if answer or (_ends(action, shown) and (given or not _is_world(shown))):
-        return reply.model_copy(update={"content": answer or given or thought})
+        return reply.model_copy(update={"content": _final(answer or given or thought)})
     if ends:  # a server that does not hold its model to the form: what is no answer has to be told from one
         wanted = f"{action}[{given}]" if given else action
         return reply.model_copy(update={"content": f"Action: {wanted}" if wanted else thought})
@@ -164,6 +164,12 @@ def read_step_object(reply: AIMessage, tools: Sequence[JsonObject], *, ends: boo
     else:
         call = read_call(f"{action}[{given}]" if given else action, shown)
     return _calling(reply, thought, [call])
+
+
+def _final(answer: str) -> str:
+    """Return an answer without the label that a model writes in the field for it, too, and what stands before that."""
+    *_, last = sections(answer, ("final",))
+    return bare(answer[last.begin :]) if last.name else answer
 
 
 def _as_text(value: Json) -> str:

@@ -171,6 +171,8 @@ def act(action: str) -> str:
     [
         ('{"thought": "None is left.", "action": "answer", "input": 0}', False, "0"),
         ('{"thought": "None is left.", "answer": 0}', True, "0"),
+        ('{"thought": "", "answer": "Thought: So.\\nFinal Answer: 42"}', True, "42"),
+        ("Thought: So.\nFinal Answer: 42", True, "42"),
         ('{"thought": "So.", "action": "Final Answer", "action_input": "42"}', False, "42"),
         ('{"thought": "So.", "answer": {"title": "A", "ok": true}}', True, '{"title": "A", "ok": true}'),
         ('{"thought": "So.", "action": "add", "input": "1, 0"}', False, {"a": 1, "b": 0}),
