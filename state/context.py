@@ -269,17 +269,18 @@ class Context(BaseSettings):
             for name, value in ((old, taken.pop(old, None)), (variable, os.environ.get(variable))):
                 if value is not None:
                     warnings.warn(f"{name} is now called {new}: the next release takes no other name", FutureWarning, 4)
-                    taken.setdefault(new, cls.renamed_values.get(old, {}).get(value, value))
+                    taken.setdefault(new, cls._in_new_words(old, value))
         return taken
 
     @classmethod
     def in_new_names(cls, settings: JsonObject) -> JsonObject:
         """Return settings of an earlier release with the names and values of this one."""
-        values = cls.renamed_values
-        return {
-            cls.renamed.get(name, name): values.get(name, {}).get(value, value) if name in values else value
-            for name, value in settings.items()
-        }
+        return {cls.renamed.get(name, name): cls._in_new_words(name, value) for name, value in settings.items()}
+
+    @classmethod
+    def _in_new_words(cls, name: str, value: Any) -> Any:
+        """Return what the value of a setting with an old name is called now."""
+        return cls.renamed_values.get(name, {}).get(value, value) if isinstance(value, str) else value
 
     @model_validator(mode="before")
     @classmethod

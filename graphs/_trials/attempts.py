@@ -25,7 +25,10 @@ from reflective_agents.state.schemas import Judgement
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.state.trial import Trial
 from reflective_agents.text.normal import numbers
+from reflective_agents.text.words import count_words
 
+MOST_WORDS = 5
+"""Words of an answer that is a number, with its label and unit."""
 MOST_TESTS = 5
 """Tests of its own that a model may write for one task."""
 
@@ -93,13 +96,14 @@ def is_refused(result: Attempt, environment: Environment | None) -> bool:
 def contradicts_itself(verdict: Judgement, answer: str, least: float) -> bool:
     """Tell whether a judge's verdict contradicts itself: it calls an answer solved with a score below the `least`
     (0..1) at which that counts, or not solved with the best score; or it accepts a number, and its reasons name others
-    only."""
+    only. A text in which a number stands is no number."""
     if verdict.solved and verdict.score < least:
         return True
     if not verdict.solved:
         return verdict.score >= 1
-    stated, named = numbers(split_references(answer)[0]), numbers(verdict.reasoning)
-    return len(stated) == 1 and bool(named) and stated[0] not in named
+    body, _ = split_references(answer)
+    stated, named = numbers(body), numbers(verdict.reasoning)
+    return count_words(body) <= MOST_WORDS and len(stated) == 1 and bool(named) and stated[0] not in named
 
 
 def verdict_on(trial: Trial) -> str:

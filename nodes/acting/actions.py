@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from reflective_agents import telemetry
 from reflective_agents.environments.base import Environment, State, Transition
+from reflective_agents.models.toolless import ACT
 from reflective_agents.nodes.acting.react_text import ParsedStep, action_of, as_call
 from reflective_agents.nodes.evidence.research import act
 from reflective_agents.nodes.evidence.sources import NO_SOURCES, Sources, observations, with_numbers
@@ -114,7 +115,7 @@ def act_tool(environment: Environment) -> BaseTool:
 
     return StructuredTool.from_function(
         act,
-        name="act",
+        name=ACT,
         args_schema=Action,
         description=f"Act in the task's environment. Legal actions: {environment.actions}",
     )

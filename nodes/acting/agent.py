@@ -231,13 +231,15 @@ def repetitions(steps: Sequence[ActionStep]) -> list[bool]:
 def with_repetitions_marked(steps: Sequence[ActionStep]) -> list[ActionStep]:
     """Return the steps as the agent sees them: one that brings what is there already says so."""
     repeated = zip(steps, repetitions(steps), strict=True)
-    return [_marked(taken) if again and taken["messages"] and taken["valid"] else taken for taken, again in repeated]
+    return [_known(taken) if again and taken["messages"] and taken["valid"] else taken for taken, again in repeated]
 
 
-def _marked(taken: ActionStep) -> ActionStep:
+def _known(taken: ActionStep) -> ActionStep:
     """Mark a step as known, at the end of what it has brought."""
     *before, last = taken["messages"]
-    return {**taken, "messages": [*before, last.model_copy(update={"content": f"{last.text}\n{prompts.KNOWN}"})]}
+    content = last.content
+    known = f"{content}\n{prompts.KNOWN}" if isinstance(content, str) else [*content, prompts.KNOWN]
+    return {**taken, "messages": [*before, last.model_copy(update={"content": known})]}
 
 
 def scratchpad(steps: Sequence[ActionStep], first: int = 0) -> str:

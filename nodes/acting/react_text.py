@@ -86,7 +86,7 @@ def action_of(answer: str, environment: Environment) -> str:
 
 
 def in_short(answer: str, environment: Environment) -> str:
-    """Return what an environment takes of an answer that may go on after its first line: all of it where answers are
-    whole texts."""
+    """Return what an environment takes of an answer that may have a label, and go on after its first line: all of it
+    where answers are whole texts."""
     is_whole_text = environment.find_answer(answer) == answer.strip()
-    return answer if is_whole_text else environment.find_answer(f"Answer: {answer}") or answer
+    return answer if is_whole_text else environment.find_answer(f"Answer: {read_answer(answer) or answer}") or answer

@@ -168,7 +168,8 @@ async def _send_with_fallbacks(
         way = way_of_acting(capabilities, meter.acting) if tools and not forced else "tools"
         in_words, ends = way != "tools", options.get("tool_choice") == "none"
         waits = way == "schema" or (in_words and not ends)
-        left_out = [*(("tools", "tool_choice") if in_words else ()), *(() if capabilities.logprobs else ("logprobs",))]
+        left_out = [name for name in ("seed", "logprobs") if not getattr(capabilities, name)]
+        left_out += ("tools", "tool_choice") if in_words else ()
         sent = {name: value for name, value in options.items() if name not in left_out}
         sent = merged(sent, _options_in_words(base, way, tools, ends=ends) if in_words else {})
         sent = _within_context_size(base, merged(sent, thinking_options(capabilities, meter.thinking)), meter)
@@ -198,7 +199,7 @@ async def _send_with_fallbacks(
                 _learn(base, "images", meter)
                 raise ModelFailed(f"{name_of(base)} takes no images: choose a model that does ({error})") from error
             option = refused_option(capabilities, str(error), sent)
-            if option is None and way == "schema":
+            if option is None and way == "schema" and len(capabilities.structured) > 1:
                 option = "json_schema"
             if option is None or option == "n" or _is_set(option, meter):
                 raise

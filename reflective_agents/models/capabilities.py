@@ -52,6 +52,7 @@ _UNSUPPORTED = re.compile(
 """How servers say that they do not have something at all; other refusals speak of this one request."""
 _NAMED = {
     "logprobs": re.compile(r"logprobs"),
+    "seed": re.compile(r"\bseeds?\b", re.IGNORECASE),
     "n": re.compile(r"(?<![\w'])n(?![\w'])|['\"`]n['\"`]"),
     "tools": re.compile(r"\btools?\b|\bfunctions?\b|tool_c", re.IGNORECASE),
 }
@@ -74,6 +75,8 @@ class ModelCapabilities:
     """Whether it takes tools; else they are shown in words, and called as a JSON object or as text."""
     n: bool = True
     """Whether one request may ask for several candidates."""
+    seed: bool = True
+    """Whether a request may carry a seed."""
     logprobs: bool = True
     """Whether a request may ask for log-probabilities."""
     context_tokens: int | None = None
@@ -113,10 +116,10 @@ class ModelCapabilities:
         return replace(self, structured=[*self.structured], switches=[*self.switches])
 
     def give_up(self, option: str) -> None:
-        """Note that the server does not take an option: `n`, `logprobs`, `tools`, `images`, `json_schema`, or a
-        switch of thinking."""
+        """Note that the server does not take an option: `n`, `seed`, `logprobs`, `tools`, `images`,
+        `json_schema`, or a switch of thinking."""
         self.learned_at = self.learned_at or time.monotonic()
-        if option in ("n", "logprobs", "tools", "images"):
+        if option in ("n", "seed", "logprobs", "tools", "images"):
             setattr(self, option, False)
         if option == "json_schema":
             self.give_up_method("json_schema")
@@ -234,7 +237,8 @@ def takes_n(model: ChatModel) -> bool:
 def takes_seed(model: ChatModel) -> bool:
     """Tell whether a request may carry a seed."""
     base, _ = unbind(model)
-    return "seed" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
+    has_field = "seed" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
+    return has_field and capabilities_of(base).seed
 
 
 def takes_logprobs(model: ChatModel) -> bool:
@@ -297,7 +301,7 @@ def refused_option(capabilities: ModelCapabilities, text: str, options: JsonObje
         options: The options of the request.
 
     Returns:
-        A switch of thinking, `logprobs`, `n` or `tools`; None if the error speaks of something else.
+        A switch of thinking, `seed`, `logprobs`, `n` or `tools`; None if the error speaks of something else.
     """
     if not _UNSUPPORTED.search(text):
         return None
@@ -306,6 +310,8 @@ def refused_option(capabilities: ModelCapabilities, text: str, options: JsonObje
     named = [switch for switch in switches if switch in text]
     if not named and "think" in text.casefold():
         named = switches
+    if sent.get("seed") is not None and _NAMED["seed"].search(text):
+        named.append("seed")
     if sent.get("logprobs") and _NAMED["logprobs"].search(text):
         named.append("logprobs")
     if sent.get("n", 1) > 1 and _NAMED["n"].search(text):

@@ -13,9 +13,12 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 from reflective_agents.models.capabilities import Way
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.text.actions import Declared, arguments_of, declared, read_answer, read_call, read_step
-from reflective_agents.text.structure import read_calls, read_object
+from reflective_agents.text.labels import NAMES, bare, sections
+from reflective_agents.text.structure import Json, read_calls, read_object
 
 STEP, ANSWER = "Step", "answer"
+ACT = "act"
+"""The tool that acts in an environment: it takes the place of all others, and its actions need not name it."""
 GUESS = "guess"
 """Where a message keeps the answer that its model wrote behind its action, before it could know the result."""
 _ACTS = "In each message take one action of the task; the tool act itself need not be named. "
@@ -24,7 +27,7 @@ _BY_SCHEMA = {
     True: _ACTS + 'Write a JSON object: "thought", what you know and what you still need, briefly; and "action", or '
     '"answer" as soon as you know it.',
     False: _TOOLS + 'write a JSON object: "thought", what you know and what you need, briefly; "action", the tool\'s '
-    'name; "input", what stands in its brackets. When you know the answer, the action is "answer", and the input is '
+    'name; "input", what stands in its brackets. When you know the answer, the action is "{ending}", and the input is '
     "the whole answer.",
 }
 _BY_TEXT = {
@@ -58,15 +61,27 @@ def tools_in_words(
     if not shown:
         return _joined(words)
     how = (_BY_SCHEMA if way == "schema" else _BY_TEXT)[_is_world(shown)]
-    rules = how.format(tools="\n".join(tool.line() for tool in shown), name=shown[0].name)
+    lines = "\n".join(tool.line() for tool in shown)
+    instructions = how.format(tools=lines, name=shown[0].name, ending=_ending(shown))
     first = [words.pop(0).text] if words and isinstance(words[0], SystemMessage) else []
     last = [HumanMessage(_ENDS[way])] if ends else []
-    return _joined([SystemMessage("\n\n".join([*first, rules])), *words, *last])
+    return _joined([SystemMessage("\n\n".join([*first, instructions])), *words, *last])
 
 
 def _is_world(tools: Sequence[Declared]) -> bool:
     """Tell whether the only tool acts in an environment: then an action need not be named."""
-    return len(tools) == 1 and [*tools[0].required] == [*tools[0].fields] == ["action"]
+    return len(tools) == 1 and tools[0].name == ACT and [*tools[0].required] == [*tools[0].fields] == ["action"]
+
+
+def _ending(tools: Sequence[Declared]) -> str:
+    """Return what the action is called that gives the answer: no tool has this name."""
+    return "final answer" if any(tool.name == ANSWER for tool in tools) else ANSWER
+
+
+def _ends(action: str, tools: Sequence[Declared]) -> bool:
+    """Tell whether an action gives the answer, however it is written: "Final Answer", "final_answer"."""
+    is_tool = any(tool.name == action for tool in tools)
+    return not is_tool and action.casefold().replace("_", " ") in (*NAMES["final"], *NAMES["answer"])
 
 
 def _joined(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -117,7 +132,7 @@ def step_format(tools: Sequence[JsonObject], *, ends: bool = False) -> JsonObjec
     """Return the response format that holds a model to one step, or to an answer if it `ends`."""
     shown = [declared(tool) for tool in tools]
     text: JsonObject = {"type": "string"}
-    action = {"enum": [*(tool.name for tool in shown), ANSWER]}
+    action = {"enum": [*(tool.name for tool in shown), _ending(shown)]}
     schema = _form(action=action, input=text)
     if ends or _is_world(shown):
         schema = _form(answer=text)
@@ -139,19 +154,34 @@ def read_step_object(reply: AIMessage, tools: Sequence[JsonObject], *, ends: boo
     shown = [declared(tool) for tool in tools]
     step = read_object(reply.text, ("thought", "action", ANSWER), STEP)
     if step is None:
-        return reply if ends else read_written_calls(reply, tools, labelled=True)
-    thought, action, answer = (str(step.get(name) or "").strip() for name in ("thought", "action", ANSWER))
-    given = step.get("input") or ""
-    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-    if answer or ends or (action == ANSWER and not _is_world(shown)):
-        return without_answer_label(reply.model_copy(update={"content": answer or text or thought}))
+        return without_answer_label(reply) if ends else read_written_calls(reply, tools, labelled=True)
+    thought, action, answer = (_as_text(step.get(name)) for name in ("thought", "action", ANSWER))
+    given = _as_text(step.get("input", step.get("action_input")))
+    if answer or (_ends(action, shown) and (given or not _is_world(shown))):
+        return reply.model_copy(update={"content": _final(answer or given or thought)})
+    if ends:  # a server that does not hold its model to the form: what is no answer has to be told from one
+        wanted = f"{action}[{given}]" if given else action
+        return reply.model_copy(update={"content": f"Action: {wanted}" if wanted else thought})
     if not action:
         return _unreadable(reply, shown)
-    if _is_world(shown):
-        name, args = read_call(action, shown)
+    if any(tool.name.casefold() == action.casefold() for tool in shown) and not _is_world(shown):
+        call = arguments_of(action, given, shown)
     else:
-        name, args = arguments_of(action, text, shown)
-    return _calling(reply, thought, [(name, args)])
+        call = read_call(f"{action}[{given}]" if given else action, shown)
+    return _calling(reply, thought, [call])
+
+
+def _final(answer: str) -> str:
+    """Return an answer without the label that a model writes in the field for it, too, and what stands before that."""
+    *_, last = sections(answer, ("final",))
+    return bare(answer[last.begin :]) if last.name else answer
+
+
+def _as_text(value: Json) -> str:
+    """Return a field as text: a server that does not hold its model to the form passes anything on."""
+    if value is None:
+        return ""
+    return value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def read_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelled: bool) -> AIMessage:

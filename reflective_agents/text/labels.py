@@ -52,6 +52,7 @@ _MARK = re.compile(rf"(?:{_MARKS}|[-+](?=\s)|\(?\d{{1,3}}[.):、．）](?=\s|[^\
 _HALF = re.compile(r"([*_`]{1,3})")
 _CLOSING = {")": "（(", "）": "(（", "]": "［[", "】": "【", ">": "<"}
 """What opens the brackets that close with a sign."""
+_ARROWS = ("->", "=>")
 _END_TAG = re.compile(r"\s*+</[^<>\n]{1,40}>")
 _LONGEST_TAG = 60
 _LIST_MARK = re.compile(r"\s*+(?:[-+*•·–—](?=\s)|#{1,6}(?=\s)|\(?\d{1,3}[.):、．）](?!\d))?+\s*+")
@@ -231,9 +232,10 @@ def bare(text: str) -> str:
 
 
 def _closes_nothing(text: str) -> bool:
-    """Return whether a text ends with a bracket that does not open in it; an arrow is none."""
+    """Return whether a text ends with a bracket that does not open in it; an arrow is none, nor the end of (0, 1]."""
     opening = _CLOSING.get(text[-1], "")
-    return opening != "" and not any(sign in text for sign in opening) and text[-2:] not in ("->", "=>")
+    is_interval = text[0] in "[(" and text[-1] in ")]" and "," in text
+    return opening != "" and not is_interval and not any(sign in text for sign in opening) and text[-2:] not in _ARROWS
 
 
 def _without_end_tag(text: str) -> str:

@@ -285,3 +285,14 @@ async def test_a_judge_that_always_fails_is_named_and_costs_no_answer() -> None:
 async def test_the_same_seed_gives_the_same_tree() -> None:
     first, again = [await run(searching(1), seed=3, parallel=1) for _ in range(2)]
     assert (first["stats"], first["log"], first["answer"]) == (again["stats"], again["log"], again["answer"])
+
+
+@pytest.mark.parametrize("acting", ["tools", "paper"])
+async def test_an_answer_in_prose_is_read_in_an_environment(acting: str) -> None:
+    def writing(request: Request) -> Reply:
+        return judged(0.5) if request.schema else "France has a capital.\n\nFinal Answer: Paris"
+
+    given = {**GAME, "task": {"id": "1", "question": "What is the capital of France?", "gold": "Paris"}}
+    settings = {"environment": "questions", "n": 1, "gold_reward": True, "acting": acting}
+    out = await graph.ainvoke(given, context={"model": FakeChatModel(reply=writing), **settings})
+    assert (out["answer"], out["reward"]) == ("Paris", 1.0)

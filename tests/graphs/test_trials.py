@@ -13,11 +13,13 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
 from tenacity import wait_none
 
+from reflective_agents.graphs._trials.attempts import contradicts_itself
 from reflective_agents.graphs.trials import builder, graph
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.remembering.experience import experience_of
 from reflective_agents.prompts import trials as prompts
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.schemas import Judgement
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel
@@ -710,3 +712,16 @@ async def test_a_tool_inside_a_trial_may_ask_a_person() -> None:
     out = await thread.ainvoke(Command(resume="moon"), CONFIG, context=context)
     assert (out["outcome"]["verified_by"], [trial["score"] for trial in out["trials"]]) == ("judge", [1])
     assert out["usage"]["model_calls"] == len(model.calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "contradicts"),
+    [
+        ("Answer: 60 km", "It has to be 80.", True),
+        ("The treaty was signed in 1648 in a town of Westphalia.", "Source [2] confirms it.", False),
+    ],
+)
+def test_only_a_verdict_on_a_number_is_held_against_the_numbers_in_it(
+    answer: str, reason: str, contradicts: bool
+) -> None:
+    assert contradicts_itself(Judgement(reasoning=reason, solved=True, score=0.9), answer, 0.7) == contradicts

@@ -4,11 +4,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from tenacity import wait_none
 
 from reflective_agents.graphs import best_of_n, react
 from reflective_agents.models.capabilities import capabilities_of, way_of_acting
 from reflective_agents.models.providers import close_models, get_model
+from reflective_agents.models.toolless import read_step_object, step_format
 from reflective_agents.testing.awkward import AwkwardServer, Manner
 from reflective_agents.testing.script import Reply, Request, ToolUse
 
@@ -146,3 +149,89 @@ async def test_a_server_that_ignores_the_form_is_found_out(monkeypatch: pytest.M
     assert (out["answer"], [step["observation"] for step in out["steps"]]) == ("It is 8.", ["4", "5"])
     learned = [(event["refused"], event["instead"]) for event in events if event["event"] == "learned"]
     assert learned == [("tools", "schema"), ("json_schema", "text")]
+
+
+def control(action: str) -> str:
+    """Switch the lamp."""
+    return f"The lamp is {action}."
+
+
+@pytest.mark.parametrize("acting", ["schema", "text"])
+async def test_a_tool_that_takes_an_action_is_no_environment(acting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def switching(request: Request) -> Reply:
+        taken = any("Observation: " in message.text for message in request.messages)
+        return "The lamp is on." if taken else ToolUse("control", {"action": "on"})
+
+    async with AwkwardServer(switching, "refuses_tools") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        out, _ = await run(react.graph, server, ASK, acting=acting, tools=[control])
+        assert "control[" in server.requests[0].body["messages"][0]["content"]
+    assert [step["observation"] for step in out["steps"]] == ["The lamp is on."]
+    assert (out["answer"], out["usage"]["tool_errors"]) == ("The lamp is on.", 0)
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def answer(text: str) -> str:
+    """Answer a letter."""
+    return text
+
+
+def act(action: str) -> str:
+    """Act in the task's environment."""
+    return action
+
+
+@pytest.mark.parametrize(
+    ("written", "ends", "read"),
+    [
+        ('{"thought": "None is left.", "action": "answer", "input": 0}', False, "0"),
+        ('{"thought": "None is left.", "answer": 0}', True, "0"),
+        ('{"thought": "", "answer": "Thought: So.\\nFinal Answer: 42"}', True, "42"),
+        ("Thought: So.\nFinal Answer: 42", True, "42"),
+        ('{"thought": "So.", "action": "Final Answer", "action_input": "42"}', False, "42"),
+        ('{"thought": "So.", "answer": {"title": "A", "ok": true}}', True, '{"title": "A", "ok": true}'),
+        ('{"thought": "So.", "action": "add", "input": "1, 0"}', False, {"a": 1, "b": 0}),
+        ('{"thought": "So.", "action": "add(1, 0)", "input": ""}', False, {"a": 1, "b": 0}),
+        ('{"thought": "First I add.", "action": "add", "input": "1, 2"}', True, "Action: add[1, 2]"),
+    ],
+)
+def test_a_step_is_read_also_where_nothing_held_its_model_to_the_form(written: str, ends: bool, read: Any) -> None:
+    reply = read_step_object(AIMessage(written), [convert_to_openai_tool(add)], ends=ends)
+    assert (reply.tool_calls[0]["args"] if reply.tool_calls else reply.text) == read
+
+
+@pytest.mark.parametrize(
+    ("written", "action"),
+    [
+        ('{"thought": "So.", "action": "search", "input": "Moon"}', "search[Moon]"),
+        ('{"thought": "So.", "action": "Answer: 42"}', "Answer: 42"),
+        ('{"thought": "So.", "action": "Answer", "input": "42"}', None),
+    ],
+)
+def test_an_action_of_an_environment_is_read(written: str, action: str | None) -> None:
+    reply = read_step_object(AIMessage(written), [convert_to_openai_tool(act)])
+    assert [call["args"]["action"] for call in reply.tool_calls] == ([action] if action else [])
+    assert action or reply.text == "42"
+
+
+def test_a_tool_may_be_called_answer() -> None:
+    tools = [convert_to_openai_tool(answer), convert_to_openai_tool(add)]
+    names = step_format(tools)["json_schema"]["schema"]["properties"]["action"]["enum"]
+    assert len({*names}) == len(names) == 3
+    call = read_step_object(AIMessage('{"thought": "", "action": "answer", "input": "Dear Sir"}'), tools)
+    assert [(made["name"], made["args"]) for made in call.tool_calls] == [("answer", {"text": "Dear Sir"})]
+    end = read_step_object(AIMessage(f'{{"thought": "", "action": "{names[-1]}", "input": "Done."}}'), tools)
+    assert (end.tool_calls, end.text) == ([], "Done.")
+
+
+async def test_a_refusal_of_the_only_form_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AwkwardServer(calculating, "refuses_everything") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        known = capabilities_of(get_model("openai:test"))
+        known.tools, known.structured = False, ["json_schema"]
+        out, _ = await run(react.graph, server, ASK, max_model_calls=8, answer_at_limit=False)
+    assert (out["outcome"]["status"], len(server.requests)) == ("failed", 1)

@@ -5,12 +5,14 @@ from typing import Any, ClassVar
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import ValidationError
 
 from reflective_agents.cli.options import make_context
 from reflective_agents.graphs import builder_of
 from reflective_agents.state import versions
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import WrongThread
+from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.state.versions import VERSION, upgraded
 from tests.strategies import ASK, thread
 
@@ -91,3 +93,8 @@ def test_a_run_that_was_begun_under_an_old_name_is_resumed() -> None:
 def test_a_run_that_was_begun_with_a_setting_that_is_gone_says_so() -> None:
     with pytest.raises(WrongThread, match=r"settings that no longer exist \(colour\): ask the question again"):
         RenamedContext().resumed({"colour": "red"})
+
+
+def test_a_value_of_a_wrong_kind_under_an_old_name_is_refused() -> None:
+    with pytest.warns(FutureWarning, match="mode"), pytest.raises(ValidationError, match="acting"):
+        ReactContext.model_validate({"mode": ["text"]})

@@ -172,6 +172,8 @@ def test_no_text_raises_and_nothing_is_made_up(text: str) -> None:
     ("text", "value"),
     [
         ("```\n42\n```", "42"),
+        ("(0, 1]", "(0, 1]"),
+        ("[0, 1)", "[0, 1)"),
         ("42\n```", "42"),
         ("```json\n42", "42"),
         ("```42```", "42"),

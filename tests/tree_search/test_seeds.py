@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 import pytest
+from langchain_core.exceptions import ModelInvalidRequestError
 
 from reflective_agents.graphs import graph_of
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -62,3 +63,16 @@ async def test_labels_of_a_state_are_drawn_with_a_seed_each() -> None:
 
 def _texts(node: Any) -> list[Any]:
     return [node.get("thought"), *(message.text or message.tool_calls for message in node["messages"][:1])]
+
+
+async def test_a_server_that_refuses_seeds_is_asked_without() -> None:
+    def without_seeds(request: Request) -> Reply:
+        if request.seed is not None:
+            return ModelInvalidRequestError("Unsupported parameter: 'seed' is not supported with this model.")
+        return moody(request)
+
+    model = FakeChatModel(reply=without_seeds)
+    given = {"model": model, "seed": 7, "search": "local", "max_expansions": 2, "max_model_calls": 24}
+    out = await graph_of("lats").ainvoke(QUESTION, context=given)
+    assert out["answer"]
+    assert {request.seed for request in model.calls[-2:]} == {None}

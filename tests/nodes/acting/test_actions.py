@@ -5,12 +5,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 
 from reflective_agents.environments.game24 import Game24
 from reflective_agents.environments.registry import get_environment
-from reflective_agents.nodes.acting.actions import act_tool
+from reflective_agents.nodes.acting.actions import ActionStep, act_tool
+from reflective_agents.nodes.acting.agent import marked
 from reflective_agents.nodes.acting.react_text import as_call, describe_tools, parse_step
+from reflective_agents.prompts.react import KNOWN
 
 
 @pytest.mark.parametrize(
@@ -155,3 +158,12 @@ def test_forms_of_a_call(action: str, name: str, args: dict[str, Any]) -> None:
 @given(st.text(alphabet="look[](){}\"',=:1 \n"))
 def test_any_action_becomes_one_call(action: str) -> None:
     assert len(as_call(action, [multiply, look]).tool_calls) == 1
+
+
+def test_what_was_found_before_is_marked_and_keeps_its_images() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    shown = ToolMessage([image], tool_call_id="1")
+    taken = ActionStep(thought="", action="look()", observation="", valid=True, messages=[AIMessage(""), shown])
+    first, again = marked([taken, taken])
+    assert first == taken
+    assert again["messages"][-1].content == [image, KNOWN]
