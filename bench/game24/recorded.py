@@ -31,6 +31,17 @@ def left(text: str) -> str:
     return " ".join(map(str, sorted(Fraction(word) for word in matches[-1].split()))) if matches else ""
 
 
+def shown(request: Request) -> str:
+    """Return what a request shows of a game: its last message, or all turns where steps are calls and results."""
+    if _LEFT.search(request.last):
+        return request.last
+    calls = [
+        [call["args"].get("action", "") for call in getattr(message, "tool_calls", ())] for message in request.messages
+    ]
+    turns = zip(request.messages, calls, strict=True)
+    return "\n".join("\n".join([message.text, *actions]) for message, actions in turns)
+
+
 def after(numbers: str, action: str) -> str | None:
     """Return the numbers that are left after a step; None if it is illegal."""
     exact, step = tuple(map(Fraction, numbers.split())), parse_step(action)
@@ -86,7 +97,7 @@ class Player(ABC):
 
     def __call__(self, request: Request) -> Reply:
         """Answer a request."""
-        numbers = left(request.last)
+        numbers = left(shown(request))
         if request.schema:
             return self._form(request.schema, numbers, request.last)
         if "sure (it can be reached)" in request.text:
@@ -100,7 +111,7 @@ class Player(ABC):
 
     def _proposed(self, numbers: str, request: Request) -> Reply:
         """Reply with a list of steps, or with one of them at random."""
-        steps = [written(request.last)] if numbers == "24" else self.steps(numbers, request)
+        steps = [written(shown(request))] if numbers == "24" else self.steps(numbers, request)
         if "Possible next steps:" in request.last:
             return "\n".join(steps) or "none"
         if "List up to" in request.last:

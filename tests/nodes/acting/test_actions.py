@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from reflective_agents.environments.game24 import Game24
 from reflective_agents.environments.registry import get_environment
 from reflective_agents.nodes.acting.actions import ActionStep, act_tool
-from reflective_agents.nodes.acting.agent import marked
+from reflective_agents.nodes.acting.agent import with_repetitions_marked
 from reflective_agents.nodes.acting.react_text import as_call, describe_tools, parse_step
 from reflective_agents.prompts.react import KNOWN
 
@@ -164,6 +164,6 @@ def test_what_was_found_before_is_marked_and_keeps_its_images() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     shown = ToolMessage([image], tool_call_id="1")
     taken = ActionStep(thought="", action="look()", observation="", valid=True, messages=[AIMessage(""), shown])
-    first, again = marked([taken, taken])
+    first, again = with_repetitions_marked([taken, taken])
     assert first == taken
     assert again["messages"][-1].content == [image, KNOWN]
