@@ -57,7 +57,9 @@ def tools_in_words(
         ends: Whether none may be called any more.
     """
     shown = [declared(tool) for tool in tools]
-    words = [_in_words(message, shown, way) for message in messages]
+    results = [message for message in messages if isinstance(message, ToolMessage)]
+    last_result = results[-1] if ends and results else None  # what follows it asks for the answer already
+    words = [_in_words(message, shown, way, asks=message is not last_result) for message in messages]
     if not shown:
         return _joined(words)
     how = (_BY_SCHEMA if way == "schema" else _BY_TEXT)[_is_world(shown)]
@@ -97,10 +99,10 @@ def _joined(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     return joined
 
 
-def _in_words(message: BaseMessage, tools: Sequence[Declared], way: Way) -> BaseMessage:
+def _in_words(message: BaseMessage, tools: Sequence[Declared], way: Way, *, asks: bool) -> BaseMessage:
     if isinstance(message, ToolMessage):
-        asks = f"\n{_NEXT}" if _is_world(tools) and message.status != "error" else ""
-        return HumanMessage(f"Observation: {message.text}{asks}")
+        following = f"\n{_NEXT}" if asks and _is_world(tools) and message.status != "error" else ""
+        return HumanMessage(f"Observation: {message.text}{following}")
     if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
         return message
     if not message.tool_calls:  # what could not be read stands as it was written
