@@ -183,6 +183,17 @@ async def test_a_text_without_a_question_is_refused(strategy: Strategy, monkeypa
         await run(strategy, [("user", long_text(300_000))], monkeypatch, context_window=WINDOW)
 
 
+@pytest.mark.parametrize("compact", ["auto", "off"])
+async def test_a_text_without_a_question_ends_the_run_that_learns_the_window(
+    compact: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    react = next(strategy for strategy in CITING if strategy.name == "react")
+    out, server = await run(react, [("user", long_text(100_000))], monkeypatch, compact=compact)
+    assert out["outcome"]["status"] == "failed"
+    assert "context_window" in out["outcome"]["reason"]
+    assert len(server.requests) == 1
+
+
 @pytest.mark.parametrize("acting", ["tools", "text"])
 async def test_an_agent_reads_on(acting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def reply(request: Request) -> Reply:

@@ -93,3 +93,14 @@ async def test_a_summary_may_end_with_the_work_of_another_agent() -> None:
     summary, question = shown(thread, compaction)
     assert "Rex was there." in summary.text
     assert question.text == "So?"
+
+
+def test_a_request_that_was_written_out_has_a_message_as_it_is_shown() -> None:
+    whole = HumanMessage("<task> is a tag. " * 100, id="7")
+    part = HumanMessage("The beginning of <task>.", id="7")
+    state: Any = {"messages": [*THREAD[:-1], part], "request": request_text([*THREAD[:-1], whole])}
+    shorter = with_same_request(state, [whole])
+    assert shorter["request"] == request_text(state["messages"])
+    assert with_same_request(shorter, [whole])["request"] == shorter["request"]
+    state["request"] = f"Question: {whole.text}"
+    assert with_same_request(state, [whole])["request"] == f"Question: {part.text}"
