@@ -89,6 +89,8 @@ def too_long_conversation(
     It says how many estimated tokens the conversation may have beside the other parts of the prompt; half of what it
     has, where a server has refused what seemed to fit, or nobody knows what it holds.
     """
+    if not meter.compactable:
+        return None
     longest, conversation = longest_estimated(base, meter) or 0, estimate_tokens(meter.compactable, {})
     shorter = longest and _shorter(estimate_tokens(messages, options), longest, meter)
     if not shorter and refused and conversation > LEAST * longest:
@@ -108,6 +110,8 @@ def make_way(prompt: Sequence[BaseMessage], longest: int, meter: Meter) -> None:
 
 
 def _shorter(length: int, longest: int, meter: Meter) -> ConversationTooLong | None:
+    if not meter.compactable or longest <= 0:  # where nothing is left to be spent, a shorter prompt does not help
+        return None
     conversation = estimate_tokens(meter.compactable, {})
     most = int(max(LOW * (longest - max(length - conversation, 0)), LEAST * longest))
     return ConversationTooLong(most) if conversation > most else None
