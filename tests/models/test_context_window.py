@@ -117,6 +117,6 @@ def test_a_conversation_that_cannot_help_is_not_compacted(longest: int) -> None:
 
 @pytest.mark.timeout(60)
 async def test_a_run_that_cannot_afford_a_step_ends() -> None:
-    given: Any = {"model": FakeChatModel(reply="So."), "search": "none", "max_total_tokens": 500}
+    given: Any = {"model": FakeChatModel(reply=lambda _: "So."), "search": "none", "max_total_tokens": 500}
     out = await react.graph.ainvoke({"messages": [HumanMessage("So?")]}, context=given)
     assert (out["outcome"]["status"], out["outcome"]["limit"]["name"]) == ("failed", "max_total_tokens")
