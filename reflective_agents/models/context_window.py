@@ -93,6 +93,8 @@ def too_long_conversation(
     has, where a server has refused what seemed to fit, or nobody knows what it holds. First of all a message that was
     shown whole, while nobody knew what the model holds, is shown in part.
     """
+    if not meter.compactable:
+        return None
     longest, conversation = longest_estimated(base, meter) or 0, estimate_tokens(meter.compactable, {})
     if _holds_long_message(base, meter):
         return ConversationTooLong(max(conversation, 1))
@@ -120,6 +122,8 @@ def make_way(prompt: Sequence[BaseMessage], longest: int, meter: Meter) -> None:
 
 
 def _shorter(length: int, longest: int, meter: Meter) -> ConversationTooLong | None:
+    if not meter.compactable or longest <= 0:  # where nothing is left to be spent, a shorter prompt does not help
+        return None
     conversation = estimate_tokens(meter.compactable, {})
     most = int(max(LOW * (longest - max(length - conversation, 0)), LEAST * longest))
     return ConversationTooLong(most) if conversation > most else None

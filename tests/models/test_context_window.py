@@ -7,6 +7,7 @@ import openai
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
+from reflective_agents.graphs import react
 from reflective_agents.models.calls import request
 from reflective_agents.models.capabilities import capabilities_of
 from reflective_agents.models.context_window import longest_prompt, make_way
@@ -102,3 +103,20 @@ def test_a_conversation_always_has_its_tenth() -> None:
     with pytest.raises(ConversationTooLong) as raised:
         make_way([HumanMessage("A long step. " * 400), *TALK], 1_500, counting)
     assert raised.value.most == 150
+
+
+@pytest.mark.parametrize("longest", [-500, 0, 1_500])
+def test_a_conversation_that_cannot_help_is_not_compacted(longest: int) -> None:
+    """A node would compact it again and again: nothing is left of it, or nothing may be spent any more."""
+    counting = meter()
+    counting.compactable = TALK if longest <= 0 else ()
+    make_way([HumanMessage("A long step. " * 800)], longest, counting)  # and nothing is raised
+    counting.compactable = ()
+    make_way([HumanMessage("A long step. " * 800)], longest, counting)
+
+
+@pytest.mark.timeout(60)
+async def test_a_run_that_cannot_afford_a_step_ends() -> None:
+    given: Any = {"model": FakeChatModel(reply=lambda _: "So."), "search": "none", "max_total_tokens": 500}
+    out = await react.graph.ainvoke({"messages": [HumanMessage("So?")]}, context=given)
+    assert (out["outcome"]["status"], out["outcome"]["limit"]["name"]) == ("failed", "max_total_tokens")
