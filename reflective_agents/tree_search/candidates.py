@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
@@ -15,6 +16,9 @@ from reflective_agents.prompts import search as search_prompts
 from reflective_agents.state.tree import TreeNode, TreeView
 from reflective_agents.tree_search.base import Job
 from reflective_agents.tree_search.tree_paths import depth_of, round_score
+
+_ANSWER = "answer "
+"""How the keys of answers begin."""
 
 
 @dataclass
@@ -117,6 +121,28 @@ class Candidate:
         present = {key: value for key, value in optional.items() if value}
         reward = {} if self.reward is None else {"reward": self.reward}
         return graded(cast(TreeNode, {**node, **present, **reward}), self.grade)
+
+
+def answer_key(text: str, checked: str, *, unfounded: bool) -> str:
+    """Return a key for an answer to an open question: the same text with the same sources has the same one."""
+    content = "\0".join((" ".join(text.split()), checked, str(unfounded)))
+    return f"{_ANSWER}{sha256(content.encode(errors='surrogatepass')).hexdigest()[:16]}"
+
+
+def is_answer_key(key: str) -> bool:
+    """Tell whether a key is that of an answer."""
+    return key.startswith(_ANSWER)
+
+
+def keys_of_answers(tree: TreeView) -> dict[str, str]:
+    """Return the first node that gives each answer to an open question, by the answer's key."""
+    answers = [node for node in tree.values() if node["kind"] == "answer" and node["messages"]]
+    return {_key_of(node): node["id"] for node in reversed(answers)}
+
+
+def _key_of(node: TreeNode) -> str:
+    text, unfounded = node["messages"][0].text, node.get("unfounded", False)
+    return answer_key(text, node.get("checked", ""), unfounded=unfounded)
 
 
 def graded(node: TreeNode, grade: Grade | None) -> TreeNode:

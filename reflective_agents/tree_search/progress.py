@@ -2,11 +2,13 @@
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import takewhile
 
 from reflective_agents.nodes.step import Update
 from reflective_agents.state.tree import Lesson, LogEntry, NodeStats, SearchState, TreeNode, changes_of
 from reflective_agents.tree_search.base import overlay
+from reflective_agents.tree_search.candidates import is_answer_key, keys_of_answers
 from reflective_agents.tree_search.tree_paths import path
 
 
@@ -41,8 +43,13 @@ class Progress:
 
     def node_by_state(self, key: str) -> TreeNode | None:
         """Return the first node in a state, by the state's key."""
-        node = self._keys.get(key) or self._state["values"].get(key)
+        node = self._keys.get(key) or self._state["values"].get(key) or self._answers.get(key)
         return self.tree.get(node) if node else None
+
+    @cached_property
+    def _answers(self) -> dict[str, str]:
+        """The first node of each answer in the state. These keys follow from the tree, so they are not stored."""
+        return keys_of_answers(self._state["tree"])
 
     def remember(self, keys: Mapping[str, str]) -> None:
         """Remember the first node in each state, by the state's key."""
@@ -61,7 +68,7 @@ class Progress:
             "tree": {key: self._changes(node) for key, node in self._nodes.items()},
             "stats": changes_of(self._stats, self._state["stats"]),
             "log": self.log,
-            "values": self._keys,
+            "values": {key: node for key, node in self._keys.items() if not is_answer_key(key)},
             "lessons": self.lessons[len(self._state["lessons"]) :],
         }
         update = {name: new for name, new in added.items() if new} | {"expansions": self.expansions}

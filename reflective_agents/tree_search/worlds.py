@@ -1,7 +1,6 @@
 """The worlds that a tree search acts in: open questions with tools, and the tasks of an environment."""
 
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage
@@ -26,7 +25,14 @@ from reflective_agents.prompts import search as prompts
 from reflective_agents.state.families import AgentContext, ToolsContext, TreeContext
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.actions import read_answer
-from reflective_agents.tree_search.candidates import Branch, Candidate, canonical_message, is_answer, trajectory_text
+from reflective_agents.tree_search.candidates import (
+    Branch,
+    Candidate,
+    answer_key,
+    canonical_message,
+    is_answer,
+    trajectory_text,
+)
 
 
 class World(Protocol):
@@ -128,8 +134,7 @@ class OpenWorld:
         step is empty, for its value depends on all observations before it."""
         if not candidate.answers:
             return ""
-        parts = (" ".join(candidate.messages[0].text.split()), candidate.checked, str(candidate.unfounded))
-        return sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:16]
+        return answer_key(candidate.messages[0].text, candidate.checked, unfounded=candidate.unfounded)
 
     def answer(self, node: TreeNode) -> str:
         """Return the text of the message."""
