@@ -3,8 +3,8 @@ docs/long-conversations.md.
 
 The conversations are those of LoCoMo (Maharana et al. 2024, arXiv 2402.17753), `locomo.dev.jsonl.gz` of the folder. The
 content of a question's evidence is the names and numbers in its turns, without those of the speakers; it is kept where
-one line of the prompt holds all that a turn has, for each of the turns. No language model is asked: the summary is the
-offline model's, an extract.
+one line of the prompt holds all that a turn has, for each of the turns. The summary is the offline model's, an extract,
+or that of the model that --model names, such as openai:NAME for the server at OPENAI_BASE_URL.
 """
 
 import asyncio
@@ -60,11 +60,12 @@ def is_kept(evidence: Iterable[set[str]], lines: Iterable[str]) -> bool:
     return all(any(words <= line for line in shown) for words in evidence)
 
 
-async def prompts_of(conversation: Conversation) -> list[list[list[str]]]:
-    """Return, for each way, the lines of the conversation that each question's prompt has."""
+async def prompts_of(conversation: Conversation, model: str) -> list[list[list[str]]]:
+    """Return, for each way, the lines of the conversation that each question's prompt has; the model summarises."""
     thread = as_thread(conversation)
     window = max(estimate_tokens(thread, {}) // 8, 512)  # two estimated tokens are one, and of these a quarter
-    context = Context(model="offline", context_window=window, compact_share=1, max_model_calls=1_000)
+    limits: dict[str, Any] = {"compact_share": 1, "max_model_calls": 1_000, "call_timeout": 900}
+    context = Context(model="offline", compact_model=model, context_window=window, **limits)
     meter = Meter(context, NOTHING_SPENT)
     most = int(LOW * (longest_estimated(get_model("offline"), meter) or 0))
     last = [str(message.text) for message in thread[first_of_last_turns(thread, most) :]]
@@ -83,15 +84,23 @@ async def prompts_of(conversation: Conversation) -> list[list[list[str]]]:
     return [[last] * count, [summary] * count, [[*last, *(each.memory["text"] for each in some)] for some in found]]
 
 
+async def all_prompts(conversations: Iterable[Conversation], model: str) -> list[list[list[list[str]]]]:
+    """Return what `prompts_of` does of each conversation, all at once."""
+    return await asyncio.gather(*(prompts_of(conversation, model) for conversation in conversations))
+
+
 def main() -> None:
     """Print the table."""
     parser = parser_of("bench.kept", __doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=RECORDED)
+    parser.add_argument("--model", default="offline", help="who summarises; default: offline")
+    parser.add_argument("--conversations", type=int, help="only so many, the shortest; default: all")
     options = parser.parse_args()
-    conversations = read_locomo(options.folder / "locomo.dev.jsonl.gz")[: 1 if options.quick else None]
+    every = sorted(read_locomo(options.folder / "locomo.dev.jsonl.gz"), key=lambda one: len(one.turns))
+    conversations = every[: 1 if options.quick else options.conversations]
     kept, asked = [0] * len(WAYS), 0
-    for conversation in conversations:
-        prompts = asyncio.run(prompts_of(conversation))
+    shown = asyncio.run(all_prompts(conversations, options.model))
+    for conversation, prompts in zip(conversations, shown, strict=True):
         for number, question in enumerate(conversation.questions):
             if evidence := telling(conversation, question):
                 asked += 1
