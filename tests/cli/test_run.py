@@ -22,7 +22,7 @@ ARTEFACTS = {
     "rap": {"tree", "stats", "log", "lessons", "expansions", "reward", "weights"},
     "ab_mcts": {"tree", "stats", "log", "lessons", "expansions", "reward"},
     "best_of_n": {"tree", "stats", "log", "lessons", "expansions", "reward"},
-    "chain_of_thought": {"samples", "reward", "observation"},
+    "chain_of_thought": {"samples", "reward", "observation", "refused"},
     "react": {"steps", "reward"},
     "trials": {"trials"},
     "plan": {"subgoals"},
