@@ -11,7 +11,7 @@ def script(request: Request, solves: bool) -> Reply:
     """The second answer is solved, wherever it stands: the prompt of one beside the first is the same once more."""
     if request.schema == "Judgement":
         work = request.last.rpartition("<trajectory>")[2]
-        good = solves and (work.count("<answer") >= 2 or re.search(r"Answer \d+-\d+-[1-9]", work) is not None)
+        good = solves and (work.count("<answer") >= 2 or re.search(r"(?i)answer \d+-\d+-[1-9]", work) is not None)
         return {"reasoning": "So.", "score": 0.9 if good else 0.4, "solved": good}
     return lats.script(request, solves)
 
