@@ -93,11 +93,11 @@ def too_long_conversation(
     has, where a server has refused what seemed to fit, or nobody knows what it holds. First of all a message that was
     shown whole, while nobody knew what the model holds, is shown in part.
     """
-    if not meter.compactable:
-        return None
     longest, conversation = longest_estimated(base, meter) or 0, estimate_tokens(meter.compactable, {})
     if _holds_long_message(base, meter):
         return ConversationTooLong(max(conversation, 1))
+    if not meter.compactable:
+        return None
     shorter = longest and _shorter(estimate_tokens(messages, options), longest, meter)
     if not shorter and refused and conversation > LEAST * longest:
         return ConversationTooLong(conversation // 2)
