@@ -40,6 +40,6 @@ STRATEGY = Strategy(
     longest={"town": {**HAMLET, "begins": "00:00", "ends": "24:00"}, "minutes": 10, "max_steps": 10_000},
     impossible={"minutes": 0, "max_steps": 0, "max_turns": 0, "reflect_at": -1, "town": 7, "relevance": 0},
     calls=2,
-    roles=3,
-    leads=("DayPlan", "HourPlan", "Actions"),
+    roles=2,
+    leads=("DayPlan", "Actions"),
 )
