@@ -101,10 +101,11 @@ async def meet(strategy: Strategy, length: int, window: int, *, cuts: bool = Fal
         os.environ["OPENAI_BASE_URL"] = server.base_url
         given = {"messages": [*long_thread(length), HumanMessage(QUESTION)]}
         context, events, result = strategy.make(model="openai:test", **settings), [], {}
-        async for kind, data in strategy.graph.astream(given, context=context, stream_mode=["custom", "values"]):
-            if kind == "custom":
+        streamed = strategy.graph.astream(given, context=context, stream_mode=["custom", "values"], subgraphs=True)
+        async for within, kind, data in streamed:
+            if kind == "custom" and (not within or data["event"] == "prompt_cut"):
                 events.append(data)
-            else:
+            elif kind == "values" and not within:
                 result = data
     return Met(result, events, server)
 

@@ -28,8 +28,8 @@ SEARCH: dict[str, Any] = {"n": 2, "max_expansions": 4, "max_model_calls": 30, "s
 CALLS_OF_A_STEP = 2
 """An expansion: one call samples the candidates, one judges them."""
 CALLS = CALLS_OF_A_STEP * (1 + SEARCH["max_expansions"]) - 1
-"""Calls of a search with these settings whose question is never solved; the first step answers it without searching, and
-the answers of one step were given and judged before."""
+"""Calls of a search with these settings whose question is never solved; the first step answers it without searching,
+and the answers of one step were given and judged before."""
 Run = tuple[str, str]
 
 

@@ -45,7 +45,7 @@ def at_length(script: Script) -> Script:
 async def longest_run(strategy: Strategy, context: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Result, int]:
     """A run at the defaults that its own limit ends; and the requests refused as too long."""
     settings: dict[str, Any] = {name: value for name, value in strategy.settings.items() if name not in QUICK}
-    settings |= {"search": "local"} if "search" in strategy.context.model_fields else {}
+    settings |= {"search": "local"} if getattr(strategy.context(), "searches", False) else {}
     async with AwkwardServer(at_length(strategy.endless), "small_context", context=context) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         result = await strategy.graph.ainvoke(ASK, context=strategy.context(model="openai:test", **settings))

@@ -142,7 +142,9 @@ def test_a_sample_that_is_not_to_be_had_leaves_its_siblings_alone(seed: int | No
 def test_with_several_leaves_in_flight_nothing_is_lost_or_counted_twice(parallel: int, seed: int) -> None:
     def reply(request: Request) -> Reply:
         chance = random.Random(f"{request.text} {request.index}")
-        return judged(chance.random()) if request.schema else f"answer {chance.randrange(4)} at {depth(request)}"
+        if request.schema:
+            return judged(chance.random())
+        return f"answer {chance.randrange(4)} at {depth(request)} of {request.key}"  # equal to siblings at most
 
     model = FakeChatModel(reply=reply, latency=moody(seed))
     state, _ = virtually(run(model, parallel=parallel, max_expansions=40, max_model_calls=1000, max_depth=6))
