@@ -87,8 +87,13 @@ def reword_all(reword: Reword, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 async def ran(strategy: Strategy, settings: Mapping[str, Any]) -> Result:
+    searches = getattr(strategy.context(), "searches", False)
     told = {"search": "local", "model": "offline", "parallel": 1, **settings}  # else the first to end would differ
-    context = {key: value for key, value in told.items() if key in strategy.context.model_fields}
+    context = {
+        key: value
+        for key, value in told.items()
+        if key in strategy.context.model_fields and (key != "search" or searches)
+    }
     result: Result = await strategy.graph.ainvoke({"messages": [HumanMessage(QUESTION)]}, context=context)
     return result
 
