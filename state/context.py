@@ -9,7 +9,7 @@ overridden.
 import json
 import os
 import warnings
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -56,6 +56,13 @@ def with_suggestions(error: ValidationError, settings: Iterable[str]) -> Validat
         for problem in unknown[:_MOST_HINTS]
     ]
     return ValidationError.from_exception_data(error.title, problems) if problems else error
+
+
+def _few_unknown(values: dict[str, Any], settings: Container[str]) -> dict[str, Any]:
+    """Return the values without the unknown ones that no error would tell of."""
+    unknown = [name for name in values if name not in settings]
+    untold = set(unknown[_MOST_HINTS:])
+    return {name: value for name, value in values.items() if name not in untold} if untold else values
 
 
 def _problem(name: str, names: list[str]) -> PydanticCustomError:
@@ -128,7 +135,11 @@ class Context(BaseSettings):
     """What every strategy can be told."""
 
     model_config = SettingsConfigDict(
-        env_prefix="REFLECT_", env_ignore_empty=True, extra="forbid", populate_by_name=True
+        env_prefix="REFLECT_",
+        env_ignore_empty=True,
+        extra="forbid",
+        populate_by_name=True,
+        hide_input_in_errors=True,  # it may be a key in the wrong setting, or take a while to print
     )
 
     does: ClassVar[str]
@@ -305,7 +316,7 @@ class Context(BaseSettings):
     @classmethod
     def _suggest_names(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         try:
-            return read(values)
+            return read(_few_unknown(values, cls.model_fields) if isinstance(values, dict) else values)
         except ValidationError as error:
             raise with_suggestions(error, cls.model_fields) from None
 

@@ -203,7 +203,7 @@ def counting(closing: str) -> Callable[[Request], Reply]:
 
 async def test_the_last_call_sees_the_trajectory_that_has_come_furthest() -> None:
     model = FakeChatModel(reply=counting("Thought 3: So.\nAction 3: Final Answer: 40 eggs"))
-    state = await run(model, EGGS, environment="arithmetic", acting="paper", n=2, max_model_calls=5)
+    state = await run(model, EGGS, environment="arithmetic", n=2, max_model_calls=5)
     (closing,) = [request for request in model.calls if kind(request) == "conclude"]
     shown = [message.text for message in closing.messages if message.type == "tool"]
     assert shown[:2] == ["3 * 16 = 48", "48 - 8 = 40"]

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from reflective_agents.graphs.chain_of_thought import graph
+from reflective_agents.graphs.chain_of_thought import graph as chain_of_thought
+from reflective_agents.graphs.reflection import graph as reflection
 
 LONGEST = 0.1
 """Seconds for which the event loop may stand still."""
@@ -21,9 +22,11 @@ WAITED = Path("/proc/thread-self/schedstat")
 
 @pytest.fixture(scope="session")
 def used_before() -> None:
-    """Let a run end: what the first one of a process loads is not a stranger's doing."""
+    """Let runs end: what the first ones of a process load is not a stranger's doing."""
     asked: Any = {"messages": [("user", "Why?")]}
-    asyncio.run(graph.ainvoke(asked, context={"model": "offline", "structured": "text", "samples": 2}))
+    for graph, settings in ((chain_of_thought, {"samples": 2}), (reflection, {"max_rounds": 1})):
+        context: Any = {"model": "offline", "structured": "text", **settings}
+        asyncio.run(graph.ainvoke(asked, context=context))
 
 
 @pytest.fixture(autouse=True)
