@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from reflective_agents.testing.completions import Json
+from reflective_agents.testing.faults import Fault
 from reflective_agents.testing.openai_server import OpenAIServer
 from reflective_agents.testing.script import Reply, Request, ToolUse
 from tests.persistence.conftest import postgres_server, postgres_url  # noqa: F401 - fixtures
@@ -43,6 +45,11 @@ def _results_before(request: Request) -> int:
     return sum(message.type == "tool" for message in request.messages[:last])
 
 
+def busy(body: Json, _: int) -> Fault | None:
+    """Refuse whoever asks for the better model."""
+    return "401" if body["model"] == "better" else None
+
+
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a Python of a fresh environment with the wheel."""
@@ -59,7 +66,7 @@ def database(request: pytest.FixtureRequest) -> str:
 
 
 def test_the_shop_answers_on_all_its_routes_at_once(python: Path, database: str) -> None:
-    with OpenAIServer(model).threaded() as server:
+    with OpenAIServer(model, faults=busy).threaded() as server:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         settings = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "test", "SHOP_DATABASE": database}
         done = subprocess.run(
@@ -72,6 +79,7 @@ def test_the_shop_answers_on_all_its_routes_at_once(python: Path, database: str)
     assert by["/desk/{thread}"] == by["/desk/{thread}/now"] == [desk] * 2
     assert all(reply["text"] for route, reply in seen["replies"] if route != "/opinion")
     opinions = [reply for route, reply in seen["replies"] if route == "/opinion"]
-    assert [reply["stars"] for reply in opinions] == [5] * 2
+    assert [(reply["stars"], reply["status"]) for reply in opinions] == [(5, "answered")] * 2
+    assert {exchange.body["model"] for exchange in server.requests} == {"better", "test"}
     assert seen["again"]["by"] == desk * 2
     assert seen["history"].count("human") == 2

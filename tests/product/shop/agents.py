@@ -1,4 +1,5 @@
-"""The product's agents: a supervisor with two workers, and a deep agent; all share one model."""
+"""The product's agents: a supervisor with two workers, and a deep agent, which share a model, and an advisor with a
+better one, in whose place the others' answers when it is busy."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,10 +28,11 @@ class Opinion(BaseModel):
 
 
 MODEL = init_chat_model("openai:test")
+BETTER = init_chat_model("openai:better").with_fallbacks([MODEL])
 researcher = with_settings(react.graph, name="researcher", model=MODEL, search="none", max_actions=3)
 writer = with_settings(reflection.graph, name="writer", model=MODEL, max_rounds=2)
 thinker = with_settings(lats.graph, name="thinker", model=MODEL, search="none", n=2, max_expansions=2)
-advisor = with_settings(react.graph, name="advisor", model=MODEL, search="none", answer_schema=Opinion)
+advisor = with_settings(react.graph, name="advisor", model=BETTER, search="none", answer_schema=Opinion)
 
 
 def desk(saver: BaseCheckpointSaver[Any]) -> Any:
