@@ -139,6 +139,7 @@ class Context(BaseSettings):
         env_ignore_empty=True,
         extra="forbid",
         populate_by_name=True,
+        defer_build=True,  # of a family of settings only the strategy that runs is needed
         hide_input_in_errors=True,  # it may be a key in the wrong setting, or take a while to print
     )
 

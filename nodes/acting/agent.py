@@ -10,7 +10,6 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from reflective_agents.environments.base import Environment, State, Task, Transition, cleaned
-from reflective_agents.environments.registry import get_environment
 from reflective_agents.models.context_window import longest_estimated, make_way
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.acting.actions import ActionStep, act_tool, take
@@ -47,9 +46,13 @@ async def environment_of(context: TaskContext) -> Environment | None:
     if not isinstance(context.environment, str):
         return None if context.environment is None else cleaned(context.environment)
     # Reading a docstore blocks, and would hold up every other run of the process.
-    return await asyncio.to_thread(
-        get_environment, context.environment, context.docstore, unsafe_code=context.unsafe_code
-    )
+    return await asyncio.to_thread(_named_environment, context.environment, context)
+
+
+def _named_environment(name: str, context: TaskContext) -> Environment:
+    from reflective_agents.environments.registry import get_environment  # here, since open questions need none
+
+    return get_environment(name, context.docstore, unsafe_code=context.unsafe_code)
 
 
 async def enter(state: ActingState, step: Step[TaskContext]) -> Update:

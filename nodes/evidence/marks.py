@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from reflective_agents.text.brackets import Mark, marks
-from reflective_agents.text.sentences import prose_spans
+from reflective_agents.text.sentences import is_heading, prose_spans
 
 
 class CitedSentence(NamedTuple):
@@ -73,7 +73,8 @@ def _blank_before(text: str, begin: int, first: int = 0) -> int:
 
 
 def cited_sentences(answer: str, known: Collection[int], letter: str = "") -> list[CitedSentence]:
-    """Return the sentences of an answer, each with the sources that it cites. Code, formulas and headings are none.
+    """Return the sentences of an answer, each with the sources that it cites. Code and formulas are none, nor is a
+    heading that cites nothing.
 
     Args:
         answer: The text, without a list of references.
@@ -90,8 +91,10 @@ def cited_sentences(answer: str, known: Collection[int], letter: str = "") -> li
         inside = list[Mark]()
         while rest and rest[0].begin < end:
             mark = rest.popleft()
-            inside += [mark] if mark.begin >= begin else []  # a heading is no sentence
+            inside += [mark] if mark.begin >= begin else []  # code is no sentence
         numbers = dict.fromkeys(names[name] for mark in inside for name in mark.names if name in names)
+        if not numbers and is_heading(answer[begin:end]):
+            continue
         sentences.append(CitedSentence(_without(answer, begin, end, inside), (*numbers,), begin, end))
     return sentences
 

@@ -86,7 +86,8 @@ class SupportCheck(BaseModel):
 
 
 def read_sentences(answer: str, passages: Passages) -> list[Sentence]:
-    """Split an answer into its sentences, each with the passages that it cites; code and headings are none.
+    """Split an answer into its sentences, each with the passages that it cites; code is none, nor is a heading
+    that cites nothing.
 
     Where they are too many for a check, code says nothing of them either.
     """

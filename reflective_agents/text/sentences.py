@@ -18,7 +18,8 @@ _SENTENCE_END = re.compile(
 )
 _FENCE = re.compile(r"\s*(```|~~~)")
 _BLOCK = re.compile(r"\s*(?:$|[-+*•]\s|\d{1,3}[.)、]\s?|#{1,6}\s|>|\|)")
-_NO_SENTENCE = re.compile(r"\s*(?:#{1,6}\s|[-=*_|: \t]+$)")
+_HEADING = re.compile(r"\s*#{1,6}\s")
+_RULE = re.compile(r"\s*[-=*_|: \t]+$")
 _LONGEST_ABBREVIATION = 40
 """Characters at the end of a sentence in which an abbreviation is looked for."""
 
@@ -43,9 +44,9 @@ def split(text: str) -> list[str]:
 
 
 def prose_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each sentence of a Markdown text stands: those of code are none, nor are headings and rules.
+    """Yield where each sentence of a Markdown text stands: those of code are none, nor are rules.
 
-    A paragraph may have several lines; an item of a list and a row of a table begin anew.
+    A paragraph may have several lines; an item of a list, a row of a table and a heading begin anew.
     """
     for begin, end in _blocks(text):
         for first, last in sentence_spans(text[begin:end]):
@@ -58,14 +59,22 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
     fence = ""
     for line in text.splitlines(keepends=True):
         opens = _FENCE.match(line)
-        if fence or opens or _BLOCK.match(line):
+        rule, heading = _RULE.match(line), _HEADING.match(line)
+        if fence or opens or rule or _BLOCK.match(line):
             yield begin, position
             begin = position
         position += len(line)
-        if fence or opens or _NO_SENTENCE.match(line):
+        if heading and not fence:
+            yield begin, position
+        if fence or opens or rule or heading:
             begin = position
         if fence:
             fence = "" if line.lstrip().startswith(fence) else fence
         elif opens:
             fence = opens[1]
     yield begin, position
+
+
+def is_heading(text: str) -> bool:
+    """Tell whether a sentence of a Markdown text is the heading of what follows."""
+    return _HEADING.match(text) is not None

@@ -49,6 +49,10 @@ def assessed(answer: str, *checks: dict[str, Any], answered: str = "yes") -> Any
         ("- It costs 6.40 [1]\n2. Free for dogs", [("- It costs 6.40", ["1"]), ("2. Free for dogs", [])]),
         ("Sorted: [1, 2, 3].", [("Sorted: [1, 2, 3].", [])]),
         ("Run this:\n```\na[1] = 7\n```\n", [("Run this:", [])]),
+        ("# Fares\nIt costs 6.40 [1].", [("It costs 6.40.", ["1"])]),
+        ("# It costs 6.40 [1]\nDogs go free.", [("# It costs 6.40", ["1"]), ("Dogs go free.", [])]),
+        ("It costs 6.40.\n---\nDogs go free [1].", [("It costs 6.40.", []), ("Dogs go free.", ["1"])]),
+        ("```\n# It costs 6.40 [1]\n```\nDogs go free [1].", [("Dogs go free.", ["1"])]),
         ("", []),
     ],
 )
