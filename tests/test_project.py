@@ -253,3 +253,17 @@ print(*{name.partition(".")[0] for name in set(sys.modules) - before} - sys.stdl
     loaded = {name for name in done.stdout.split() if not name.startswith("_")}
     ours = {"reflective_agents", "langchain", "langchain_core", "langgraph"}
     assert loaded - ours <= LOADED
+
+
+@pytest.mark.process
+def test_importing_a_strategy_makes_neither_environments_nor_settings_of_others() -> None:
+    program = """
+import sys
+from reflective_agents.graphs import lats
+from reflective_agents.state.settings.react import ReactContext
+
+print(*{"programming", "questions", "registry"} & {name.rpartition(".")[2] for name in sys.modules})
+print(ReactContext.__pydantic_complete__)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "\nFalse\n"
