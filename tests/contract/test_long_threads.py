@@ -1,30 +1,15 @@
 """Every strategy at the end of a thread that its model does not hold: it answers, and the limits hold."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from tenacity import wait_none
 
 from bench.long_threads import LENGTHS, RECORD, WINDOWS, Met, long_thread, meet, recording
-from reflective_agents.models.capabilities import forget_capabilities
-from reflective_agents.models.providers import close_models
 from reflective_agents.testing.awkward import AwkwardServer
 from tests.strategies import QUESTION, STRATEGIES, Result, Strategy, every_strategy, thread
 
-pytestmark = pytest.mark.wire
+pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("provider")]
 REACT = next(strategy for strategy in STRATEGIES if strategy.name == "react")
-
-
-@pytest.fixture(autouse=True)
-async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    monkeypatch.setenv("OPENAI_BASE_URL", "")  # which `meet` sets, and is put back
-    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
-    forget_capabilities()
-    yield
-    await close_models()
 
 
 def check(met: Met, length: int) -> None:
@@ -51,6 +36,16 @@ async def test_a_thread_that_is_too_long_is_compacted(strategy: Strategy) -> Non
 @pytest.mark.parametrize("length", LENGTHS)
 async def test_no_thread_is_too_long(strategy: Strategy, length: int, window: int) -> None:
     check(await meet(strategy, length, window), length)
+
+
+@pytest.mark.matrix(over="strategy")
+@every_strategy
+@pytest.mark.parametrize("window", [4_096, 8_192])
+async def test_a_server_that_names_no_size_is_tried_with_less(strategy: Strategy, window: int) -> None:
+    met = await meet(strategy, 200, window, too_long="words")
+    check(met, 200)
+    assert met.compactions
+    assert sum(call.fault is not None for call in met.server.requests) <= 8
 
 
 @pytest.mark.thorough
