@@ -79,7 +79,7 @@ def test_the_setting_and_what_is_known_are_both_held() -> None:
 
 async def test_a_refusal_halves_a_conversation_that_seemed_to_fit() -> None:
     def refuse(_: Any) -> Exception:
-        return openai_refusal("The maximum context length is 100000 tokens.")
+        return openai_refusal("The maximum context length is 9000 tokens.")
 
     chat, counting = FakeChatModel(reply=refuse), meter()
     counting.compactable = TALK
