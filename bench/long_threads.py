@@ -20,6 +20,7 @@ from bench.options import parser_of
 from reflective_agents.models import faults
 from reflective_agents.models.capabilities import forget_capabilities
 from reflective_agents.models.providers import close_models
+from reflective_agents.nodes.asking.kept import forget_summaries
 from reflective_agents.testing.awkward import AwkwardServer, TooLong
 from reflective_agents.testing.completions import parse_request
 from reflective_agents.testing.script import Reply, Request, Script, ask, count_tokens, to_choice
@@ -99,6 +100,7 @@ async def meet(
 ) -> Met:
     """Ask a strategy at the end of a thread; nothing is known of the server yet."""
     forget_capabilities()
+    forget_summaries()
     server = SmallServer(recording(strategy.solving), context=window, cuts=cuts, too_long=too_long)
     async with server:
         os.environ["OPENAI_BASE_URL"] = server.base_url

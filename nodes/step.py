@@ -27,6 +27,7 @@ from reflective_agents.nodes.evidence.long_texts import AND_QUESTION, HOLDS, Lon
 from reflective_agents.nodes.evidence.references import in_thread
 from reflective_agents.nodes.remembering.lessons import with_lessons
 from reflective_agents.nodes.strategy import own_settings
+from reflective_agents.nodes.users import authenticated_user
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import ConversationTooLong, LimitReached, Misuse, ModelFailed, TooLong
 from reflective_agents.state.limits import Limit
@@ -214,7 +215,7 @@ async def _shortened(shown: S, step: Step[C], most: int, left: int, thread: S) -
     if less := await step.show_less(thread):
         return _compacted_as(less, shown), left
     long_messages, step.meter.compactable, step.meter.long_messages = step.meter.long_messages, (), ()
-    compaction = await compact(shown, step.context, step.meter, most) if left else None
+    compaction = await compact(shown, step.context, step.meter, most, authenticated_user()) if left else None
     if compaction is None:
         return shown, 0
     step.meter.long_messages = long_messages
