@@ -9,6 +9,7 @@ import pytest
 from langchain_core.messages import AnyMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from bench.long_threads import long_thread, recording
 from reflective_agents.graphs import react
@@ -251,3 +252,25 @@ async def test_a_kept_text_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> No
     stored = sum(len(write[2][1]) for writes in saver.writes.values() for write in writes.values())
     stored += sum(len(blob[1]) for blob in saver.blobs.values())
     assert 2 * stored < 8 * 200_000
+
+
+async def test_a_long_message_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reply(request: Request) -> Reply:
+        taken = sum(message.type == "tool" for message in request.messages)
+        return ToolUse("calculator", {"expression": f"{taken} + 1"}) if taken < 20 else "Read."
+
+    async with (
+        AsyncSqliteSaver.from_conn_string(":memory:") as saver,
+        AwkwardServer(reply, "small_context", context=16 * WINDOW) as server,
+    ):
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        graph: Any = react.graph.builder.compile(checkpointer=saver)
+        context = {"model": "openai:test", "search": "none", "calculator": True, "max_actions": 30}
+        config: RunnableConfig = {"configurable": {"thread_id": "1"}}
+        asked = {"messages": [("user", f"{long_text(200_000)}\n\n{QUESTION}")]}
+        out = await graph.ainvoke(asked, config, context=context | {"context_window": 16 * WINDOW})
+        assert out["usage"]["tool_calls"] == 20
+        query = "SELECT (SELECT sum(length(value)) FROM writes) + (SELECT sum(length(checkpoint)) FROM checkpoints)"
+        async with saver.conn.execute(query) as rows:
+            [stored] = await rows.fetchone() or [0]
+    assert stored < 6 * 200_000  # and no part of it at each of the 46 steps
