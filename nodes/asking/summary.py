@@ -1,5 +1,6 @@
 """The oldest turns of a conversation, summarised by a model: once, and then extended by what comes later."""
 
+import asyncio
 import json
 from collections.abc import Iterator, Sequence
 
@@ -134,11 +135,9 @@ class Writer:
         part = self._part()
         calls, spoken = self._affordable(part), [message for message in messages if message.type != "system"]
         most = max(calls * int(_FILLED * part) - _TAGS * len(spoken), _SHORTEST * len(spoken))
-        texts = shortened([_text(message) for message in spoken], most)
-        turns = [quoted("turn", text, by=message.type) for message, text in zip(spoken, texts, strict=True) if text]
-        groups = [*grouped([piece for turn in turns for piece in pieces(turn, part)] or [""], part)]
+        groups = await asyncio.to_thread(_groups, spoken, most, part)
         if early := [turn for group in groups[:-calls] for turn in group]:
-            summary = self._extract(summary, early)
+            summary = await asyncio.to_thread(self._extract, summary, early)
         for group in groups[-calls:]:
             summary = await self._extend(summary, group)
         return summary
@@ -163,21 +162,29 @@ class Writer:
         except TooLong:
             half = len(turns) // 2
             if not half:
-                return self._extract(summary, turns)
+                return await asyncio.to_thread(self._extract, summary, turns)
             return await self._extend(await self._extend(summary, turns[:half]), turns[half:])
         except ModelFailed:
-            return self._extract(summary, turns)
+            return await asyncio.to_thread(self._extract, summary, turns)
 
     async def _write(self, summary: str, turns: Sequence[str]) -> str:
         earlier = quoted("summary", summary) + "\n" if summary else ""
         prompt = prompts.SUMMARISE.format_messages(summary=earlier, turns="\n".join(turns), words=self._length // _WORD)
         self.calls += 1
         text = (await request(self._chat, prompt, self._meter))[0].text.strip()
-        return shorten(text, LONGEST_SUMMARY * self._length) or self._extract(summary, turns)
+        return shorten(text, LONGEST_SUMMARY * self._length) or await asyncio.to_thread(self._extract, summary, turns)
 
     def _extract(self, summary: str, turns: Sequence[str]) -> str:
         """Take the sentences that say most, where no model summarises."""
         return shorten(digest([summary, *turns], self._length // _WORD), 2 * self._length)
+
+
+def _groups(spoken: Sequence[AnyMessage], most: int, part: int) -> list[list[str]]:
+    """Return turns as quoted text, shortened to so many estimated tokens, in groups for one call each. It is called in
+    a thread: thousands of turns take more than a second."""
+    texts = shortened([_text(message) for message in spoken], most)
+    turns = [quoted("turn", text, by=message.type) for message, text in zip(spoken, texts, strict=True) if text]
+    return [*grouped([piece for turn in turns for piece in pieces(turn, part)] or [""], part)]
 
 
 def _text(message: AnyMessage) -> str:

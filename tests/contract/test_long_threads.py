@@ -118,18 +118,17 @@ async def test_threads_keep_their_own_summaries(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_a_history_that_is_sent_anew_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    history = [*long_thread(60), HumanMessage(QUESTION)]
+    history: list[AnyMessage] = [*long_thread(60), HumanMessage(QUESTION)]
     async with AwkwardServer(recording(REACT.solving), "small_context", context=4_096) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         read = []
         for _ in range(4):
-            sent = [kind(message.text) for message in history for kind in [type(message)]]  # without ids
+            sent: list[AnyMessage] = [message.model_copy(update={"id": None}) for message in history]
             out = await say(REACT.graph, *sent)
             read.append(len(records(server)))
             history += [AIMessage(out["answer"]), HumanMessage(f"{QUESTION} Again?")]
         assert RECORD in server.calls[-1].text
-        other = [HumanMessage("Not so."), *sent]
-        await say(REACT.graph, *other)
+        await say(REACT.graph, HumanMessage("Not so."), *sent)
     assert read[0] == read[-1] > 0
     assert len(records(server)) > read[-1]
 

@@ -1,9 +1,10 @@
 """Summaries of a process: found by what they cover, for one user, and by who would write them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
 from reflective_agents.nodes.asking.kept import LONGEST_KEPT, MOST_KEPT, beginnings, find_summary, keep_summary
 from reflective_agents.state.context import Context
@@ -17,7 +18,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
 
 
-def keys(talk: list[AnyMessage], user: str | None = None, **settings: Any) -> list[str]:
+def keys(talk: Sequence[BaseMessage], user: str | None = None, **settings: Any) -> list[str]:
     return beginnings(talk, Context(**{"model": "openai:test"} | settings), user)
 
 
