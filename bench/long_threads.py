@@ -20,7 +20,8 @@ from bench.options import parser_of
 from reflective_agents.models import faults
 from reflective_agents.models.capabilities import forget_capabilities
 from reflective_agents.models.providers import close_models
-from reflective_agents.testing.awkward import AwkwardServer
+from reflective_agents.nodes.asking.kept import forget_summaries
+from reflective_agents.testing.awkward import AwkwardServer, TooLong
 from reflective_agents.testing.completions import parse_request
 from reflective_agents.testing.script import Reply, Request, Script, ask, count_tokens, to_choice
 from tests.strategies import QUESTION, STRATEGIES, Result, Strategy
@@ -41,10 +42,11 @@ class SmallServer(AwkwardServer):
         reply: The script of its model.
         context: Tokens of its context.
         cuts: Whether it cuts.
+        too_long: How it refuses.
     """
 
-    def __init__(self, reply: Script, *, context: int, cuts: bool) -> None:
-        super().__init__(reply, "small_context", context=context)
+    def __init__(self, reply: Script, *, context: int, cuts: bool, too_long: TooLong = "size") -> None:
+        super().__init__(reply, "small_context", context=context, too_long=too_long)
         self._cuts, self.cut = cuts, 0
 
     async def _complete(self, http: web.Request) -> web.StreamResponse:
@@ -93,10 +95,13 @@ class Met(NamedTuple):
         return [event for event in self.events if event["event"] == "compacted"]
 
 
-async def meet(strategy: Strategy, length: int, window: int, *, cuts: bool = False, **settings: Any) -> Met:
+async def meet(
+    strategy: Strategy, length: int, window: int, *, cuts: bool = False, too_long: TooLong = "size", **settings: Any
+) -> Met:
     """Ask a strategy at the end of a thread; nothing is known of the server yet."""
     forget_capabilities()
-    server = SmallServer(recording(strategy.solving), context=window, cuts=cuts)
+    forget_summaries()
+    server = SmallServer(recording(strategy.solving), context=window, cuts=cuts, too_long=too_long)
     async with server:
         os.environ["OPENAI_BASE_URL"] = server.base_url
         given = {"messages": [*long_thread(length), HumanMessage(QUESTION)]}

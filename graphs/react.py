@@ -10,10 +10,11 @@ what it has brought before is told so, and `max_repeats` of them in a row end th
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NotRequired
+from typing import Annotated, NotRequired
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool
+from langgraph.channels import DeltaChannel
 
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.capabilities import takes_stop, with_tools
@@ -48,7 +49,7 @@ from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import pluralize
-from reflective_agents.state.run import Output
+from reflective_agents.state.run import Output, latest
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.state.trial import ActingInput, ActingState
 from reflective_agents.text.actions import read_answer
@@ -60,7 +61,7 @@ class ReactState(ActingState):
     its result was known."""
 
     world: State
-    request: str
+    request: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     hints: str
     steps: list[ActionStep]
     move: ParsedStep | None

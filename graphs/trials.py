@@ -6,9 +6,10 @@
 a judge that does not know the right answer; `reflect` draws a lesson from a failure, which the next trial is shown.
 """
 
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.channels import DeltaChannel
 
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.plain import PLAIN
@@ -36,7 +37,7 @@ from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ende
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import ActingContext
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, Verifier, accepts
-from reflective_agents.state.run import NOTHING_SPENT, Output
+from reflective_agents.state.run import NOTHING_SPENT, Output, latest
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.state.settings.trials import TrialsContext
@@ -56,7 +57,7 @@ class TrialsState(ActingState):
     """
 
     given: Task | None
-    request: str
+    request: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     earlier: list[str]
     trials: list[Trial]
     said: list[str | None]

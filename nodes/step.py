@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
 from uuid import uuid4
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 from langgraph.types import StreamWriter
@@ -22,11 +22,12 @@ from reflective_agents.nodes.asking.summary import compact
 from reflective_agents.nodes.asking.thread import with_question_last
 from reflective_agents.nodes.asking.wording import use_prompts
 from reflective_agents.nodes.bridge import SyncAdapter
-from reflective_agents.nodes.evidence.long_questions import QUESTION, with_texts, words_of
+from reflective_agents.nodes.evidence.long_questions import ALWAYS_WHOLE, QUESTION, with_texts, words_of
 from reflective_agents.nodes.evidence.long_texts import AND_QUESTION, HOLDS, LongTexts
 from reflective_agents.nodes.evidence.references import in_thread
 from reflective_agents.nodes.remembering.lessons import with_lessons
 from reflective_agents.nodes.strategy import own_settings
+from reflective_agents.nodes.users import authenticated_user
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import ConversationTooLong, LimitReached, Misuse, ModelFailed, TooLong
 from reflective_agents.state.limits import Limit
@@ -105,7 +106,7 @@ class Step(Generic[C]):
         """
         shown = await with_texts(state, self.texts, self.context, begins=begins)
         pairs = [*zip(state["messages"], shown["messages"], strict=True)]
-        self.meter.shown_whole = [old for old, new in pairs if old is new and old.type == "human"]
+        self.meter.long_messages = [new for _, new in pairs if new.type == "human" and len(new.text) > ALWAYS_WHOLE]
         if shown is not state:
             self.messages = {old.id: old for old, new in pairs if old is not new}
             asked = [message for message in shown["messages"] if message.type == "human"]
@@ -113,19 +114,18 @@ class Step(Generic[C]):
         return shown
 
     async def show_less(self, state: S) -> S | None:
-        """Return a state with messages in part that were shown whole, since more is known now of the model's context;
-        None if there are none. It is tried once.
+        """Return a state with less of its long messages, since more is known now of the model's context; None if that
+        changes nothing.
 
         Raises:
             TooLong: if there is no question apart from the text of the last message.
         """
-        before, whole = {*self.messages}, self.meter.shown_whole
+        before = _length(self.meter.long_messages)
         try:
-            shown = await self.show_texts(state, begins=True) if whole else state
+            shown = await self.show_texts(state, begins=True) if before else state
         except Misuse as error:
             raise TooLong(str(error)) from error
-        self.meter.shown_whole = ()
-        return shown if self.messages.keys() - before else None
+        return shown if _length(self.meter.long_messages) < before else None
 
     def whole(self, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
         """Return messages with the whole texts of the user, for a strategy that works within this one: it shows them in
@@ -138,6 +138,10 @@ class Step(Generic[C]):
     def _whole(self, message: AnyMessage) -> AnyMessage:
         whole = self.messages[message.id]
         return whole.model_copy(update={"additional_kwargs": {**whole.additional_kwargs, HOLDS: AND_QUESTION}})
+
+
+def _length(messages: Sequence[BaseMessage]) -> int:
+    return sum(len(message.text) for message in messages)
 
 
 def _short(value: JsonValue) -> JsonValue:
@@ -210,10 +214,11 @@ async def _shortened(shown: S, step: Step[C], most: int, left: int, thread: S) -
     """
     if less := await step.show_less(thread):
         return _compacted_as(less, shown), left
-    step.meter.compactable = ()
-    compaction = await compact(shown, step.context, step.meter, most)
+    long_messages, step.meter.compactable, step.meter.long_messages = step.meter.long_messages, (), ()
+    compaction = await compact(shown, step.context, step.meter, most, authenticated_user()) if left else None
     if compaction is None:
         return shown, 0
+    step.meter.long_messages = long_messages
     shorter = shown.copy()
     shorter["compaction"] = compaction
     return shorter, left - 1

@@ -186,6 +186,8 @@ def nothing_learned() -> None:
     """Start each test without what was learned about the models of others, whose addresses come again."""
     if capabilities := sys.modules.get("reflective_agents.models.capabilities"):
         capabilities.forget_capabilities()
+    if kept := sys.modules.get("reflective_agents.nodes.asking.kept"):
+        kept.forget_summaries()
 
 
 @pytest.fixture

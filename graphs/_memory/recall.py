@@ -15,8 +15,9 @@ from reflective_agents.memory.ranking import HYBRID, PUBLISHED, Ranking
 from reflective_agents.memory.reflection import normalised
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.sources import Source
-from reflective_agents.nodes.remembering.remember import authenticated_user, open_memory, owner_of
+from reflective_agents.nodes.remembering.remember import open_memory, owner_of
 from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.users import authenticated_user
 from reflective_agents.prompts import recall as prompts
 from reflective_agents.state.errors import OperatorOnly
 from reflective_agents.state.memories import Memory

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, trim_messages
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.asking.thread import position_of_question
@@ -78,11 +78,11 @@ def first_of_last_turns(conversation: Sequence[AnyMessage], most: int) -> int:
 
     A turn begins with a message of a person, so a call of a tool and its result stay together.
     """
-    kept = trim_messages(
-        list(conversation),
-        max_tokens=most,
-        token_counter=lambda messages: estimate_tokens(messages, {}),
-        strategy="last",
-        start_on="human",
-    )
-    return len(conversation) - len(kept)
+    first, left = len(conversation), most
+    for index in reversed(range(len(conversation))):  # `trim_messages` counts all, and more than once
+        left -= estimate_tokens([conversation[index]], {})
+        if left < 0:
+            break
+        if conversation[index].type == "human":
+            first = index
+    return first

@@ -1,5 +1,6 @@
 """The oldest turns of a conversation, summarised by a model: once, and then extended by what comes later."""
 
+import asyncio
 import json
 from collections.abc import Iterator, Sequence
 
@@ -11,6 +12,7 @@ from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import describe_model, get_model
 from reflective_agents.nodes.asking.compaction import first_kept, first_of_last_turns, with_summary
+from reflective_agents.nodes.asking.kept import beginnings, find_summary, keep_summary
 from reflective_agents.nodes.asking.thread import position_of_question
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.reference_list import split_references
@@ -42,14 +44,16 @@ _WORD = 3
 """Estimated tokens of a word."""
 
 
-async def compact(state: S, context: Context, meter: Meter, most: int) -> Compaction | None:
-    """Summarise the oldest turns of the conversation, as many as needed.
+async def compact(state: S, context: Context, meter: Meter, most: int, user: str | None = None) -> Compaction | None:
+    """Summarise the oldest turns of the conversation, as many as needed; or take the summary that was made of them in
+    another run.
 
     Args:
         state: The state of the run; its messages are whole.
         context: The settings of the run.
         meter: Its limits.
         most: Estimated tokens that the conversation may have then, without the question.
+        user: The user whom a server has authenticated.
 
     Returns:
         What is compacted now; None if nothing could be made shorter.
@@ -61,7 +65,10 @@ async def compact(state: S, context: Context, meter: Meter, most: int) -> Compac
     before = stored.get("compaction")
     messages = in_thread(state)["messages"]
     conversation = messages[: position_of_question(messages)]
-    begins = first_kept(messages, before)
+    begins, keys = first_kept(messages, before), beginnings(conversation, context, user)
+    if not begins and (compaction := find_summary(keys, conversation)):
+        _tell(meter, state, conversation, compaction)
+        return compaction
     length = max(most - int(LAST_TURNS * most), SMALLEST_SUMMARY)
     ends = begins + first_of_last_turns(conversation[begins:], int(LAST_TURNS * most))
     earlier = before["summary"] if before and begins else ""
@@ -77,14 +84,28 @@ async def compact(state: S, context: Context, meter: Meter, most: int) -> Compac
             str(number): [source.url, source.title] for number, source in thread_sources(conversation[:ends]).items()
         },
     )
+    keep_summary(keys, compaction)
+    _tell(meter, state, conversation, compaction, begins, writer)
+    return compaction
+
+
+def _tell(
+    meter: Meter,
+    state: S,
+    conversation: Sequence[AnyMessage],
+    compaction: Compaction,
+    begins: int = 0,
+    writer: "Writer | None" = None,
+) -> None:
+    """Tell what is compacted; nobody has written a summary that was there already."""
     after = state.copy()
     after["compaction"] = compaction
     whole, shown = _count(conversation), _count(with_summary(after)["messages"][:-1])
+    written = {"calls": writer.calls, "model": writer.name} if writer else {"calls": 0}
     meter.tell(
-        "compacted", messages=ends - begins, covered=ends, tokens_before=whole, tokens_after=shown,
-        calls=writer.calls, model=writer.name, summary=summary,
+        "compacted", messages=compaction["messages"] - begins, covered=compaction["messages"], tokens_before=whole,
+        tokens_after=shown, **written, summary=compaction["summary"],
     )  # fmt: skip
-    return compaction
 
 
 def _count(messages: Sequence[BaseMessage]) -> int:
@@ -114,11 +135,9 @@ class Writer:
         part = self._part()
         calls, spoken = self._affordable(part), [message for message in messages if message.type != "system"]
         most = max(calls * int(_FILLED * part) - _TAGS * len(spoken), _SHORTEST * len(spoken))
-        texts = shortened([_text(message) for message in spoken], most)
-        turns = [quoted("turn", text, by=message.type) for message, text in zip(spoken, texts, strict=True) if text]
-        groups = [*grouped([piece for turn in turns for piece in pieces(turn, part)] or [""], part)]
+        groups = await asyncio.to_thread(_groups, spoken, most, part)
         if early := [turn for group in groups[:-calls] for turn in group]:
-            summary = self._extract(summary, early)
+            summary = await asyncio.to_thread(self._extract, summary, early)
         for group in groups[-calls:]:
             summary = await self._extend(summary, group)
         return summary
@@ -143,21 +162,29 @@ class Writer:
         except TooLong:
             half = len(turns) // 2
             if not half:
-                return self._extract(summary, turns)
+                return await asyncio.to_thread(self._extract, summary, turns)
             return await self._extend(await self._extend(summary, turns[:half]), turns[half:])
         except ModelFailed:
-            return self._extract(summary, turns)
+            return await asyncio.to_thread(self._extract, summary, turns)
 
     async def _write(self, summary: str, turns: Sequence[str]) -> str:
         earlier = quoted("summary", summary) + "\n" if summary else ""
         prompt = prompts.SUMMARISE.format_messages(summary=earlier, turns="\n".join(turns), words=self._length // _WORD)
         self.calls += 1
         text = (await request(self._chat, prompt, self._meter))[0].text.strip()
-        return shorten(text, LONGEST_SUMMARY * self._length) or self._extract(summary, turns)
+        return shorten(text, LONGEST_SUMMARY * self._length) or await asyncio.to_thread(self._extract, summary, turns)
 
     def _extract(self, summary: str, turns: Sequence[str]) -> str:
         """Take the sentences that say most, where no model summarises."""
         return shorten(digest([summary, *turns], self._length // _WORD), 2 * self._length)
+
+
+def _groups(spoken: Sequence[AnyMessage], most: int, part: int) -> list[list[str]]:
+    """Return turns as quoted text, shortened to so many estimated tokens, in groups for one call each. It is called in
+    a thread: thousands of turns take more than a second."""
+    texts = shortened([_text(message) for message in spoken], most)
+    turns = [quoted("turn", text, by=message.type) for message, text in zip(spoken, texts, strict=True) if text]
+    return [*grouped([piece for turn in turns for piece in pieces(turn, part)] or [""], part)]
 
 
 def _text(message: AnyMessage) -> str:

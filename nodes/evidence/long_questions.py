@@ -29,8 +29,8 @@ from reflective_agents.state.run import LongText, S
 
 MOST_CHARACTERS = 5_000_000
 """Characters of a message at most."""
-SHORT = 2_000
-"""Characters of a message that is never too long."""
+ALWAYS_WHOLE = 2_000
+"""Characters of a message that is shown whole, whatever the model holds."""
 LONGEST_UNKNOWN = 200_000
 """Bytes of a message that is shown whole while nobody knows what the model's context holds."""
 INPUT_SHARE = 2
@@ -60,7 +60,7 @@ async def with_texts(state: S, texts: LongTexts, context: Context, *, begins: bo
         Misuse: if there is no question apart from the text of the last message, or it is too long.
     """
     messages = state["messages"]
-    if all(message.type != "human" or len(message.text) <= SHORT for message in messages):
+    if all(message.type != "human" or len(message.text) <= ALWAYS_WHOLE for message in messages):
         return state
     most = longest_message(context)
     shown = [_in_part(message, texts, most, refuses=begins and message is messages[-1]) for message in messages]
@@ -86,7 +86,7 @@ def words_of(message: BaseMessage) -> str:
 def parts_of(messages: Sequence[AnyMessage], urls: Iterable[str]) -> dict[str, str]:
     """Return the parts of long messages that have these addresses, by address."""
     texts = [_parts_of(message)[1] for message in messages if isinstance(message, HumanMessage)]
-    by_url = {text_url(SCHEME, text): text for text in texts if len(text) > SHORT}
+    by_url = {text_url(SCHEME, text): text for text in texts if len(text) > ALWAYS_WHOLE}
     found = {url: _PART.fullmatch(url) for url in urls}
     return {
         url: by_url[part[1]][int(part[2]) : int(part[3])] for url, part in found.items() if part and part[1] in by_url
@@ -172,12 +172,12 @@ def asks(paragraph: str) -> bool:
 
 def _first(text: str, edge: re.Pattern[str]) -> str:
     """Return what stands before the first edge, if that is near the beginning."""
-    found = edge.search(text, 0, LONGEST_QUESTION + SHORT)
+    found = edge.search(text, 0, LONGEST_QUESTION + ALWAYS_WHOLE)
     return text[: found.start()] if found else ""
 
 
 def _last(text: str, edge: re.Pattern[str]) -> str:
     """Return what stands behind the last edge, if that is near the end."""
-    tail = text[-LONGEST_QUESTION - SHORT :].rstrip()
+    tail = text[-LONGEST_QUESTION - ALWAYS_WHOLE :].rstrip()
     ends = [found.end() for found in edge.finditer(tail) if found.end() < len(tail)]
     return text[len(text) - len(tail) + ends[-1] :] if ends else ""

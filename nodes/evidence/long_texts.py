@@ -61,10 +61,9 @@ def longest_prompt(context: Context, known: int | None) -> float:
 
 def context_tokens_of(context: Context) -> int | None:
     """Return how many tokens the context of the run's model holds: as the settings say, or what is known of it."""
-    if context.context_window is not None:
-        return context.context_window
     chat = get_model(context.model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
-    return capabilities_of(chat).context_tokens
+    sizes = (context.context_window, capabilities_of(chat).context_tokens)
+    return min((size for size in sizes if size), default=None)
 
 
 def part_url(url: str, span: Span) -> str:

@@ -14,8 +14,9 @@ from langgraph.runtime import get_runtime
 from reflective_agents.memory.ranking import Ranking
 from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.remembering.lessons import Learned
-from reflective_agents.nodes.remembering.remember import authenticated_user, open_memory
+from reflective_agents.nodes.remembering.remember import open_memory
 from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.users import authenticated_user
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.memories import LEAST, Kind, Memory, memory_id, new_memory

@@ -154,14 +154,3 @@ def _prompt(
 def owner_of(user: str) -> str:
     """Return the owner of a user's memory."""
     return f"user/{user}"
-
-
-ANYBODY = "anybody"
-"""The user of a server that asks for no keys."""
-
-
-def authenticated_user() -> str | None:
-    """Return the user whom the server has authenticated; None in Python, and on a server that asks for no keys."""
-    server = get_runtime().server_info
-    user = server.user.identity if server and server.user else ANYBODY
-    return None if user == ANYBODY else user

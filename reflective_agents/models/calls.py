@@ -29,6 +29,7 @@ from reflective_agents.models.context_window import (
     advice,
     check_length,
     context_of,
+    likely_tokens,
     too_long_conversation,
 )
 from reflective_agents.models.costs import estimate_tokens, longest_answer
@@ -186,12 +187,11 @@ async def _send_with_fallbacks(
             elif listener and not waits:
                 await listener.on_token(replies[0].text)
         except TooLong as error:
-            size = context_size(str(error))
-            if size is not None and size != capabilities.context_tokens:
-                capabilities.context_tokens = size
-                _learn_context_size(base, size, meter)
-                if _within_context_size(base, sent, meter) != sent:
-                    continue
+            known, tokens = capabilities.context_tokens, likely_tokens(base, prompt, sent, meter)
+            capabilities.context_tokens = _learn_context_size(base, str(error), tokens, known, meter)
+            is_mostly_answer = 4 * int(sent.get("max_tokens") or longest_answer(base, meter)) > tokens
+            if is_mostly_answer and _within_context_size(base, sent, meter) != sent:
+                continue
             shorter = too_long_conversation(base, prompt, sent, meter, refused=True)
             raise shorter or TooLong(f"{error}{advice(meter)}") from error
         except Refused as error:
@@ -250,13 +250,28 @@ def _learn(base: BaseChatModel, option: str, meter: Meter) -> None:
         meter.tell("learned", model=name_of(base), refused=option, **instead)
 
 
-def _learn_context_size(base: BaseChatModel, size: int, meter: Meter) -> None:
-    """Remember how many tokens a model's context holds: the server names the number, and sends no other."""
-    capabilities = capabilities_of(base)
-    if capabilities.context_tokens != size:
-        capabilities.context_tokens = size
+def _learn_context_size(base: BaseChatModel, refusal: str, tokens: int, known: int | None, meter: Meter) -> int | None:
+    """Remember and return how many tokens a model's context holds: the server names the number, and sends no other.
+    Where it names none, three quarters of what it has refused are assumed.
+
+    Args:
+        base: The model.
+        refusal: What the server says.
+        tokens: Likely tokens of the request.
+        known: What was known when it was sent.
+        meter: The limits of the run.
+    """
+    capabilities, size = capabilities_of(base), context_size(refusal)
+    before = capabilities.context_tokens
+    if size is None:
+        capabilities.assume(tokens, known)
+    elif size != before:
+        capabilities.context_tokens, capabilities.is_assumed = size, False
         capabilities.learned_at = capabilities.learned_at or time.monotonic()
-        meter.tell("learned", model=name_of(base), context_tokens=size)
+    if capabilities.context_tokens != before:
+        assumed = {"assumed": True} if capabilities.is_assumed else {}
+        meter.tell("learned", model=name_of(base), context_tokens=capabilities.context_tokens, **assumed)
+    return capabilities.context_tokens
 
 
 def _within_context_size(base: BaseChatModel, options: JsonObject, meter: Meter) -> JsonObject:

@@ -33,7 +33,8 @@ Tool = JsonObject | BaseTool
 """A tool, or its description in any provider's form."""
 
 _CONTEXT = re.compile(
-    r"context (?:length|size|window)|maximum context|exceed_context|(?:prompt|input) is too long|too many tokens",
+    r"context[ _](?:length|size|window)|maximum context|exceed_context|too many (?:input |prompt )?tokens"
+    r"|(?:prompt|inputs?|request|message|entity|payload|content|body) (?:is |are )?too (?:long|large)",
     re.IGNORECASE,
 )
 _SIZE = re.compile(
@@ -43,6 +44,8 @@ _SIZE = re.compile(
 )
 SMALLEST_CONTEXT = 256
 """Tokens of a context below which a number in an error is taken for something else."""
+SMALLEST_ASSUMED = 2_048
+"""Tokens of a context that are assumed at least, where a server refuses prompts and names no size."""
 _UNSUPPORTED = re.compile(
     r"(?:not|n't)\W+(?:\w+\W+){0,2}?(?:support|implement|permit|allow|enabl|accept|avail)|unsupported|no support"
     r"|(?:unknown|unrecogni[sz]ed|unexpected|invalid|extra)\W+(?:\w+\W+)?(?:parameter|argument|field|key|keyword|name|input)s?\b"
@@ -81,6 +84,8 @@ class ModelCapabilities:
     """Whether a request may ask for log-probabilities."""
     context_tokens: int | None = None
     """Tokens of a prompt and its answer together; None while it is not known."""
+    is_assumed: bool = False
+    """Whether nobody has named that size: it is three quarters of a request that was too long."""
     talks: bool = False
     """Whether it writes at length beside its tool calls: then no text can be taken for an answer before it ends."""
     images: bool | None = None
@@ -110,6 +115,18 @@ class ModelCapabilities:
         """Note how long a prompt was by its server's count, and by the estimate."""
         self.reported_tokens = _FADING * self.reported_tokens + reported
         self.estimated_tokens = _FADING * self.estimated_tokens + estimated
+
+    def assume(self, tokens: int, known: int | None) -> None:
+        """Take the context to hold less than a request that was too long, unless its size was named.
+
+        Args:
+            tokens: Likely tokens of the request, prompt and answer together.
+            known: What was known when it was sent: others have been refused meanwhile.
+        """
+        less, is_named = min(tokens, known or tokens) * 3 // 4, self.context_tokens is not None and not self.is_assumed
+        if less >= SMALLEST_ASSUMED and not is_named:
+            self.context_tokens, self.is_assumed = min(less, self.context_tokens or less), True
+            self.learned_at = self.learned_at or time.monotonic()
 
     def trial(self) -> "ModelCapabilities":
         """Return a copy on which to try what a refusal may mean."""

@@ -60,7 +60,7 @@ def check_length(base: BaseChatModel, messages: Sequence[BaseMessage], options: 
 
     Raises:
         ConversationTooLong: if it is above the high mark, and compacting its conversation would help.
-        TooLong: if it cannot fit however its tokens are counted.
+        TooLong: if it cannot fit however its tokens are counted; a size that is assumed is no proof of that.
     """
     size, most = context_of(base, meter), longest_prompt(base, meter)
     if size is None or most is None:
@@ -69,7 +69,7 @@ def check_length(base: BaseChatModel, messages: Sequence[BaseMessage], options: 
     if estimated * rate > HIGH * most and (shorter := too_long_conversation(base, messages, options, meter)):
         raise shorter
     least = int(estimated * min(rate, _FEWEST)) + SMALLEST_ANSWER
-    if least > size:
+    if least > size and not capabilities_of(base).is_assumed:
         raise TooLong(f"{name_of(base)} holds {size} tokens, and the prompt alone has about {least}{advice(meter)}")
 
 
@@ -90,8 +90,8 @@ def too_long_conversation(
     """Return the exception that has the conversation in a prompt made shorter; None if that would not help.
 
     It says how many estimated tokens the conversation may have beside the other parts of the prompt; half of what it
-    has, where a server has refused what seemed to fit, or nobody knows what it holds. First of all a message that was
-    shown whole, while nobody knew what the model holds, is shown in part.
+    has, where a server has refused what seemed to fit, or nobody knows what it holds. First of all less is shown of a
+    message that is longer than is known now that it may be.
     """
     longest, conversation = longest_estimated(base, meter) or 0, estimate_tokens(meter.compactable, {})
     if _holds_long_message(base, meter):
@@ -105,9 +105,15 @@ def too_long_conversation(
 
 
 def _holds_long_message(base: BaseChatModel, meter: Meter) -> bool:
-    """Tell whether a message of the user's is shown whole that is longer than is known now that it may be."""
+    """Tell whether more is shown of a message of the user's than is known now that may be."""
     most = BYTES_OF_MESSAGE * (context_of(base, meter) or math.inf)
-    return any(len(message.text.encode(errors="surrogatepass")) > most for message in meter.shown_whole)
+    return any(len(message.text.encode(errors="surrogatepass")) > most for message in meter.long_messages)
+
+
+def likely_tokens(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject, meter: Meter) -> int:
+    """Return how many tokens a request has, prompt and answer together, as its server is likely to count them."""
+    prompt = estimate_tokens(messages, options) * capabilities_of(base).tokens_per_estimated
+    return int(prompt) + int(options.get("max_tokens") or longest_answer(base, meter))
 
 
 def make_way(prompt: Sequence[BaseMessage], longest: int, meter: Meter) -> None:
@@ -140,9 +146,12 @@ def learn_count(
 ) -> None:
     """Learn from a report how many tokens a model's server counts for each estimated one.
 
-    A report far below what is expected is told once: the server has cut the prompt without a word, as Ollama does.
+    A report far below what is expected is told once: the server has cut the prompt without a word, as Ollama does. One
+    above the context that was assumed says that this holds more.
     """
     tokens, capabilities = reported(replies).input, capabilities_of(base)
+    if capabilities.is_assumed and capabilities.context_tokens:
+        capabilities.context_tokens = max(capabilities.context_tokens, min(tokens, guess))
     if not tokens or is_cached(replies) or any(map(images_of, messages)):
         return
     expected = math.ceil(guess * capabilities.tokens_per_estimated)

@@ -13,6 +13,7 @@ import httpx
 import httpx2
 import langchain_core
 from langchain_core.exceptions import (
+    ContextOverflowError,
     ModelConnectionError,
     ModelError,
     ModelInvalidRequestError,
@@ -129,7 +130,7 @@ def is_refusal(fault: BaseException) -> bool:
     """Tell whether the provider rejects the request in this form, so that it has to be put in another way."""
     if status_of(fault) in (400, 413, 422, 501):
         return True
-    return isinstance(fault, ModelInvalidRequestError) or "does not support" in str(fault)
+    return isinstance(fault, ModelInvalidRequestError | ContextOverflowError) or "does not support" in str(fault)
 
 
 def never_connected(fault: BaseException | None) -> bool:

@@ -91,8 +91,8 @@ class Meter:
         """Tells what was learned about a model, or thought: an event's name, and its data by name."""
         self.compactable: Sequence[BaseMessage] = ()
         """The conversation in the prompts, as far as it could be compacted."""
-        self.shown_whole: Sequence[BaseMessage] = ()
-        """The messages of the user's that are shown whole, as far as they could be shown in part."""
+        self.long_messages: Sequence[BaseMessage] = ()
+        """The long messages of the user's as they are shown, as far as less of them could be shown."""
         self.questions = [message for message in conversation if message.type == "human"]
         """What the run is asked, and was asked before."""
         self._usage: Usage = {**NOTHING_SPENT, **spent}

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Protocol
 
+from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import add_ai_message_chunks
@@ -36,6 +37,7 @@ from reflective_agents.models.faults import (
     is_refusal,
     model_faults,
     retrying,
+    status_of,
     was_refused,
 )
 from reflective_agents.models.meter import Meter, Reservation
@@ -45,6 +47,9 @@ from reflective_agents.models.usage import last_reported
 from reflective_agents.state.context import Thinking
 from reflective_agents.state.errors import ModelFailed, Refused, TooLong
 from reflective_agents.state.json_types import JsonObject
+
+TOO_LARGE = 413
+"""The HTTP status of a request that is too long, whatever its text."""
 
 
 class Listener(Protocol):
@@ -118,7 +123,7 @@ def _failure(base: BaseChatModel, fault: Exception) -> ModelFailed:
     text = f"{name_of(base)} failed: {describe(fault, address_of(base))}"
     if not is_refusal(fault):
         return ModelFailed(text)
-    if is_too_long(str(fault)):
+    if isinstance(fault, ContextOverflowError) or is_too_long(str(fault)) or status_of(fault) == TOO_LARGE:
         return TooLong(text)
     return Refused(text)
 

@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple, Protocol
 
 from reflective_agents.models.account import Settle
-from reflective_agents.nodes.remembering.remember import ANYBODY, authenticated_user
+from reflective_agents.nodes.users import ANYBODY, authenticated_user
 from reflective_agents.serve.engine import IN_AEGRA
 from reflective_agents.state.errors import LimitReached, UnknownPrice
 from reflective_agents.state.limits import NANO, Limit

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import jwt
 
-from reflective_agents.nodes.remembering.remember import ANYBODY
+from reflective_agents.nodes.users import ANYBODY
 from reflective_agents.state.errors import Misuse
 
 

@@ -36,6 +36,12 @@ Manner = Literal[
     "small_context",  # 400 to prompts that do not fit into its context together with their answers
 ]
 MANNERS: tuple[Manner, ...] = get_args(Manner)
+TooLong = Literal[
+    "size",  # names the size of its context
+    "words",  # says that the context's length is exceeded, and no number
+    "status",  # 413, as a proxy in front of it
+]
+"""How a server refuses what does not fit into its context."""
 THOUGHT = "Hmm, let me see. The user wants an answer. SECRET THOUGHT."
 _LABELS = {"Answer": "答案", "Action": "行动", "Thought": "思考"}
 _FULL_WIDTH = str.maketrans(":,!?", "：，！？")
@@ -48,12 +54,13 @@ class AwkwardServer(OpenAIServer):
         reply: The script of its model.
         manner: What is wrong with it.
         context: Tokens of its context, where that is small.
+        too_long: How it refuses what does not fit into that.
     """
 
-    def __init__(self, reply: Script, manner: Manner, *, context: int = 4_096) -> None:
+    def __init__(self, reply: Script, manner: Manner, *, context: int = 4_096, too_long: TooLong = "size") -> None:
         super().__init__(reply)
         self.manner: Manner = manner
-        self.context = context
+        self.context, self._too_long = context, too_long
         self.held_to_forms = True
         """Whether its model writes a step in the form that was asked for."""
 
@@ -65,8 +72,10 @@ class AwkwardServer(OpenAIServer):
         body = await http.json()
         manner = self.manner_of(body)
         with self._exchange(body) as exchange:
-            if refusal := _refusal(manner, body, self.context):
+            if refusal := _refusal(manner, body) or (manner == "small_context" and self._too_small(body)):
                 exchange.fault = "400"
+                if self._too_long == "status":
+                    return web.Response(status=413, text="Request Entity Too Large")
                 return self._refuse("400", refusal)
             request = _as_meant(parse_request(body), manner)
             with self._meter.call(request) as request:
@@ -80,8 +89,19 @@ class AwkwardServer(OpenAIServer):
                     return await self._answer(http, exchange, request, choices)
                 return web.json_response(_reasoning(manner, body, request, choices))
 
+    def _too_small(self, body: Json) -> str | None:
+        """Return why a request is refused, if its context is too small."""
+        shown = [*body.get("messages", []), body.get("tools"), body.get("response_format")]
+        words = sum(len(json.dumps(part, ensure_ascii=False)) for part in shown if part) // 4
+        asked = words + (body.get("max_tokens") or body.get("max_completion_tokens") or 0)
+        if asked <= self.context:
+            return None
+        if self._too_long == "words":
+            return "The context length was exceeded."
+        return f"This model's maximum context length is {self.context} tokens, but {asked} were requested."
 
-def _refusal(manner: Manner | None, body: Json, context: int) -> str | None:
+
+def _refusal(manner: Manner | None, body: Json) -> str | None:
     """Return why a request is refused, if it is."""
     if body.get("tools") and manner in ("refuses_tools", "refuses_everything"):
         return "registry.example/library/small:1b does not support tools"
@@ -91,11 +111,6 @@ def _refusal(manner: Manner | None, body: Json, context: int) -> str | None:
         return "Field 'n': Value must be between 1 <= value <= 1"
     if body.get("logprobs") and manner == "refuses_everything":
         return "logprobs is not supported by this model"
-    shown = [*body.get("messages", []), body.get("tools"), body.get("response_format")]
-    words = sum(len(json.dumps(part, ensure_ascii=False)) for part in shown if part) // 4
-    most = body.get("max_tokens") or body.get("max_completion_tokens") or 0
-    if manner == "small_context" and words + most > context:
-        return f"This model's maximum context length is {context} tokens, but {words + most} were requested."
     return None
 
 

@@ -16,7 +16,7 @@ from reflective_agents.nodes.memo import each_to_its_end
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.context import Model
-from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.errors import LimitReached, TooLong
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.outcome import accepts
 from reflective_agents.state.schemas import Judgement, Judgements
@@ -101,7 +101,17 @@ class Judge(Value):
             self.reserve_call(branch, waiting[0])
         size = -(-len(waiting) // self.calls(len(waiting)))
         parts = [waiting[first : first + size] for first in range(0, len(waiting), size)]
-        await each_to_its_end([self._judge_together(branch, part) for part in parts])
+        await each_to_its_end([self._judge_part(branch, part) for part in parts])
+
+    async def _judge_part(self, branch: Branch, waiting: Sequence[Candidate]) -> None:
+        """Judge siblings in one call, or in halves, where the model's context does not hold them all."""
+        try:
+            await self._judge_together(branch, waiting)
+        except TooLong:
+            half = len(waiting) // 2
+            if not half:
+                raise
+            await each_to_its_end([self._judge_part(branch, part) for part in (waiting[:half], waiting[half:])])
 
     async def _judge_together(self, branch: Branch, waiting: Sequence[Candidate]) -> None:
         alone = {"what": prompts.ONLY_CANDIDATE} if len(waiting) == 1 else {}

@@ -1,21 +1,18 @@
 """Every strategy against servers with bad manners: they all answer, or say which capability is missing."""
 
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import langchain_openai  # noqa: F401 - or the first run would load it, within its time
 import openai.resources.chat  # noqa: F401 - and this the first call
 import pytest
 from langchain_core.messages import AIMessage
-from tenacity import wait_none
 
 from bench.awkward import MOST_CALLS, meet
-from reflective_agents.models.providers import close_models
 from reflective_agents.testing.awkward import MANNERS, THOUGHT, Manner
 from tests.strategies import STRATEGIES, Strategy, every_strategy
 
-pytestmark = [pytest.mark.wire, pytest.mark.matrix(keep=8)]
+pytestmark = [pytest.mark.wire, pytest.mark.matrix(keep=8), pytest.mark.usefixtures("provider")]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "small-models.md").read_text()
 LACKING: dict[str, str] = {
@@ -24,14 +21,6 @@ LACKING: dict[str, str] = {
     "cut_off": "max_answer_tokens|cut off|too long|attempts",
 }
 """Manners with which nobody can work, and what the reason of a run that has failed names."""
-
-
-@pytest.fixture(autouse=True)
-async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
-    yield
-    await close_models()
 
 
 ENDS = {
@@ -50,7 +39,6 @@ def test_the_page_shows_every_end() -> None:
 @pytest.mark.parametrize("manner", MANNERS)
 @every_strategy
 async def test_a_server_with_bad_manners(strategy: Strategy, manner: Manner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "")  # which `meet` sets, and is put back
     result, server = await meet(strategy, manner)
     outcome, usage = result["outcome"], result["usage"]
     assert outcome["status"] == ENDS[manner, strategy.name], "python -m bench.awkward makes the table anew"

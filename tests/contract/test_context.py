@@ -1,33 +1,20 @@
 """Small contexts: every strategy works at its defaults in 8,192 tokens, prompt and answer together."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tenacity import wait_none
 
-from reflective_agents.models.capabilities import forget_capabilities
-from reflective_agents.models.providers import close_models
 from reflective_agents.testing.awkward import AwkwardServer
 from reflective_agents.testing.script import Request, Script
 from tests.strategies import ASK, Result, Strategy, every_strategy
 
-pytestmark = pytest.mark.wire
+pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("provider")]
 QUICK = ("n", "search", "parallel", "samples", "confidence_samples", "examples")
 """Settings by which the strategies' quick runs differ from their defaults."""
 PARAGRAPH = "What a small model writes when it is asked for a paragraph of the usual length. " * 10
 ENDS_EARLY = {("auto", 4_096)}
 """What docs/small-models.md says of small contexts: ends before its last round, with the best draft."""
 PARTS = ("critique", "reasoning", "answer", "missing", "superfluous")
-
-
-@pytest.fixture(autouse=True)
-async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
-    forget_capabilities()
-    yield
-    await close_models()
 
 
 def at_length(script: Script) -> Script:

@@ -1,16 +1,14 @@
 """What providers do wrong, over the wire: no fault leaves a graph as an exception, and none costs an answer found."""
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any, get_args
 
 import langchain_openai  # noqa: F401 - or the first run would load it, within its time
 import openai.resources.chat  # noqa: F401 - and this the first call
 import pytest
 from langchain_core.messages import AIMessage
-from tenacity import wait_none
 
-from reflective_agents.models.providers import close_models
 from reflective_agents.testing.completions import Json
 from reflective_agents.testing.faults import Fault
 from reflective_agents.testing.openai_server import Faults, OpenAIServer
@@ -18,7 +16,7 @@ from reflective_agents.testing.script import Script
 from reflective_agents.testing.tavily_server import SearchFault, TavilyServer
 from tests.strategies import ASK, ONE, SEARCHING, Result, Strategy, every_case, every_searching, every_strategy
 
-pytestmark = [pytest.mark.wire, pytest.mark.matrix(over="strategy")]
+pytestmark = [pytest.mark.wire, pytest.mark.matrix(over="strategy"), pytest.mark.usefixtures("provider")]
 
 REFUSED: dict[Fault, str] = {"400": r"\b400\b.* is invalid", "401": r"\b401\b.*API key"}
 """Faults that no second attempt can mend, with how an outcome names them."""
@@ -45,15 +43,6 @@ MALFORMED: dict[Fault, str] = {
 }
 """Faults of the reply itself, which some strategies do not even notice."""
 CAUSES = REFUSED | BROKEN | MALFORMED
-
-
-@pytest.fixture(autouse=True)
-async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """A key, retries that do not wait unless the provider asks for it, and no connection left open."""
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
-    yield
-    await close_models()
 
 
 Ask = Callable[..., Any]

@@ -3,16 +3,14 @@
 import asyncio
 import itertools
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from langchain_core.exceptions import ModelConnectionError, ModelRateLimitError
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
-from tenacity import wait_none
 
-from reflective_agents.models.providers import close_models
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
 from reflective_agents.testing.faults import Fault
@@ -32,7 +30,7 @@ from tests.strategies import (
     thread,
 )
 
-pytestmark = pytest.mark.matrix(over="strategy")
+pytestmark = [pytest.mark.matrix(over="strategy"), pytest.mark.usefixtures("provider")]
 
 ModelType = type[FakeChatModelWithoutN]
 MODELS: list[ModelType] = [FakeChatModel, FakeChatModelWithoutN]
@@ -49,15 +47,6 @@ ANSWER_TOKENS = 128
 """Most tokens of an answer in these tests, so that limits bite early."""
 LARGE = (60, 110, 20_000, 30_000)
 """Limits that 50 calls in flight at once meet after a while."""
-
-
-@pytest.fixture(autouse=True)
-async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """Retries that do not wait, and no connection left open."""
-    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    yield
-    await close_models()
 
 
 def dice(seed: int, request: Request, what: str) -> float:

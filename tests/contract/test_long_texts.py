@@ -2,28 +2,28 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, get_args
 
 import pytest
 from langchain_core.messages import AnyMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
-from tenacity import wait_none
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from bench.long_threads import long_thread, recording
 from reflective_agents.graphs import react
-from reflective_agents.models.capabilities import forget_capabilities
-from reflective_agents.models.providers import close_models
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.state.errors import Misuse
-from reflective_agents.testing.awkward import AwkwardServer
+from reflective_agents.testing.awkward import AwkwardServer, TooLong
 from reflective_agents.testing.script import Reply, Request, Script, ToolUse
 from tests.strategies import STRATEGIES, Strategy, name_of
 
-pytestmark = pytest.mark.wire
+pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("provider")]
 
 WINDOW = 8_192
+MOST_REFUSED = 8
+"""Requests that are refused until a size is found that fits, and siblings are judged in parts."""
 QUESTION = "What is the access code of the northern gate? [alpha]"
 FACT = "The access code of the northern gate is 7341."
 CHINESE, CHINESE_FACT = "北门的密码是多少？ [alpha]", "北门的密码是7341。"
@@ -88,15 +88,6 @@ def references(answer: str) -> dict[int, str]:
     return {number: url for number, url in split_references(answer)[1].items() if number}
 
 
-@pytest.fixture(autouse=True)
-async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
-    forget_capabilities()
-    yield
-    await close_models()
-
-
 async def run(
     strategy: Strategy,
     messages: Sequence[tuple[str, str] | AnyMessage],
@@ -105,10 +96,13 @@ async def run(
     question: str = QUESTION,
     graph: Any = None,
     thread: str = "1",
+    window: int = WINDOW,
+    too_long: TooLong = "size",
     **settings: Any,
 ) -> tuple[dict[str, Any], AwkwardServer]:
     """Ask a strategy with a model of a small window."""
-    async with AwkwardServer(recording(informed(strategy, question)), "small_context", context=WINDOW) as server:
+    script = recording(informed(strategy, question))
+    async with AwkwardServer(script, "small_context", context=window, too_long=too_long) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         context = strategy.make(**SETTINGS.get(strategy.name, {}) | {"model": "openai:test", **settings})
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
@@ -147,16 +141,32 @@ async def test_a_long_message_is_cited_like_a_corpus(
 
 
 @pytest.mark.matrix(over="strategy")
+@pytest.mark.parametrize("too_long", get_args(TooLong))
+@pytest.mark.parametrize(("window", "characters"), [(WINDOW, 100_000), (4_096, 190_000), (4_096, 300_000)])
 @pytest.mark.parametrize("strategy", CITING, ids=name_of)
-async def test_a_window_that_an_error_names_shows_the_message_in_part(
-    strategy: Strategy, monkeypatch: pytest.MonkeyPatch
+async def test_a_message_that_is_refused_is_shown_in_part(
+    strategy: Strategy, window: int, characters: int, too_long: TooLong, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = long_text(100_000)
-    out, server = await run(strategy, [("user", f"{text}\n\n{QUESTION}")], monkeypatch)
-    assert out["outcome"]["status"] in ("solved", "answered"), out["outcome"]
+    text, graph = long_text(characters), strategy.with_memory()
+    settings: dict[str, Any] = {"window": window, "too_long": too_long, "graph": graph}
+    out, server = await run(strategy, [("user", f"{text}\n\n{QUESTION}")], monkeypatch, **settings)
+    assert out["outcome"]["status"] in ("solved", "answered", "limit_reached"), out["outcome"]
     assert any(FACT in part for part in cited_parts(out["answer"], text.strip())), out["answer"]
-    assert [call.fault for call in server.requests if call.fault]
+    assert len([call.fault for call in server.requests if call.fault]) <= MOST_REFUSED
     assert out["usage"]["model_calls"] == len(server.requests)
+
+
+async def test_a_size_that_was_found_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    react = next(strategy for strategy in CITING if strategy.name == "react")
+    asked = [("user", f"{long_text(100_000)}\n\n{QUESTION}")]
+    async with AwkwardServer(recording(informed(react)), "small_context", context=WINDOW, too_long="words") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        for _ in range(2):
+            await react.graph.ainvoke({"messages": asked}, context=react.make(model="openai:test"))
+    refused = [call.fault is not None for call in server.requests]
+    half = len(refused) // 2
+    assert any(refused[:half])
+    assert not any(refused[half:])
 
 
 @pytest.mark.matrix(over="strategy")
@@ -242,3 +252,25 @@ async def test_a_kept_text_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> No
     stored = sum(len(write[2][1]) for writes in saver.writes.values() for write in writes.values())
     stored += sum(len(blob[1]) for blob in saver.blobs.values())
     assert 2 * stored < 8 * 200_000
+
+
+async def test_a_long_message_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reply(request: Request) -> Reply:
+        taken = sum(message.type == "tool" for message in request.messages)
+        return ToolUse("calculator", {"expression": f"{taken} + 1"}) if taken < 20 else "Read."
+
+    async with (
+        AsyncSqliteSaver.from_conn_string(":memory:") as saver,
+        AwkwardServer(reply, "small_context", context=16 * WINDOW) as server,
+    ):
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        graph: Any = react.graph.builder.compile(checkpointer=saver)
+        context = {"model": "openai:test", "search": "none", "calculator": True, "max_actions": 30}
+        config: RunnableConfig = {"configurable": {"thread_id": "1"}}
+        asked = {"messages": [("user", f"{long_text(200_000)}\n\n{QUESTION}")]}
+        out = await graph.ainvoke(asked, config, context=context | {"context_window": 16 * WINDOW})
+        assert out["usage"]["tool_calls"] == 20
+        query = "SELECT (SELECT sum(length(value)) FROM writes) + (SELECT sum(length(checkpoint)) FROM checkpoints)"
+        async with saver.conn.execute(query) as rows:
+            [stored] = await rows.fetchone() or [0]
+    assert stored < 6 * 200_000  # and no part of it at each of the 46 steps

@@ -1,30 +1,19 @@
 """Every strategy at the end of a thread that its model does not hold: it answers, and the limits hold."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import Sequence
 
 import pytest
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from tenacity import wait_none
 
 from bench.long_threads import LENGTHS, RECORD, WINDOWS, Met, long_thread, meet, recording
-from reflective_agents.models.capabilities import forget_capabilities
-from reflective_agents.models.providers import close_models
 from reflective_agents.testing.awkward import AwkwardServer
+from reflective_agents.testing.script import Reply, Request
 from tests.strategies import QUESTION, STRATEGIES, Result, Strategy, every_strategy, thread
 
-pytestmark = pytest.mark.wire
+pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("provider")]
 REACT = next(strategy for strategy in STRATEGIES if strategy.name == "react")
-
-
-@pytest.fixture(autouse=True)
-async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    monkeypatch.setenv("OPENAI_API_KEY", "test")
-    monkeypatch.setenv("OPENAI_BASE_URL", "")  # which `meet` sets, and is put back
-    monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
-    forget_capabilities()
-    yield
-    await close_models()
 
 
 def check(met: Met, length: int) -> None:
@@ -51,6 +40,16 @@ async def test_a_thread_that_is_too_long_is_compacted(strategy: Strategy) -> Non
 @pytest.mark.parametrize("length", LENGTHS)
 async def test_no_thread_is_too_long(strategy: Strategy, length: int, window: int) -> None:
     check(await meet(strategy, length, window), length)
+
+
+@pytest.mark.matrix(over="strategy")
+@every_strategy
+@pytest.mark.parametrize("window", [4_096, 8_192])
+async def test_a_server_that_names_no_size_is_tried_with_less(strategy: Strategy, window: int) -> None:
+    met = await meet(strategy, 200, window, too_long="words")
+    check(met, 200)
+    assert met.compactions
+    assert sum(call.fault is not None for call in met.server.requests) <= 8
 
 
 @pytest.mark.thorough
@@ -116,6 +115,44 @@ async def test_threads_keep_their_own_summaries(monkeypatch: pytest.MonkeyPatch)
     assert graph.get_state(thread()).values["compaction"]
     assert not graph.get_state(thread("another")).values.get("compaction")
     assert RECORD not in server.calls[-1].text
+
+
+async def test_a_history_that_is_sent_anew_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    history: list[AnyMessage] = [*long_thread(60), HumanMessage(QUESTION)]
+    async with AwkwardServer(recording(REACT.solving), "small_context", context=4_096) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        read = []
+        for _ in range(4):
+            sent: list[AnyMessage] = [message.model_copy(update={"id": None}) for message in history]
+            out = await say(REACT.graph, *sent)
+            read.append(len(records(server)))
+            history += [AIMessage(out["answer"]), HumanMessage(f"{QUESTION} Again?")]
+        assert RECORD in server.calls[-1].text
+        await say(REACT.graph, HumanMessage("Not so."), *sent)
+    assert read[0] == read[-1] > 0
+    assert len(records(server)) > read[-1]
+
+
+async def test_a_run_that_is_cancelled_does_not_read_again_what_is_summarised(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, answering = REACT.with_memory(InMemorySaver()), asyncio.Event()
+
+    def reply(request: Request) -> Reply | Sequence[Reply]:
+        if "Write the new record" not in request.last:
+            answering.set()
+        return recording(REACT.solving)(request)
+
+    async with AwkwardServer(reply, "small_context", context=4_096) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        run = asyncio.create_task(say(graph, *long_thread(60), HumanMessage(QUESTION)))
+        await answering.wait()
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+        read = len(records(server))
+        assert read
+        context = REACT.make(model="openai:test", search="none")
+        result = await graph.ainvoke(None, thread(), context=context)
+    assert result["outcome"]["status"] == "answered"
+    assert len(records(server)) == read
 
 
 async def test_a_run_that_was_killed_goes_on_with_its_summary(monkeypatch: pytest.MonkeyPatch) -> None:

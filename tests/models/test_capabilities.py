@@ -17,6 +17,7 @@ from reflective_agents.models.capabilities import (
     ModelCapabilities,
     capabilities_of,
     context_size,
+    is_too_long,
     refused_option,
 )
 from reflective_agents.models.language import in_language, is_english, language_of
@@ -179,6 +180,21 @@ async def test_the_size_of_the_context_is_learned_from_the_error(monkeypatch: py
         assert server.requests[-1].body["max_tokens"] == 1024
         with pytest.raises(TooLong, match=r"4096.*max_answer_tokens"):
             await request(chat, [HumanMessage("x " * 50_000)], meter)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "context_length_exceeded",
+        "Your input exceeds the context window of this model.",
+        "prompt is too long: 9 > 8",
+        "Request too large for model",
+        "too many input tokens",
+    ],
+)
+def test_a_refusal_says_that_a_prompt_is_too_long(text: str) -> None:
+    assert is_too_long(text)
+    assert not is_too_long("The image is too large. The tool choice is invalid.")
 
 
 async def test_a_server_that_is_not_there_is_named_and_costs_nothing(

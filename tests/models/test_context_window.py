@@ -1,5 +1,6 @@
 """What a prompt takes of a model's context, by what its server reports."""
 
+import asyncio
 from typing import Any
 
 import httpx2
@@ -9,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from reflective_agents.graphs import react
 from reflective_agents.models.calls import request
-from reflective_agents.models.capabilities import capabilities_of
+from reflective_agents.models.capabilities import SMALLEST_ASSUMED, capabilities_of
 from reflective_agents.models.context_window import longest_prompt, make_way
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.meter import Meter
@@ -78,7 +79,7 @@ def test_the_setting_and_what_is_known_are_both_held() -> None:
 
 async def test_a_refusal_halves_a_conversation_that_seemed_to_fit() -> None:
     def refuse(_: Any) -> Exception:
-        return openai_refusal("This is more than the maximum context length.")
+        return openai_refusal("The maximum context length is 9000 tokens.")
 
     chat, counting = FakeChatModel(reply=refuse), meter()
     counting.compactable = TALK
@@ -88,6 +89,35 @@ async def test_a_refusal_halves_a_conversation_that_seemed_to_fit() -> None:
     counting.compactable = ()
     with pytest.raises(TooLong, match="max_answer_tokens"):
         await request(chat, [*TALK, HumanMessage("So?")], counting)
+
+
+async def test_a_refusal_without_a_number_assumes_a_size_that_later_reports_correct() -> None:
+    told: list[dict[str, Any]] = []
+    long = HumanMessage("A word or two. " * 4_000)
+
+    def reply(asked: Any) -> Any:
+        tokens = len(asked.text) // 4
+        if tokens > 9_000:
+            return openai_refusal("context_length_exceeded")
+        return AIMessage("So.", usage_metadata={"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1})
+
+    chat, counting = FakeChatModel(reply=reply), meter(told)
+    for _ in range(2):
+        with pytest.raises(TooLong):
+            await request(chat, [long], counting)
+    sizes = [event["context_tokens"] for event in told if event.get("assumed")]
+    assert sizes == sorted(sizes, reverse=True)
+    assert SMALLEST_ASSUMED <= sizes[-1] < 20_000
+    capabilities_of(chat).context_tokens = SMALLEST_ASSUMED
+    await request(chat, [HumanMessage("A word or two. " * 1_000)], counting)
+    assert capabilities_of(chat).context_tokens == 15_000 // 4
+
+
+async def test_requests_that_are_refused_at_once_teach_as_much_as_one() -> None:
+    chat, counting = FakeChatModel(reply=lambda _: openai_refusal("context length exceeded"), latency=0.01), meter()
+    long = HumanMessage("A word or two. " * 4_000)
+    await asyncio.gather(*(request(chat, [long], counting) for _ in range(8)), return_exceptions=True)
+    assert (capabilities_of(chat).context_tokens or 0) > 12_000
 
 
 def openai_refusal(text: str) -> openai.BadRequestError:

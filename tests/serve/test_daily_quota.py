@@ -8,7 +8,7 @@ import pytest
 
 from reflective_agents.models.account import charge_to
 from reflective_agents.models.meter import Meter
-from reflective_agents.nodes.remembering.remember import ANYBODY
+from reflective_agents.nodes.users import ANYBODY
 from reflective_agents.serve import daily_quota
 from reflective_agents.serve.daily_quota import DailyQuota, MemoryLedger, Spent
 from reflective_agents.serve.policy import Policy

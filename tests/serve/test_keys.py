@@ -8,7 +8,7 @@ from typing import Any
 import jwt
 import pytest
 
-from reflective_agents.nodes.remembering.remember import ANYBODY
+from reflective_agents.nodes.users import ANYBODY
 from reflective_agents.serve.keys import UnknownKey, user_of
 from reflective_agents.state.errors import Misuse
 

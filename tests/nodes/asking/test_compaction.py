@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
+from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.meter import Meter
+from reflective_agents.nodes.asking import compaction as compacting
 from reflective_agents.nodes.asking.compaction import first_of_last_turns, with_same_request, with_summary
 from reflective_agents.nodes.asking.summary import compact
 from reflective_agents.nodes.asking.thread import conversation
@@ -104,3 +107,18 @@ def test_a_request_that_was_written_out_has_a_message_as_it_is_shown() -> None:
     assert with_same_request(shorter, [whole])["request"] == shorter["request"]
     state["request"] = f"Question: {whole.text}"
     assert with_same_request(state, [whole])["request"] == f"Question: {part.text}"
+
+
+def test_only_the_last_turns_of_a_long_thread_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+
+    def count(messages: list[AnyMessage], options: Any) -> int:
+        counted.append(len(messages))
+        return estimate_tokens(messages, options)
+
+    monkeypatch.setattr(compacting, "estimate_tokens", count)
+    thread: list[AnyMessage] = [kind("So it goes.") for _ in range(5_000) for kind in (HumanMessage, AIMessage)]
+    first = first_of_last_turns(thread, 200)
+    assert thread[first].type == "human"
+    assert estimate_tokens(thread[first:], {}) <= 200 < estimate_tokens(thread[first - 4 :], {})
+    assert sum(counted) < 20
