@@ -17,7 +17,7 @@ from langchain_core.tools import BaseTool
 
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.capabilities import takes_stop, with_tools
-from reflective_agents.models.toolless import GUESS
+from reflective_agents.models.toolless import guess_in
 from reflective_agents.nodes.acting.actions import ActionStep, act_in_environment, act_with_tools, observations_of
 from reflective_agents.nodes.acting.agent import (
     affordable_samples,
@@ -33,7 +33,7 @@ from reflective_agents.nodes.acting.agent import (
     tools_of,
     with_fewer_steps,
 )
-from reflective_agents.nodes.acting.react_text import ParsedStep, parse_answer, parse_step, parsed_call
+from reflective_agents.nodes.acting.react_text import ParsedStep, held_answer, parse_answer, parse_step, parsed_call
 from reflective_agents.nodes.answer_stream import BESIDE_CALLS, AnswerStream, final_answer
 from reflective_agents.nodes.asking.ballot import elect
 from reflective_agents.nodes.asking.chat import call_tools, called, complete, model_of
@@ -94,13 +94,13 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
         send = partial(sample_some, step, model, count=count, listener=listener, **ends)
         replies = await with_fewer_steps(prompt, send)
         samples = [parse_step(reply.text, environment=environment) for reply in replies]
-        guesses = [read_answer(reply.text) for reply in replies]
+        guesses = [read_answer(reply.text) or "" for reply in replies]
     else:
         declared = callable_tools(environment, tools)
         propose_once = partial(propose, step, declared, count, listener)
         replies = await with_fewer_steps(prompt, propose_once)
         samples = [parsed_call(reply, environment) for reply in replies]
-        guesses = [reply.additional_kwargs.get(GUESS) for reply in replies]
+        guesses = [guess_in(reply) for reply in replies]
     move = samples[0]
     if len(samples) > 1:
         move, votes = elect(samples, environment, tools, state["messages"][-1].text)
@@ -259,16 +259,11 @@ async def conclude(
         last = parse_answer(await with_fewer_steps(prompt, send), environment)
     except (LimitReached, ModelFailed):
         last = None
-    answer = with_references(last or held_answer(state["steps"]) or state.get("guess"), state, step, listener)
+    on_the_way = held_answer([taken["thought"] for taken in state["steps"]]) or state.get("guess")
+    answer = with_references(last or on_the_way, state, step, listener)
     effect = await give_answer(environment, state["world"], answer) if answer else None
     message_id = await listener.end(answer) if listener else None
     return {"answer": answer, "said": message_id, "reward": effect.reward if effect else None}
-
-
-def held_answer(steps: list[ActionStep]) -> str | None:
-    """Return the last answer that the thought of a step held, if any did."""
-    answers = (parse_step(taken["thought"])["answer"] for taken in reversed(steps))
-    return next(filter(None, answers), None)
 
 
 builder = strategy_graph(ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput)

@@ -106,11 +106,14 @@ class Arithmetic(Environment):
             return refuse(state, "No calculation and no answer can be read in this.")
         if calculation.why:
             return refuse(state, calculation.why)
+        value = evaluate(calculation.expression)
         if _NUMBER.fullmatch(calculation.expression):
+            if _last_result(state) == value:  # there is nothing to calculate: it is meant as the answer
+                return self._finish(state, exact(value))
             return refuse(
                 state, "This is a number, no calculation. If it is what the question asks for, answer with it."
             )
-        result = f"{calculation.expression} = {show(evaluate(calculation.expression))}"
+        result = f"{calculation.expression} = {show(value)}"
         return _with_step(state, f"calculate: {result}", result)
 
     def _finish(self, state: State, answer: str) -> Transition:
@@ -188,6 +191,11 @@ def _given_answer(action: str) -> str | None:
 def _result(step: str) -> str:
     """Return what a step of a state came to: the value of a calculation; a smaller question with its answer."""
     return step.rpartition(" = ")[2] if step.startswith("calculate:") else step.casefold()
+
+
+def _last_result(state: State) -> Fraction | None:
+    """Return what the last step came to; None if there is none, or it came to no number."""
+    return final_number(state["steps"][-1]) if state["steps"] else None
 
 
 def _with_step(state: State, step: str, observation: str) -> Transition:

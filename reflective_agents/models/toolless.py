@@ -19,8 +19,8 @@ from reflective_agents.text.structure import Json, read_calls, read_object
 STEP, ANSWER = "Step", "answer"
 ACT = "act"
 """The tool that acts in an environment: it takes the place of all others, and its actions need not name it."""
-GUESS = "guess"
-"""Where a message keeps the answer that its model wrote behind its action, before it could know the result."""
+_GUESS = "guess"
+"""Where a message keeps the answer that its model wrote behind its action."""
 _ACTS = "In each message take one action of the task; the tool act itself need not be named. "
 _TOOLS = "You may use these tools:\n{tools}\nTo use one, "
 _BY_SCHEMA = {
@@ -205,17 +205,23 @@ def read_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelle
     if not calls and step.action:
         calls = [read_call(step.action, shown)]
     if calls:
-        guess = {GUESS: answer} if (answer := read_answer(reply.text)) else {}
+        guess = {_GUESS: answer} if (answer := read_answer(reply.text)) else {}
         return _calling(reply.model_copy(update={"additional_kwargs": reply.additional_kwargs | guess}), thought, calls)
     if labelled and step.answer:
         return reply.model_copy(update={"content": step.answer})
     return _unreadable(reply, shown) if labelled and _is_world(shown) else reply
 
 
+def guess_in(reply: AIMessage) -> str:
+    """Return the answer that a model wrote behind its action, before it could know the result; empty if it did not."""
+    return str(reply.additional_kwargs.get(_GUESS, ""))
+
+
 def without_answer_label(reply: AIMessage) -> AIMessage:
-    """Return a reply that ends with an answer, and calls nothing, as that answer."""
+    """Return a reply that ends with an answer as that answer, whatever steps it has invented before."""
     step = read_step(reply.text)
-    return reply.model_copy(update={"content": step.answer}) if step.answer and not step.action else reply
+    answer = read_answer(reply.text) if step.action else step.answer
+    return reply.model_copy(update={"content": answer}) if answer else reply
 
 
 def _calling(reply: AIMessage, thought: str, calls: Sequence[tuple[str, JsonObject]]) -> AIMessage:

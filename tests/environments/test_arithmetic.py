@@ -76,6 +76,18 @@ async def test_what_is_wrong_is_refused_with_the_reason(action: str, why: str) -
     assert (refused.state, refused.reward, refused.done, refused.valid) == (state, None, False, False)
 
 
+@pytest.mark.parametrize("action", ["calculate: 96", "calculate: 96.0", "calculate: 96 kilometres"])
+async def test_a_number_alone_that_the_last_step_came_to_is_the_answer(action: str) -> None:
+    end = await run(WORLD.start(TASK), "calculate: 100 - 4", action)
+    assert (end.reward, end.done, WORLD.answer(end.state)) == (1.0, True, "96")
+
+
+async def test_a_number_alone_that_an_earlier_step_came_to_is_refused() -> None:
+    before = await run(WORLD.start(TASK), "calculate: 100 - 4", "calculate: 4 * 4")
+    refused = await WORLD.step(before.state, "calculate: 96")
+    assert (refused.state, refused.done, refused.valid) == (before.state, False, False)
+
+
 READ = {
     "48": "48",
     "48.0": "48",
