@@ -36,12 +36,14 @@ _BY_TEXT = {
     False: _TOOLS + "write a line such as 'Action: {name}[...]' and nothing after it; an Observation will follow. When "
     "you know the answer, write 'Final Answer: ...' instead.",
 }
+_WORKED_OUT = "which works out what is still missing, and"
 _ENDS = {
-    "schema": 'No tool can be called now: write a JSON object with "thought" and "answer".',
-    "text": "No tool can be called now: write 'Final Answer: ...'.",
+    "schema": f'No tool can be called now: write a JSON object with "thought", {_WORKED_OUT} "answer".',
+    "text": f"No tool can be called now: write 'Thought: ...', {_WORKED_OUT} 'Final Answer: ...'.",
 }
-_NEXT = "If this is what the task asks for, give it as the answer now, else take the next action."
-"""Follows each result in an environment: without it, small models work on when they have the answer."""
+_NEXT = "Take the next action, or give the answer if nothing is missing."
+"""Follows each result in an environment: without it, small models work on when they have the answer; asked whether the
+result is the answer, they give the first one."""
 _UNREADABLE = "there is no action in it that could be read"
 
 

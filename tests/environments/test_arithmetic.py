@@ -63,6 +63,7 @@ async def test_calculations_are_exact_and_a_wrong_result_is_not_believed() -> No
         ("calculate: 9 ** 9 ** 9", "The numbers become too large."),
         ("Answer: plenty", "The answer must be a number."),
         ("Answer:", "The answer must be a number."),
+        ("answer", "The answer must be a number."),
         ("Question: How many?", "No calculation and no answer can be read in this."),
         ("Question: How many? Answer:", "No calculation and no answer can be read in this."),
         ("The answer is to be calculated.", "No calculation and no answer can be read in this."),
