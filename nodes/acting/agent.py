@@ -231,11 +231,13 @@ def repetitions(steps: Sequence[ActionStep]) -> list[bool]:
 def with_repetitions_marked(steps: Sequence[ActionStep]) -> list[ActionStep]:
     """Return the steps as the agent sees them: one that brings what is there already says so."""
     repeated = zip(steps, repetitions(steps), strict=True)
-    return [_known(taken) if again and taken["messages"] and taken["valid"] else taken for taken, again in repeated]
+    return [_known(taken) if again and taken["valid"] else taken for taken, again in repeated]
 
 
 def _known(taken: ActionStep) -> ActionStep:
     """Mark a step as known, at the end of what it has brought."""
+    if not taken["messages"]:
+        return {**taken, "observation": f"{taken['observation']}\n{prompts.KNOWN}"}
     *before, last = taken["messages"]
     content = last.content
     known = f"{content}\n{prompts.KNOWN}" if isinstance(content, str) else [*content, prompts.KNOWN]
@@ -245,7 +247,7 @@ def _known(taken: ActionStep) -> ActionStep:
 def scratchpad(steps: Sequence[ActionStep], first: int = 0) -> str:
     """Show the steps as the papers do; a line says which steps before `first` are left out."""
     lines = [prompts.LEFT_OUT.format(last=first)] if first else []
-    for number, taken in enumerate(steps[first:], first + 1):
+    for number, taken in enumerate(with_repetitions_marked(steps)[first:], first + 1):
         lines += [f"Thought {number}: {taken['thought']}", f"Action {number}: {taken['action']}"]
         lines += [f"Observation {number}: {taken['observation']}"]
     return "\n".join([*lines, f"Thought {len(steps) + 1}:"])
