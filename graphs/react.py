@@ -84,7 +84,7 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     def prompt(most: int | None = None) -> list[BaseMessage]:
         return agent_prompt(state, step, environment, tools, most=most)
 
-    if ended := why_stop(state["steps"], step, prompt()):
+    if ended := why_stop(state["steps"], step, environment, prompt()):
         return ended | await conclude(state, step, environment, tools)
     count = affordable_samples(step, prompt()) if context.step_samples > 1 else 1
     listener = answer_stream_of(state, step) if environment is None and count == 1 else None
@@ -219,12 +219,14 @@ def says_something(text: str, request: str) -> bool:
     return any(line and line not in shown_before for line in lines)
 
 
-def stuck(steps: list[ActionStep], repeats: int) -> bool:
+def stuck(steps: list[ActionStep], repeats: int, environment: Environment | None) -> bool:
     """Return whether the last `repeats` steps have all brought only what was there before."""
-    return len(steps) > repeats and all(repetitions(steps)[-repeats:])
+    return len(steps) > repeats and all(repetitions(steps, environment)[-repeats:])
 
 
-def why_stop(steps: list[ActionStep], step: Step[ReactContext], prompt: list[BaseMessage]) -> Update:
+def why_stop(
+    steps: list[ActionStep], step: Step[ReactContext], environment: Environment | None, prompt: list[BaseMessage]
+) -> Update:
     """Return the update that ends the run if the agent may take no further step, else an empty one.
 
     Reasons: the actions are used up, the agent goes round in circles, or the budget is just enough for an answer.
@@ -232,7 +234,7 @@ def why_stop(steps: list[ActionStep], step: Step[ReactContext], prompt: list[Bas
     context = step.context
     if len(steps) >= context.max_actions:
         return stop_at(context.limit("max_actions", len(steps)))
-    if stuck(steps, context.max_repeats):
+    if stuck(steps, context.max_repeats, environment):
         repeated = " ".join(steps[-1]["action"].split()) or "nothing that could be read"
         return stop_at(context.limit("max_repeats", context.max_repeats), f"{repeated:.100}, again")
     limit = answer_reserve(step, prompt) if context.answer_at_limit else None

@@ -119,6 +119,8 @@ class Arithmetic(Environment):
     def _finish(self, state: State, answer: str) -> Transition:
         if final_number(answer) is None:
             return refuse(state, "The answer must be a number.")
+        if (worked_out := _result_of(answer)) is not None:
+            answer = worked_out
         reward = self.score(state["task"], answer).get("correct")
         return Transition({**state, "answer": answer, "done": True}, "Finished.", reward, True)
 
@@ -143,8 +145,7 @@ class Arithmetic(Environment):
     def find_answer(self, text: str) -> str:
         """Return the answer that a text ends with; of a calculation without any label of an answer, its result."""
         answer = super().find_answer(text)
-        calculation = None if has_answer(text) else read_calculation(answer)
-        return answer if calculation is None or calculation.why else exact(evaluate(calculation.expression))
+        return answer if has_answer(text) or (worked_out := _result_of(answer)) is None else worked_out
 
     def normal(self, answer: str) -> str:
         """Return the number that a text ends with, in one notation; empty if there is none."""
@@ -186,6 +187,12 @@ def _given_answer(action: str) -> str | None:
         return None
     line = next((line for line in answer.splitlines() if final_number(line) is not None), answer)
     return " ".join(line.split())
+
+
+def _result_of(answer: str) -> str | None:
+    """Return what an answer that is a calculation comes to; None if it is none, or cannot be worked out."""
+    calculation = read_calculation(answer)
+    return None if calculation is None or calculation.why else exact(evaluate(calculation.expression))
 
 
 def _result(step: str) -> str:

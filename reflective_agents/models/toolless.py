@@ -12,8 +12,16 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 
 from reflective_agents.models.capabilities import Way
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.text.actions import Declared, arguments_of, declared, read_answer, read_call, read_step
-from reflective_agents.text.labels import NAMES, bare, sections
+from reflective_agents.text.actions import (
+    Declared,
+    arguments_of,
+    declared,
+    name_and_input,
+    read_answer,
+    read_call,
+    read_step,
+)
+from reflective_agents.text.labels import NAMES, bare, sections, without_label
 from reflective_agents.text.structure import Json, read_calls, read_object
 
 STEP, ANSWER = "Step", "answer"
@@ -83,9 +91,9 @@ def _ending(tools: Sequence[Declared]) -> str:
 
 
 def _ends(action: str, tools: Sequence[Declared]) -> bool:
-    """Tell whether an action gives the answer, however it is written: "Final Answer", "final_answer"."""
-    is_tool = any(tool.name == action for tool in tools)
-    return not is_tool and action.casefold().replace("_", " ") in (*NAMES["final"], *NAMES["answer"])
+    """Tell whether an action gives the answer, however it is called: "Final Answer", "final_answer", "Finish"."""
+    is_tool = any(tool.name.casefold() == action.casefold() for tool in tools)
+    return not is_tool and action.casefold().replace("_", " ") in (*NAMES["final"], *NAMES["answer"], "finish")
 
 
 def _joined(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -160,9 +168,9 @@ def read_step_object(reply: AIMessage, tools: Sequence[JsonObject], *, ends: boo
     if step is None:
         return without_answer_label(reply) if ends else read_written_calls(reply, tools, labelled=True)
     thought, action, answer = (_as_text(step.get(name)) for name in ("thought", "action", ANSWER))
-    given = _as_text(step.get("input", step.get("action_input")))
+    action, given = without_label(action, "action"), _as_text(step.get("input", step.get("action_input")))
     if answer or (_ends(action, shown) and (given or not _is_world(shown))):
-        return reply.model_copy(update={"content": _final(answer or given or thought)})
+        return _answering(reply, _final(answer or given or thought), acts=_is_world(shown) and not ends)
     if ends:  # a server that does not hold its model to the form: what is no answer has to be told from one
         wanted = f"{action}[{given}]" if given else action
         return reply.model_copy(update={"content": f"Action: {wanted}" if wanted else thought})
@@ -205,12 +213,15 @@ def read_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelle
     step = read_step(reply.text, names)
     thought = "" if calls else step.thought
     if not calls and step.action:
+        name, given = name_and_input(step.action, [tool.name.casefold() for tool in shown])
+        if given and _ends(name, shown) and not _is_world(shown):
+            return _answering(reply, given)
         calls = [read_call(step.action, shown)]
     if calls:
         guess = {_GUESS: answer} if (answer := read_answer(reply.text)) else {}
         return _calling(reply.model_copy(update={"additional_kwargs": reply.additional_kwargs | guess}), thought, calls)
     if labelled and step.answer:
-        return reply.model_copy(update={"content": step.answer})
+        return _answering(reply, step.answer, acts=_is_world(shown))
     return _unreadable(reply, shown) if labelled and _is_world(shown) else reply
 
 
@@ -224,6 +235,12 @@ def without_answer_label(reply: AIMessage) -> AIMessage:
     step = read_step(reply.text)
     answer = read_answer(reply.text) if step.action else step.answer
     return reply.model_copy(update={"content": answer}) if answer else reply
+
+
+def _answering(reply: AIMessage, answer: str, *, acts: bool = False) -> AIMessage:
+    """Return a reply that answers. Where the agent `acts` in an environment the answer has its label, or one such as
+    "84 - 59 = 25" would be taken for the next action."""
+    return reply.model_copy(update={"content": f"Final Answer: {answer}" if acts else answer})
 
 
 def _calling(reply: AIMessage, thought: str, calls: Sequence[tuple[str, JsonObject]]) -> AIMessage:

@@ -77,6 +77,14 @@ async def test_what_is_wrong_is_refused_with_the_reason(action: str, why: str) -
     assert (refused.state, refused.reward, refused.done, refused.valid) == (state, None, False, False)
 
 
+@pytest.mark.parametrize(
+    ("written", "answer"), [("100 - 4", "96"), ("100 - 4 = 96 km", "96"), ("It is 96 km.", "It is 96 km.")]
+)
+async def test_an_answer_that_is_a_calculation_is_what_it_comes_to(written: str, answer: str) -> None:
+    end = await run(WORLD.start(TASK), f"Answer: {written}")
+    assert (end.reward, WORLD.answer(end.state)) == (1.0, answer)
+
+
 @pytest.mark.parametrize("action", ["calculate: 96", "calculate: 96.0", "calculate: 96 kilometres"])
 async def test_a_number_alone_that_the_last_step_came_to_is_the_answer(action: str) -> None:
     end = await run(WORLD.start(TASK), "calculate: 100 - 4", action)

@@ -299,6 +299,14 @@ async def test_what_is_repeated_once_is_told_and_then_the_answer_is_asked_for(wa
     assert [request.text.count(prompts.KNOWN) for request in model.calls] == [0, 0, 1, 2]
 
 
+async def test_the_same_action_in_other_words_is_a_repetition() -> None:
+    model = FakeChatModel(reply=steps(*(f"Action: calculate: {sign}" for sign in ("6 x 7", "6 * 7 = 42", "6*7"))))
+    context = ReactContext(model=model, acting="text", environment="arithmetic")
+    out = await graph.ainvoke(asking("What is 6 times 7?"), context=context)
+    assert out["outcome"]["limit"] == {"name": "max_repeats", "most": 2, "spent": 2}
+    assert [request.text.count(prompts.KNOWN) for request in model.calls] == [0, 0, 1, 2]
+
+
 @both_ways
 async def test_an_agent_that_goes_round_in_a_wider_circle_is_stopped(way: str) -> None:
     """Two actions in turn, each with the same observation every time: A, B, A, B."""
