@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 from tenacity import wait_none
 
-from reflective_agents.graphs.best_of_n import graph
+from reflective_agents.graphs.best_of_n import builder, graph
 from reflective_agents.models.providers import close_models
 from reflective_agents.state.settings.best_of_n import BestOfNContext
 from reflective_agents.testing.clock import virtually
@@ -224,6 +226,22 @@ async def test_an_answer_on_the_way_is_returned_for_want_of_a_better(proposal: s
     model = FakeChatModel(reply=reply)
     out = await run(model, environment="arithmetic", acting=acting, n=2, max_depth=1, max_model_calls=4)
     assert (out["answer"], out["outcome"]["status"]) == ("42", "exhausted")
+
+
+async def test_an_answer_of_an_earlier_turn_is_none_of_this_one() -> None:
+    def reply(request: Request) -> Reply:
+        return GUESS if "first" in request.messages[-1].text and "The run ends here" not in request.text else ""
+
+    context: Any = {"model": FakeChatModel(reply=reply), "environment": "arithmetic", "acting": "text", "n": 1}
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    thread = builder.compile(checkpointer=InMemorySaver())
+    answers = [
+        (await thread.ainvoke({"messages": [("user", question)]}, config, context={**context, "max_depth": 1}))[
+            "answer"
+        ]
+        for question in ("The first one?", "Another one?")
+    ]
+    assert answers == ["42", None]
 
 
 @pytest.mark.parametrize(("depth", "kinds"), [(1, {"answer"}), (2, {"action"})])

@@ -119,7 +119,7 @@ async def test_the_last_call_can_only_answer(monkeypatch: pytest.MonkeyPatch) ->
     assert (out["answer"], list(form["properties"])) == ("It is 8.", ["thought", "answer"])
 
 
-async def test_a_result_of_an_environment_asks_whether_it_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_result_of_an_environment_asks_for_an_action_or_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     brought = []
     world: dict[str, Any] = {"environment": "arithmetic"}
     for reply, settings in ((solving, world), (solving, {**world, "max_actions": 1}), (calculating, {})):
