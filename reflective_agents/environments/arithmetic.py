@@ -17,7 +17,7 @@ from reflective_agents.tools.arithmetic import evaluate, exact, show
 _QUESTION = re.compile(
     rf"(?:{any_of('question')})[:：](.*?)(?<!\w)(?:{any_of('answer')})[:：](.*)", re.IGNORECASE | re.DOTALL
 )
-_NUMBER = re.compile(r"[-+]?+[\d.]++")
+_NUMBER = re.compile(r"[-+]?+\.?+\d[\d.]*+")
 _LAST_NOTE = re.compile(r"(?<=[\w%])\s*+\([^()]*+\)\Z")
 
 
@@ -101,7 +101,7 @@ class Arithmetic(Environment):
         if (match := _QUESTION.fullmatch(text)) and match[1].strip() and match[2].strip():
             question, answer = (" ".join(part.split()) for part in match.groups())
             return _with_step(state, f"Question: {question} Answer: {answer}", "Noted.")
-        calculation = read_calculation(text)
+        calculation = read_calculation(f"calculate: {text}" if _NUMBER.fullmatch(text) else text)
         if calculation is None:
             return refuse(state, "No calculation and no answer can be read in this.")
         if calculation.why:
