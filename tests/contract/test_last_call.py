@@ -45,7 +45,7 @@ def acting(request: Request, closing: Reply) -> Reply:
 
 async def run(strategy: str, settings: dict[str, Any], closing: Reply) -> tuple[Any, list[Request]]:
     model = FakeChatModel(reply=lambda request: acting(request, closing))
-    context = settings_of(strategy)(model=model, environment="arithmetic", **settings)
+    context = settings_of(strategy).model_validate({"model": model, "environment": "arithmetic", **settings})
     return await graph_of(strategy).ainvoke(TASK, context=context), model.calls
 
 
