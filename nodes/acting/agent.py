@@ -230,15 +230,14 @@ def repetitions(steps: Sequence[ActionStep], environment: Environment | None = N
 
 
 def with_repetitions_marked(steps: Sequence[ActionStep], environment: Environment | None = None) -> list[ActionStep]:
-    """Return the steps as the agent sees them: one that brings what is there already says so."""
+    """Return the steps as the agent sees them: one that brings what is there already says so. On paper, where steps have
+    no messages, nothing is added to what the papers show."""
     repeated = zip(steps, repetitions(steps, environment), strict=True)
-    return [_known(taken) if again and taken["valid"] else taken for taken, again in repeated]
+    return [_known(taken) if again and taken["messages"] and taken["valid"] else taken for taken, again in repeated]
 
 
 def _known(taken: ActionStep) -> ActionStep:
     """Mark a step as known, at the end of what it has brought."""
-    if not taken["messages"]:
-        return {**taken, "observation": f"{taken['observation']}\n{prompts.KNOWN}"}
     *before, last = taken["messages"]
     content = last.content
     known = f"{content}\n{prompts.KNOWN}" if isinstance(content, str) else [*content, prompts.KNOWN]

@@ -296,7 +296,9 @@ async def test_what_is_repeated_once_is_told_and_then_the_answer_is_asked_for(wa
 
     out, model = await run(again, acting=way)
     assert (len(out["steps"]), len(model.calls), out["answer"]) == (3, 4, "2")
-    assert [request.text.count(prompts.KNOWN) for request in model.calls] == [0, 0, 1, 2]
+    assert [request.text.count(prompts.KNOWN) for request in model.calls] == (
+        [0] * 4 if way == "paper" else [0, 0, 1, 2]
+    )
 
 
 async def test_the_same_action_in_other_words_is_a_repetition() -> None:
