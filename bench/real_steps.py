@@ -23,7 +23,7 @@ from reflective_agents.graphs import graph_of
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.state.settings import settings_of
 
-LIMITS: dict[str, Any] = {"max_answer_tokens": 200, "call_timeout": 300, "max_seconds": 1200}
+LIMITS: dict[str, Any] = {"max_answer_tokens": 200, "call_timeout": 3600, "max_seconds": 36_000}
 _SEARCHES: dict[str, dict[str, Any]] = {"react": {}, "best_of_n": {"n": 2}, "lats": {"n": 2, "max_expansions": 2}}
 HEAD = (
     "| model, acting | at most | items | right: arithmetic | texts | without an answer | readable steps | tokens read "

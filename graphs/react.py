@@ -18,7 +18,7 @@ from langgraph.channels import DeltaChannel
 
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.capabilities import takes_stop, with_tools
-from reflective_agents.models.toolless import GUESS
+from reflective_agents.models.toolless import guess_in
 from reflective_agents.nodes.acting.actions import ActionStep, act_in_environment, act_with_tools, observations_of
 from reflective_agents.nodes.acting.agent import (
     affordable_samples,
@@ -34,7 +34,7 @@ from reflective_agents.nodes.acting.agent import (
     tools_of,
     with_fewer_steps,
 )
-from reflective_agents.nodes.acting.react_text import ParsedStep, parse_answer, parse_step, parsed_call
+from reflective_agents.nodes.acting.react_text import ParsedStep, held_answer, parse_answer, parse_step, parsed_call
 from reflective_agents.nodes.answer_stream import BESIDE_CALLS, AnswerStream, final_answer
 from reflective_agents.nodes.asking.ballot import elect
 from reflective_agents.nodes.asking.chat import call_tools, called, complete, model_of
@@ -85,7 +85,7 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     def prompt(most: int | None = None) -> list[BaseMessage]:
         return agent_prompt(state, step, environment, tools, most=most)
 
-    if ended := why_stop(state["steps"], step, prompt()):
+    if ended := why_stop(state["steps"], step, environment, prompt()):
         return ended | await conclude(state, step, environment, tools)
     count = affordable_samples(step, prompt()) if context.step_samples > 1 else 1
     listener = answer_stream_of(state, step) if environment is None and count == 1 else None
@@ -95,13 +95,13 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
         send = partial(sample_some, step, model, count=count, listener=listener, **ends)
         replies = await with_fewer_steps(prompt, send)
         samples = [parse_step(reply.text, environment=environment) for reply in replies]
-        guesses = [read_answer(reply.text) for reply in replies]
+        guesses = [read_answer(reply.text) or "" for reply in replies]
     else:
         declared = callable_tools(environment, tools)
         propose_once = partial(propose, step, declared, count, listener)
         replies = await with_fewer_steps(prompt, propose_once)
         samples = [parsed_call(reply, environment) for reply in replies]
-        guesses = [reply.additional_kwargs.get(GUESS) for reply in replies]
+        guesses = [guess_in(reply) for reply in replies]
     move = samples[0]
     if len(samples) > 1:
         move, votes = elect(samples, environment, tools, state["messages"][-1].text)
@@ -220,12 +220,14 @@ def says_something(text: str, request: str) -> bool:
     return any(line and line not in shown_before for line in lines)
 
 
-def stuck(steps: list[ActionStep], repeats: int) -> bool:
+def stuck(steps: list[ActionStep], repeats: int, environment: Environment | None) -> bool:
     """Return whether the last `repeats` steps have all brought only what was there before."""
-    return len(steps) > repeats and all(repetitions(steps)[-repeats:])
+    return len(steps) > repeats and all(repetitions(steps, environment)[-repeats:])
 
 
-def why_stop(steps: list[ActionStep], step: Step[ReactContext], prompt: list[BaseMessage]) -> Update:
+def why_stop(
+    steps: list[ActionStep], step: Step[ReactContext], environment: Environment | None, prompt: list[BaseMessage]
+) -> Update:
     """Return the update that ends the run if the agent may take no further step, else an empty one.
 
     Reasons: the actions are used up, the agent goes round in circles, or the budget is just enough for an answer.
@@ -233,7 +235,7 @@ def why_stop(steps: list[ActionStep], step: Step[ReactContext], prompt: list[Bas
     context = step.context
     if len(steps) >= context.max_actions:
         return stop_at(context.limit("max_actions", len(steps)))
-    if stuck(steps, context.max_repeats):
+    if stuck(steps, context.max_repeats, environment):
         repeated = " ".join(steps[-1]["action"].split()) or "nothing that could be read"
         return stop_at(context.limit("max_repeats", context.max_repeats), f"{repeated:.100}, again")
     limit = answer_reserve(step, prompt) if context.answer_at_limit else None
@@ -260,16 +262,11 @@ async def conclude(
         last = parse_answer(await with_fewer_steps(prompt, send), environment)
     except (LimitReached, ModelFailed):
         last = None
-    answer = with_references(last or held_answer(state["steps"]) or state.get("guess"), state, step, listener)
+    on_the_way = held_answer([taken["thought"] for taken in state["steps"]]) or state.get("guess")
+    answer = with_references(last or on_the_way, state, step, listener)
     effect = await give_answer(environment, state["world"], answer) if answer else None
     message_id = await listener.end(answer) if listener else None
     return {"answer": answer, "said": message_id, "reward": effect.reward if effect else None}
-
-
-def held_answer(steps: list[ActionStep]) -> str | None:
-    """Return the last answer that the thought of a step held, if any did."""
-    answers = (parse_step(taken["thought"])["answer"] for taken in reversed(steps))
-    return next(filter(None, answers), None)
 
 
 builder = strategy_graph(ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput)

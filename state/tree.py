@@ -247,8 +247,8 @@ class SearchOutput(Output):
 
 class SearchState(RunState, SearchOutput):
     """State of a tree search: `world` is where the task starts, `request` what is asked, `best` the node of the best
-    answer, `values` the node that was the first in each state of the world, and `orders` what people have ordered that
-    is not done yet."""
+    answer, `values` the node that was the first in each state of the world, `orders` what people have ordered that is
+    not done yet, and `guess` the last answer that followed an action before its result was known."""
 
     task: NotRequired[JsonObject | None]
     advice: NotRequired[str | None]
@@ -257,3 +257,4 @@ class SearchState(RunState, SearchOutput):
     best: str | None
     values: Annotated[dict[str, str], DeltaChannel(merge_values, snapshot_frequency=RARELY)]
     orders: NotRequired[Annotated[list[Order], queued]]
+    guess: NotRequired[str | None]

@@ -126,6 +126,8 @@ def agent_prompt(
         most: Longest prompt, in estimated tokens; `max_context_tokens`, or what is known of the model, if that is less.
     """
 
+    seen = with_repetitions_marked(state["steps"], environment)
+
     def as_text(first: int) -> list[BaseMessage]:
         return prompts.TEXT.format_messages(
             task=task_text(environment, tools, step),
@@ -133,14 +135,12 @@ def agent_prompt(
             lessons=state["hints"],
             conversation=state["messages"][:-1],
             request=state["request"],
-            scratchpad=scratchpad(state["steps"], first) + (f"\n{closing}" if closing else ""),
+            scratchpad=scratchpad(seen, first) + (f"\n{closing}" if closing else ""),
         )
 
     def as_calls(first: int) -> list[BaseMessage]:
         scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
-        scratch += [
-            message for taken in with_repetitions_marked(state["steps"])[first:] for message in taken["messages"]
-        ]
+        scratch += [message for taken in seen[first:] for message in taken["messages"]]
         parts = {
             "lessons": state["hints"],
             "conversation": state["messages"][:-1],
@@ -221,19 +221,21 @@ def affordable_samples(step: Step[ReactContext], prompt: Sequence[BaseMessage]) 
     return max(min(context.step_samples, min(calls) - context.answer_at_limit), 1)
 
 
-def repetitions(steps: Sequence[ActionStep]) -> list[bool]:
-    """Tell of each step whether the same action has brought the same before."""
+def repetitions(steps: Sequence[ActionStep], environment: Environment | None = None) -> list[bool]:
+    """Tell of each step whether the same action has brought the same before, in an environment in whatever words."""
     known, repeated = set[tuple[str, str]](), list[bool]()
     for taken in steps:
-        brought = (taken["action"], taken["observation"])
+        action = environment.canonical(taken["action"]) if environment else taken["action"]
+        brought = (action, "".join(taken["observation"].split()))
         repeated.append(brought in known)
         known.add(brought)
     return repeated
 
 
-def with_repetitions_marked(steps: Sequence[ActionStep]) -> list[ActionStep]:
-    """Return the steps as the agent sees them: one that brings what is there already says so."""
-    repeated = zip(steps, repetitions(steps), strict=True)
+def with_repetitions_marked(steps: Sequence[ActionStep], environment: Environment | None = None) -> list[ActionStep]:
+    """Return the steps as the agent sees them: one that brings what is there already says so. On paper, where steps have
+    no messages, nothing is added to what the papers show."""
+    repeated = zip(steps, repetitions(steps, environment), strict=True)
     return [_known(taken) if again and taken["messages"] and taken["valid"] else taken for taken, again in repeated]
 
 

@@ -79,6 +79,12 @@ def parse_answer(text: str, environment: Environment | None) -> str | None:
     return None if wants_to_act else answer or None
 
 
+def held_answer(thoughts: Sequence[str]) -> str | None:
+    """Return the last answer that a thought has held, if any did."""
+    answers = (parse_step(thought)["answer"] for thought in reversed(thoughts))
+    return next(filter(None, answers), None)
+
+
 def action_of(answer: str, environment: Environment) -> str:
     """Return the action that gives an answer; the answer itself where none does, or it is empty."""
     short = in_short(answer, environment)

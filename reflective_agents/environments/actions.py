@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from reflective_agents.text.labels import answer_in, bare, label_of, without_answer_label
+from reflective_agents.text.labels import NAMES, answer_in, bare, label_of, without_answer_label
 
 MAX_ARGUMENT = 1_000
 """Characters of an argument that are read; the rest is cut off."""
@@ -71,8 +71,11 @@ def find_answer(text: str) -> str:
 
 
 def answer_action(action: str) -> str | None:
-    """Return the answer of an action such as `Answer: 4`, `Finish[4]` or `The answer is 4`; None if it gives none."""
+    """Return the answer of an action such as `Answer: 4`, `Finish[4]` or `The answer is 4`, empty where only its label
+    stands there; None if it gives none."""
     text = action.strip()
+    if text.casefold() in (*NAMES["final"], *NAMES["answer"]):
+        return ""
     if _FINISH.match(text) and (finish := parse_action(text)):
         return finish.argument
     label = label_of(text.partition("\n")[0], ("final", "answer"))

@@ -17,7 +17,7 @@ from reflective_agents.tools.arithmetic import evaluate, exact, show
 _QUESTION = re.compile(
     rf"(?:{any_of('question')})[:：](.*?)(?<!\w)(?:{any_of('answer')})[:：](.*)", re.IGNORECASE | re.DOTALL
 )
-_NUMBER = re.compile(r"[-+]?+[\d.]++")
+_NUMBER = re.compile(r"[-+]?+\.?+\d[\d.]*+")
 _LAST_NOTE = re.compile(r"(?<=[\w%])\s*+\([^()]*+\)\Z")
 
 
@@ -101,21 +101,26 @@ class Arithmetic(Environment):
         if (match := _QUESTION.fullmatch(text)) and match[1].strip() and match[2].strip():
             question, answer = (" ".join(part.split()) for part in match.groups())
             return _with_step(state, f"Question: {question} Answer: {answer}", "Noted.")
-        calculation = read_calculation(text)
+        calculation = read_calculation(f"calculate: {text}" if _NUMBER.fullmatch(text) else text)
         if calculation is None:
             return refuse(state, "No calculation and no answer can be read in this.")
         if calculation.why:
             return refuse(state, calculation.why)
+        value = evaluate(calculation.expression)
         if _NUMBER.fullmatch(calculation.expression):
+            if _last_result(state) == value:  # there is nothing to calculate: it is meant as the answer
+                return self._finish(state, exact(value))
             return refuse(
                 state, "This is a number, no calculation. If it is what the question asks for, answer with it."
             )
-        result = f"{calculation.expression} = {show(evaluate(calculation.expression))}"
+        result = f"{calculation.expression} = {show(value)}"
         return _with_step(state, f"calculate: {result}", result)
 
     def _finish(self, state: State, answer: str) -> Transition:
         if final_number(answer) is None:
             return refuse(state, "The answer must be a number.")
+        if (worked_out := _result_of(answer)) is not None:
+            answer = worked_out
         reward = self.score(state["task"], answer).get("correct")
         return Transition({**state, "answer": answer, "done": True}, "Finished.", reward, True)
 
@@ -140,8 +145,7 @@ class Arithmetic(Environment):
     def find_answer(self, text: str) -> str:
         """Return the answer that a text ends with; of a calculation without any label of an answer, its result."""
         answer = super().find_answer(text)
-        calculation = None if has_answer(text) else read_calculation(answer)
-        return answer if calculation is None or calculation.why else exact(evaluate(calculation.expression))
+        return answer if has_answer(text) or (worked_out := _result_of(answer)) is None else worked_out
 
     def normal(self, answer: str) -> str:
         """Return the number that a text ends with, in one notation; empty if there is none."""
@@ -185,9 +189,20 @@ def _given_answer(action: str) -> str | None:
     return " ".join(line.split())
 
 
+def _result_of(answer: str) -> str | None:
+    """Return what an answer that is a calculation comes to; None if it is none, or cannot be worked out."""
+    calculation = read_calculation(answer)
+    return None if calculation is None or calculation.why else exact(evaluate(calculation.expression))
+
+
 def _result(step: str) -> str:
     """Return what a step of a state came to: the value of a calculation; a smaller question with its answer."""
     return step.rpartition(" = ")[2] if step.startswith("calculate:") else step.casefold()
+
+
+def _last_result(state: State) -> Fraction | None:
+    """Return what the last step came to; None if there is none, or it came to no number."""
+    return final_number(state["steps"][-1]) if state["steps"] else None
 
 
 def _with_step(state: State, step: str, observation: str) -> Transition:

@@ -72,7 +72,7 @@ def _in_sentence(line: str) -> Calculation | None:
 
 def _plain(text: str) -> str:
     """Return an expression without units and notes, signs of currency and commas between thousands."""
-    return _ASIDES.sub("", _with_signs(text)).strip(" .,;:")
+    return _ASIDES.sub("", _with_signs(text)).strip(" .,;:").rstrip("]}")
 
 
 def without_signs(text: str) -> str:

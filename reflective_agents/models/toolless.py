@@ -12,15 +12,23 @@ from langchain_core.messages.tool import invalid_tool_call, tool_call
 
 from reflective_agents.models.capabilities import Way
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.text.actions import Declared, arguments_of, declared, read_answer, read_call, read_step
-from reflective_agents.text.labels import NAMES, bare, sections
+from reflective_agents.text.actions import (
+    Declared,
+    arguments_of,
+    declared,
+    name_and_input,
+    read_answer,
+    read_call,
+    read_step,
+)
+from reflective_agents.text.labels import NAMES, bare, sections, without_label
 from reflective_agents.text.structure import Json, read_calls, read_object
 
 STEP, ANSWER = "Step", "answer"
 ACT = "act"
 """The tool that acts in an environment: it takes the place of all others, and its actions need not name it."""
-GUESS = "guess"
-"""Where a message keeps the answer that its model wrote behind its action, before it could know the result."""
+_GUESS = "guess"
+"""Where a message keeps the answer that its model wrote behind its action."""
 _ACTS = "In each message take one action of the task; the tool act itself need not be named. "
 _TOOLS = "You may use these tools:\n{tools}\nTo use one, "
 _BY_SCHEMA = {
@@ -36,12 +44,14 @@ _BY_TEXT = {
     False: _TOOLS + "write a line such as 'Action: {name}[...]' and nothing after it; an Observation will follow. When "
     "you know the answer, write 'Final Answer: ...' instead.",
 }
+_WORKED_OUT = "which works out what is still missing, and"
 _ENDS = {
-    "schema": 'No tool can be called now: write a JSON object with "thought" and "answer".',
-    "text": "No tool can be called now: write 'Final Answer: ...'.",
+    "schema": f'No tool can be called now: write a JSON object with "thought", {_WORKED_OUT} "answer".',
+    "text": f"No tool can be called now: write 'Thought: ...', {_WORKED_OUT} 'Final Answer: ...'.",
 }
-_NEXT = "If this is what the task asks for, give it as the answer now, else take the next action."
-"""Follows each result in an environment: without it, small models work on when they have the answer."""
+_NEXT = "Take the next action, or give the answer if nothing is missing."
+"""Follows each result in an environment: without it, small models work on when they have the answer; asked whether the
+result is the answer, they give the first one."""
 _UNREADABLE = "there is no action in it that could be read"
 
 
@@ -81,9 +91,9 @@ def _ending(tools: Sequence[Declared]) -> str:
 
 
 def _ends(action: str, tools: Sequence[Declared]) -> bool:
-    """Tell whether an action gives the answer, however it is written: "Final Answer", "final_answer"."""
-    is_tool = any(tool.name == action for tool in tools)
-    return not is_tool and action.casefold().replace("_", " ") in (*NAMES["final"], *NAMES["answer"])
+    """Tell whether an action gives the answer, however it is called: "Final Answer", "final_answer", "Finish"."""
+    is_tool = any(tool.name.casefold() == action.casefold() for tool in tools)
+    return not is_tool and action.casefold().replace("_", " ") in (*NAMES["final"], *NAMES["answer"], "finish")
 
 
 def _joined(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -158,9 +168,9 @@ def read_step_object(reply: AIMessage, tools: Sequence[JsonObject], *, ends: boo
     if step is None:
         return without_answer_label(reply) if ends else read_written_calls(reply, tools, labelled=True)
     thought, action, answer = (_as_text(step.get(name)) for name in ("thought", "action", ANSWER))
-    given = _as_text(step.get("input", step.get("action_input")))
+    action, given = without_label(action, "action"), _as_text(step.get("input", step.get("action_input")))
     if answer or (_ends(action, shown) and (given or not _is_world(shown))):
-        return reply.model_copy(update={"content": _final(answer or given or thought)})
+        return _answering(reply, _final(answer or given or thought), acts=_is_world(shown) and not ends)
     if ends:  # a server that does not hold its model to the form: what is no answer has to be told from one
         wanted = f"{action}[{given}]" if given else action
         return reply.model_copy(update={"content": f"Action: {wanted}" if wanted else thought})
@@ -203,19 +213,34 @@ def read_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelle
     step = read_step(reply.text, names)
     thought = "" if calls else step.thought
     if not calls and step.action:
+        name, given = name_and_input(step.action, [tool.name.casefold() for tool in shown])
+        if given and _ends(name, shown) and not _is_world(shown):
+            return _answering(reply, given)
         calls = [read_call(step.action, shown)]
     if calls:
-        guess = {GUESS: answer} if (answer := read_answer(reply.text)) else {}
+        guess = {_GUESS: answer} if (answer := read_answer(reply.text)) else {}
         return _calling(reply.model_copy(update={"additional_kwargs": reply.additional_kwargs | guess}), thought, calls)
     if labelled and step.answer:
-        return reply.model_copy(update={"content": step.answer})
+        return _answering(reply, step.answer, acts=_is_world(shown))
     return _unreadable(reply, shown) if labelled and _is_world(shown) else reply
 
 
+def guess_in(reply: AIMessage) -> str:
+    """Return the answer that a model wrote behind its action, before it could know the result; empty if it did not."""
+    return str(reply.additional_kwargs.get(_GUESS, ""))
+
+
 def without_answer_label(reply: AIMessage) -> AIMessage:
-    """Return a reply that ends with an answer, and calls nothing, as that answer."""
+    """Return a reply that ends with an answer as that answer, whatever steps it has invented before."""
     step = read_step(reply.text)
-    return reply.model_copy(update={"content": step.answer}) if step.answer and not step.action else reply
+    answer = read_answer(reply.text) if step.action else step.answer
+    return reply.model_copy(update={"content": answer}) if answer else reply
+
+
+def _answering(reply: AIMessage, answer: str, *, acts: bool = False) -> AIMessage:
+    """Return a reply that answers. Where the agent `acts` in an environment the answer has its label, or one such as
+    "84 - 59 = 25" would be taken for the next action."""
+    return reply.model_copy(update={"content": f"Final Answer: {answer}" if acts else answer})
 
 
 def _calling(reply: AIMessage, thought: str, calls: Sequence[tuple[str, JsonObject]]) -> AIMessage:

@@ -17,6 +17,7 @@ from reflective_agents.text.structure import Json, objects, read_calls
 _OPENING = "[(［（【"
 _CLOSING = "])］）】"
 _NAMED = re.compile(rf"\s*+([\w.-]++)\s*+[{re.escape(_OPENING)}]")
+_PLAIN = re.compile(r"\s*+([\w.-]++)(?:\s*+[:：]|\s)\s*+(.*\S)", re.DOTALL)
 _INLINE = re.compile(rf"\bAction\s?\d{{0,3}}[:：]\s?([\w.-]{{1,64}}[{re.escape(_OPENING)}][^\n]*)", re.IGNORECASE)
 _NUMBERED = re.compile(
     rf"(?<=[^\W_]|[.!?:;,)。！？])[ \t]+(?=(?:{any_of('action')})[ \t]?\d{{1,3}}[:：])", re.IGNORECASE
@@ -67,17 +68,24 @@ def read_call(action: str, tools: Sequence[Declared]) -> tuple[str, dict[str, Js
     if calls := read_calls(action, [tool.name for tool in tools]):
         name, args = calls[0]
     else:
-        named = _NAMED.match(action)
-        name = named[1] if named else action.strip()
+        name, input_text = name_and_input(action, by_name)
         only = tools[0] if len(tools) == 1 and list(tools[0].required) == ["action"] else None
         if only and name.casefold() != only.name.casefold():
             return only.name, {only.required[0]: action}
-        input_text = action[named.end() : _closing(action, named.end())] if named else ""
         args = _arguments(input_text, by_name.get(name.casefold()))
     tool = by_name.get(name.casefold())
     if tool and args.keys() == {"input"} and "input" not in tool.fields and tool.fields:
         args = {next(iter(tool.fields)): args["input"]}
     return tool.name if tool else name, args
+
+
+def name_and_input(action: str, names: Collection[str]) -> tuple[str, str]:
+    """Split an action into the name of its tool and its input, in brackets or, behind one of these names, without any:
+    `Search: moon`, `search moon`."""
+    if named := _NAMED.match(action):
+        return named[1], action[named.end() : _closing(action, named.end())]
+    plain = _PLAIN.match(action)
+    return (plain[1], plain[2]) if plain and plain[1].casefold() in names else (action.strip(), "")
 
 
 def read_step(text: str, names: Collection[str] = (), is_action: Callable[[str], bool] | None = None) -> WrittenStep:

@@ -39,6 +39,7 @@ class Candidate:
         index: Its number among the samples.
         samples: How many samples proposed it.
         alternatives: Other wordings of the same action, for an environment that refuses the first.
+        guess: An answer that the model wrote behind the action, before it could know the result; empty if it did not.
         before: The steps between the node of the job and this one.
         answers: Whether there is an answer now. This and all below is filled in as the candidate acts.
         final: Whether the trajectory ends here, because the task has ended or a whole answer was given.
@@ -56,6 +57,7 @@ class Candidate:
     terms: dict[str, float] = field(default_factory=dict)
     samples: int = 1
     alternatives: list[str] = field(default_factory=list)
+    guess: str = ""
     before: Sequence[TreeNode] = ()
     answers: bool = False
     final: bool = False
@@ -227,6 +229,11 @@ def _step_text(node: TreeNode) -> str:
     own = [quoted(tag, text) for tag, text in parts.items() if text]
     steps = [steps_text(node["messages"])] if node["messages"] else []
     return "\n".join([*own, *steps, *([_checked(node)] if _answers(node) else [])])
+
+
+def thought_of(node: TreeNode) -> str:
+    """Return what a step says beside its action; empty if it says nothing, or is the answer."""
+    return node.get("thought", "") if _answers(node) or not node["messages"] else node["messages"][0].text
 
 
 def _answers(node: TreeNode) -> bool:

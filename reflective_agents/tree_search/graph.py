@@ -9,7 +9,7 @@ from langgraph.types import Command, Overwrite
 
 from reflective_agents.environments.base import Environment, Task
 from reflective_agents.nodes.acting.agent import appraise, environment_of
-from reflective_agents.nodes.acting.react_text import parse_answer
+from reflective_agents.nodes.acting.react_text import held_answer, parse_answer
 from reflective_agents.nodes.answer_stream import AnswerStream, final_answer
 from reflective_agents.nodes.asking.transcript import quoted, request_text
 from reflective_agents.nodes.bridge import SyncAdapter
@@ -25,7 +25,7 @@ from reflective_agents.state.tree import Lesson, LogEntry, SearchOutput, SearchS
 from reflective_agents.state.trial import ActingInput
 from reflective_agents.tree_search.base import START as START_JOB
 from reflective_agents.tree_search.base import Child, Job, tell
-from reflective_agents.tree_search.candidates import Branch, trajectory_text
+from reflective_agents.tree_search.candidates import Branch, thought_of, trajectory_text
 from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.loop import SearchStep
 from reflective_agents.tree_search.steering_step import SteeringStep
@@ -144,7 +144,7 @@ async def enter(state: SearchState, step: Step[TreeContext]) -> Update:
     request = quoted("request", environment.public(start)) if environment else request_text(state["messages"])
     learned = [*state.get("recalled", []), state.get("advice")]
     lessons = [Lesson(node="", answer="", text=text) for text in learned if text]
-    cleared: Update = {name: None for name in ("task", "advice", "reward") if name in state}
+    cleared: Update = {name: None for name in ("task", "advice", "reward", "guess") if name in state}
     cleared |= {name: empty for name, empty in (("orders", []), ("raised", {})) if state.get(name)}
     return {"world": start, "request": request, "recalled": [], "lessons": Overwrite(lessons), **cleared}
 
@@ -170,7 +170,8 @@ async def answer(
     evidence: Evidence = NO_EVIDENCE,
 ) -> Update:
     """Answer with the best answer of the tree, in the words of `answer_text` if there are any, which rest on the
-    `evidence`. If the tree holds no answer, ask for one from the trajectory that has come furthest."""
+    `evidence`. If the tree holds no answer, ask for one from the trajectory that has come furthest; if none is to be
+    had, an answer is taken that a thought on it has held, or that followed an action."""
     best = state["tree"].get(state["best"] or "")
     outcome: Outcome | None = state["outcome"]
     text, reward, message_id, appraisal = "", None, None, UNCHECKED
@@ -180,12 +181,18 @@ async def answer(
         appraisal = appraise_best(best, await environment_of(step.context))
     else:
         listener = AnswerStream(step, final_answer)
+        stopped: LimitReached | ModelFailed | None = None
         try:
             text, reward = await conclude(state, step, search, None if step.context.environment else listener)
+        except (LimitReached, ModelFailed) as stop:
+            stopped = stop
+        if not text:
+            text, reward = await answer_on_the_way(state, step, search)
+        if text:
             message_id = await listener.end(text)
             appraisal = appraise(await environment_of(step.context), text, reward)
-        except (LimitReached, ModelFailed) as stop:
-            outcome = outcome_without_answer(outcome, stop)
+        elif stopped:
+            outcome = outcome_without_answer(outcome, stopped)
     if outcome and step.context.gold_reward and "gold" in state["world"].get("task", {}):
         reason = f"{outcome['reason']}; the search was rewarded by the right answer (gold_reward)"
         outcome = {**outcome, "reason": reason}
@@ -238,7 +245,26 @@ async def conclude(
     text = await search.policy.conclude(branch, listener)
     if not text.strip():
         raise ModelFailed("the model called a tool where it had to write text")
+    return await _rewarded(text, nodes, step, search)
+
+
+async def answer_on_the_way(
+    state: SearchState, step: Step[TreeContext], search: TreeSearch
+) -> tuple[str, float | None]:
+    """Return an answer that a thought of the furthest trajectory has held, or that followed an action before its result
+    was known, with its reward; empty if there is none."""
+    end = furthest_node(state["tree"])
+    nodes = path(state["tree"], end["id"]) if end else []
+    held = held_answer([thought_of(node) for node in nodes]) or state.get("guess")
+    return await _rewarded(held, nodes, step, search) if held and nodes else (held or "", None)
+
+
+async def _rewarded(
+    text: str, nodes: list[TreeNode], step: Step[TreeContext], search: TreeSearch
+) -> tuple[str, float | None]:
+    """Return the answer in a text at the end of a trajectory, and its reward if it has one."""
     candidate = await search.world.reward(nodes, text)
     if candidate is None:
         return parse_answer(text, await environment_of(step.context)) or "", None
-    return search.world.answer(candidate.as_node(f"{end['id']}.0", end["id"])), candidate.reward
+    end = nodes[-1]["id"]
+    return search.world.answer(candidate.as_node(f"{end}.0", end)), candidate.reward

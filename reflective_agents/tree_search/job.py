@@ -35,6 +35,7 @@ class JobResult:
         stops: The limits and faults that stopped some of the work.
         merged: How many candidates were equal to others.
         refused: Why steps could not be carried out.
+        guess: An answer that followed an action, before its result was known; empty if none did.
         fruitless: Whether there is nothing that the tree search could go on with.
         calls, tokens: The cost.
     """
@@ -45,6 +46,7 @@ class JobResult:
     stops: list[Stop] = field(default_factory=list)
     merged: int = 0
     refused: list[str] = field(default_factory=list)
+    guess: str = ""
     fruitless: bool = False
     calls: int = 0
     tokens: int = 0
@@ -195,6 +197,7 @@ class ExpansionJob:
         Of more than `width` candidates, those are kept that can be carried out: one that solves the task, then those
         proposed most often, then the first.
         """
+        self.result.guess = next((item.guess for item in candidates if item.guess), self.result.guess)
         fresh = [item for item in candidates if not self.merge_twin(self.world.canonical(item), item)]
         width = self.branch.job["width"]
         if len(fresh) <= width and not self.world.rewards:

@@ -127,6 +127,7 @@ class SearchStep:
         progress.tree.update({child.node["id"]: child.node for child in result.children})
         progress.remember(result.keys)
         progress.lessons += result.lessons
+        progress.guess = result.guess or progress.guess
         entry = log_entry(job, result, changed, pruned)
         progress.log.append(entry)
         emit_events(self.step, job, result, entry, progress.expansions)

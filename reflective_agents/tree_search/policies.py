@@ -13,6 +13,7 @@ from langchain_core.tools import BaseTool
 from reflective_agents.models.calls import request
 from reflective_agents.models.capabilities import ChatModel, takes_stop, with_tools
 from reflective_agents.models.sending import Listener
+from reflective_agents.models.toolless import guess_in
 from reflective_agents.nodes.acting.actions import act_tool
 from reflective_agents.nodes.acting.react_text import action_of, call_text, parse_step, parsed_call
 from reflective_agents.nodes.asking.chat import model_of
@@ -27,6 +28,7 @@ from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import StepsContext, TreeContext
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.tree import TreeNode
+from reflective_agents.text.actions import read_answer
 from reflective_agents.text.labels import without_marker
 from reflective_agents.tools.run import only_calls, with_call_ids
 from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
@@ -170,7 +172,7 @@ class ChatSampling(Sampling):
     def read(self, reply: AIMessage, index: int) -> Candidate:
         """Keep the message without the provider's metadata, which may be longer than the message."""
         bare = reply.model_copy(update={"response_metadata": {}, "usage_metadata": None})
-        return Candidate(index, messages=[with_call_ids(bare)])
+        return Candidate(index, messages=[with_call_ids(bare)], guess=guess_in(reply))
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer; no tool may be called."""
@@ -241,7 +243,7 @@ class ActSampling(Sampling):
     def read(self, reply: AIMessage, index: int) -> Candidate:
         """Read the first action, also one written without a call; an answer becomes the action that gives it."""
         if reply.tool_calls:
-            return Candidate(index, thought=reply.text, action=call_text(reply.tool_calls[0]))
+            return Candidate(index, thought=reply.text, action=call_text(reply.tool_calls[0]), guess=guess_in(reply))
         if reply.invalid_tool_calls:
             return Candidate(index, action="")
         move = parsed_call(reply, self.environment)
@@ -288,7 +290,8 @@ class PaperSampling(ActSampling):
     def read(self, reply: AIMessage, index: int) -> Candidate:
         """Read thought and action; an answer without an action becomes the action that gives it."""
         move = parse_step(reply.text, environment=self.environment)
-        return Candidate(index, thought=move["thought"], action=move["action"] or self._giving(move["answer"]))
+        action, guess = move["action"] or self._giving(move["answer"]), read_answer(reply.text) or ""
+        return Candidate(index, thought=move["thought"], action=action, guess=guess)
 
     def options(self) -> JsonObject:
         """End the step before an observation."""

@@ -21,6 +21,7 @@ class Progress:
         log: What was done in this super-step.
         lessons: All lessons of the run.
         best: The id of the node with the best answer.
+        guess: The last answer that followed an action, before its result was known.
         expansions: How many expansions were made.
     """
 
@@ -34,6 +35,7 @@ class Progress:
         self.log: list[LogEntry] = []
         self.lessons: list[Lesson] = list(state["lessons"])
         self.best: str | None = state["best"]
+        self.guess: str | None = state.get("guess")
         self.expansions: int = state["expansions"]
 
     @property
@@ -72,7 +74,8 @@ class Progress:
             "lessons": self.lessons[len(self._state["lessons"]) :],
         }
         update = {name: new for name, new in added.items() if new} | {"expansions": self.expansions}
-        return update | ({"best": self.best} if self.best != self._state["best"] else {})
+        latest = {"best": self.best, "guess": self.guess}
+        return update | {name: new for name, new in latest.items() if new != self._state.get(name)}
 
     def _changes(self, node: TreeNode) -> Mapping[str, object]:
         """Return the entries of a node that are not stored yet."""

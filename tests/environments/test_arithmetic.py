@@ -63,10 +63,12 @@ async def test_calculations_are_exact_and_a_wrong_result_is_not_believed() -> No
         ("calculate: 9 ** 9 ** 9", "The numbers become too large."),
         ("Answer: plenty", "The answer must be a number."),
         ("Answer:", "The answer must be a number."),
+        ("answer", "The answer must be a number."),
         ("Question: How many?", "No calculation and no answer can be read in this."),
         ("Question: How many? Answer:", "No calculation and no answer can be read in this."),
         ("The answer is to be calculated.", "No calculation and no answer can be read in this."),
-        ("96", "No calculation and no answer can be read in this."),
+        ("96", "This is a number, no calculation. If it is what the question asks for, answer with it."),
+        ("...", "No calculation and no answer can be read in this."),
     ],
 )
 async def test_what_is_wrong_is_refused_with_the_reason(action: str, why: str) -> None:
@@ -74,6 +76,26 @@ async def test_what_is_wrong_is_refused_with_the_reason(action: str, why: str) -
     refused = await WORLD.step(state, action)
     assert refused.observation == why
     assert (refused.state, refused.reward, refused.done, refused.valid) == (state, None, False, False)
+
+
+@pytest.mark.parametrize(
+    ("written", "answer"), [("100 - 4", "96"), ("100 - 4 = 96 km", "96"), ("It is 96 km.", "It is 96 km.")]
+)
+async def test_an_answer_that_is_a_calculation_is_what_it_comes_to(written: str, answer: str) -> None:
+    end = await run(WORLD.start(TASK), f"Answer: {written}")
+    assert (end.reward, WORLD.answer(end.state)) == (1.0, answer)
+
+
+@pytest.mark.parametrize("action", ["96", "calculate: 96", "calculate: 96.0", "calculate: 96 kilometres"])
+async def test_a_number_alone_that_the_last_step_came_to_is_the_answer(action: str) -> None:
+    end = await run(WORLD.start(TASK), "calculate: 100 - 4", action)
+    assert (end.reward, end.done, WORLD.answer(end.state)) == (1.0, True, "96")
+
+
+async def test_a_number_alone_that_an_earlier_step_came_to_is_refused() -> None:
+    before = await run(WORLD.start(TASK), "calculate: 100 - 4", "calculate: 4 * 4")
+    refused = await WORLD.step(before.state, "calculate: 96")
+    assert (refused.state, refused.done, refused.valid) == (before.state, False, False)
 
 
 READ = {

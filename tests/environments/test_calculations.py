@@ -28,6 +28,7 @@ from reflective_agents.environments.calculations import MAX_CHARACTERS, read_cal
         ("berechne: 8 Liter - 2 Liter", "8 - 2"),
         ("8 - 2 = 6 litres", "8 - 2"),
         ("calculate: 25% of 80 euros", "(25 / 100) * 80"),
+        ("calculate: 84 - 59 - (-34)}", "84 - 59 - (-34)"),
         ("calculate: 80 euros * 25 percent", "80 * (25 / 100)"),
         ("calculate: 17 % 5", "17 % 5"),
         ("calculate: 6 x 8", "6 * 8"),

@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 from tenacity import wait_none
 
-from reflective_agents.graphs.best_of_n import graph
+from reflective_agents.graphs.best_of_n import builder, graph
 from reflective_agents.models.providers import close_models
 from reflective_agents.state.settings.best_of_n import BestOfNContext
 from reflective_agents.testing.clock import virtually
@@ -208,6 +210,50 @@ async def test_the_last_call_sees_the_trajectory_that_has_come_furthest() -> Non
     shown = [message.text for message in closing.messages if message.type == "tool"]
     assert shown[:2] == ["3 * 16 = 48", "48 - 8 = 40"]
     assert (state["answer"], len(model.calls) <= 5) == ("40 eggs", True)
+
+
+GUESS = "Action: calculate: 6 * 7\n Observation: 42\nAnswer: 42"
+HELD = "Thought: I have it. Final Answer: 42\nAction: calculate: 6 * 7"
+
+
+@pytest.mark.parametrize("proposal", [GUESS, f"Action: divide: 6\n{GUESS}", HELD])
+@pytest.mark.parametrize("acting", ["text", "paper"])
+@pytest.mark.parametrize("closing", ["Action: calculate: 6 * Ben", ""])
+async def test_an_answer_on_the_way_is_returned_for_want_of_a_better(proposal: str, acting: str, closing: str) -> None:
+    def reply(request: Request) -> Reply:
+        return closing if "The run ends here" in request.text else proposal
+
+    model = FakeChatModel(reply=reply)
+    out = await run(model, environment="arithmetic", acting=acting, n=2, max_depth=1, max_model_calls=4)
+    assert (out["answer"], out["outcome"]["status"]) == ("42", "exhausted")
+
+
+async def test_an_answer_of_an_earlier_turn_is_none_of_this_one() -> None:
+    def reply(request: Request) -> Reply:
+        return GUESS if "first" in request.messages[-1].text and "The run ends here" not in request.text else ""
+
+    context: Any = {"model": FakeChatModel(reply=reply), "environment": "arithmetic", "acting": "text", "n": 1}
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    thread = builder.compile(checkpointer=InMemorySaver())
+    answers = [
+        (await thread.ainvoke({"messages": [("user", question)]}, config, context={**context, "max_depth": 1}))[
+            "answer"
+        ]
+        for question in ("The first one?", "Another one?")
+    ]
+    assert answers == ["42", None]
+
+
+@pytest.mark.parametrize(("depth", "kinds"), [(1, {"answer"}), (2, {"action"})])
+async def test_an_answer_behind_a_call_is_returned_for_want_of_a_better(depth: int, kinds: set[str]) -> None:
+    """Where no call is allowed it is the answer, for what stands before it is invented."""
+
+    def reply(request: Request) -> Reply:
+        ends = "No tool can be called" in request.text
+        return "" if ends and depth == 2 else "Action: search[tides]\nFinal Answer: They move."
+
+    out = await run(FakeChatModel(reply=reply), acting="text", n=2, max_depth=depth, max_model_calls=4)
+    assert (out["answer"], {node["kind"] for node in out["tree"].values()} - {"root"}) == ("They move.", kinds)
 
 
 async def test_a_labelled_answer_ends_a_trajectory_of_an_environment() -> None:

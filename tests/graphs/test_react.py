@@ -296,6 +296,17 @@ async def test_what_is_repeated_once_is_told_and_then_the_answer_is_asked_for(wa
 
     out, model = await run(again, acting=way)
     assert (len(out["steps"]), len(model.calls), out["answer"]) == (3, 4, "2")
+    assert [request.text.count(prompts.KNOWN) for request in model.calls] == (
+        [0] * 4 if way == "paper" else [0, 0, 1, 2]
+    )
+
+
+async def test_the_same_action_in_other_words_is_a_repetition() -> None:
+    model = FakeChatModel(reply=steps(*(f"Action: calculate: {sign}" for sign in ("6 x 7", "6 * 7 = 42", "6*7"))))
+    context = ReactContext(model=model, acting="text", environment="arithmetic")
+    out = await graph.ainvoke(asking("What is 6 times 7?"), context=context)
+    assert out["outcome"]["limit"] == {"name": "max_repeats", "most": 2, "spent": 2}
+    assert [request.text.count(prompts.KNOWN) for request in model.calls] == [0, 0, 1, 2]
 
 
 @both_ways

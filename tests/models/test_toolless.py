@@ -11,8 +11,9 @@ from tenacity import wait_none
 from reflective_agents.graphs import best_of_n, react
 from reflective_agents.models.capabilities import capabilities_of, way_of_acting
 from reflective_agents.models.providers import close_models, get_model
-from reflective_agents.models.toolless import read_step_object, step_format
+from reflective_agents.models.toolless import read_step_object, read_written_calls, step_format
 from reflective_agents.testing.awkward import AwkwardServer, Manner
+from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, ToolUse
 
 pytestmark = pytest.mark.wire
@@ -118,7 +119,7 @@ async def test_the_last_call_can_only_answer(monkeypatch: pytest.MonkeyPatch) ->
     assert (out["answer"], list(form["properties"])) == ("It is 8.", ["thought", "answer"])
 
 
-async def test_a_result_of_an_environment_asks_whether_it_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_result_of_an_environment_asks_for_an_action_or_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     brought = []
     world: dict[str, Any] = {"environment": "arithmetic"}
     for reply, settings in ((solving, world), (solving, {**world, "max_actions": 1}), (calculating, {})):
@@ -210,13 +211,28 @@ def test_a_step_is_read_also_where_nothing_held_its_model_to_the_form(written: s
     [
         ('{"thought": "So.", "action": "search", "input": "Moon"}', "search[Moon]"),
         ('{"thought": "So.", "action": "Answer: 42"}', "Answer: 42"),
+        ('{"thought": "So.", "action": "Action 2: calculate: 6 * 7"}', "calculate: 6 * 7"),
         ('{"thought": "So.", "action": "Answer", "input": "42"}', None),
     ],
 )
 def test_an_action_of_an_environment_is_read(written: str, action: str | None) -> None:
     reply = read_step_object(AIMessage(written), [convert_to_openai_tool(act)])
     assert [call["args"]["action"] for call in reply.tool_calls] == ([action] if action else [])
-    assert action or reply.text == "42"
+    assert action or reply.text == "Final Answer: 42"
+
+
+@pytest.mark.parametrize("written", ['{"thought": "So.", "answer": "6 * 7 = 42"}', "Final Answer: 6 * 7 = 42"])
+async def test_an_answer_that_is_a_calculation_ends_the_task(written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    way = "schema" if written.startswith("{") else "text"
+    context: dict[str, Any] = {"model": FakeChatModel(reply=lambda _: written), "environment": "arithmetic"}
+    out = await react.graph.ainvoke(TASK, context={**context, "acting": way})
+    assert (len(out["steps"]), out["answer"], out["outcome"]["status"]) == (1, "42", "solved")
+
+
+@pytest.mark.parametrize("written", ["Finish[It is 42.]", "Final_Answer[It is 42.]", "answer: It is 42."])
+def test_an_action_that_gives_the_answer_is_the_answer(written: str) -> None:
+    reply = read_written_calls(AIMessage(f"Action: {written}"), [convert_to_openai_tool(add)], labelled=True)
+    assert (reply.text, reply.tool_calls) == ("It is 42.", [])
 
 
 def test_a_tool_may_be_called_answer() -> None:

@@ -147,7 +147,10 @@ def look(query: str, pages: int = 1) -> str:
         ("look[a [b] c] and then more]", "look", {"query": "a [b] c"}),
         ("look[x = 1]", "look", {"query": "x = 1"}),
         ('{"action": "look", "action_input": "Paris"}', "look", {"query": "Paris"}),
+        ("Look: Paris, the city", "look", {"query": "Paris, the city"}),
+        ("look Paris", "look", {"query": "Paris"}),
         ("fly[x]", "fly", {"input": "x"}),
+        ("fly: x", "fly: x", {"input": ""}),
     ],
 )
 def test_forms_of_a_call(action: str, name: str, args: dict[str, Any]) -> None:
