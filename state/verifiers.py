@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 
 from reflective_agents.state.answer_schema import AnswerSchema
 from reflective_agents.state.callers_schemas import expanded
-from reflective_agents.state.context import Context, from_json
+from reflective_agents.state.context import Context, Model, from_json
 from reflective_agents.state.effect import only_with
 from reflective_agents.state.policy import Operator
 
@@ -88,6 +88,30 @@ class Length(Form):
         return self
 
 
+class Criterion(BaseModel):
+    """What a rubric demands, how much it weighs, and whether an answer is refused that does not meet it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    criterion: str = Field(min_length=1, max_length=2_000)
+    weight: float = Field(default=1, gt=0, le=1000, allow_inf_nan=False)
+    must: bool = False
+
+
+class Rubric(Form):
+    """Criteria in words, each of which a model judges apart; by default the run's judge."""
+
+    rubric: list[Annotated[str, Field(min_length=1, max_length=2_000)] | Criterion] = Field(
+        min_length=1, max_length=MOST
+    )
+    model: Model = None
+
+    @property
+    def criteria(self) -> list[Criterion]:
+        """The criteria; a text alone weighs 1, and is no must."""
+        return [Criterion(criterion=each) if isinstance(each, str) else each for each in self.rubric]
+
+
 KINDS: Mapping[str, type[Form]] = {
     "function": Function,
     "pattern": Pattern,
@@ -96,10 +120,12 @@ KINDS: Mapping[str, type[Form]] = {
     "max_words": Length,
     "min_characters": Length,
     "max_characters": Length,
+    "rubric": Rubric,
 }
 """The form of each kind of verifier, by the key that it is known by."""
-OPERATORS = ("function",)
-"""Keys of verifiers that reach the machine: only the operator may give them where others send the requests."""
+OPERATORS = ("function", "model")
+"""Keys of verifiers that reach the machine, or a model of their own: only the operator may give them where others send
+the requests."""
 
 
 def arguments(function: Callable[..., Any]) -> int | None:
@@ -158,7 +184,8 @@ class VerifiedContext(Context):
         default=[],
         max_length=MOST,
         description='What says whether an answer is good: [{"pattern": "^[A-Z]"}, {"max_words": 100}, {"schema": '
-        "{...}}]; in Python also functions (request, answer) -> bool, score or feedback.",
+        '{...}}, {"rubric": ["It names a price."]}]; in Python also functions (request, answer) -> bool, score or '
+        "feedback.",
     )
     threshold: Annotated[float, only_with("verifiers")] = Field(
         default=1.0, gt=0, le=1, description="Lowest score at which a verifier accepts an answer."
@@ -171,6 +198,11 @@ class VerifiedContext(Context):
     def is_verified(self) -> bool:
         """Whether anything verifies answers."""
         return bool(self.forms)
+
+    @property
+    def verifying_calls(self) -> int:
+        """The most model calls that it takes to verify an answer, without retries."""
+        return sum(len(form.rubric) for form in self.forms if isinstance(form, Rubric))
 
     @property
     def forms(self) -> list[Form]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import cast
 
 from langchain_core.messages import AIMessage
 
@@ -63,7 +64,7 @@ async def draw(
     for sample in (reader(reply, world, state["messages"][-1].text) for reply in replies):
         done = await give_answer(environment, state["world"], sample["answer"]) if sample["answer"] else None
         reward, observation = (done.reward, done.observation) if done else (None, "")
-        attempts.append(Attempt(**sample, reward=reward, observation=observation))
+        attempts.append(cast(Attempt, {**sample, "reward": reward, "observation": observation}))
     attempts = await at_once([verified(state, step, attempt) for attempt in attempts]) if attempts else []
     for attempt in attempts:
         step.emit("sample", answer=attempt["answer"], reward=attempt["reward"])

@@ -25,7 +25,7 @@ async def verify(_: Step[Context], verifier: Function, case: Case) -> Finding:
     """
     function, given = verifier.function, [*case][: arguments(verifier.function)]
     try:
-        reply = await (function(*given) if _awaits(function) else in_thread(lambda: function(*given)))
+        reply: object = function(*given) if _awaits(function) else await in_thread(lambda: function(*given))
         reply = await reply if inspect.isawaitable(reply) else reply
     except GraphBubbleUp:  # how `interrupt()` pauses a run
         raise

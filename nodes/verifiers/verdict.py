@@ -6,6 +6,7 @@ that is a must accepts it; the others only rank. One that raises or takes too lo
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -13,12 +14,21 @@ from langchain_core.messages import BaseMessage
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.memo import at_once, memo_of
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.verifiers import function, measure
+from reflective_agents.nodes.verifiers import function, measure, rubric
 from reflective_agents.nodes.verifiers.finding import Case, Finding, NoVerdict
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome, VerifiedBy
-from reflective_agents.state.verifiers import Form, Function, Length, Pattern, Schema, VerifiedContext, VerifiedRun
+from reflective_agents.state.verifiers import (
+    Form,
+    Function,
+    Length,
+    Pattern,
+    Rubric,
+    Schema,
+    VerifiedContext,
+    VerifiedRun,
+)
 
 Verify = Callable[[Step[Context], Any, Case], Awaitable[Finding]]
 VERIFY: Mapping[type[Form], Verify] = {
@@ -26,6 +36,7 @@ VERIFY: Mapping[type[Form], Verify] = {
     Length: measure.length,
     Pattern: measure.pattern,
     Schema: measure.schema,
+    Rubric: rubric.verify,
 }
 """How each kind of verifier works."""
 REWARDERS = ("environment", "tests")
@@ -102,7 +113,7 @@ async def verify_answer(
     run = VerifiedRun(messages=[*messages], sources={**(sources or {})})
     case = Case(messages[-1].text, body, run)
     key = ("verdict", body, repr(context.forms), context.threshold)
-    make = lambda: _verdict(step, context, case)  # noqa: E731 - it is asked for in one of two ways
+    make = partial(_verdict, step, context, case)
     return (await memo_of(run_id).once(key, make))[0] if run_id else await make()
 
 
@@ -170,7 +181,7 @@ def with_verdict(reached: Outcome | None, appraisal: Appraisal, verdict: Verdict
         appraisal: What is known of the answer otherwise.
         verdict: What the verifiers say of it.
     """
-    by = appraisal.by or (reached or {}).get("verified_by")
+    by = appraisal.by or (reached.get("verified_by") if reached else None)
     stands = by in REWARDERS or appraisal.accepted is False
     if verdict.only_ranks or (verdict.accepted and stands):
         return reached, appraisal

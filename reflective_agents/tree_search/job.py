@@ -92,9 +92,10 @@ class TreeSearch:
 
     def calls(self, job: Job, width: int) -> int:
         """Return the most model calls that a job makes at this width, without retries after faults."""
+        verifying = self.step.context.verifying_calls * width  # of an answer, in place of the judge
         if job["kind"] == "judge":
-            return self.value.calls(width)
-        grading = 0 if self.grade_in_own_job else self.value.calls(width)
+            return max(self.value.calls(width), verifying)
+        grading = 0 if self.grade_in_own_job else max(self.value.calls(width), verifying)
         return self.further_calls + self.policy.calls(width) + grading
 
     def may_be_expanded(self, node: TreeNode) -> bool:

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from reflective_agents.environments.base import Environment, State, Transition
 from reflective_agents.graphs import graph_of
+from reflective_agents.state.settings import settings_of
 from reflective_agents.state.verifiers import VerifiedContext
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.responder import respond
@@ -153,7 +155,7 @@ MENDS = ("reflection", "reflexion", "react", "trials", "lats", "ab_mcts", "auto"
 async def test_their_feedback_goes_to_the_next_attempt(name: str) -> None:
     [strategy] = [each for each in ANSWERING if each.name == name]
 
-    def mending(request: Request) -> Reply:
+    def mending(request: Request) -> Any:
         reply = strategy.solving(request)
         if "fish" not in request.text.casefold():
             return reply
@@ -231,7 +233,7 @@ async def test_an_environment_and_verifiers_both_have_to_accept(name: str, guess
         "verifiers": [lambda request, answer: "2" not in answer],
         **LIMITS,
     }
-    context = {key: value for key, value in context.items() if key in graph_of(name).context_schema.model_fields}
+    context = {key: value for key, value in context.items() if key in settings_of(name).model_fields}
     out = await graph_of(name).ainvoke({**ASK, "task": {"id": "1", "question": "Guess."}}, context=context)
     assert (out["outcome"]["status"] == "solved") is accepted, out["outcome"]
     assert out["outcome"].get("verified_by") == ("environment" if accepted else None)
@@ -244,3 +246,86 @@ async def test_a_run_tells_what_was_verified() -> None:
     verified = [event for event in events if event["event"] == "verified"]
     assert verified[0]["accepted"] is None
     assert "ValueError" in verified[0]["missing"]
+
+
+DEEP, FOOD = "It is deep.", "It names food."
+
+
+def judging(request: Request) -> Any:
+    """Judge each criterion apart: an answer that is told of no food names some."""
+    if request.schema == "Met":
+        judged = request.last.partition("<answer>")[2]
+        return {"reason": "There is no fish in it.", "met": DEEP in judged or "fish" in judged.partition("<")[0]}
+    return respond(request) if request.schema else f"The deep sea{' and fish' if 'fish' in request.text else ''}"
+
+
+@pytest.mark.parametrize("name", ["reflection", "react", "lats", "trials"])
+async def test_the_criteria_of_a_rubric_are_judged_apart(name: str) -> None:
+    model = FakeChatModel(reply=judging)
+    rubric = {"rubric": [DEEP, {"criterion": FOOD, "must": True, "weight": 3}]}
+    context = {"model": model, "verifiers": [rubric], "threshold": 0.2, **LIMITS}
+    out = await graph_of(name).ainvoke(ASK, context=context)
+    assert (out["outcome"]["status"], out["outcome"].get("verified_by")) == ("solved", "verifiers"), out["outcome"]
+    assert "fish" in out["answer"]
+    judged = [call.last for call in model.calls if call.schema == "Met"]
+    assert len(judged) == 4
+    assert not [text for text in judged if DEEP in text and FOOD in text]
+
+
+async def test_a_must_of_a_rubric_is_refused_whatever_the_score() -> None:
+    model = FakeChatModel(reply=lambda request: judging(request) if request.schema else "The deep sea")
+    for must, status in ((True, "exhausted"), (False, "solved")):
+        verifiers = [{"rubric": [{"criterion": DEEP, "weight": 9}, {"criterion": FOOD, "must": must}]}]
+        context = {"model": model, "verifiers": verifiers, "threshold": 0.5}
+        out = await graph_of("chain_of_thought").ainvoke(ASK, context=context)
+        assert out["outcome"]["status"] == status, out["outcome"]
+
+
+@pytest.mark.matrix(keep=4)
+@pytest.mark.parametrize("most", [1, 4, 9])
+@every_answering
+async def test_a_rubric_exceeds_no_limit(strategy: Strategy, most: int) -> None:
+    def reply(request: Request) -> Any:
+        return {"reason": "No.", "met": False} if request.schema == "Met" else strategy.solving(request)
+
+    model = FakeChatModel(reply=reply)
+    context = strategy.make(model=model, verifiers=[{"rubric": [DEEP, FOOD, "It rhymes."]}], max_model_calls=most)
+    out = await strategy.graph.ainvoke(ASK, context=context)
+    assert out["usage"]["model_calls"] == len(model.calls) <= most
+    assert out["outcome"]["status"] != "solved"
+
+
+@pytest.mark.parametrize(
+    "verifier",
+    [
+        {"patern": "x"},
+        {"pattern": "("},
+        {"pattern": "(?=a)"},
+        {"pattern": "x", "must": "perhaps"},
+        {"schema": {"type": "string"}},
+        {"rubric": []},
+        {"min_words": -1},
+        {"function": "os.system"},
+        lambda answer: True,
+        lambda a, b, c, d: True,
+        "pattern",
+    ],
+)
+def test_what_is_no_verifier_is_refused_at_once(verifier: Any) -> None:
+    with pytest.raises(ValidationError):
+        settings_of("react").model_validate({"verifiers": [verifier]})
+
+
+def test_they_come_as_json_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFLECT_VERIFIERS", '[{"max_words": 7}]')
+    [form] = settings_of("react")().forms  # type: ignore[attr-defined]
+    assert form.max_words == 7
+
+
+async def test_the_old_name_is_taken_for_one_release() -> None:
+    with pytest.warns(FutureWarning, match="verifiers"):
+        context = settings_of("reflection").model_validate(
+            {"checks": [lambda request, draft: "no"], "critic": "checks", "model": "offline"}
+        )
+    out = await graph_of("reflection").ainvoke(ASK, context=context)
+    assert out["drafts"][-1]["critique"] == "no"

@@ -98,6 +98,7 @@ def test_a_model_that_is_an_object_is_no_setting_of_anybodys(monkeypatch: pytest
     [
         [{"pattern": "^[A-Z]"}],
         [{"max_words": 10}, {"schema": {"type": "object"}}],
+        [{"rubric": ["It names a price."]}],
     ],
 )
 def test_verifiers_that_are_data_are_anybodys(verifiers: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +112,10 @@ def accept(request: str, answer: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("verifiers", [[accept], [{"pattern": "x"}, {"function": accept}]])
+@pytest.mark.parametrize(
+    "verifiers",
+    [[accept], [{"pattern": "x"}, {"function": accept}], [{"rubric": ["So."], "model": "openai:gpt-5"}]],
+)
 def test_other_verifiers_are_the_operators(verifiers: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "_check", None)
     checks.serve_others()
