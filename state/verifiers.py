@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias, TypedDict
 
 from langchain_core.messages import AnyMessage
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from reflective_agents.state.answer_schema import AnswerSchema
 from reflective_agents.state.callers_schemas import expanded
@@ -197,18 +197,14 @@ class VerifiedContext(Context):
     @property
     def is_verified(self) -> bool:
         """Whether anything verifies answers."""
-        return bool(self.forms)
+        return bool(self.verifiers)
 
     @property
     def verifying_calls(self) -> int:
         """The most model calls that it takes to verify an answer, without retries."""
-        return sum(len(form.rubric) for form in self.forms if isinstance(form, Rubric))
+        return sum(len(each["rubric"]) for each in self.verifiers if isinstance(each, dict) and "rubric" in each)
 
     @property
     def forms(self) -> list[Form]:
         """The verifiers as they are read."""
         return [read_verifier(verifier) for verifier in self.verifiers]
-
-
-Numbers = TypeAdapter(Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)])
-"""Scores."""

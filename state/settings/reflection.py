@@ -49,6 +49,11 @@ class ReflectionContext(AgentContext, VerifiedContext):
     )
 
     @property
+    def is_verified(self) -> bool:
+        """Whether anything verifies drafts."""
+        return bool(self.verifiers) or self.min_words is not None or self.max_words is not None
+
+    @property
     def forms(self) -> list[Form]:
         """The verifiers: those of the bounds on words first."""
         bounds = {"min_words": self.min_words, "max_words": self.max_words}
