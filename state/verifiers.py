@@ -2,9 +2,8 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict
 
-from langchain_core.messages import AnyMessage
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from reflective_agents.state.answer_schema import AnswerSchema
@@ -12,6 +11,9 @@ from reflective_agents.state.callers_schemas import expanded
 from reflective_agents.state.context import Context, Model, from_json
 from reflective_agents.state.effect import only_with
 from reflective_agents.state.policy import Operator
+
+if TYPE_CHECKING:  # the command shows the settings without loading LangChain
+    from langchain_core.messages import AnyMessage
 
 MOST = 20
 """Verifiers of one run, and criteria of one rubric."""
@@ -21,7 +23,7 @@ class VerifiedRun(TypedDict):
     """What a verifier with a third argument is given: the conversation with the request, and the sources that the
     answer rests on, by the marks that cite them: title and passages as one text. It never holds the right answer."""
 
-    messages: Sequence[AnyMessage]
+    messages: "Sequence[AnyMessage]"
     sources: Mapping[str, str]
 
 
