@@ -101,7 +101,7 @@ async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
         "evidence": evidence,
         "limit": outcome.get("limit") if outcome.get("limit", {}).get("name") != "max_rounds" else None,
     }
-    return update | (stop_solved("sources", outcome["reason"]) if outcome["status"] == "solved" else {})
+    return update | ({"outcome": outcome} if outcome["status"] == "solved" else {})
 
 
 @stage_node("search")
@@ -147,7 +147,7 @@ async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
     """Answer with an answer that is verified, else with what was looked up, if that says that there is no answer and
     the tree has found none with sources, else with that of the tree, of a safe vote, of the evidence, of any vote."""
     best, evidence, ended = elected(state["samples"]), state["evidence"], state["outcome"]
-    if best and best["reward"] is not None and best["reward"] >= 1:
+    if best and is_right(best):
         return await answer_with(state, step, best)
     cited = AIMessage(evidence["answer"], id=evidence["said"]) if evidence and evidence["answer"] else None
     is_solved = ended is not None and ended["status"] == "solved"
@@ -198,7 +198,12 @@ async def answer_with(state: AutoState, step: Step[AutoContext], best: Attempt) 
     """Answer with a sample."""
     environment, reward = await environment_of(step.context), best["reward"]
     update = await end(state, step, AIMessage(best["answer"]), appraisal=appraise(environment, best["answer"], reward))
-    return {"reward": reward} | update
+    return {"reward": reward if environment else None} | update
+
+
+def is_right(attempt: Attempt) -> bool:
+    """Tell whether the environment or the verifiers accept a sample, both where there are both."""
+    return attempt.get("accepted", attempt["reward"] is not None and attempt["reward"] >= 1)
 
 
 async def take_samples(
@@ -207,8 +212,10 @@ async def take_samples(
     """Take samples in, and end the run if one of them is right."""
     update: Update = {"samples": [*state["samples"], *attempts]}
     environment = await environment_of(step.context)
-    if environment and any(attempt["reward"] is not None and attempt["reward"] >= 1 for attempt in attempts):
-        return update | stop_solved(environment.verifier, f"sample {len(update['samples'])} has a reward of 1")
+    if any(map(is_right, attempts)):
+        if environment:
+            return update | stop_solved(environment.verifier, f"sample {len(update['samples'])} has a reward of 1")
+        return update | stop_solved("verifiers", f"the verifiers accept sample {len(update['samples'])}")
     return update | ({"limit": stopped.limit} if isinstance(stopped, LimitReached) else {})
 
 

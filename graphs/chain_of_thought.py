@@ -27,8 +27,10 @@ from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.likelihood import likelihood, tokens_of
 from reflective_agents.nodes.asking.task_prompt import articles_text, short_task_prompt
 from reflective_agents.nodes.evidence.research import today
+from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
+from reflective_agents.nodes.verifiers.verdict import is_verified, verify_answer
 from reflective_agents.prompts import chain_of_thought as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.errors import LimitReached
@@ -117,7 +119,7 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
 @node(ChainOfThoughtContext)
 async def vote(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) -> Update:
     """Take the answer whose votes weigh most, the first of equals, and let the environment reward it."""
-    voters = voting(state["samples"])
+    voters = await best_verified(state, step, voting(state["samples"]))
     if not voters:
         return stop("failed", "no sample ends with an answer")
     votes = weighed(voters, step)
@@ -180,6 +182,25 @@ def voting(samples: Sequence[Sample]) -> list[Sample]:
     readable = [sample for sample in samples if sample["normal"]]
     labelled = [sample for sample in readable if has_answer(sample["text"])]
     return labelled or readable or [sample for sample in samples if sample["answer"]]
+
+
+async def best_verified(
+    state: ChainOfThoughtState, step: Step[ChainOfThoughtContext], voters: list[Sample]
+) -> list[Sample]:
+    """Select the samples whose answers the verifiers accept, else those that they score best; all where there are no
+    verifiers. Equal answers are verified once."""
+    if not is_verified(step):
+        return voters
+    answers = {voter["normal"]: voter["answer"] for voter in reversed(voters)}
+    verify = partial(verify_answer, step, state["run_id"], state["messages"])
+    verdicts = dict(zip(answers, await at_once([verify(answer) for answer in answers.values()]), strict=True))
+
+    def rank(voter: Sample) -> tuple[bool, float]:
+        verdict = verdicts[voter["normal"]]
+        return (verdict.accepted is True, verdict.score or 0.0) if verdict else (False, 0.0)
+
+    best = max(map(rank, voters), default=None)
+    return [voter for voter in voters if rank(voter) == best]
 
 
 def weighed(voters: Sequence[Sample], step: Step[ChainOfThoughtContext]) -> dict[str, float]:

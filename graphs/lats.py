@@ -82,7 +82,8 @@ class Rollout(ExpansionJob):
             return None
         self.failed.add(answer)
         trajectory = trajectory_text([*self.branch.path, candidate])
-        by = "The environment gave it a reward" if candidate.reward is not None else "A judge gave it a score"
+        judge = "The verifiers" if candidate.is_rewarded else "A judge"
+        by = "The environment gave it a reward" if candidate.reward is not None else f"{judge} gave it a score"
         verdict = f"{by} of {node['score']:.2f}, where 1 is the best.\n{node['critique']}".strip()
         prompt = prompts.REFLECT.format_messages(
             task=self.world.task,
@@ -119,7 +120,7 @@ class StateValue(Value):
         await self.judge.compare(branch, candidates)
         samples = sum(candidate.samples for candidate in candidates)
         for candidate in candidates:
-            if candidate.grade is not None and candidate.reward is None and self.weight < 1:
+            if candidate.grade is not None and not candidate.is_rewarded and self.weight < 1:
                 judge, share = candidate.grade.score, candidate.samples / samples
                 consistency = share * (hope(candidate.grade) if self.weight else 1)
                 candidate.grade.score = self.weight * judge + (1 - self.weight) * consistency

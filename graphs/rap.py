@@ -27,11 +27,13 @@ from reflective_agents.graphs._rap.world_model import WorldModel
 from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.step import Step, Update, node
+from reflective_agents.nodes.verifiers.verdict import is_verified
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.run import latest
 from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.state.tree import SearchOutput, SearchState, Tree, TreeNode
 from reflective_agents.tree_search.algorithms.rap import Rap
+from reflective_agents.tree_search.candidates import VERIFIERS
 from reflective_agents.tree_search.graph import answer, search_graph
 from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.tree_paths import path, rank, unpruned
@@ -95,18 +97,24 @@ async def predicted_world(state: SearchState, step: Step[RapContext]) -> WorldMo
 
 @node(RapContext)
 async def finish(state: SearchState, step: Step[RapContext]) -> Update:
-    """Answer with the answer that the environment rewards most; else with the one whose paths weigh most."""
+    """Answer with the answer that the environment rewards most, or the verifiers; else with the one whose paths weigh
+    most."""
     weights = weigh(state["tree"], await predicted_world(state, step))
     left = {node["id"]: node for node in unpruned(state["tree"])}
     ends = [end for end in left.values() if end["kind"] == "answer"]
-    rewarded = min((end for end in ends if "reward" in end), key=rank, default=None)
+    rewarded = min((end for end in ends if is_rewarded(end)), key=rank, default=None)
     best = rewarded["id"] if rewarded else weights[0]["node"] if weights else state["best"]
     best = best if best in left else None
     chosen: SearchState = {**state, "best": best}
     world = await predicted_world(state, step)
-    text = await phrased(chosen, world)
+    text = "" if is_verified(step) else await phrased(chosen, world)  # what was verified stays as it is
     update = await answer(chosen, step, await rap(state, step), text, Evidence(world.sources))
     return {"weights": weights, "best": best} | update
+
+
+def is_rewarded(end: TreeNode) -> bool:
+    """Tell whether the environment or the verifiers have scored the end of a path."""
+    return "reward" in end or VERIFIERS in end.get("terms", {})
 
 
 async def phrased(state: SearchState, world: WorldModel) -> str:

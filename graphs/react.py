@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, NotRequired
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 from langgraph.channels import DeltaChannel
 
@@ -39,12 +39,14 @@ from reflective_agents.nodes.answer_stream import BESIDE_CALLS, AnswerStream, fi
 from reflective_agents.nodes.asking.ballot import elect
 from reflective_agents.nodes.asking.chat import call_tools, called, complete, model_of
 from reflective_agents.nodes.asking.sampling import sample_some
+from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.citation_reader import CitationReader
 from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.nodes.evidence.sources import Sources, sources_of, thread_sources
 from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
+from reflective_agents.nodes.verifiers.verdict import Verdict, is_verified, verify_answer
 from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
@@ -88,7 +90,8 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     if ended := why_stop(state["steps"], step, environment, prompt()):
         return ended | await conclude(state, step, environment, tools)
     count = affordable_samples(step, prompt()) if context.step_samples > 1 else 1
-    listener = answer_stream_of(state, step) if environment is None and count == 1 else None
+    is_last = environment is None and count == 1 and not is_verified(step)  # else it may be refused
+    listener = answer_stream_of(state, step) if is_last else None
     if context.acting == "paper":
         model = model_of(step, context.model)
         ends: JsonObject = {"stop": ["\nObservation"]} if takes_stop(model) else {}
@@ -130,7 +133,7 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
         )
         return record(state, step, refused)
     if environment is None and move["answer"] is not None:
-        return {"answer": move["answer"], **finished(len(state["steps"]), move["answer"])}
+        return await take_answer(state, step, move)
     if environment is None:
         return record(
             state, step, await act_with_tools(step, move, tools, state["steps"], thread_sources(state["messages"]))
@@ -154,6 +157,27 @@ async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
     )
     appraisal = appraise(environment, state["answer"] or "", state["reward"])
     return await end(state, step, answer, appraisal=appraisal, evidence=evidence)
+
+
+async def take_answer(state: ReactState, step: Step[ReactContext], move: ParsedStep) -> Update:
+    """End with an answer, unless verifiers refuse it: then the agent is told why, and goes on. The best is kept."""
+    answer = move["answer"] or ""
+    verdict = await verdict_of(state, step, answer)
+    if verdict is None or verdict.accepted is not False:
+        return {"answer": answer, **finished(len(state["steps"]), answer)}
+    before = await verdict_of(state, step, state["answer"]) if state["answer"] else None
+    is_better = before is None or (verdict.score or 0) >= (before.score or 0)
+    told = prompts.REFUSED.format(verdict=quoted("verdict", verdict.feedback))
+    messages = [*move["messages"], HumanMessage(told)] if move["messages"] else []
+    refused = ActionStep(
+        thought=move["thought"], action=f"Answer: {answer}", observation=told, valid=False, messages=messages
+    )
+    return record(state, step, refused) | ({"answer": answer} if is_better else {})
+
+
+async def verdict_of(state: ReactState, step: Step[ReactContext], answer: str) -> Verdict | None:
+    """Ask the verifiers what they say of an answer."""
+    return await verify_answer(step, state["run_id"], state["messages"], answer, Evidence(shown(state)).passages)
 
 
 def answer_stream_of(state: ReactState, step: Step[ReactContext]) -> AnswerStream:

@@ -21,7 +21,7 @@ from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import reflection as prompts
 from reflective_agents.prompts.search import TODAY
-from reflective_agents.state.outcome import UNCHECKED, Appraisal, Verifier, accepts
+from reflective_agents.state.outcome import UNCHECKED, Appraisal, VerifiedBy, accepts
 from reflective_agents.state.run import Input, Output, RunState
 from reflective_agents.state.schemas import Critique
 from reflective_agents.state.settings.reflection import ReflectionContext
@@ -39,7 +39,7 @@ class ReflectionOutput(Output):
     drafts: list[Draft]
 
 
-VERIFIERS: dict[str, Verifier] = {"model": "judge", "human": "person", "checks": "checks"}
+VERIFIERS: dict[str, VerifiedBy] = {"model": "judge", "human": "person", "checks": "verifiers"}
 """Who verifies what a critic accepts."""
 
 
@@ -67,7 +67,7 @@ async def reflect(state: ReflectionState, step: Step[ReflectionContext]) -> Upda
     if not has_critic(step.context):
         return stop("answered", NO_CHECK)
     before = judgement_of(earlier[-1] if earlier else None)
-    critique = await criticise(step, state["messages"], draft["text"], before)
+    critique = await criticise(step, state["messages"], draft["text"], before, state["run_id"])
     judged, ended = verdict(step, draft, critique)
     return {"drafts": [*earlier, judged]} | ended
 

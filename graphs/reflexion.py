@@ -30,8 +30,9 @@ from reflective_agents.nodes.evidence.sources import (
 from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.remembering.lessons import Learned
-from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
+from reflective_agents.nodes.verifiers.verdict import verify_answer
 from reflective_agents.prompts import experience
 from reflective_agents.prompts import reflexion as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -90,6 +91,9 @@ async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     update, lacks = respond(state, value, answer), not says_nothing(value.reflection.missing)
     if lacks or not value.reflection.complete or new_queries(value.search_queries, [], step):
         return update
+    verdict = await verify_answer(step, state["run_id"], state["messages"], answer)
+    if verdict and verdict.accepted is False:
+        return with_problem(update, verdict.feedback)
     return update | stop("answered", "the draft is complete, and nothing is to be searched")
 
 
@@ -163,12 +167,18 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     done, missing, wrong = len(state["answers"]), value.reflection.missing, last.wrong
     missing = prompts.REMOVED.format(names=", ".join(wrong)) if wrong else missing
     step.emit("revision", round=done, missing=missing, queries=value.search_queries, references=len(last.numbers))
-    complete = value.reflection.complete and not wrong
+    verdict = await verify_answer(step, state["run_id"], state["messages"], last.text, passages_of(state))
+    if verdict and verdict.accepted:
+        return update | stop_solved(verdict.by, f"the answer of round {done} is accepted")
+    refused = verdict is not None and verdict.accepted is False
+    if verdict and refused:
+        update, missing = with_problem(update, verdict.feedback), verdict.feedback
+    complete = value.reflection.complete and not wrong and not refused
     if complete:
         return update | stop("answered", f"the answer is complete after round {done}")
     before = state["answers"][-1]
     is_new = last.body != before["answer"]
-    may_mend = done < step.context.max_rounds and is_new and not is_mended(before)
+    may_mend = done < step.context.max_rounds and is_new and (refused or not is_mended(before))
     if not may_mend and not new_queries(value.search_queries, state["answers"], step):
         return update | stop("exhausted", f"no new query is left after round {done}; still missing: {missing}")
     if done >= step.context.max_rounds:
@@ -182,11 +192,27 @@ async def finish(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     if not state["answers"]:
         return await end(state, step, None)
     last = state["answers"][-1]
-    shown = [json.dumps(state["sources"])] if last["round"] else []  # a draft was written before anything was found
+    shown = observations_for(state)
     answer = resolve_citations(last["answer"], shown, state["messages"]).text
     sources = sources_of(shown, thread_sources(state["messages"]))
     evidence = Evidence(sources, revisable=last["round"] < step.context.max_rounds)
     return await end(state, step, AIMessage(answer), lessons(state["answers"]), evidence=evidence)
+
+
+def observations_for(state: ReflexionState) -> list[str]:
+    """Return what the last answer may cite. A draft was written before anything was found."""
+    return [json.dumps(state["sources"])] if len(state["answers"]) > 1 else []
+
+
+def passages_of(state: ReflexionState) -> dict[str, str]:
+    """Return what was found, by the marks that cite it."""
+    return Evidence(sources_of([json.dumps(state["sources"])], thread_sources(state["messages"]))).passages
+
+
+def with_problem(update: Update, feedback: str) -> Update:
+    """Return the update that records an answer, with what the responder is told is wrong with it."""
+    *earlier, last = update["answers"]
+    return {**update, "answers": [*earlier, {**last, "complete": False, "problems": [*last["problems"], feedback]}]}
 
 
 def lessons(answers: Sequence[Answer]) -> list[Learned]:

@@ -34,9 +34,10 @@ from reflective_agents.nodes.remembering.lessons import Learned, advice
 from reflective_agents.nodes.step import Step, Update, node, stop_at, stop_solved
 from reflective_agents.nodes.strategy import Employed
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
+from reflective_agents.nodes.verifiers.verdict import verify_answer
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import ActingContext
-from reflective_agents.state.outcome import UNCHECKED, Appraisal, Verifier, accepts
+from reflective_agents.state.outcome import UNCHECKED, Appraisal, VerifiedBy, accepts
 from reflective_agents.state.run import NOTHING_SPENT, Output, latest
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.state.settings.react import ReactContext
@@ -123,8 +124,9 @@ async def act(step: Step[TrialsContext], state: TrialsState, advice: str) -> Att
     inputs = {"messages": step.whole(state["messages"]), "task": task, "advice": advice}
     actor, schema = ACTORS[step.context.actor]
     settings = inner_settings(schema, step)
+    settings = settings.model_copy(update={"verifiers": []})  # the trial is evaluated later
     if isinstance(settings, ReactContext):
-        settings = settings.model_copy(update={"verify_sources": False})  # the trial is evaluated later
+        settings = settings.model_copy(update={"verify_sources": False})
     result: Attempt = await actor.ainvoke(inputs, context=settings)
     step.meter.add(result.get("usage", NOTHING_SPENT))
     return result
@@ -145,12 +147,27 @@ async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
     elif not uses_judge(step.context):
         reward = await matches(state, step, trial) if step.context.evaluator == "exact_match" else trial["reward"]
         trial.update({"reward": reward, "solved": reward is not None and reward >= 1})
+    if trial["answer"] is not None and not trial.get("refused"):
+        await verify(state, step, trial)
     step.emit("trial", **{name: trial[name] for name in ("trial", "answer", "reward", "score", "solved")})
     update: Update = {"trials": [*earlier, trial]}
     if not trial["solved"]:
         return update
     by = await verifier(step.context)
     return update | stop_solved(by, why_solved(trial, by))
+
+
+async def verify(state: TrialsState, step: Step[TrialsContext], trial: Trial) -> None:
+    """Add what the verifiers say of a trial, if there are any: it is solved if they accept it, and so does whoever else
+    evaluates it. The lower score counts."""
+    verdict = await verify_answer(step, state["run_id"], state["messages"], trial["answer"] or "")
+    if verdict is None or verdict.only_ranks:
+        return
+    others = [grade for grade in (trial["reward"], trial["score"]) if grade is not None]
+    scores = [*others, *([] if verdict.score is None else [verdict.score])]
+    feedback = "\n".join(filter(None, [trial.get("critique"), verdict.feedback]))
+    solved = verdict.accepted is True and (trial["solved"] or not others)
+    trial.update({"score": min(scores, default=None), "solved": solved, "critique": feedback, "verified": True})
 
 
 @node(TrialsContext)
@@ -173,13 +190,17 @@ async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
     answer = AIMessage(best["answer"] or "", id=state["said"][best["trial"] - 1]) if best else None
     trials = not_refuted(state["trials"], step.context.memory_size)
     learned = [Learned(trial["reflection"], f"{trial['attempt']}\n{verdict_on(trial)}") for trial in trials]
-    return await end(state, step, answer, learned, appraisal=appraise(best))
+    appraisal = appraise(best)
+    if best and best.get("verified") and not best["solved"]:
+        appraisal = appraisal._replace(by=await verifier(step.context), accepted=False)
+    return await end(state, step, answer, learned, appraisal=appraisal)
 
 
 def rank(trial: Trial) -> tuple[bool, bool, float, int]:
     """Return the sort key by which one trial is better than another."""
     grades = [value for value in (trial["reward"], trial["score"]) if value is not None]
-    return trial["solved"], not trial.get("refused"), max(grades, default=-1.0), -trial["trial"]
+    best = (min if trial.get("verified") else max)(grades, default=-1.0)
+    return trial["solved"], not trial.get("refused"), best, -trial["trial"]
 
 
 def appraise(best: Trial | None) -> Appraisal:
@@ -191,20 +212,24 @@ def appraise(best: Trial | None) -> Appraisal:
     return Appraisal(reason=f"the best trial, {best['trial']}, has {' and '.join([*rewarded, *scored]) or 'no score'}")
 
 
-def why_solved(trial: Trial, by: Verifier) -> str:
+def why_solved(trial: Trial, by: VerifiedBy) -> str:
     """Return who says that a trial has solved the task."""
-    if trial["score"] is not None:
+    if by == "verifiers":
+        return f"the verifiers accept trial {trial['trial']}"
+    if trial["score"] is not None and not trial.get("verified"):
         return f"the judge accepts trial {trial['trial']} with a score of {trial['score']:.2f}"
     if by == "checks":
         return f"trial {trial['trial']} gives the right answer"
     return f"trial {trial['trial']} has a reward of {trial['reward']:g}"
 
 
-async def verifier(context: TrialsContext) -> Verifier:
+async def verifier(context: TrialsContext) -> VerifiedBy:
     """Return who says that a trial has solved the task."""
     if uses_judge(context):
         return "judge"
     environment = await environment_of(context)
+    if environment is None and context.evaluator is None:
+        return "verifiers"
     return environment.verifier if environment and context.evaluator != "exact_match" else "checks"
 
 
@@ -225,7 +250,7 @@ def employs(context: TrialsContext) -> Employed:
 
 def uses_judge(context: TrialsContext) -> bool:
     """Tell whether a judge evaluates, not the environment."""
-    return context.evaluator == "judge" or (context.evaluator is None and context.environment is None)
+    return context.is_judged
 
 
 builder = strategy_graph(

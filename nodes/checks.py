@@ -12,6 +12,7 @@ from reflective_agents.state.context import Context, Model
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import SearchContext, TaskContext
 from reflective_agents.state.prices import table_of
+from reflective_agents.state.verifiers import Rubric, VerifiedContext
 from reflective_agents.web_search.corpus import open_corpus
 from reflective_agents.web_search.engines import choose_search
 from reflective_agents.web_search.own import name_of
@@ -41,6 +42,9 @@ async def check_settings(step: Step[Context], context: Context) -> dict[str, str
     fields = [name for name in type(context).model_fields if name in _MODELS]
     names = [name for name in fields if name not in _ONLY_IF_GIVEN or getattr(context, name)]
     chosen = {name: await _check_models(step, name, getattr(context, name)) for name in names}
+    for form in context.forms if isinstance(context, VerifiedContext) else ():
+        if isinstance(form, Rubric) and form.model is not None:
+            await check_model(step, form.model)
     await check_sources(context)
     return chosen | _search(context)
 

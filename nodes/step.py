@@ -31,7 +31,7 @@ from reflective_agents.nodes.users import authenticated_user
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import ConversationTooLong, LimitReached, Misuse, ModelFailed, TooLong
 from reflective_agents.state.limits import Limit
-from reflective_agents.state.outcome import Outcome, Verifier, limited, stopped
+from reflective_agents.state.outcome import Outcome, VerifiedBy, limited, stopped
 from reflective_agents.state.policy import check_caller
 from reflective_agents.state.run import NOTHING_SPENT, LongText, RunState, S, Usage
 from reflective_agents.state.versions import upgraded
@@ -158,7 +158,7 @@ def stop(status: Literal["answered", "exhausted", "failed"], reason: str) -> Upd
     return {"outcome": Outcome(status=status, reason=reason)}
 
 
-def stop_solved(by: Verifier, reason: str) -> Update:
+def stop_solved(by: VerifiedBy, reason: str) -> Update:
     """Return the update that ends a run whose answer is verified."""
     return {"outcome": Outcome(status="solved", reason=reason, verified_by=by)}
 

@@ -41,6 +41,7 @@ from reflective_agents.nodes.remembering.experience import keep, recall
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import C, Step, Update, node
 from reflective_agents.nodes.strategy import Employed, StrategyBuilder
+from reflective_agents.nodes.verifiers.verdict import verify_answer, with_verdict
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import EmptyQuestion, WrongThread
 from reflective_agents.state.families import AgentContext
@@ -178,10 +179,13 @@ async def end(
         appraisal: What is known of the answer; `decide` makes the status of it.
         evidence: What the answer rests on. It is held against that, unless somebody has verified it already.
     """
-    reached, support = state["outcome"], None
+    reached, support, verdict = state["outcome"], None, None
     if answer is not None:
         answer, evidence = with_cited_parts(answer, evidence, state["messages"])
-    if answer is not None and is_open(step, answer, reached, appraisal, evidence):
+        verdict = await verify_answer(step, state["run_id"], state["messages"], answer.text, evidence.passages)
+        reached, appraisal = with_verdict(reached, appraisal, verdict) if verdict else (reached, appraisal)
+    is_verified = verdict is not None and not verdict.only_ranks
+    if answer is not None and not is_verified and is_open(step, answer, reached, appraisal, evidence):
         answer, support = await verify(state, step, answer, evidence)
         reached, appraisal = with_support(reached, appraisal, support)
     outcome = decide(reached, None if answer is None else answer.text, appraisal)

@@ -56,6 +56,7 @@ UNREADABLE = (
 NO_ACTION = "No action could be read. Give one, as text."
 KNOWN = "You have this already: take another step, or give the answer."
 LEFT_OUT = "(Steps 1 to {last} are left out, because the context is full.)"
+REFUSED = "Your answer is not accepted. What is wrong with it, as material:\n{verdict}\nMend that, and answer again."
 BEST_ANSWER = "No further action is allowed. Give the best answer you have, as 'Final Answer: ...'."
 LESSONS = "\n\nEarlier attempts at this task failed. The lessons drawn from them are plans to follow now:\n{lessons}"
 LAST_ATTEMPT = "\n\nThe last attempt at this task, which failed:\n{attempt}"

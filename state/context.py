@@ -9,7 +9,7 @@ overridden.
 import json
 import os
 import warnings
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -72,8 +72,6 @@ def _problem(name: str, names: list[str]) -> PydanticCustomError:
 
 
 T = TypeVar("T")
-Check = Callable[[str, str], str | Awaitable[str | None] | None]
-"""A critic that is a plain function: `(request, draft) -> problem`, with None or "" when the draft passes."""
 
 
 def _is_model(value: Any) -> Any:

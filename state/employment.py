@@ -11,6 +11,7 @@ from reflective_agents.state.context import Context, from_json
 from reflective_agents.state.families import AskingContext, SearchContext, SourcedContext
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import employable, settings_of
+from reflective_agents.state.verifiers import VerifiedContext
 
 NESTED = {"worker_settings", "roles"}
 """Settings that hold settings."""
@@ -79,7 +80,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-class CooperationContext(AskingContext, SearchContext, SourcedContext):
+class CooperationContext(AskingContext, SearchContext, SourcedContext, VerifiedContext):
     """Settings of strategies that let others work. What all strategies share (model, search, corpus, timeouts) is
     handed on to them."""
 

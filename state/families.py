@@ -33,6 +33,7 @@ from reflective_agents.state.effect import (
 )
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.policy import OBJECT, OPERATOR, TEXT, Names, Operator
+from reflective_agents.state.verifiers import VerifiedContext
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -128,7 +129,7 @@ World = Annotated[Any, BeforeValidator(_is_environment), _Names(), OBJECT]
 """The name of an environment, or in Python one of your own: see `environments.base`."""
 
 
-class TaskContext(SearchContext):
+class TaskContext(SearchContext, VerifiedContext):
     """Settings of strategies that may be given a task of an environment."""
 
     environment: World = Field(

@@ -9,7 +9,8 @@ from reflective_agents.state.limits import Limit, sentence
 from reflective_agents.text.declining import declines
 
 Status = Literal["solved", "answered", "limit_reached", "exhausted", "failed"]
-Verifier = Literal["environment", "tests", "checks", "sources", "judge", "person"]
+VerifiedBy = Literal["environment", "tests", "verifiers", "checks", "sources", "judge", "person"]
+"""What has verified an answer (docs/outcomes.md)."""
 
 
 class Outcome(TypedDict):
@@ -23,7 +24,7 @@ class Outcome(TypedDict):
 
     status: Status
     reason: str
-    verified_by: NotRequired[Verifier]
+    verified_by: NotRequired[VerifiedBy]
     limit: NotRequired[Limit]
     answered: NotRequired[bool]
 
@@ -36,12 +37,14 @@ class Appraisal(NamedTuple):
     form that was filled in says of the answer: whether it gives what was requested; None if no form says so.
     """
 
-    by: Verifier | None = None
+    by: VerifiedBy | None = None
     accepted: bool | None = None
     reason: str = ""
     answered: bool | None = None
 
 
+_BLIND = ("checks", "verifiers")
+"""What may accept an answer that only declares that there is none."""
 UNCHECKED = Appraisal()
 """Nobody has checked the answer."""
 DECLINED = "the answer declares that there is none"
@@ -81,7 +84,7 @@ def decide(reached: Outcome | None, answer: str | None, appraisal: Appraisal = U
     by, accepted, reason, answered = appraisal
     if accepted is None and "verified_by" in reached:
         by, accepted = reached["verified_by"], True
-    is_open = accepted is None or by == "checks"  # what a judge, an environment or a person has decided stands
+    is_open = accepted is None or by in _BLIND  # what a judge, an environment or a person has decided stands
     declined = is_open and answer is not None and (declines(answer) if answered is None else not answered)
     if declined:
         accepted, reason = False, DECLINED
@@ -98,7 +101,7 @@ def decide(reached: Outcome | None, answer: str | None, appraisal: Appraisal = U
     return outcome
 
 
-def _status(reached: Outcome, answer: str | None, accepted: bool | None, by: Verifier | None) -> Status:
+def _status(reached: Outcome, answer: str | None, accepted: bool | None, by: VerifiedBy | None) -> Status:
     """Return the first status that applies."""
     if answer is None:
         return "failed"

@@ -27,7 +27,8 @@ class Trial(TypedDict):
 
     `outcome` is how the actor ended, `attempt` what was done, as text; `critique` holds the judge's reasons, and
     `reflection` the lesson drawn from it, empty if none was. `refused` is there, and true, if the answer was cut off,
-    cannot be read, or is refused by the environment; `unsure`, if the judge's verdict contradicts itself.
+    cannot be read, or is refused by the environment; `unsure`, if the judge's verdict contradicts itself; `verified`,
+    if verifiers of the user's were asked: the score is then the lower of all, and the critique holds their words.
     """
 
     trial: int
@@ -40,4 +41,5 @@ class Trial(TypedDict):
     critique: NotRequired[str]
     refused: NotRequired[bool]
     unsure: NotRequired[bool]
+    verified: NotRequired[bool]
     reflection: str

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import cast
 
 from langchain_core.messages import AIMessage
 
@@ -16,7 +17,9 @@ from reflective_agents.nodes.asking import sampling
 from reflective_agents.nodes.asking.chat import complete, model_of
 from reflective_agents.nodes.asking.task_prompt import articles_text, short_task_prompt, task_prompt
 from reflective_agents.nodes.asking.transcript import around, quoted
+from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.verifiers.verdict import verify_answer
 from reflective_agents.prompts import chain_of_thought as prompts
 from reflective_agents.prompts import lats as reflecting
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -61,9 +64,23 @@ async def draw(
     for sample in (reader(reply, world, state["messages"][-1].text) for reply in replies):
         done = await give_answer(environment, state["world"], sample["answer"]) if sample["answer"] else None
         reward, observation = (done.reward, done.observation) if done else (None, "")
-        attempts.append(Attempt(**sample, reward=reward, observation=observation))
-        step.emit("sample", answer=sample["answer"], reward=reward)
+        attempts.append(cast(Attempt, {**sample, "reward": reward, "observation": observation}))
+    attempts = await at_once([verified(state, step, attempt) for attempt in attempts]) if attempts else []
+    for attempt in attempts:
+        step.emit("sample", answer=attempt["answer"], reward=attempt["reward"])
     return attempts, stopped
+
+
+async def verified(state: AutoState, step: Step[AutoContext], attempt: Attempt) -> Attempt:
+    """Return a sample with what the verifiers say of it, if there are any."""
+    answer, reward = attempt["answer"], attempt["reward"]
+    verdict = await verify_answer(step, state["run_id"], state["messages"], answer) if answer else None
+    if verdict is None or verdict.score is None:
+        return {**attempt, "accepted": False} if verdict else attempt
+    observation = "\n".join(filter(None, [attempt["observation"], verdict.feedback]))
+    accepted = verdict.allows and (reward is None or reward >= 1)
+    lower = verdict.score if reward is None else min(reward, verdict.score)
+    return {**attempt, "reward": lower, "observation": observation, "accepted": accepted}
 
 
 def read_open(reply: AIMessage, world: Environment, question: str) -> Sample:

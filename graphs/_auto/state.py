@@ -16,10 +16,15 @@ STAGES: tuple[Stage, ...] = ("sample", "look_up", "search", "conclude", "trial")
 
 
 class Attempt(Sample):
-    """A sampled answer with what the environment says of it: a reward of 0..1, None where there is none."""
+    """A sampled answer with what the environment says of it: a reward of 0..1, None where there is none.
+
+    Verifiers of the user's count as an environment does, the lower score of the two, and both observations; `accepted`
+    is there if they were asked.
+    """
 
     reward: float | None
     observation: str
+    accepted: NotRequired[bool]
 
 
 class Turn(TypedDict):

@@ -8,7 +8,7 @@ from reflective_agents.graphs._rap.world_model import IMPOSSIBLE, WorldModel, di
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.tree_search.base import Child
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade
-from reflective_agents.tree_search.job import ExpansionJob, JobResult, NodeByState, TreeSearch
+from reflective_agents.tree_search.job import ExpansionJob, JobResult, NodeByState, TreeSearch, verified
 
 
 class PlanningJob(ExpansionJob):
@@ -61,6 +61,7 @@ class PlanningJob(ExpansionJob):
         if candidate.state is None:
             self.result.keys[same] = node["id"]
         candidate.done = ended
+        candidate.verdict = await self.verdict_on(candidate) if ended else None
         candidate.grade = self._graded(candidate, why)
         key = self._first_with(self.world.key(candidate), node) if candidate.reward is None else ""
         self.result.children.append(Child(candidate.as_node(node["id"], node["parent_id"]), not ended, key))
@@ -72,9 +73,12 @@ class PlanningJob(ExpansionJob):
         return (self.node_by_state(answer) or node)["id"] if answer else ""
 
     def _graded(self, candidate: Candidate, why: str | None) -> Grade:
-        """Grade a step: 0 if it leads nowhere, and by the reward of the environment if there is one."""
+        """Grade a step: 0 if it leads nowhere, by the verifiers, and by the reward of the environment if there is
+        one."""
+        if candidate.verdict and candidate.verdict.score is not None:
+            return verified(candidate, candidate.verdict, candidate.verdict.score)
         if candidate.reward is not None:
-            return Grade(candidate.reward, why or "", candidate.reward >= 1, {"reward": candidate.reward})
+            return Grade(candidate.reward, why or "", candidate.solves, {"reward": candidate.reward})
         alpha, terms = self.world.step.context.alpha, candidate.terms
         return Grade(0.0 if why else terms["r0"] ** alpha * terms["r1"] ** (1 - alpha), why or "")
 

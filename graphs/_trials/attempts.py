@@ -120,12 +120,15 @@ def verdict_on(trial: Trial) -> str:
     if trial["reward"] is not None:
         sentences.append(f"Its reward is {trial['reward']:g}, where 1 is the best.")
     if trial["score"] is not None:
-        sentences.append(f"A judge gave it a score of {trial['score']:.2f}, where 1 is the best.")
+        judge = "The verifiers" if trial.get("verified") else "A judge"
+        sentences.append(f"{judge} gave it a score of {trial['score']:.2f}, where 1 is the best.")
     return "\n".join(filter(None, [" ".join(sentences), _opinion(trial)]))
 
 
 def _opinion(trial: Trial) -> str:
     critique = trial.get("critique")
+    if trial.get("verified"):
+        return critique or ""
     return prompts.OPINION.format(critique=critique) if critique else ""
 
 

@@ -1,6 +1,5 @@
 """Critics of a draft: a model, a person, plain functions, each giving the same critique."""
 
-import inspect
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,14 +13,15 @@ from reflective_agents.nodes.asking.transcript import quoted, request_text
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.verifiers.verdict import verify_answer
 from reflective_agents.prompts import reflection as prompts
 from reflective_agents.prompts.search import TODAY
-from reflective_agents.state.context import Check
 from reflective_agents.state.schemas import Critique
 from reflective_agents.state.settings.reflection import ReflectionContext
 from reflective_agents.text.words import count_words
 
-NO_CHECK = "there is no check"
+NO_PROBLEM = "All verifiers accept it."
+NO_CHECK = "there is no verifier"
 """Why a draft stays unjudged."""
 ACCEPTING = {"", "accept", "accepted", "ok", "yes", "y"}
 
@@ -50,36 +50,40 @@ def judgement_of(draft: Draft | None) -> Judged | None:
 
 
 def has_critic(context: ReflectionContext) -> bool:
-    """Tell whether anybody criticises: a model, a person, or at least one check."""
-    return context.critic != "checks" or bool([*_word_checks(context), *context.checks])
+    """Tell whether anybody criticises: a model, a person, or at least one verifier."""
+    return context.critic != "checks" or context.is_verified
 
 
 async def criticise(
-    step: Step[ReflectionContext], conversation: Sequence[BaseMessage], draft: str, before: Judged | None = None
+    step: Step[ReflectionContext],
+    conversation: Sequence[BaseMessage],
+    draft: str,
+    before: Judged | None = None,
+    run_id: str = "",
 ) -> Critique:
-    """Let the critic that the settings name judge a draft; problems found by checks lower the score and forbid
-    acceptance.
+    """Let the critic that the settings name judge a draft; what verifiers find lowers the score and forbids acceptance.
 
     Args:
         step: The node that asks.
         conversation: What the draft is for.
         draft: The text.
         before: What was said of the draft before it; None if there is none.
+        run_id: The run, in which equal drafts are verified once; empty if they are not.
     """
-    context = step.context
-    checks = [*_word_checks(context), *context.checks]
-    problems = [problem for check in checks if (problem := await _problem_of(check, conversation[-1].text, draft))]
-    passed = 1 - len(problems) / len(checks) if checks else 1.0
-    if context.critic == "checks":
-        return Critique(critique="\n".join(problems) or "All checks pass.", score=passed, accept=not problems)
-    if context.critic == "human":
+    verdict = await verify_answer(step, run_id, conversation, draft)
+    problems = [verdict.feedback] if verdict and verdict.feedback else []
+    passed = 1.0 if verdict is None or (verdict.score is None and verdict.only_ranks) else verdict.score or 0.0
+    allowed = verdict is None or verdict.allows
+    if step.context.critic == "checks":
+        return Critique(critique="\n".join(problems) or NO_PROBLEM, score=passed, accept=allowed)
+    if step.context.critic == "human":
         opinion = _ask_person(conversation, draft, problems)
     else:
         opinion = await _ask_model(step, conversation, draft, problems, before)
     return Critique(
         critique="\n".join([opinion.critique, *problems]).strip(),
         score=min(opinion.score, passed),
-        accept=opinion.accept and not problems,
+        accept=opinion.accept and allowed,
     )
 
 
@@ -126,25 +130,3 @@ def _read_critique(reply: JsonValue) -> Critique:
         accept = bool(reply.get("accept", False))
         return Critique.model_validate({"critique": "", "score": 1.0 if accept else 0.5, **reply, "accept": accept})
     return Critique.model_validate(reply)
-
-
-async def _problem_of(check: Check, request: str, draft: str) -> str:
-    problem = check(request, draft)
-    return (await problem if inspect.isawaitable(problem) else problem) or ""
-
-
-def _word_checks(context: ReflectionContext) -> list[Check]:
-    checks: list[Check] = []
-    if (low := context.min_words) is not None:
-        checks.append(lambda _, draft: _length_problem(_words(draft) >= low, draft, f"at least {low} are needed"))
-    if (high := context.max_words) is not None:
-        checks.append(lambda _, draft: _length_problem(_words(draft) <= high, draft, f"at most {high} are allowed"))
-    return checks
-
-
-def _words(draft: str) -> int:
-    return count_words(split_references(draft)[0])
-
-
-def _length_problem(fits: bool, draft: str, demand: str) -> str | None:
-    return None if fits else f"The draft has {_words(draft)} words; {demand}."

@@ -42,7 +42,7 @@ from typing_extensions import TypedDict
 
 from reflective_agents.environments.actions import find_answer
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.outcome import Verifier
+from reflective_agents.state.outcome import VerifiedBy
 from reflective_agents.text.clean import clean, clean_data
 from reflective_agents.text.normal import normal_form
 
@@ -136,7 +136,7 @@ class Environment(ABC):
     """The answers that are allowed, where they can be listed; none of them is taken for a refusal."""
     figure: str = "solved"
     """The figure of `score` that is 1 for a correct answer."""
-    verifier: Verifier = "environment"
+    verifier: VerifiedBy = "environment"
     """Who has verified an answer with a reward of 1."""
     scores_by_data: bool = False
     """Whether `score` needs the task's `data`, not just its question and its right answer."""

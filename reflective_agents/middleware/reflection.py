@@ -74,7 +74,7 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
         super().__init__()
         self.context = ReflectionContext(**settings)
         self.context.check_effect()
-        for name in settings:
+        for name in self.context.model_fields_set & settings.keys():
             for mark in ReflectionContext.model_fields[name].metadata:
                 if isinstance(mark, InRuns):
                     raise Misuse(f"{name} has no effect in a middleware: {mark.instead}")

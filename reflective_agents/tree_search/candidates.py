@@ -11,12 +11,15 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from reflective_agents.environments.base import State
 from reflective_agents.nodes.asking.transcript import quoted, steps_text
 from reflective_agents.nodes.evidence.reference_list import length_text, split_references
+from reflective_agents.nodes.verifiers.verdict import Verdict
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.state.tree import TreeNode, TreeView
 from reflective_agents.tree_search.base import Job
 from reflective_agents.tree_search.tree_paths import depth_of, round_score
 
+VERIFIERS = "verifiers"
+"""The term of a score that verifiers of the user's have given."""
 _ANSWER = "answer "
 """How the keys of answers begin."""
 
@@ -48,6 +51,7 @@ class Candidate:
         state: The environment's state after the step, without the task.
         reward: The environment's reward, 0..1.
         done: Whether the task has ended.
+        verdict: What the verifiers of the user's say of the answer.
     """
 
     index: int
@@ -68,11 +72,22 @@ class Candidate:
     reward: float | None = None
     done: bool = False
     grade: Grade | None = None
+    verdict: Verdict | None = None
 
     @property
     def solves(self) -> bool:
-        """Whether the environment rewards this as the solution of its task."""
-        return self.done and self.reward is not None and self.reward >= 1
+        """Whether the environment rewards this as the solution of its task, and the verifiers let it count."""
+        return self.done and self.reward is not None and self.reward >= 1 and self.is_allowed
+
+    @property
+    def is_rewarded(self) -> bool:
+        """Whether the environment or the verifiers have scored this, and not a judge."""
+        return self.reward is not None or (self.grade is not None and VERIFIERS in self.grade.terms)
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether no verifier of the user's refuses this, or gives no verdict."""
+        return self.verdict is None or self.verdict.allows
 
     @classmethod
     def from_node(cls, index: int, steps: Sequence[TreeNode]) -> "Candidate":

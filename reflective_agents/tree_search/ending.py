@@ -9,6 +9,7 @@ from reflective_agents.state.families import BranchingContext, TreeContext
 from reflective_agents.state.outcome import Outcome, limited, stopped
 from reflective_agents.state.tree import LogEntry, TreeNode
 from reflective_agents.tree_search.base import Algorithm
+from reflective_agents.tree_search.candidates import VERIFIERS
 from reflective_agents.tree_search.job import JobResult
 from reflective_agents.tree_search.progress import Progress
 from reflective_agents.tree_search.tree_paths import rank, round_score
@@ -93,6 +94,8 @@ def why_solved(node: TreeNode) -> str:
         return f"the answer has a reward of {node['reward']:g} (node {node['id']})"
     if node.get("rescored"):
         return f"the judge accepts the answer, and a person gives it a score of {node['score']:.2f} (node {node['id']})"
+    if VERIFIERS in node.get("terms", {}):
+        return f"the verifiers accept the answer with a score of {node['score']:.2f} (node {node['id']})"
     judged = node.get("terms", {}).get("judge")
     accepts = "the judge accepts the answer with a score of"
     if judged is None or round_score(judged) == node["score"]:

@@ -5,13 +5,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
+from reflective_agents.nodes.evidence.sources import observations_on, sources_of, thread_sources
+from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.memo import at_once, memo_of
 from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.verifiers.verdict import Verdict, is_verified, verify_answer
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tree import Lesson, TreeNode
 from reflective_agents.tree_search.base import Algorithm, Child, Job
-from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, graded
+from reflective_agents.tree_search.candidates import VERIFIERS, Branch, Candidate, Grade, graded
 from reflective_agents.tree_search.policies import Policy
 from reflective_agents.tree_search.tree_paths import ROOT
 from reflective_agents.tree_search.values import Value
@@ -91,9 +94,10 @@ class TreeSearch:
 
     def calls(self, job: Job, width: int) -> int:
         """Return the most model calls that a job makes at this width, without retries after faults."""
+        verifying = self.step.context.verifying_calls * width  # of an answer, in place of the judge
         if job["kind"] == "judge":
-            return self.value.calls(width)
-        grading = 0 if self.grade_in_own_job else self.value.calls(width)
+            return max(self.value.calls(width), verifying)
+        grading = 0 if self.grade_in_own_job else max(self.value.calls(width), verifying)
         return self.further_calls + self.policy.calls(width) + grading
 
     def may_be_expanded(self, node: TreeNode) -> bool:
@@ -159,6 +163,7 @@ class ExpansionJob:
         if not self._solved and not self.search.grade_in_own_job:
             with self.recording_stops():
                 await self.value.compare(self.branch, candidates)
+        keep_refused_open(candidates)
 
     def add_children(self, candidates: Sequence[Candidate]) -> JobResult:
         """Make candidates children. One without a score could not be graded: `stops` says why."""
@@ -176,6 +181,7 @@ class ExpansionJob:
         await at_once([self._grade(candidate) for candidate in candidates])
         with self.recording_stops():
             await self.value.compare(self.branch, candidates)
+        keep_refused_open(candidates)
         for steps, candidate in zip(self.branch.judged, candidates, strict=True):
             if candidate.grade:
                 self.result.children.append(self._as_child(graded(steps[-1], candidate.grade), candidate))
@@ -239,6 +245,7 @@ class ExpansionJob:
                 self._drop(candidate)
                 return False
             candidate.action = candidate.alternatives.pop(0)
+        candidate.verdict = await self.verdict_on(candidate)
         key = self._key(candidate)
         if self.search.skip_known_states and self.node_by_state(key):
             self._drop(candidate)
@@ -266,6 +273,9 @@ class ExpansionJob:
 
     async def _grade_of(self, candidate: Candidate) -> Grade | None:
         key = self._key(candidate) or self._sibling_key(candidate)
+        candidate.verdict = candidate.verdict or await self.verdict_on(candidate)
+        if candidate.verdict and candidate.verdict.score is not None:
+            return verified(candidate, candidate.verdict, candidate.verdict.score)
         if candidate.reward is not None:
             return Grade(candidate.reward, solved=candidate.solves, terms={"reward": candidate.reward})
         if self._solved:
@@ -279,6 +289,15 @@ class ExpansionJob:
         memo = memo_of(self.search.run_id)
         grade, _ = await memo.once(("grade", key), lambda: self.value.grade(self.branch, candidate))
         return grade and Grade(grade.score, grade.critique, grade.solved, dict(grade.terms))
+
+    async def verdict_on(self, candidate: Candidate) -> Verdict | None:
+        """Ask the verifiers of the user's what they say of an answer at the end of a trajectory, if there are any."""
+        if not (candidate.answers and (candidate.final or candidate.done) and is_verified(self.step)):
+            return None
+        conversation, steps = self.branch.conversation, [*self.branch.path, *candidate.before]
+        evidence = Evidence(sources_of(observations_on(steps), thread_sources(conversation)))
+        answer = self.world.answer(candidate.as_node("", None))
+        return await verify_answer(self.step, self.search.run_id, conversation, answer, evidence.passages)
 
     def _key(self, candidate: Candidate) -> str:
         """Return the key of a candidate's state; empty if its grade is its own."""
@@ -304,3 +323,20 @@ class ExpansionJob:
         first = self.node_by_state(key) if once and key else None
         is_known = first is not None and first["id"] != node["id"]
         return Child(node, self.search.may_be_expanded(node) and not is_known, sibling_key or key)
+
+
+def verified(candidate: Candidate, verdict: Verdict, score: float) -> Grade:
+    """Grade an answer by what the verifiers say of it. Where an environment rewards it too, the lower score counts, and
+    both have to accept it."""
+    if candidate.reward is not None:
+        terms = {"reward": candidate.reward, VERIFIERS: score}
+        return Grade(min(candidate.reward, score), verdict.feedback, candidate.solves, terms)
+    solved = verdict.accepted is True and not candidate.unfounded
+    return Grade(score, verdict.feedback, solved, {VERIFIERS: score})
+
+
+def keep_refused_open(candidates: Sequence[Candidate]) -> None:
+    """Let nothing count as solved that the verifiers do not let count, whatever a judge says of it."""
+    for candidate in candidates:
+        if candidate.grade and not candidate.is_allowed:
+            candidate.grade.solved = False

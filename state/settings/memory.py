@@ -7,9 +7,10 @@ from pydantic import Field
 from reflective_agents.state.effect import Replication
 from reflective_agents.state.families import Embeddings, SourcedContext
 from reflective_agents.state.policy import TEXT
+from reflective_agents.state.verifiers import VerifiedContext
 
 
-class MemoryContext(SourcedContext):
+class MemoryContext(SourcedContext, VerifiedContext):
     """Settings of `graphs.memory`. Those of the paper are `ranking="paper"`, with the weights of its published code."""
 
     does: ClassVar[str] = "Talks with a user, remembers it, and answers from what it remembers."

@@ -3,19 +3,21 @@
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AliasChoices, Field
-from pydantic.json_schema import SkipJsonSchema
 
-from reflective_agents.state.context import Check, Model
+from reflective_agents.state.context import Model
 from reflective_agents.state.effect import WITHOUT_OWN_AGENT, InRuns, only_with
 from reflective_agents.state.families import AgentContext
-from reflective_agents.state.policy import OBJECT, TEXT
+from reflective_agents.state.policy import TEXT
+from reflective_agents.state.verifiers import Form, Length, VerifiedContext
 
 
-class ReflectionContext(AgentContext):
+class ReflectionContext(AgentContext, VerifiedContext):
     """Settings of `graphs.reflection`."""
 
+    renamed: ClassVar[dict[str, str]] = {"checks": "verifiers"}
+
     does: ClassVar[str] = "Writes a draft, has it criticised, and rewrites it."
-    use_when: ClassVar[str] = "the text matters more than the facts, or a person or checks should judge it"
+    use_when: ClassVar[str] = "the text matters more than the facts, or a person or verifiers should judge it"
 
     critic_model: Annotated[Model, only_with("critic", "model")] = Field(
         default=None,
@@ -24,19 +26,14 @@ class ReflectionContext(AgentContext):
     )
     critic: Literal["model", "human", "checks"] = Field(
         default="model",
-        description="Who criticises: a model, a person (the run pauses), or only the checks (min_words, max_words).",
+        description="Who criticises: a model, a person (the run pauses), or only the verifiers.",
     )
     max_rounds: int = Field(default=3, ge=1, le=100, description="Most drafts written for one request.")
     min_words: int | None = Field(
-        default=None, ge=1, le=100_000, description="Check: the draft has at least so many words."
+        default=None, ge=1, le=100_000, description="Verifier: the draft has at least so many words."
     )
     max_words: int | None = Field(
-        default=None, ge=1, le=100_000, description="Check: the draft has at most so many words."
-    )
-    checks: Annotated[SkipJsonSchema[list[Check]], OBJECT] = Field(
-        default_factory=list,
-        exclude=True,
-        description="In Python: functions (request, draft) -> problem, or None if it passes.",
+        default=None, ge=1, le=100_000, description="Verifier: the draft has at most so many words."
     )
     generate_prompt: Annotated[
         str | None, TEXT, WITHOUT_OWN_AGENT, InRuns("the agent has a system prompt of its own")
@@ -50,3 +47,15 @@ class ReflectionContext(AgentContext):
         min_length=1,
         description="System prompt of the critic. Default: REFLECT in prompts/reflection.py.",
     )
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether anything verifies drafts."""
+        return bool(self.verifiers) or self.min_words is not None or self.max_words is not None
+
+    @property
+    def forms(self) -> list[Form]:
+        """The verifiers: those of the bounds on words first."""
+        bounds = {"min_words": self.min_words, "max_words": self.max_words}
+        given = {name: words for name, words in bounds.items() if words is not None}
+        return [*([Length.model_validate(given)] if given else []), *super().forms]

@@ -5,9 +5,10 @@ from typing import ClassVar
 from pydantic import Field
 
 from reflective_agents.state.families import SourcedContext, ToolsContext
+from reflective_agents.state.verifiers import VerifiedContext
 
 
-class ReflexionContext(ToolsContext, SourcedContext):
+class ReflexionContext(ToolsContext, SourcedContext, VerifiedContext):
     """Settings of `graphs.reflexion`."""
 
     does: ClassVar[str] = "Answers, searches for what is missing, and revises."

@@ -35,7 +35,8 @@ class TrialsContext(AgentContext, ReactContext, ChainOfThoughtContext):
     @property
     def is_judged(self) -> bool:
         """Whether a judge says if a trial has solved the task."""
-        return self.evaluator == "judge" or (self.evaluator is None and self.environment is None)
+        unless_given = self.environment is None and not self.is_verified
+        return self.evaluator == "judge" or (self.evaluator is None and unless_given)
 
     def applies_only(self, name: str) -> str:
         """Return what `Context.applies_only` does, and for what the other actor alone reads, that it does."""
@@ -55,7 +56,8 @@ class TrialsContext(AgentContext, ReactContext, ChainOfThoughtContext):
     evaluator: Literal["environment", "exact_match", "judge"] | None = Field(
         default=None,
         description="Who says whether a trial has solved the task: the environment's reward, exact match with the "
-        "task's right answer, or a judge that never sees it. Default: the environment if there is one, else the judge.",
+        "task's right answer, or a judge that never sees it. Default: the environment if there is one, else the "
+        "verifiers, else the judge. Verifiers have to accept what the others do.",
     )
     judge_model: Annotated[Model, _JUDGED] = Field(
         default=None,

@@ -64,8 +64,8 @@ def test_a_bad_value_of_the_environment_names_its_variable(
 
 
 def test_a_setting_that_is_no_text_cannot_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REFLECT_CHECKS", "print")
-    with pytest.raises(Misuse, match="checks"):
+    monkeypatch.setenv("REFLECT_VERIFIERS", "print")
+    with pytest.raises(Misuse, match="verifiers"):
         make_context(ReflectionContext, {})
 
 

@@ -1,5 +1,6 @@
 """Every setting of every strategy has an effect: two values of it differ in what is asked, answered or refused."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -114,6 +115,12 @@ def failing(_: Request) -> Reply:
     return ModelAuthenticationError("no such key")
 
 
+async def sleepy(request: str, answer: str) -> bool:
+    """Take some time to accept an answer."""
+    await asyncio.sleep(0.02)
+    return True
+
+
 class Case(NamedTuple):
     """Two values of a setting that must differ, and what else is set; in an environment the offline model works."""
 
@@ -141,7 +148,6 @@ CASES: dict[str, Case] = {
     "calculator": Case(True, False),
     "call_cost": Case(0.0, 1.0, {**OFFLINE, "max_model_calls": 30}),
     "call_timeout": Case(0.000001, 100),
-    "checks": Case([lambda _, __: "Too short."], [], {"critic": "checks"}),
     "client_tools": Case([CLIENTS], []),
     "confidence": Case(0.51, 0.999, {"samples": 9, "batch": 1, "actor": "chain_of_thought"}, disagreeing),
     "confidence_samples": Case(1, 4),
@@ -230,7 +236,10 @@ CASES: dict[str, Case] = {
     "talk_again": Case(0, 1440),
     "temperature": Case(0.1, 0.2),
     "tools": Case([weigh], []),
+    "threshold": Case(0.5, 1.0, {"verifiers": [lambda request, answer: 0.7]}),
     "user": Case("ada", "bob"),
+    "verifier_timeout": Case(0.001, 60, {"verifiers": [sleepy]}),
+    "verifiers": Case([{"min_words": 9_999}], []),
     "verify_sources": Case(
         True, False, {"search": "local", "shape": "debate", "roles": None, "max_model_calls": 60}, citing
     ),

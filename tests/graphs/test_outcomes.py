@@ -220,7 +220,7 @@ RUNS: Mapping[tuple[str, str], Run] = {
     ("react", "at a limit, its best answer has a reward of 1"): ("react", acting("x", "7"), {**ONCE, "max_actions": 1}),
     ("react", "at a limit, its best answer has a reward of 0"): ("react", acting("x", "5"), {**ONCE, "max_actions": 1}),
     ("reflection", "the critic accepts"): ("reflection", saying("A draft.", 0.9), {}),
-    ("reflection", "all checks pass"): ("reflection", saying("A draft."), {"critic": "checks", "max_words": 5}),
+    ("reflection", "all verifiers accept"): ("reflection", saying("A draft."), {"critic": "checks", "max_words": 5}),
     ("reflection", "the critic accepts with a score of 0, to the end"): (
         "reflection",
         saying("A draft.", 0),
@@ -368,6 +368,21 @@ RUNS: Mapping[tuple[str, str], Run] = {
     ("trials", "the judge contradicts itself, to the end"): ("trials", saying("It helps.", 0.5), OPEN),
     ("memory", "it replies"): solving("memory"),
     ("town", "the day is over"): solving("town"),
+    ("any", "verifiers of yours accept the answer"): (
+        "react",
+        saying("Yes."),
+        OPEN | {"verifiers": [{"max_words": 1}]},
+    ),
+    ("any", "verifiers of yours refuse the answer"): (
+        "memory",
+        saying("Yes."),
+        {"verifiers": [lambda request, answer: "too cold"]},
+    ),
+    ("any", "a verifier of yours raises, or takes too long"): (
+        "react",
+        saying("Yes."),
+        OPEN | {"verifiers": [lambda request, answer: 1 / 0]},
+    ),
     ("any", "the model fails before there is an answer"): ("react", lambda _: ValueError("out of order"), OPEN),
     ("any", "the model fails after there is an answer"): ("reflection", failing_later, {}),
 }
@@ -421,6 +436,14 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("trials", "the last trial fails"): "; the best trial, 1, has a score of 0.00",
     ("memory", "it replies"): "answered from 0 memories, 0 of them cited",
     ("town", "the day is over"): "the day is over (steps=2)",
+    (
+        "any",
+        "verifiers of yours refuse the answer",
+    ): "the verifiers do not accept the answer with a score of 0.00: too",
+    (
+        "any",
+        "a verifier of yours raises, or takes too long",
+    ): "; a verifier gives no verdict: it raises ZeroDiv",
     ("any", "the model fails before there is an answer"): "out of order",
 }
 """What a reason says of the end of a run, each sentence once. Tests elsewhere assert data."""

@@ -125,8 +125,8 @@ async def test_the_writer_is_neutral_and_gives_the_whole_text_and_nothing_else()
 
 async def test_the_critic_has_criteria_and_knows_the_length_the_last_score_and_what_checks_found() -> None:
     model = FakeChatModel(reply=critic([0.25, 0.5]))
-    checks = [lambda request, draft: "no fish"]
-    await graph.ainvoke(ESSAY, context=ReflectionContext(model=model, max_rounds=2, checks=checks))
+    verifiers = [lambda request, draft: "no fish"]
+    await graph.ainvoke(ESSAY, context=ReflectionContext(model=model, max_rounds=2, verifiers=verifiers))
     first, second = (request for request in model.calls if request.schema)
     assert "A blank in square brackets" in first.messages[0].text
     for criterion in ("1. Request", "2. Truth", "3. Text", "quote the passage", "Never ask for details"):
@@ -216,7 +216,7 @@ class TestChecks:
         assert len(model.calls) == 2
 
     async def test_beside_a_model_they_veto_and_lower_the_score(self) -> None:
-        out = await run(critic([1.0] * 3, accepts=0.5), checks=[lambda request, draft: f"{request}: no fish"])
+        out = await run(critic([1.0] * 3, accepts=0.5), verifiers=[lambda request, draft: f"{request}: no fish"])
         assert [(draft["score"], draft["accepted"]) for draft in out["drafts"]] == [(0, False)] * 3
         assert "Write about the sea.: no fish" in out["drafts"][0]["critique"]
 
@@ -224,7 +224,7 @@ class TestChecks:
         async def check(request: str, draft: str) -> str | None:
             return None if draft == "draft 2" else "not yet"
 
-        out = await run(critic([]), critic="checks", checks=[check])
+        out = await run(critic([]), critic="checks", verifiers=[check])
         assert out["outcome"]["status"] == "solved"
         assert out["answer"] == "draft 2"
 

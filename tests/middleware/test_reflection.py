@@ -91,7 +91,7 @@ async def test_a_second_question_begins_anew() -> None:
 
 
 async def test_checks_and_people_criticise_too() -> None:
-    agent = reflecting(FakeChatModel(reply=drafting), critic="human", checks=[lambda _, draft: None])
+    agent = reflecting(FakeChatModel(reply=drafting), critic="human", verifiers=[lambda _, draft: None])
     paused = await agent.ainvoke(ASK, THREAD)
     assert paused["__interrupt__"][0].value["draft"] == "Draft 1"
     paused = await agent.ainvoke(Command(resume="Longer, please."), THREAD)

@@ -93,6 +93,36 @@ def test_a_model_that_is_an_object_is_no_setting_of_anybodys(monkeypatch: pytest
     check_caller(AbMctsContext(model=model, arms=[model]), AbMctsContext.ambient)
 
 
+@pytest.mark.parametrize(
+    "verifiers",
+    [
+        [{"pattern": "^[A-Z]"}],
+        [{"max_words": 10}, {"schema": {"type": "object"}}],
+        [{"rubric": ["It names a price."]}],
+    ],
+)
+def test_verifiers_that_are_data_are_anybodys(verifiers: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_check", None)
+    checks.serve_others()
+    check_caller(LatsContext(verifiers=verifiers), LatsContext.ambient)
+
+
+def accept(request: str, answer: str) -> bool:
+    """Accept everything."""
+    return True
+
+
+@pytest.mark.parametrize(
+    "verifiers",
+    [[accept], [{"pattern": "x"}, {"function": accept}], [{"rubric": ["So."], "model": "openai:gpt-5"}]],
+)
+def test_other_verifiers_are_the_operators(verifiers: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_check", None)
+    checks.serve_others()
+    with pytest.raises(OperatorOnly, match="verifiers"):
+        check_caller(LatsContext(verifiers=verifiers), LatsContext.ambient)
+
+
 @pytest.mark.parametrize("embeddings", ["lexical", "minilm"])
 def test_embeddings_that_reach_nothing_are_anybodys(embeddings: str) -> None:
     Policy(models=("offline",)).check(MemoryContext(embeddings=embeddings), MemoryContext.ambient())

@@ -112,6 +112,6 @@ def test_a_resumed_run_keeps_its_settings_unless_they_are_given_anew(monkeypatch
 
 def test_objects_and_functions_are_not_kept() -> None:
     model = FakeChatModel(reply=lambda request: "")
-    context = ReflectionContext(model=model, checks=[lambda request, draft: None], max_rounds=2)
+    context = ReflectionContext(model=model, verifiers=[lambda request, draft: None], max_rounds=2)
     assert context.explicit_settings() == {"max_rounds": 2}
     assert context.resumed({"max_rounds": 5}).model is model

@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from reflective_agents.graphs import graph_of
 from reflective_agents.state.context import Context
-from reflective_agents.state.outcome import Status, Verifier
+from reflective_agents.state.outcome import Status, VerifiedBy
 from reflective_agents.state.settings import settings_of
 from reflective_agents.testing.checker import checked
 from reflective_agents.testing.script import Request, Script
@@ -57,7 +57,7 @@ class Strategy:
     """Whether the first call asks for a structured reply."""
     votes: bool = False
     """Whether samples vote, among which those that were cut off do not count."""
-    verified_by: Verifier | None = None
+    verified_by: VerifiedBy | None = None
     """Who verifies the answer of a `solving` run; None if nobody does."""
     streams: bool = False
     """Whether the answer's tokens go to the `messages` stream."""

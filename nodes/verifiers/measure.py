@@ -1,0 +1,45 @@
+"""What code measures of an answer by data: its length, a pattern, a JSON schema."""
+
+import json
+
+from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.verifiers.finding import Case, Finding, passes
+from reflective_agents.state.answer_schema import type_faults
+from reflective_agents.state.context import Context
+from reflective_agents.state.verifiers import Length, Pattern, Schema
+from reflective_agents.text.words import count_words
+from reflective_agents.tools.schema_faults import schema_faults
+
+
+async def length(_: Step[Context], verifier: Length, case: Case) -> Finding:
+    """Hold the length of an answer against its bounds."""
+    problems = [
+        f"The answer has {count} {unit}; {bound} {most} are {verb}."
+        for unit, count, least, most_allowed in (
+            ("words", count_words(case.answer), verifier.min_words, verifier.max_words),
+            ("characters", len(case.answer), verifier.min_characters, verifier.max_characters),
+        )
+        for bound, most, verb, fails in (
+            ("at least", least, "needed", least is not None and count < least),
+            ("at most", most_allowed, "allowed", most_allowed is not None and count > most_allowed),
+        )
+        if fails
+    ]
+    return passes("\n".join(problems))
+
+
+async def pattern(_: Step[Context], verifier: Pattern, case: Case) -> Finding:
+    """Look for a pattern, in linear time."""
+    faults = await schema_faults({"type": "string", "pattern": verifier.pattern}, case.answer)
+    return passes(f"Nothing in the answer matches the pattern {verifier.pattern}" if faults else "")
+
+
+async def schema(_: Step[Context], verifier: Schema, case: Case) -> Finding:
+    """Hold an answer, which has to be a JSON object and nothing else, against a schema."""
+    try:
+        value = json.loads(case.answer)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        return passes("The answer is not a JSON object alone.")
+    return passes("; ".join(await schema_faults(verifier.form, value)) or type_faults(verifier.form, value))

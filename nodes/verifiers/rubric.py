@@ -1,0 +1,47 @@
+"""Rubrics: a model judges each criterion apart, without knowing of the others."""
+
+from pydantic import BaseModel, Field
+
+from reflective_agents.nodes.asking.chat import ask
+from reflective_agents.nodes.asking.transcript import quoted, request_text
+from reflective_agents.nodes.memo import at_once
+from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.verifiers.finding import Case, Finding, bounded
+from reflective_agents.prompts import rubric as prompts
+from reflective_agents.state.context import Context
+from reflective_agents.state.schemas import Truth
+from reflective_agents.state.verifiers import Criterion, Rubric
+
+
+class Met(BaseModel):
+    """Your judgement of one criterion."""
+
+    reason: str = Field(description="What meets the criterion, or what is wrong or missing.")
+    met: Truth = Field(description="Whether the answer meets the whole criterion.")
+
+
+async def verify(step: Step[Context], rubric: Rubric, case: Case) -> Finding:
+    """Judge all criteria at once. The score is the share of those that are met, by their weights.
+
+    Raises:
+        LimitReached, ModelFailed: if one cannot be judged.
+    """
+    judged = await at_once([_judge(step, rubric, criterion, case) for criterion in rubric.criteria])
+    pairs = list(zip(rubric.criteria, judged, strict=True))
+    unmet = [(criterion, verdict) for criterion, verdict in pairs if not verdict.met]
+    weight = sum(criterion.weight for criterion, _ in pairs)
+    return Finding(
+        score=sum(criterion.weight for criterion, verdict in pairs if verdict.met) / weight,
+        feedback=bounded("\n".join(f"{criterion.criterion}: {verdict.reason}" for criterion, verdict in unmet)),
+        refused=any(criterion.must for criterion, _ in unmet),
+    )
+
+
+async def _judge(step: Step[Context], rubric: Rubric, criterion: Criterion, case: Case) -> Met:
+    model = rubric.model or getattr(step.context, "judge_model", None) or step.context.model
+    prompt = prompts.JUDGE.format_messages(
+        request=request_text(case.run["messages"]),
+        answer=quoted("answer", case.answer),
+        criterion=quoted("criterion", criterion.criterion),
+    )
+    return await ask(step, model, prompt, Met, judging=True)

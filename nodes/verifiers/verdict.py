@@ -1,0 +1,194 @@
+"""The verdict of a run's verifiers on an answer. Every strategy that answers asks for it here.
+
+All verifiers run at once, once for each answer of a run, each with a timeout. An answer is accepted if every verifier
+that is a must accepts it; the others only rank. One that raises or takes too long gives no verdict.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+
+from reflective_agents.nodes.evidence.reference_list import split_references
+from reflective_agents.nodes.memo import at_once, memo_of
+from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.verifiers import function, measure, rubric
+from reflective_agents.nodes.verifiers.finding import Case, Finding, NoVerdict
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome, VerifiedBy
+from reflective_agents.state.verifiers import (
+    Form,
+    Function,
+    Length,
+    Pattern,
+    Rubric,
+    Schema,
+    VerifiedContext,
+    VerifiedRun,
+)
+
+Verify = Callable[[Step[Context], Any, Case], Awaitable[Finding]]
+VERIFY: Mapping[type[Form], Verify] = {
+    Function: function.verify,
+    Length: measure.length,
+    Pattern: measure.pattern,
+    Schema: measure.schema,
+    Rubric: rubric.verify,
+}
+"""How each kind of verifier works."""
+REWARDERS = ("environment", "tests")
+"""What an environment calls itself in an outcome."""
+TO_END = 1.0
+"""Seconds in which a verifier that is cancelled may end."""
+
+
+class Verdict(NamedTuple):
+    """What the verifiers say of an answer together.
+
+    Attributes:
+        by: What the outcome calls them.
+        score: The mean of their scores by their weights, 0..1; None if none has given one.
+        accepted: Whether all that must accept the answer do; None if one gives no verdict, or all only rank.
+        feedback: What is wrong with it, in their words.
+        missing: Which have given no verdict, and why; a run whose verdict lacks one that is a must is never solved.
+    """
+
+    by: VerifiedBy
+    score: float | None
+    accepted: bool | None
+    feedback: str
+    missing: str
+
+    @property
+    def only_ranks(self) -> bool:
+        """Whether none of the verifiers decides."""
+        return self.accepted is None and not self.missing
+
+    @property
+    def allows(self) -> bool:
+        """Whether what else accepts the answer may count."""
+        return self.accepted is True or self.only_ranks
+
+    @property
+    def reason(self) -> str:
+        """The verdict in words, for outcomes."""
+        scored = "" if self.score is None else f" with a score of {self.score:.2f}"
+        if self.accepted:
+            return f"the verifiers accept the answer{scored}"
+        if self.accepted is None:
+            return self.missing
+        feedback = " ".join(self.feedback.split())[:300]
+        return ": ".join(filter(None, [f"the verifiers do not accept the answer{scored}", feedback, self.missing]))
+
+
+def is_verified(step: Step[Context]) -> bool:
+    """Tell whether the settings of a run have verifiers."""
+    return isinstance(step.context, VerifiedContext) and step.context.is_verified
+
+
+async def verify_answer(
+    step: Step[Context],
+    run_id: str,
+    conversation: Sequence[BaseMessage],
+    answer: str,
+    sources: Mapping[str, str] | None = None,
+) -> Verdict | None:
+    """Return what the verifiers say of an answer; None where the settings have none.
+
+    Args:
+        step: The node that asks.
+        run_id: The run, in which equal answers share a verdict; empty if they do not.
+        conversation: What is answered: its last message is the request.
+        answer: The answer; its list of references is left out.
+        sources: What it rests on, by the marks that cite it.
+    """
+    context = step.context
+    if not isinstance(context, VerifiedContext) or not context.is_verified:
+        return None
+    body = split_references(answer)[0].strip()
+    messages: Sequence[Any] = conversation
+    run = VerifiedRun(messages=[*messages], sources={**(sources or {})})
+    case = Case(messages[-1].text, body, run)
+    key = ("verdict", body, repr(context.forms), context.threshold)
+    make = partial(_verdict, step, context, case)
+    return (await memo_of(run_id).once(key, make))[0] if run_id else await make()
+
+
+async def _verdict(step: Step[Context], context: VerifiedContext, case: Case) -> Verdict:
+    forms = context.forms
+    results = await at_once([_in_time(step, context, form, case) for form in forms])
+    pairs = [(form, found) for form, found in zip(forms, results, strict=True) if isinstance(found, Finding)]
+    refused = [(form, found) for form, found in pairs if not _accepts(form, found, context)]
+    faults = [(form, why) for form, why in zip(forms, results, strict=True) if isinstance(why, str)]
+    weights = sum(form.weight for form, _ in pairs)
+    score = sum(form.weight * found.score for form, found in pairs) / weights if weights else None
+    verdict = Verdict(
+        by="verifiers",
+        score=None if score is None else min(score, 1.0),
+        accepted=_decide([form for form, _ in refused], [form for form, _ in faults], forms),
+        feedback="\n".join(found.feedback or f"{name_of(form)} does not accept this." for form, found in refused),
+        missing="; ".join(f"{name_of(form)} gives no verdict: {why}" for form, why in faults),
+    )
+    step.emit("verified", **verdict._asdict())
+    return verdict
+
+
+def _decide(refused: Sequence[Form], faulty: Sequence[Form], forms: Sequence[Form]) -> bool | None:
+    """Say whether an answer is accepted, by those that must accept it."""
+    if any(form.must for form in refused):
+        return False
+    return None if any(form.must for form in faulty) or not any(form.must for form in forms) else True
+
+
+def _accepts(form: Form, found: Finding, context: VerifiedContext) -> bool:
+    return not found.refused and found.score >= (form.threshold or context.threshold)
+
+
+async def _in_time(step: Step[Context], context: VerifiedContext, form: Form, case: Case) -> Finding | str:
+    """Ask one verifier; return why, if it gives no verdict."""
+    seconds = min(context.verifier_timeout, step.meter.seconds_left)
+    task = asyncio.ensure_future(VERIFY[type(form)](step, form, case))
+    try:
+        await asyncio.wait([task], timeout=seconds)
+        if task.done():
+            return task.result()
+        task.cancel()
+        await asyncio.wait([task], timeout=TO_END)
+        return f"it takes more than {seconds:g} seconds"
+    except (NoVerdict, LimitReached, ModelFailed) as error:
+        return str(error)
+    finally:
+        task.cancel()
+
+
+def name_of(form: Form) -> str:
+    """Return what a verifier is called in words: its own name, else that of the function, else its kind."""
+    if isinstance(form, Function):
+        name = getattr(form.function, "__name__", None) or type(form.function).__name__
+        return form.name or (name if name != "<lambda>" else "a verifier")
+    return form.name or f"the verifier of the {type(form).__name__.lower()}"
+
+
+def with_verdict(reached: Outcome | None, appraisal: Appraisal, verdict: Verdict) -> tuple[Outcome | None, Appraisal]:
+    """Return what has ended a run and what is known of its answer, with what the verifiers say. What they refuse, or
+    anybody else has refused, is not solved; of what they accept an environment stays the one who has verified it.
+
+    Args:
+        reached: What has ended the run.
+        appraisal: What is known of the answer otherwise.
+        verdict: What the verifiers say of it.
+    """
+    by = appraisal.by or (reached.get("verified_by") if reached else None)
+    stands = by in REWARDERS or appraisal.accepted is False
+    if verdict.only_ranks or (verdict.accepted and stands):
+        return reached, appraisal
+    if reached and "verified_by" in reached:
+        reached = reached.copy()
+        del reached["verified_by"]
+    if verdict.accepted is None:
+        return reached and {**reached, "reason": f"{reached['reason']}; {verdict.reason}"}, UNCHECKED
+    reason = "; ".join(filter(None, [appraisal.reason, verdict.reason]))
+    return reached, Appraisal(verdict.by, verdict.accepted, reason, appraisal.answered)

@@ -1,0 +1,331 @@
+"""Verifiers of the user's own in every strategy that answers: they decide, they tell, and what they do wrong harms no
+run."""
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from reflective_agents.environments.base import Environment, State, Transition
+from reflective_agents.graphs import graph_of
+from reflective_agents.state.settings import settings_of
+from reflective_agents.state.verifiers import VerifiedContext
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.responder import respond
+from reflective_agents.testing.script import Reply, Request
+from tests.strategies import ASK, STRATEGIES, Strategy, every_case, name_of
+
+ANSWERING = [strategy for strategy in STRATEGIES if issubclass(strategy.context, VerifiedContext)]
+every_answering = pytest.mark.parametrize("strategy", ANSWERING, ids=name_of)
+LIMITS = {"max_model_calls": 24, "max_total_tokens": 200_000}
+
+
+def test_every_strategy_but_the_simulation_takes_verifiers() -> None:
+    assert {strategy.name for strategy in STRATEGIES} - {strategy.name for strategy in ANSWERING} == {"town"}
+
+
+async def run(strategy: Strategy, verifiers: list[Any], **settings: Any) -> dict[str, Any]:
+    """Run a strategy with a model that serves it well."""
+    model = FakeChatModel(reply=strategy.solving)
+    context = strategy.make(model=model, verifiers=verifiers, **LIMITS, **settings)
+    result: dict[str, Any] = await strategy.graph.ainvoke(ASK, context=context)
+    assert result["usage"]["model_calls"] == len(model.calls) <= LIMITS["max_model_calls"]
+    assert result["answer"]
+    return result
+
+
+async def waits(request: str, answer: str) -> float:
+    await asyncio.sleep(0)
+    return 1.0
+
+
+def reads_the_run(request: str, answer: str, run: Any) -> bool:
+    return bool(run["messages"][-1].text == request and isinstance(run["sources"], dict))
+
+
+ACCEPTING: dict[str, Any] = {
+    "bool": lambda request, answer: "alpha" in request,
+    "nothing": lambda request, answer: None,
+    "score": lambda request, answer: {"score": 1, "feedback": "Fine."},
+    "awaits": waits,
+    "run": reads_the_run,
+    "pattern": {"pattern": r"\w"},
+    "length": {"min_words": 1, "max_characters": 100_000},
+}
+REFUSING: dict[str, Any] = {
+    "bool": lambda request, answer: False,
+    "feedback": lambda request, answer: "Too cold.",
+    "score": lambda request, answer: {"score": 0.4, "feedback": "Too cold."},
+    "pattern": {"pattern": "^never$"},
+    "schema": {"schema": {"type": "object", "properties": {}}},
+    "length": {"min_words": 9999},
+}
+
+
+@pytest.mark.matrix(keep=8)
+@every_case("kind", ACCEPTING, ANSWERING)
+async def test_what_they_accept_is_solved(strategy: Strategy, kind: str) -> None:
+    out = await run(strategy, [ACCEPTING[kind]])
+    assert (out["outcome"]["status"], out["outcome"].get("verified_by")) == ("solved", "verifiers"), out["outcome"]
+
+
+@pytest.mark.matrix(keep=8)
+@every_case("kind", REFUSING, ANSWERING)
+async def test_what_one_refuses_is_not(strategy: Strategy, kind: str) -> None:
+    out = await run(strategy, [ACCEPTING["bool"], REFUSING[kind]])
+    assert out["outcome"]["status"] in ("exhausted", "limit_reached"), out["outcome"]
+    assert "verified_by" not in out["outcome"]
+
+
+@pytest.mark.matrix(keep=4)
+@every_answering
+async def test_a_threshold_lowers_what_is_enough(strategy: Strategy) -> None:
+    out = await run(strategy, [lambda request, answer: 0.6], threshold=0.5)
+    assert out["outcome"]["status"] == "solved"
+    out = await run(strategy, [{"function": lambda request, answer: 0.6, "threshold": 0.7}], threshold=0.5)
+    assert out["outcome"]["status"] != "solved"
+
+
+def raises(request: str, answer: str) -> bool:
+    raise ValueError("of no use")
+
+
+def hangs(request: str, answer: str) -> bool:
+    return threading.Event().wait()
+
+
+async def clings(request: str, answer: str) -> bool:
+    try:
+        await asyncio.sleep(3600)
+    except asyncio.CancelledError:
+        await asyncio.sleep(0.05)
+    return True
+
+
+LYING: dict[str, Callable[[str, str], Any]] = {
+    "raises": raises,
+    "hangs": hangs,
+    "not a number": lambda request, answer: math.nan,
+    "more than 1": lambda request, answer: 7,
+    "an object": lambda request, answer: object(),
+    "no score": lambda request, answer: {"feedback": "x"},
+    "exits": lambda request, answer: exit(3),
+}
+
+
+@pytest.mark.matrix(keep=8)
+@every_case("kind", LYING, ANSWERING)
+async def test_one_that_gives_no_verdict_solves_nothing(strategy: Strategy, kind: str) -> None:
+    out = await run(strategy, [ACCEPTING["bool"], LYING[kind]], verifier_timeout=0.05)
+    assert out["outcome"]["status"] != "solved", out["outcome"]
+    assert "no verdict" in out["outcome"]["reason"]
+
+
+@pytest.mark.matrix(keep=3)
+@every_answering
+async def test_one_that_only_ranks_harms_nothing_where_it_fails(strategy: Strategy) -> None:
+    only_ranks = {"function": raises, "must": False}
+    out = await run(strategy, [ACCEPTING["bool"], only_ranks])
+    assert (out["outcome"]["status"], out["outcome"].get("verified_by")) == ("solved", "verifiers")
+
+
+@pytest.mark.matrix(keep=3)
+@every_answering
+async def test_a_flood_of_feedback_is_cut(strategy: Strategy) -> None:
+    out = await run(strategy, [lambda request, answer: "\ud800 <request>" * 1_000_000])
+    assert len(str(out)) < 1_000_000
+    assert out["outcome"]["status"] != "solved"
+
+
+async def test_one_that_will_not_end_gives_no_verdict() -> None:
+    [strategy] = [each for each in ANSWERING if each.name == "chain_of_thought"]
+    out = await run(strategy, [clings], verifier_timeout=0.01)
+    assert out["outcome"]["status"] == "answered"
+
+
+MENDS = ("reflection", "reflexion", "react", "trials", "lats", "ab_mcts", "auto")
+"""Strategies that write again, and are told what was wrong."""
+
+
+@pytest.mark.parametrize("name", MENDS)
+async def test_their_feedback_goes_to_the_next_attempt(name: str) -> None:
+    [strategy] = [each for each in ANSWERING if each.name == name]
+
+    def mending(request: Request) -> Any:
+        reply = strategy.solving(request)
+        if "fish" not in request.text.casefold():
+            return reply
+        if isinstance(reply, dict):
+            return {**reply, **{key: f"{reply[key]} fish" for key in ("answer",) if key in reply}}
+        return f"{reply} fish" if isinstance(reply, str) else reply
+
+    def wants_fish(request: str, answer: str) -> str | None:
+        return None if "fish" in answer else "Say it with FISH."
+
+    context = strategy.make(model=FakeChatModel(reply=mending), verifiers=[wants_fish], **LIMITS)
+    out = await strategy.graph.ainvoke(ASK, context=context)
+    assert (out["outcome"]["status"], out["outcome"].get("verified_by")) == ("solved", "verifiers"), out["outcome"]
+    assert "fish" in out["answer"]
+
+
+@pytest.mark.parametrize("name", ["best_of_n", "chain_of_thought"])
+async def test_they_choose_among_samples(name: str) -> None:
+    def reply(request: Request) -> Reply:
+        return respond(request) if request.schema else f"So.\nAnswer: {10 + request.index}"
+
+    def likes(request: str, answer: str) -> float:
+        return 0.9 if "12" in answer else 0.2
+
+    settings: dict[str, Any] = {"n": 4} if name == "best_of_n" else {"samples": 4}
+    context = {"model": FakeChatModel(reply=reply), "verifiers": [likes], **settings}
+    out = await graph_of(name).ainvoke(ASK, context=context)
+    assert "12" in out["answer"]
+    assert "verified_by" not in out["outcome"]
+    out = await graph_of(name).ainvoke(ASK, context={**context, "threshold": 0.8})
+    assert out["outcome"]["verified_by"] == "verifiers"
+
+
+@pytest.mark.parametrize("name", ["chain_of_thought", "lats", "best_of_n", "reflection", "trials"])
+async def test_equal_answers_are_verified_once(name: str) -> None:
+    verified: list[str] = []
+
+    def refuses(request: str, answer: str) -> bool:
+        verified.append(answer)
+        return False
+
+    def reply(request: Request) -> Reply:
+        return respond(request) if request.schema else "Always the same."
+
+    settings = {"samples": 4} if name == "chain_of_thought" else {}
+    context = {"model": FakeChatModel(reply=reply), "verifiers": [refuses], **LIMITS, **settings}
+    await graph_of(name).ainvoke(ASK, context=context)
+    assert len(verified) == 1
+
+
+class Guess(Environment):
+    """Every guess ends the task; those with a 7 are right."""
+
+    name = "guess"
+    actions = "the guess"
+    goal = "Guess."
+
+    async def step(self, state: State, action: str) -> Transition:
+        guess = action.removeprefix("Answer:").strip()
+        return Transition({**state, "answer": guess, "done": True}, "Over.", float("7" in guess), True)
+
+
+@pytest.mark.parametrize(
+    "name", ["react", "chain_of_thought", "trials", "lats", "best_of_n", "tree_of_thoughts", "auto"]
+)
+@pytest.mark.parametrize(("guess", "accepted"), [("17", True), ("27", False), ("13", False), ("23", False)])
+async def test_an_environment_and_verifiers_both_have_to_accept(name: str, guess: str, accepted: bool) -> None:
+    def reply(request: Request) -> Reply:
+        return respond(request) if request.schema else f"Thought: So.\nAction: {guess}\nAnswer: {guess}"
+
+    context = {
+        "model": FakeChatModel(reply=reply),
+        "environment": Guess(),
+        "acting": "text",
+        "verifiers": [lambda request, answer: "2" not in answer],
+        **LIMITS,
+    }
+    context = {key: value for key, value in context.items() if key in settings_of(name).model_fields}
+    out = await graph_of(name).ainvoke({**ASK, "task": {"id": "1", "question": "Guess."}}, context=context)
+    assert (out["outcome"]["status"] == "solved") is accepted, out["outcome"]
+    assert out["outcome"].get("verified_by") == ("environment" if accepted else None)
+
+
+async def test_a_run_tells_what_was_verified() -> None:
+    [strategy] = [each for each in ANSWERING if each.name == "reflection"]
+    context = strategy.make(model=FakeChatModel(reply=strategy.solving), verifiers=[raises, ACCEPTING["bool"]])
+    events = [event async for event in strategy.graph.astream(ASK, context=context, stream_mode="custom")]
+    verified = [event for event in events if event["event"] == "verified"]
+    assert verified[0]["accepted"] is None
+    assert "ValueError" in verified[0]["missing"]
+
+
+DEEP, FOOD = "It is deep.", "It names food."
+
+
+def judging(request: Request) -> Any:
+    """Judge each criterion apart: an answer that is told of no food names some."""
+    if request.schema == "Met":
+        judged = request.last.partition("<answer>")[2]
+        return {"reason": "There is no fish in it.", "met": DEEP in judged or "fish" in judged.partition("<")[0]}
+    return respond(request) if request.schema else f"The deep sea{' and fish' if 'fish' in request.text else ''}"
+
+
+@pytest.mark.parametrize("name", ["reflection", "react", "lats", "trials"])
+async def test_the_criteria_of_a_rubric_are_judged_apart(name: str) -> None:
+    model = FakeChatModel(reply=judging)
+    rubric = {"rubric": [DEEP, {"criterion": FOOD, "must": True, "weight": 3}]}
+    context = {"model": model, "verifiers": [rubric], "threshold": 0.2, **LIMITS}
+    out = await graph_of(name).ainvoke(ASK, context=context)
+    assert (out["outcome"]["status"], out["outcome"].get("verified_by")) == ("solved", "verifiers"), out["outcome"]
+    assert "fish" in out["answer"]
+    judged = [call.last for call in model.calls if call.schema == "Met"]
+    assert len(judged) == 4
+    assert not [text for text in judged if DEEP in text and FOOD in text]
+
+
+async def test_a_must_of_a_rubric_is_refused_whatever_the_score() -> None:
+    model = FakeChatModel(reply=lambda request: judging(request) if request.schema else "The deep sea")
+    for must, status in ((True, "exhausted"), (False, "solved")):
+        verifiers = [{"rubric": [{"criterion": DEEP, "weight": 9}, {"criterion": FOOD, "must": must}]}]
+        context = {"model": model, "verifiers": verifiers, "threshold": 0.5}
+        out = await graph_of("chain_of_thought").ainvoke(ASK, context=context)
+        assert out["outcome"]["status"] == status, out["outcome"]
+
+
+@pytest.mark.matrix(keep=4)
+@pytest.mark.parametrize("most", [1, 4, 9])
+@every_answering
+async def test_a_rubric_exceeds_no_limit(strategy: Strategy, most: int) -> None:
+    def reply(request: Request) -> Any:
+        return {"reason": "No.", "met": False} if request.schema == "Met" else strategy.solving(request)
+
+    model = FakeChatModel(reply=reply)
+    context = strategy.make(model=model, verifiers=[{"rubric": [DEEP, FOOD, "It rhymes."]}], max_model_calls=most)
+    out = await strategy.graph.ainvoke(ASK, context=context)
+    assert out["usage"]["model_calls"] == len(model.calls) <= most
+    assert out["outcome"]["status"] != "solved"
+
+
+@pytest.mark.parametrize(
+    "verifier",
+    [
+        {"patern": "x"},
+        {"pattern": "("},
+        {"pattern": "(?=a)"},
+        {"pattern": "x", "must": "perhaps"},
+        {"schema": {"type": "string"}},
+        {"rubric": []},
+        {"min_words": -1},
+        {"function": "os.system"},
+        lambda answer: True,
+        lambda a, b, c, d: True,
+        "pattern",
+    ],
+)
+def test_what_is_no_verifier_is_refused_at_once(verifier: Any) -> None:
+    with pytest.raises(ValidationError):
+        settings_of("react").model_validate({"verifiers": [verifier]})
+
+
+def test_they_come_as_json_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFLECT_VERIFIERS", '[{"max_words": 7}]')
+    [form] = settings_of("react")().forms  # type: ignore[attr-defined]
+    assert form.max_words == 7
+
+
+async def test_the_old_name_is_taken_for_one_release() -> None:
+    with pytest.warns(FutureWarning, match="verifiers"):
+        context = settings_of("reflection").model_validate(
+            {"checks": [lambda request, draft: "no"], "critic": "checks", "model": "offline"}
+        )
+    out = await graph_of("reflection").ainvoke(ASK, context=context)
+    assert out["drafts"][-1]["critique"] == "no"
