@@ -233,8 +233,8 @@ def repetitions(steps: Sequence[ActionStep], environment: Environment | None = N
 
 
 def with_repetitions_marked(steps: Sequence[ActionStep], environment: Environment | None = None) -> list[ActionStep]:
-    """Return the steps as the agent sees them: one that brings what is there already says so. On paper, where steps have
-    no messages, nothing is added to what the papers show."""
+    """Return the steps as the agent sees them: one that brings what is there already says so. On paper, where steps
+    have no messages, nothing is added to what the papers show."""
     repeated = zip(steps, repetitions(steps, environment), strict=True)
     return [_known(taken) if again and taken["messages"] and taken["valid"] else taken for taken, again in repeated]
 
