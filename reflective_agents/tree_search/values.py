@@ -101,21 +101,24 @@ class Judge(Value):
             self.reserve_call(branch, waiting[0])
         size = -(-len(waiting) // self.calls(len(waiting)))
         parts = [waiting[first : first + size] for first in range(0, len(waiting), size)]
-        await each_to_its_end([self._judge_part(branch, part) for part in parts])
-
-    async def _judge_part(self, branch: Branch, waiting: Sequence[Candidate]) -> None:
-        """Judge siblings in one call, or in halves, where the model's context does not hold them all."""
-        try:
-            await self._judge_together(branch, waiting)
-        except TooLong:
-            half = len(waiting) // 2
-            if not half:
-                raise
-            await each_to_its_end([self._judge_part(branch, part) for part in (waiting[:half], waiting[half:])])
+        await each_to_its_end([self._judge_together(branch, part) for part in parts])
 
     async def _judge_together(self, branch: Branch, waiting: Sequence[Candidate]) -> None:
+        """Judge siblings in one call, or in halves, where the model's context does not hold them all."""
+        half, schema, prompt = len(waiting) // 2, Judgements.of(len(waiting)), self._prompt_together(branch, waiting)
+        try:
+            judgements = await self.ask_each(prompt, schema, lambda out: out.judgements, len(waiting), "judgements")
+        except TooLong:
+            if not half:
+                raise
+            await each_to_its_end([self._judge_together(branch, part) for part in (waiting[:half], waiting[half:])])
+            return
+        for candidate, judgement in zip(waiting, judgements, strict=True):
+            candidate.grade = self._as_grade(judgement, candidate)
+
+    def _prompt_together(self, branch: Branch, waiting: Sequence[Candidate]) -> list[BaseMessage]:
         alone = {"what": prompts.ONLY_CANDIDATE} if len(waiting) == 1 else {}
-        prompt = prompts.JUDGE_TOGETHER.partial(**alone).format_messages(
+        return prompts.JUDGE_TOGETHER.partial(**alone).format_messages(
             task=self.task,
             rubric=self.rubric,
             request=branch.request,
@@ -123,11 +126,6 @@ class Judge(Value):
             lessons=lessons_to_judge(branch),
             candidates=candidates_text(waiting),
         )
-        judgements = await self.ask_each(
-            prompt, Judgements.of(len(waiting)), lambda out: out.judgements, len(waiting), "judgements"
-        )
-        for candidate, judgement in zip(waiting, judgements, strict=True):
-            candidate.grade = self._as_grade(judgement, candidate)
 
     async def ask_each(
         self, prompt: list[BaseMessage], schema: type[T], entries: Callable[[T], Sequence[Entry]], count: int, noun: str

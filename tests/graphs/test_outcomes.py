@@ -376,7 +376,7 @@ RUNS: Mapping[tuple[str, str], Run] = {
     ("any", "verifiers of yours refuse the answer"): (
         "memory",
         saying("Yes."),
-        {"verifiers": [lambda request, answer: "too cold"]},
+        {"user": "refused", "embeddings": "lexical", "verifiers": [lambda request, answer: "too cold"]},
     ),
     ("any", "a verifier of yours raises, or takes too long"): (
         "react",

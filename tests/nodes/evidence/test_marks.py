@@ -30,6 +30,7 @@ The list is [1, 2, 3]."""
 def test_sentences_know_what_they_cite() -> None:
     read = cited_sentences(EVIDENCE, SOURCES)
     assert [(sentence.text, sentence.numbers) for sentence in read] == [
+        ("# Height", (1,)),
         ("The tower is 330 m tall.", (1,)),
         ("It was built in 1889.", (2,)),
         ("It is made of iron, not of steel.", (1, 3)),
@@ -38,7 +39,7 @@ def test_sentences_know_what_they_cite() -> None:
         ("它很高。", (2,)),
         ("The list is [1, 2, 3].", ()),
     ]
-    assert EVIDENCE[read[2].begin : read[2].end] == "It is\nmade of iron [1][3], not of steel.\n"
+    assert EVIDENCE[read[3].begin : read[3].end] == "It is\nmade of iron [1][3], not of steel.\n"
 
 
 def test_sentences_cite_by_the_letter_of_their_list() -> None:
