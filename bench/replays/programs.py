@@ -14,10 +14,10 @@ from bench.replays.keyed import Key, Model, listed, replaced, step
 from bench.replays.measured import UNEXPLAINED, Differences, Measured, together
 from bench.replays.reasons import Program, explain
 from bench.replays.records import Record, evaluated, load
+from reflective_agents.environments import registry
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.programming import Programming, read_task
 from reflective_agents.graphs import trials
-from reflective_agents.nodes.acting import agent
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.testing.fake import FakeChatModel
 
@@ -73,7 +73,7 @@ async def programs(folder: Path, name: str) -> Measured:
         inputs = {"messages": [("user", logged.task["question"])], "task": logged.task}
         return await trials.graph.ainvoke(inputs, context=context)
 
-    with patch.object(agent, "get_environment", replaced(WORLD)):
+    with patch.object(registry, "get_environment", replaced(WORLD)):
         results = await together(map(run, games), AT_ONCE)
     return await _measure(games, results, model)
 

@@ -9,11 +9,11 @@ from langchain_core.exceptions import ContextOverflowError
 from bench.replays.keyed import Key, Model, Recorded, RecordedWorld, Seen, listed, replaced, step
 from bench.replays.measured import UNEXPLAINED, Differences, Measured, together
 from bench.replays.records import Attempt, Record, Turn, attempts, gold_paragraphs, load, question_task, turns
+from reflective_agents.environments import registry
 from reflective_agents.environments.base import Environment, Task
 from reflective_agents.environments.fever import FactChecking
 from reflective_agents.environments.questions import Questions
 from reflective_agents.graphs import react, trials
-from reflective_agents.nodes.acting import agent
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.testing.fake import FakeChatModel
@@ -67,7 +67,7 @@ async def hotpot(folder: Path, name: str, *, actor: Actor, gold: bool = False) -
         context = settings.model_copy(update={"max_trials": present})
         return await trials.graph.ainvoke({"messages": [("user", task["question"])], "task": task}, context=context)
 
-    with patch.object(agent, "get_environment", replaced(RecordedWorld(Questions(), seen))):
+    with patch.object(registry, "get_environment", replaced(RecordedWorld(Questions(), seen))):
         results = await together(run(record, task) for record, task in zip(records, tasks, strict=True))
     for record, tried, result in zip(records, logged, results, strict=True):
         _compare(differences, record["id"], tried, result)
@@ -191,7 +191,7 @@ async def fever(folder: Path, name: str) -> Measured:
     async def run(task: Task) -> dict[str, Any]:
         return await react.graph.ainvoke({"messages": [("user", task["question"])], "task": task}, context=context)
 
-    with patch.object(agent, "get_environment", replaced(RecordedWorld(FactChecking(), seen))):
+    with patch.object(registry, "get_environment", replaced(RecordedWorld(FactChecking(), seen))):
         results = await together(run(task) for task in tasks)
     for record, result in zip(records, results, strict=True):
         ended = (result["reward"] or 0, result["answer"] or "")
