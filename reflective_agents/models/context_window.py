@@ -116,6 +116,12 @@ def likely_tokens(base: BaseChatModel, messages: Sequence[BaseMessage], options:
     return int(prompt) + int(options.get("max_tokens") or longest_answer(base, meter))
 
 
+def holds(base: BaseChatModel, messages: Sequence[BaseMessage], meter: Meter) -> bool:
+    """Tell whether a model's context is likely to hold a prompt and its answer; yes, where nobody knows its size."""
+    size = context_of(base, meter)
+    return size is None or likely_tokens(base, messages, {}, meter) <= size
+
+
 def make_way(prompt: Sequence[BaseMessage], longest: int, meter: Meter) -> None:
     """Hold a prompt against what it may have, before parts of it are left out: the conversation is compacted first.
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 from langchain_core.messages import BaseMessage, ToolMessage
 from pydantic import BaseModel
 
+from reflective_agents.models.context_window import holds
 from reflective_agents.nodes.asking.chat import ask, model_of
 from reflective_agents.nodes.asking.sampling import calls_for, sample
 from reflective_agents.nodes.asking.transcript import around
@@ -107,6 +108,8 @@ class Judge(Value):
         """Judge siblings in one call, or in halves, where the model's context does not hold them all."""
         half, schema, prompt = len(waiting) // 2, Judgements.of(len(waiting)), self._prompt_together(branch, waiting)
         try:
+            if half and not holds(model_of(self.step, self.model), prompt, self.step.meter):
+                raise TooLong("the context does not hold all siblings")
             judgements = await self.ask_each(prompt, schema, lambda out: out.judgements, len(waiting), "judgements")
         except TooLong:
             if not half:
