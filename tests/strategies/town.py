@@ -35,7 +35,7 @@ STRATEGY = Strategy(
     endless=lambda request: script(request, step=10),
     artefact=("day", "agents", "spread"),
     told=("conversations", "retrievals"),
-    answered=2,
+    answered=3,
     settings={"town": HAMLET, "embeddings": "lexical", "reflect_at": 10_000},
     longest={"town": {**HAMLET, "begins": "00:00", "ends": "24:00"}, "minutes": 10, "max_steps": 10_000},
     impossible={"minutes": 0, "max_steps": 0, "max_turns": 0, "reflect_at": -1, "town": 7, "relevance": 0},
