@@ -78,7 +78,8 @@ async def finish(state: ReflectionState, step: Step[ReflectionContext]) -> Updat
     best = best_draft(state["drafts"])
     answer = AIMessage(best["text"], id=best["id"] or None) if best else None
     learned = [Learned(draft["critique"], draft["text"]) for draft in state["drafts"] if not draft["accepted"]]
-    return await end(state, step, answer, learned, appraisal=appraise(best))
+    refused = best is not None and not best["accepted"]
+    return await end(state, step, answer, learned, appraisal=appraise(best), refused=refused)
 
 
 def verdict(step: Step[ReflectionContext], draft: Draft, critique: Critique) -> tuple[Draft, Update]:

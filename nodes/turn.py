@@ -165,6 +165,7 @@ async def end(
     model: BaseChatModel | None = None,
     appraisal: Appraisal = UNCHECKED,
     evidence: Evidence = NO_EVIDENCE,
+    refused: bool = False,
 ) -> Update:
     """Return the update that ends a turn: the answer as the one new message, and the outcome that fits it.
 
@@ -178,11 +179,14 @@ async def end(
         model: What has written the answer, if it was not the run's model.
         appraisal: What is known of the answer; `decide` makes the status of it.
         evidence: What the answer rests on. It is held against that, unless somebody has verified it already.
+        refused: Whether the strategy has not accepted the answer, with the verifiers' part in that.
     """
     reached, support, verdict = state["outcome"], None, None
     if answer is not None:
         answer, evidence = with_cited_parts(answer, evidence, state["messages"])
         verdict = await verify_answer(step, state["run_id"], state["messages"], answer.text, evidence.passages)
+        if refused and verdict and not verdict.missing:
+            verdict = None
         reached, appraisal = with_verdict(reached, appraisal, verdict) if verdict else (reached, appraisal)
     is_verified = verdict is not None and not verdict.only_ranks
     if answer is not None and not is_verified and is_open(step, answer, reached, appraisal, evidence):
