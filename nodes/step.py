@@ -110,7 +110,8 @@ class Step(Generic[C]):
         if shown is not state:
             self.messages = {old.id: old for old, new in pairs if old is not new}
             asked = [message for message in shown["messages"] if message.type == "human"]
-            self.meter.questions = [HumanMessage([words_of(message), *images_of(message)]) for message in asked]
+            questions: list[BaseMessage] = [HumanMessage([words_of(each), *images_of(each)]) for each in asked]
+            self.meter.questions = questions
         return shown
 
     async def show_less(self, state: S) -> S | None:
@@ -195,10 +196,12 @@ def _shown_within_context(state: S, step: Step[C], left: int, whole: S | None) -
 
 def _compacted_as(whole: S, state: S) -> S:
     """Return a whole state with what is compacted in another form of it."""
-    if state.get("compaction") is None:
+    stored: RunState = state
+    compaction = stored.get("compaction")
+    if compaction is None:
         return whole
     shorter = whole.copy()
-    shorter["compaction"] = state["compaction"]
+    shorter["compaction"] = compaction
     return shorter
 
 
@@ -270,8 +273,9 @@ def node(
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
             kept = {"texts": step.texts.new} if step.texts.new else {}
-            is_compacted = shown.get("compaction") is not stored.get("compaction")
-            compacted = {"compaction": shown["compaction"]} if is_compacted else {}
+            shortened: RunState = shown
+            compaction = shortened.get("compaction")
+            compacted = {"compaction": compaction} if compaction is not stored.get("compaction") else {}
             return {**step.cost(), **kept, **compacted, **update, **({"run_id": run_id} if begins else {})}
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__

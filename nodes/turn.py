@@ -203,8 +203,9 @@ async def end(
     structured = {"structured_response": data} if data or step.context.answer_schema else {}
     if answer is None:
         return {"answer": None, "outcome": outcome, **structured}
-    answer.response_metadata = {**_written_by(step, model), STRATEGY: state["strategy"]}
-    if (name := graph_name(state["strategy"])) != state["strategy"]:
+    strategy = state.get("strategy")
+    answer.response_metadata = {**_written_by(step, model), STRATEGY: strategy}
+    if (name := graph_name(strategy)) != strategy:
         answer.name = answer.response_metadata[GRAPH] = name
     update: Update = {"messages": [answer], "answer": answer.text, "outcome": outcome, **structured}
     return update | ({"support": support} if support else {})

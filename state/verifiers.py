@@ -152,7 +152,7 @@ def read_verifier(value: Any) -> Form:
         ValueError: if it is none.
     """
     if callable(value):
-        return Function(function=value)
+        return Function.model_validate({"function": value})
     known = [key for key in value if key in KINDS] if isinstance(value, dict) else []
     if not known:
         raise ValueError("a verifier is a function, or an object with one of " + ", ".join(KINDS))

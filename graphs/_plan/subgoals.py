@@ -82,7 +82,7 @@ def with_report(goal: Subgoal, report: Report, wave: int) -> Subgoal:
         return {**after, "status": "failed", "reason": failure(report)}
     if cannot_be_done(without_label(answer, "final", "answer")):
         return {**after, "status": "failed", "reason": " ".join(answer.split())}
-    after |= {"answer": answer, "said": report["said"]}
+    after["answer"], after["said"] = answer, report["said"]
     if "passages" in report:
         after["passages"] = report["passages"]
     if not report.get("answered", True):

@@ -102,11 +102,13 @@ async def _invoke(agent: Agent, messages: list[BaseMessage], watch: Watch) -> Js
     for handler in watch.handlers:
         manager.add_handler(handler)
     config = RunnableConfig(callbacks=manager, tags=[TAG_NOSTREAM])
-    settings: dict[str, JsonObject] = {"context": {}} if isinstance(agent, Pregel) and agent.context_schema else {}
-    if is_background(running_loop()) and isinstance(agent, Pregel) and _works_in_threads(agent):
+    if not isinstance(agent, Pregel):
+        return await agent.ainvoke({"messages": messages}, config)
+    settings: Any = {} if agent.context_schema else None
+    if is_background(running_loop()) and _works_in_threads(agent):
         with suppress(NotImplementedError):  # of a middleware that is asynchronous alone
-            return await asyncio.to_thread(agent.invoke, {"messages": messages}, config, **settings)
-    return await agent.ainvoke({"messages": messages}, config, **settings)
+            return await asyncio.to_thread(agent.invoke, {"messages": messages}, config, context=settings)
+    return await agent.ainvoke({"messages": messages}, config, context=settings)
 
 
 def _works_in_threads(agent: Pregel[Any, Any, Any, Any]) -> bool:

@@ -21,7 +21,7 @@ from reflective_agents.nodes.evidence.sources import thread_sources
 from reflective_agents.prompts import compaction as prompts
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import ModelFailed, TooLong
-from reflective_agents.state.run import Compaction, RunState, S
+from reflective_agents.state.run import Compaction, RunState
 from reflective_agents.text.digest import digest
 
 LAST_TURNS = 0.6
@@ -44,7 +44,9 @@ _WORD = 3
 """Estimated tokens of a word."""
 
 
-async def compact(state: S, context: Context, meter: Meter, most: int, user: str | None = None) -> Compaction | None:
+async def compact(
+    state: RunState, context: Context, meter: Meter, most: int, user: str | None = None
+) -> Compaction | None:
     """Summarise the oldest turns of the conversation, as many as needed; or take the summary that was made of them in
     another run.
 
@@ -91,7 +93,7 @@ async def compact(state: S, context: Context, meter: Meter, most: int, user: str
 
 def _tell(
     meter: Meter,
-    state: S,
+    state: RunState,
     conversation: Sequence[AnyMessage],
     compaction: Compaction,
     begins: int = 0,

@@ -35,7 +35,7 @@ def with_question_last(state: S) -> S:
 
 def graph_name(strategy: str | None) -> str | None:
     """Return the name of the graph that runs, by which two of the same strategy are told apart; else the strategy's."""
-    return get_config()["metadata"].get(AGENT_NAME) or strategy
+    return get_config().get("metadata", {}).get(AGENT_NAME) or strategy
 
 
 def unanswered(messages: Sequence[AnyMessage], graph: str | None, answer: str | None = None) -> Sequence[AnyMessage]:

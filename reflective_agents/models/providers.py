@@ -97,8 +97,9 @@ def get_model(
 def _configured(model: Runnable[LanguageModelInput, AIMessage]) -> BaseChatModel:
     """Return what the config of this run makes of a configurable model; the same object for the same choice."""
     values: JsonObject = ensure_config().get("configurable") or {}
-    config = RunnableConfig(configurable={name: values[name] for name in sorted(values) if not _is_langgraphs(name)})
-    made, key = of_this_loop().configured, (id(model), repr(config["configurable"]))
+    chosen = {name: values[name] for name in sorted(values) if not _is_langgraphs(name)}
+    config = RunnableConfig(configurable=chosen)
+    made, key = of_this_loop().configured, (id(model), repr(chosen))
     if key not in made:
         if len(made) >= MOST_CONFIGURED:
             made.clear()
