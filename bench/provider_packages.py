@@ -60,7 +60,7 @@ def install(environment: Path) -> None:
     """
     uv = f"{sysconfig.get_path('scripts')}/uv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
-    wanted = ["-r", str(ROOT / "pyproject.toml"), *PACKAGES]
+    wanted = ["-r", str(ROOT / "pyproject.toml"), *PACKAGES, "langchain-google-genai>=4"]  # not one with gRPC alone
     subprocess.run([uv, "pip", "install", "--quiet", "--python", f"{environment}/bin/python", *wanted], check=True)
 
 

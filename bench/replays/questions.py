@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Literal
 from unittest.mock import patch
 
-from langchain_core.exceptions import ContextOverflowError
+from langchain_core.exceptions import ModelInvalidRequestError
 
 from bench.replays.keyed import Key, Model, Recorded, RecordedWorld, Seen, listed, replaced, step
 from bench.replays.measured import UNEXPLAINED, Differences, Measured, together
@@ -102,7 +102,7 @@ def _record_attempts(
             _record_steps(model, seen, begun, task, attempt.turns)
             before = tuple(part for turn in attempt.turns for part in step(*turn))
             if attempt.status == "halted" and len(attempt.turns) < limit:
-                model.add(begun._replace(steps=before), ContextOverflowError(TOO_LONG))
+                model.add(begun._replace(steps=before), ModelInvalidRequestError("refused, as it was then"))
         else:
             (turn,) = attempt.turns
             before = (f"Thought: {turn.thought}\nAction: {turn.act}",)
