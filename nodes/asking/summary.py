@@ -63,8 +63,7 @@ async def compact(
     Raises:
         LimitReached: if a limit of the run is met. A model that fails is replaced by an extract.
     """
-    stored: RunState = state  # what `get` returns, mypy knows of this only
-    before = stored.get("compaction")
+    before = state.get("compaction")
     messages = in_thread(state)["messages"]
     conversation = messages[: position_of_question(messages)]
     begins, keys = first_kept(messages, before), beginnings(conversation, context, user)

@@ -31,7 +31,10 @@ class Guess(Environment):
 
     async def step(self, state: State, action: str) -> Transition:
         guess = action.removeprefix("Answer:").strip()
-        return Transition({**state, "answer": guess, "done": True}, "Over.", float(guess == GOOD), True)
+        return Transition({**state, "answer": guess, "done": True}, "Over.", float(self.is_right(guess)), True)
+
+    def is_right(self, guess: str) -> bool:
+        return guess == GOOD
 
 
 class Steps(Guess):

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from reflective_agents.environments.base import Environment, State, Transition
 from reflective_agents.graphs import graph_of
 from reflective_agents.state.settings import settings_of
 from reflective_agents.state.verifiers import VerifiedContext
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.responder import respond
 from reflective_agents.testing.script import Reply, Request
+from tests.contract.test_accepted import Guess
 from tests.strategies import ASK, STRATEGIES, Strategy, every_case, name_of
 
 ANSWERING = [strategy for strategy in STRATEGIES if issubclass(strategy.context, VerifiedContext)]
@@ -206,16 +206,11 @@ async def test_equal_answers_are_verified_once(name: str) -> None:
     assert len(verified) == 1
 
 
-class Guess(Environment):
-    """Every guess ends the task; those with a 7 are right."""
+class Sevens(Guess):
+    """Guesses with a 7 are right."""
 
-    name = "guess"
-    actions = "the guess"
-    goal = "Guess."
-
-    async def step(self, state: State, action: str) -> Transition:
-        guess = action.removeprefix("Answer:").strip()
-        return Transition({**state, "answer": guess, "done": True}, "Over.", float("7" in guess), True)
+    def is_right(self, guess: str) -> bool:
+        return "7" in guess
 
 
 @pytest.mark.parametrize(
@@ -228,7 +223,7 @@ async def test_an_environment_and_verifiers_both_have_to_accept(name: str, guess
 
     context = {
         "model": FakeChatModel(reply=reply),
-        "environment": Guess(),
+        "environment": Sevens(),
         "acting": "text",
         "verifiers": [lambda request, answer: "2" not in answer],
         **LIMITS,
