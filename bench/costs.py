@@ -6,6 +6,7 @@ Tokens are a quarter of the characters of what is sent and answered.
 
 import asyncio
 from typing import NamedTuple
+from uuid import uuid4
 
 from bench.options import parser_of
 from reflective_agents.testing.fake import FakeChatModel
@@ -15,7 +16,7 @@ from tests.strategies.base import Strategy
 QUESTION = {"messages": [("user", "Why does reflection help? [alpha]")]}
 LATENCY = 0.05
 """Seconds of each call, so that those which can be in flight together are."""
-QUICK = ("user", "embeddings", "search")
+QUICK = ("embeddings", "search")
 """Settings that keep a run off the network; they cost no calls."""
 
 
@@ -31,6 +32,8 @@ async def cost_of(strategy: Strategy) -> Cost:
     """Run a strategy at its defaults with a model that never solves anything."""
     model = FakeChatModel(reply=strategy.endless, latency=LATENCY)
     settings = {name: strategy.settings[name] for name in QUICK if name in strategy.settings}
+    if "user" in strategy.settings:
+        settings["user"] = str(uuid4())  # nobody the process remembers, since memories cost calls
     out = await strategy.graph.ainvoke(QUESTION, context=strategy.context(model=model, **settings))
     return Cost(out["usage"]["model_calls"], model.waves, out["usage"]["total_tokens"])
 

@@ -183,11 +183,13 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
 
 @pytest.fixture(autouse=True)
 def nothing_learned() -> None:
-    """Start each test without what was learned about the models of others, whose addresses come again."""
+    """Start each test without what others learned about their models, whose addresses come again, or remember."""
     if capabilities := sys.modules.get("reflective_agents.models.capabilities"):
         capabilities.forget_capabilities()
     if kept := sys.modules.get("reflective_agents.nodes.asking.kept"):
         kept.forget_summaries()
+    if remember := sys.modules.get("reflective_agents.nodes.remembering.remember"):
+        remember.store_of_process.cache_clear()
 
 
 @pytest.fixture
