@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from reflective_agents import telemetry
 from reflective_agents.environments.base import Environment, State, Transition
 from reflective_agents.models.toolless import ACT
-from reflective_agents.nodes.acting.react_text import ParsedStep, action_of, as_call
+from reflective_agents.nodes.acting.react_text import ParsedStep, action_in, action_of, as_call
 from reflective_agents.nodes.evidence.research import act
 from reflective_agents.nodes.evidence.sources import NO_SOURCES, Sources, observations, with_numbers
 from reflective_agents.nodes.step import Step
@@ -77,8 +77,8 @@ async def _act_calls(
     replies: list[AnyMessage] = []
     done, valid = bool(world["done"]), True
     for call in calls:
-        action = call["args"].get("action") if call["name"] == "act" and isinstance(call["args"], dict) else None
-        if not isinstance(action, str):
+        action = action_in(call)
+        if action is None:
             text, accepted = prompts.NO_ACTION, False
         else:
             world, text, new_reward, done, accepted = await take(environment, world, action)

@@ -594,6 +594,12 @@ async def test_calls_that_do_not_fit_an_environment_are_told(wrong: ToolUse) -> 
     assert out["reward"] == 1.0
 
 
+async def test_an_action_may_have_its_label_in_a_call_too() -> None:
+    task, actions = TASKS["game24"]
+    out, _ = await run(acting([f"Action: {action}" for action in actions]), at(task), environment="game24")
+    assert (out["usage"]["tool_errors"], out["reward"]) == (0, 1.0)
+
+
 async def test_a_plain_answer_that_an_environment_refuses_is_told_to_a_native_agent() -> None:
     task, _ = TASKS["fever"]
     out, model = await run(steps("Perhaps.", "SUPPORTS"), at(task), environment="fever")
