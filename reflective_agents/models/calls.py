@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from reflective_agents.models.cache import cache_entry
 from reflective_agents.models.capabilities import (
     ChatModel,
-    Way,
+    ModelCapabilities,
     capabilities_of,
     context_size,
     is_forced,
@@ -20,7 +20,6 @@ from reflective_agents.models.capabilities import (
     refused_option,
     takes_n,
     takes_seed,
-    takes_stop,
     unbind,
     way_of_acting,
 )
@@ -39,13 +38,7 @@ from reflective_agents.models.language import in_language
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.sending import Listener, merged, send_with_retries, thinking_options
 from reflective_agents.models.structured import was_ignored
-from reflective_agents.models.toolless import (
-    read_step_object,
-    read_written_calls,
-    step_format,
-    tools_in_words,
-    without_answer_label,
-)
+from reflective_agents.models.tool_form import ToolForm, tool_form
 from reflective_agents.models.turns import escape_turn_signs
 from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.errors import LimitReached, ModelFailed, Refused, TooLong
@@ -160,69 +153,83 @@ async def _send_with_fallbacks(
 
     Raises:
         Refused: if the server refuses it in every way there is; also if it refuses n, which the caller has to mend.
+        TooLong: if the prompt does not fit into the model's context.
     """
     capabilities = capabilities_of(base).trial()
     refused: list[str] = []
     while True:
-        tools = options.get("tools") or []
-        forced = is_forced(options.get("tool_choice"))
-        way = way_of_acting(capabilities, meter.acting) if tools and not forced else "tools"
-        in_words, ends = way != "tools", options.get("tool_choice") == "none"
-        waits = way == "schema" or (in_words and not ends)
-        left_out = [name for name in ("seed", "logprobs") if not getattr(capabilities, name)]
-        left_out += ("tools", "tool_choice") if in_words else ()
-        sent = {name: value for name, value in options.items() if name not in left_out}
-        sent = merged(sent, _options_in_words(base, way, tools, ends=ends) if in_words else {})
-        sent = _within_context_size(base, merged(sent, thinking_options(capabilities, meter.thinking)), meter)
-        prompt = tools_in_words(messages, tools, way, ends=ends) if in_words else messages
+        form = tool_form(capabilities, options, meter.acting)
+        prompt = form.prompt(messages)
+        sent = _supported_options(base, form.options(base, options), capabilities, meter)
         check_length(base, prompt, sent, meter)
         sent = _within_budget(base, prompt, sent, meter)
+        following = listener if form.streams else None
         entry = cache_entry(base, prompt, sent)
         try:
             replies = await entry.get() if entry else None
             if replies is None:
-                replies = await send_with_retries(base, prompt, meter, None if waits else listener, sent)
+                replies = await send_with_retries(base, prompt, meter, following, sent)
                 if entry:
                     await entry.keep(replies)
-            elif listener and not waits:
-                await listener.on_token(replies[0].text)
+            elif following:
+                await following.on_token(replies[0].text)
         except TooLong as error:
-            known, tokens = capabilities.context_tokens, likely_tokens(base, prompt, sent, meter)
+            tokens = likely_tokens(base, prompt, sent, meter)
+            known = capabilities.context_tokens
             capabilities.context_tokens = _learn_context_size(base, str(error), tokens, known, meter)
-            is_mostly_answer = 4 * int(sent.get("max_tokens") or longest_answer(base, meter)) > tokens
-            if is_mostly_answer and _within_context_size(base, sent, meter) != sent:
-                continue
-            shorter = too_long_conversation(base, prompt, sent, meter, refused=True)
-            raise shorter or TooLong(f"{error}{advice(meter)}") from error
+            if not _shorter_answer_may_fit(base, sent, tokens, meter):
+                shorter = too_long_conversation(base, prompt, sent, meter, refused=True)
+                raise shorter or TooLong(f"{error}{advice(meter)}") from error
         except Refused as error:
-            if about_images(prompt, str(error)) and is_unsupported(str(error)):
-                _learn(base, "images", meter)
-                raise ModelFailed(f"{name_of(base)} takes no images: choose a model that does ({error})") from error
-            option = refused_option(capabilities, str(error), sent)
-            if option is None and way == "schema" and len(capabilities.structured) > 1:
-                option = "json_schema"
-            if option is None or option == "n" or _is_set(option, meter):
-                raise
+            _check_images(base, prompt, error, meter)
+            option = _option_to_leave_out(capabilities, form, sent, error, meter)
             capabilities.give_up(option)
             if option != "json_schema" or is_unsupported(str(error)):
                 refused.append(option)
         else:
             for option in refused:  # for without it the request has succeeded
                 _learn(base, option, meter)
-            if way == "schema":
+            if form.way == "schema":
                 _notice_ignored_schema(base, replies, meter)
-                return [read_step_object(reply, tools, ends=ends) for reply in replies]
-            if in_words and ends:
-                return [without_answer_label(reply) for reply in replies]
-            shown = tools if not ends and not forced else []
-            return [read_written_calls(reply, shown, labelled=in_words) for reply in replies]
+            return [form.read(reply) for reply in replies]
 
 
-def _options_in_words(base: BaseChatModel, way: Way, tools: Sequence[JsonObject], *, ends: bool) -> JsonObject:
-    """Return the options that hold a model to its step: a format, or the text before which it stops."""
-    if way == "schema":
-        return {"extra_body": {"response_format": step_format(tools, ends=ends)}}
-    return {"stop": ["\nObservation"]} if takes_stop(base) and not ends else {}
+def _supported_options(
+    base: BaseChatModel, options: JsonObject, capabilities: ModelCapabilities, meter: Meter
+) -> JsonObject:
+    """Return a request's options without what the server does not take, and with those of thinking."""
+    left_out = [name for name in ("seed", "logprobs") if not getattr(capabilities, name)]
+    supported = {name: value for name, value in options.items() if name not in left_out}
+    return _within_context_size(base, merged(supported, thinking_options(capabilities, meter.thinking)), meter)
+
+
+def _shorter_answer_may_fit(base: BaseChatModel, options: JsonObject, tokens: int, meter: Meter) -> bool:
+    """Tell whether a request that was too long is mostly room for an answer, of which less is known to do now."""
+    is_mostly_answer = 4 * int(options.get("max_tokens") or longest_answer(base, meter)) > tokens
+    return is_mostly_answer and _within_context_size(base, options, meter) != options
+
+
+def _check_images(base: BaseChatModel, prompt: Sequence[BaseMessage], refusal: Refused, meter: Meter) -> None:
+    """Raise ModelFailed if what a server refuses are the images of a prompt: no other way of asking helps."""
+    if about_images(prompt, str(refusal)) and is_unsupported(str(refusal)):
+        _learn(base, "images", meter)
+        raise ModelFailed(f"{name_of(base)} takes no images: choose a model that does ({refusal})") from refusal
+
+
+def _option_to_leave_out(
+    capabilities: ModelCapabilities, form: ToolForm, options: JsonObject, refusal: Refused, meter: Meter
+) -> str:
+    """Return the option without which a refused request is sent again.
+
+    Raises:
+        Refused: the refusal, if there is none, the settings demand it, or it is n.
+    """
+    option = refused_option(capabilities, str(refusal), options)
+    if option is None and form.way == "schema" and len(capabilities.structured) > 1:
+        option = "json_schema"
+    if option is None or option == "n" or _is_set(option, meter):
+        raise refusal
+    return option
 
 
 def _is_set(option: str, meter: Meter) -> bool:
