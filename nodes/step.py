@@ -27,6 +27,7 @@ from reflective_agents.nodes.evidence.long_texts import AND_QUESTION, HOLDS, Lon
 from reflective_agents.nodes.evidence.references import in_thread
 from reflective_agents.nodes.remembering.lessons import with_lessons
 from reflective_agents.nodes.strategy import own_settings
+from reflective_agents.nodes.unfinished import keep_for_resumption
 from reflective_agents.nodes.users import authenticated_user
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import ConversationTooLong, LimitReached, Misuse, ModelFailed, TooLong
@@ -272,10 +273,14 @@ def node(
                                 shown, left = await _shortened(shown, step, error.most, left, thread)
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
+                finally:
+                    shortened: RunState = shown
+                    compaction = shortened.get("compaction")
+                    compacted = {"compaction": compaction} if compaction is not stored.get("compaction") else {}
+                    if update is None:
+                        spent = {} if begins else {"usage": step.cost()["usage"]}
+                        await keep_for_resumption({**spent, **compacted}, runtime.execution_info)
             kept = {"texts": step.texts.new} if step.texts.new else {}
-            shortened: RunState = shown
-            compaction = shortened.get("compaction")
-            compacted = {"compaction": compaction} if compaction is not stored.get("compaction") else {}
             return {**step.cost(), **kept, **compacted, **update, **({"run_id": run_id} if begins else {})}
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__
