@@ -1,6 +1,7 @@
 """Every strategy at the end of a thread that its model does not hold: it answers, and the limits hold."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -8,6 +9,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from bench.long_threads import LENGTHS, RECORD, WINDOWS, Met, long_thread, meet, recording
+from reflective_agents.nodes.asking.kept import forget_summaries
 from reflective_agents.testing.awkward import AwkwardServer
 from reflective_agents.testing.script import Reply, Request
 from tests.strategies import QUESTION, STRATEGIES, Result, Strategy, every_strategy, thread
@@ -153,6 +155,31 @@ async def test_a_run_that_is_cancelled_does_not_read_again_what_is_summarised(mo
         result = await graph.ainvoke(None, thread(), context=context)
     assert result["outcome"]["status"] == "answered"
     assert len(records(server)) == read
+
+
+async def test_a_run_that_is_cancelled_while_it_summarises_makes_no_call_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, read = REACT.with_memory(InMemorySaver()), list[str]()
+
+    def reply(request: Request) -> Reply | Sequence[Reply]:
+        if "Write the new record" in request.last:
+            read.append(request.last)
+            if len(read) == 4:
+                run.cancel()
+        return recording(REACT.solving)(request)
+
+    async with AwkwardServer(reply, "small_context", context=4_096) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        run = asyncio.create_task(say(graph, *long_thread(200), HumanMessage(QUESTION)))
+        await asyncio.gather(run, return_exceptions=True)
+        forget_summaries()  # as if another process resumed it
+        context = REACT.make(model="openai:test", search="none")
+        result = await graph.ainvoke(None, thread(), context=context)
+    assert result["outcome"]["status"] == "answered"
+    assert result["usage"]["model_calls"] == len(server.requests)
+    before, after = ({*re.findall(r"In (\d+) we planned", " ".join(prompts))} for prompts in (read[:3], read[4:]))
+    assert before
+    assert after
+    assert len(before & after) <= 2  # a turn that two calls have read in part
 
 
 async def test_a_run_that_was_killed_goes_on_with_its_summary(monkeypatch: pytest.MonkeyPatch) -> None:
