@@ -25,10 +25,12 @@ from reflective_agents.models.capabilities import (
     way_of_acting,
 )
 from reflective_agents.models.context_window import (
+    HIGH,
     SMALLEST_ANSWER,
     advice,
     check_length,
     context_of,
+    likely_prompt,
     likely_tokens,
     too_long_conversation,
 )
@@ -173,8 +175,8 @@ async def _send_with_fallbacks(
         left_out += ("tools", "tool_choice") if in_words else ()
         sent = {name: value for name, value in options.items() if name not in left_out}
         sent = merged(sent, _options_in_words(base, way, tools, ends=ends) if in_words else {})
-        sent = _within_context_size(base, merged(sent, thinking_options(capabilities, meter.thinking)), meter)
         prompt = tools_in_words(messages, tools, way, ends=ends) if in_words else messages
+        sent = _within_context_size(base, prompt, merged(sent, thinking_options(capabilities, meter.thinking)), meter)
         check_length(base, prompt, sent, meter)
         sent = _within_budget(base, prompt, sent, meter)
         entry = cache_entry(base, prompt, sent)
@@ -190,7 +192,7 @@ async def _send_with_fallbacks(
             known, tokens = capabilities.context_tokens, likely_tokens(base, prompt, sent, meter)
             capabilities.context_tokens = _learn_context_size(base, str(error), tokens, known, meter)
             is_mostly_answer = 4 * int(sent.get("max_tokens") or longest_answer(base, meter)) > tokens
-            if is_mostly_answer and _within_context_size(base, sent, meter) != sent:
+            if is_mostly_answer and _within_context_size(base, prompt, sent, meter) != sent:
                 continue
             shorter = too_long_conversation(base, prompt, sent, meter, refused=True)
             raise shorter or TooLong(f"{error}{advice(meter)}") from error
@@ -274,13 +276,18 @@ def _learn_context_size(base: BaseChatModel, refusal: str, tokens: int, known: i
     return capabilities.context_tokens
 
 
-def _within_context_size(base: BaseChatModel, options: JsonObject, meter: Meter) -> JsonObject:
-    """Limit the answer to a quarter of the context, where its size is known."""
+def _within_context_size(
+    base: BaseChatModel, prompt: Sequence[BaseMessage], options: JsonObject, meter: Meter
+) -> JsonObject:
+    """Limit the answer to what the prompt leaves of the context, where its size is known: at most a quarter of it, and
+    at least an eighth."""
     most = int(options.get("max_tokens") or getattr(base, "max_tokens", None) or 0)
     size = context_of(base, meter)
-    if size and most > size // 4:
-        return {**options, "max_tokens": max(size // 4, SMALLEST_ANSWER)}
-    return options
+    if not size or not most:
+        return options
+    left = size - int(likely_prompt(base, prompt, options) / HIGH)  # a text may have more tokens than is likely
+    longest = max(min(left, size // 4), size // 8, SMALLEST_ANSWER)
+    return {**options, "max_tokens": longest} if most > longest else options
 
 
 def _within_budget(
