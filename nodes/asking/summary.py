@@ -84,10 +84,8 @@ async def compact(
         return None
     writer, compaction = Writer(context, meter, length), None
     async for part in writer.extend(earlier, conversation[begins:ends]):
-        extended, compaction = (
-            compaction,
-            await asyncio.to_thread(_compaction, conversation[: begins + part.messages], part.text),
-        )
+        extended, covered = compaction, conversation[: begins + part.messages]
+        compaction = await asyncio.to_thread(_compaction, covered, part.text)
         keep_summary(keys, compaction, extended)
         keep(compaction)
     assert compaction is not None
