@@ -280,12 +280,13 @@ def _within_context_size(
     base: BaseChatModel, prompt: Sequence[BaseMessage], options: JsonObject, meter: Meter
 ) -> JsonObject:
     """Limit the answer to what the prompt leaves of the context, where its size is known: at most a quarter of it, and
-    at least an eighth."""
+    at least an eighth. It is a quarter until the server has reported how it counts."""
     most = int(options.get("max_tokens") or getattr(base, "max_tokens", None) or 0)
     size = context_of(base, meter)
     if not size or not most:
         return options
-    left = size - int(likely_prompt(base, prompt, options) / HIGH)  # a text may have more tokens than is likely
+    prompt_tokens = likely_prompt(base, prompt, options) if capabilities_of(base).is_calibrated else 0
+    left = size - int(prompt_tokens / HIGH)  # a text may have more tokens than is likely
     longest = max(min(left, size // 4), size // 8, SMALLEST_ANSWER)
     return {**options, "max_tokens": longest} if most > longest else options
 
