@@ -188,7 +188,8 @@ def stop_because(error: LimitReached | ModelFailed) -> Update:
 
 async def _beside_loop(function: Callable[..., S], state: S, *args: Any) -> S:
     """Call a function that reads each message of a state, in another thread if they are many."""
-    is_long = len(state.get("messages") or ()) > LONG_THREAD
+    stored: RunState = state  # what `get` returns, mypy knows of this only
+    is_long = len(stored.get("messages") or ()) > LONG_THREAD
     return await asyncio.to_thread(function, state, *args) if is_long else function(state, *args)
 
 

@@ -82,15 +82,14 @@ async def compact(
     earlier = before["summary"] if before and begins else ""
     if ends == begins and len(earlier.encode()) <= LONGEST_SUMMARY * length:
         return None
-    writer, compaction = Writer(context, meter, length), None
+    writer, made = Writer(context, meter, length), list[Compaction]()
     async for part in writer.extend(earlier, conversation[begins:ends]):
-        extended, covered = compaction, conversation[: begins + part.messages]
-        compaction = await asyncio.to_thread(_compaction, covered, part.text)
-        keep_summary(keys, compaction, extended)
-        keep(compaction)
-    assert compaction is not None
-    await _tell(meter, state, conversation, compaction, begins, writer)
-    return compaction
+        longer = await asyncio.to_thread(_compaction, conversation[: begins + part.messages], part.text)
+        keep_summary(keys, longer, *made[-1:])
+        keep(longer)
+        made.append(longer)
+    await _tell(meter, state, conversation, made[-1], begins, writer)
+    return made[-1]
 
 
 def _compaction(covered: Sequence[AnyMessage], summary: str) -> Compaction:

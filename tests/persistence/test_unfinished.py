@@ -12,6 +12,10 @@ from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
 from tests.persistence.runs import QUESTION, SETTINGS, THREAD, Graph, open_saver, script, stored
 
+YES: Any = Command(resume="yes")
+TWO_PAUSES: list[Any] = [QUESTION, YES, YES]
+"""What a run is given, whose model asks a person twice."""
+
 
 async def cancel_after(calls: int, graph: Graph, given: Any, model: FakeChatModel, **settings: Any) -> None:
     """Run until the model has been sent so many more calls, and cancel the run while they are in flight."""
@@ -66,35 +70,32 @@ def asking(request: Request) -> Reply:
 
 @pytest.mark.matrix
 async def test_a_run_that_pauses_counts_what_its_node_has_sent(database: str) -> None:
-    model, given = FakeChatModel(reply=asking), QUESTION
+    model = FakeChatModel(reply=asking)
     async with open_saver(database) as saver:
         graph = stored("reflection", saver)
-        for reply in (Command(resume="yes"), Command(resume="yes"), None):
+        for given in TWO_PAUSES:
             result = await graph.ainvoke(given, THREAD, context={"model": model})
             assert await calls_counted(graph) == len(model.calls)
-            given = reply
     assert result["usage"]["model_calls"] == len(model.calls) == 4
     assert result["outcome"]["status"] == "solved"
 
 
 @pytest.mark.parametrize("saver", [InMemorySaver, None])
 def test_so_does_one_that_is_called_from_synchronous_code(saver: Any, tmp_path: Any) -> None:
-    model, given = FakeChatModel(reply=asking), QUESTION
+    model = FakeChatModel(reply=asking)
     with SqliteSaver.from_conn_string(str(tmp_path / "kept.sqlite")) as sqlite:
         graph = stored("reflection", saver() if saver else sqlite)
-        for reply in (Command(resume="yes"), Command(resume="yes"), None):
+        for given in TWO_PAUSES:
             result = graph.invoke(given, THREAD, context={"model": model})
             assert graph.get_state(THREAD).values["usage"]["model_calls"] == len(model.calls)
-            given = reply
     assert result["usage"]["model_calls"] == len(model.calls) == 4
 
 
 async def test_a_limit_holds_over_all_parts_of_a_run() -> None:
-    model, given = FakeChatModel(reply=asking), QUESTION
+    model = FakeChatModel(reply=asking)
     graph = stored("reflection", InMemorySaver())
-    for reply in (Command(resume="yes"), None):
+    for given in TWO_PAUSES[:2]:
         result = await graph.ainvoke(given, THREAD, context={"model": model, "max_model_calls": 2})
-        given = reply
     assert len(model.calls) == 2
     assert result["outcome"]["limit"]["name"] == "max_model_calls"
 
