@@ -89,7 +89,7 @@ class Step(Generic[C]):
         self._write = write
         self.messages: dict[str | None, AnyMessage] = {}
         self._events = state.get("events") or 0
-        self.compaction = compaction
+        self.compaction = self._compaction = compaction
 
     def emit(self, event: str, **data: Any) -> None:
         """Tell the `custom` stream what has just happened: a small numbered event of plain data, with the cost up to
@@ -105,6 +105,10 @@ class Step(Generic[C]):
         """Return the update of the cost: the counters that have changed."""
         spent = {name: amount for name, amount in self.meter.usage.items() if self._before.get(name) != amount}
         return {"usage": spent, "events": self._events}
+
+    def compacted(self) -> Update:
+        """Return the update of what is compacted; nothing where that is as it was."""
+        return {} if self.compaction is self._compaction else {"compaction": self.compaction}
 
     def keep(self, compaction: Compaction) -> None:
         """Keep what is compacted by now, so that it is found there also if the node does not end."""
@@ -299,13 +303,12 @@ def node(
                                 shown, left = await _shortened(shown, step, error.most, left, thread)
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
-                finally:
-                    compacted = {} if step.compaction is compaction else {"compaction": step.compaction}
-                    if update is None:
-                        spent = {} if begins else {"usage": step.cost()["usage"]}
-                        await keep_for_resumption({**spent, **compacted}, runtime.execution_info)
+                except BaseException:
+                    spent = {} if begins else {"usage": step.cost()["usage"]}
+                    await keep_for_resumption({**spent, **step.compacted()}, runtime.execution_info)
+                    raise
             kept = {"texts": step.texts.new} if step.texts.new else {}
-            return {**step.cost(), **kept, **compacted, **update, **({"run_id": run_id} if begins else {})}
+            return {**step.cost(), **kept, **step.compacted(), **update, **({"run_id": run_id} if begins else {})}
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         return SyncAdapter(run)

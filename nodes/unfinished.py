@@ -26,7 +26,7 @@ async def keep_for_resumption(update: JsonObject, execution: ExecutionInfo | Non
         update: Values of `DeltaChannel`s.
         execution: The execution of the node. Without a thread there is nothing to resume.
     """
-    saver: BaseCheckpointSaver[str] | None = get_config()["configurable"].get(CONFIG_KEY_CHECKPOINTER)
+    saver: BaseCheckpointSaver[str] | None = get_config().get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER)
     if not update or not saver or not execution or not execution.thread_id:
         return
     checkpoint: RunnableConfig = {
