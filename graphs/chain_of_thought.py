@@ -11,9 +11,10 @@ self-consistency, table 1).
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from langchain_core.messages import AIMessage
+from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.actions import has_answer
@@ -35,7 +36,7 @@ from reflective_agents.prompts import chain_of_thought as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.errors import LimitReached
 from reflective_agents.state.limits import Limit
-from reflective_agents.state.run import Output
+from reflective_agents.state.run import Output, latest
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.state.trial import ActingInput, ActingState
 
@@ -63,7 +64,7 @@ class ChainOfThoughtState(ActingState):
     """
 
     world: State
-    request: str
+    request: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     hints: str
     samples: list[Sample]
     limit: Limit | None

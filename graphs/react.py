@@ -15,6 +15,7 @@ from typing import Annotated, NotRequired
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 from langgraph.channels import DeltaChannel
+from langgraph.types import Overwrite
 
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.capabilities import takes_stop, with_tools
@@ -50,6 +51,7 @@ from reflective_agents.nodes.verifiers.verdict import Verdict, is_verified, veri
 from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.lists import append
 from reflective_agents.state.outcome import pluralize
 from reflective_agents.state.run import Output, latest
 from reflective_agents.state.settings.react import ReactContext
@@ -65,7 +67,7 @@ class ReactState(ActingState):
     world: State
     request: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     hints: str
-    steps: list[ActionStep]
+    steps: Annotated[list[ActionStep], DeltaChannel(append, snapshot_frequency=1000)]
     move: ParsedStep | None
     said: NotRequired[str | None]
     guess: NotRequired[str | None]
@@ -141,7 +143,7 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
     effect = await act_in_environment(environment, move, state["world"], state["reward"])
     step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
     update = record(state, step, effect.step) | {"world": effect.world, "reward": effect.reward}
-    ended = finished(len(update["steps"]), effect.answer) if effect.done else {}
+    ended = finished(len(state["steps"]) + 1, effect.answer) if effect.done else {}
     return update | {"answer": effect.answer} | ended
 
 
@@ -215,7 +217,7 @@ def record(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Upd
     """Return the update that records a step."""
     number = len(state["steps"]) + 1
     step.emit("action", number=number, action=done["action"], observation=done["observation"], valid=done["valid"])
-    return {"steps": [*state["steps"], done], "move": None}
+    return {"steps": [done], "move": None}
 
 
 def with_references(
@@ -294,7 +296,7 @@ async def conclude(
 
 
 builder = strategy_graph(ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput)
-builder.add_node("begin", begin("react", ReactContext, enter, steps=[], move=None, reward=None, guess=None))
+builder.add_node("begin", begin("react", ReactContext, enter, steps=Overwrite([]), move=None, reward=None, guess=None))
 builder.add_node("think", think)
 builder.add_node("act", act)
 builder.add_node("finish", finish)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.channels import DeltaChannel
+from langgraph.types import Overwrite
 
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.plain import PLAIN
@@ -37,6 +38,7 @@ from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ende
 from reflective_agents.nodes.verifiers.verdict import verify_answer
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import ActingContext
+from reflective_agents.state.lists import replaced_by
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, VerifiedBy, accepts
 from reflective_agents.state.run import NOTHING_SPENT, Output, latest
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
@@ -60,7 +62,7 @@ class TrialsState(ActingState):
     given: Task | None
     request: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     earlier: list[str]
-    trials: list[Trial]
+    trials: Annotated[list[Trial], DeltaChannel(replaced_by("trial"), snapshot_frequency=1000)]
     said: list[str | None]
 
 
@@ -110,7 +112,7 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
     )
     if is_refused(result, await environment_of(step.context)):
         trial["refused"] = True
-    return {"trials": [*trials, trial], "said": [*state["said"], result["messages"][-1].id]}
+    return {"trials": [trial], "said": [*state["said"], result["messages"][-1].id]}
 
 
 async def act(step: Step[TrialsContext], state: TrialsState, advice: str) -> Attempt:
@@ -135,8 +137,7 @@ async def act(step: Step[TrialsContext], state: TrialsState, advice: str) -> Att
 @node(TrialsContext)
 async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Ask whether the last trial has solved the task, and end the run if it has."""
-    *earlier, last = state["trials"]
-    trial: Trial = {**last}
+    trial: Trial = {**state["trials"][-1]}
     if uses_judge(step.context) and trial["answer"] is not None and not trial.get("refused"):
         judged = await judge(step, state["request"], trial["attempt"], trial["answer"])
         unsure = contradicts_itself(judged, trial["answer"], step.context.min_score)
@@ -150,7 +151,7 @@ async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
     if trial["answer"] is not None and not trial.get("refused"):
         await verify(state, step, trial)
     step.emit("trial", **{name: trial[name] for name in ("trial", "answer", "reward", "score", "solved")})
-    update: Update = {"trials": [*earlier, trial]}
+    update: Update = {"trials": [trial]}
     if not trial["solved"]:
         return update
     by = await verifier(step.context)
@@ -173,12 +174,12 @@ async def verify(state: TrialsState, step: Step[TrialsContext], trial: Trial) ->
 @node(TrialsContext)
 async def reflect(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Draw a lesson from the trial that was not accepted, where the next trial would be shown one."""
-    *earlier, trial = state["trials"]
+    trial = state["trials"][-1]
     if step.context.reflection in ("none", "last_attempt") or trial["trial"] >= step.context.max_trials:
         return {}
     lesson = await reflect_on(step, state["request"], trial)
     step.emit("reflection", trial=trial["trial"], reflection=lesson)
-    return {"trials": [*earlier, {**trial, "reflection": lesson}]}
+    return {"trials": [{**trial, "reflection": lesson}]}
 
 
 @node(TrialsContext)
@@ -256,7 +257,7 @@ def uses_judge(context: TrialsContext) -> bool:
 builder = strategy_graph(
     TrialsState, context_schema=TrialsContext, input_schema=ActingInput, output_schema=TrialsOutput, employs=employs
 )
-builder.add_node("begin", begin("trials", TrialsContext, prepare, trials=[], said=[]))
+builder.add_node("begin", begin("trials", TrialsContext, prepare, trials=Overwrite([]), said=[]))
 builder.add_node("attempt", attempt)
 builder.add_node("evaluate", evaluate)
 builder.add_node("reflect", reflect)

@@ -11,6 +11,7 @@ from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.lists import append
 from reflective_agents.state.run import Output, RunState, latest
 
 T = TypeVar("T")
@@ -224,11 +225,6 @@ def merge_values(values: dict[str, str], writes: Sequence[dict[str, str]]) -> di
         for key, node_id in write.items():
             merged.setdefault(key, node_id)
     return merged
-
-
-def append(entries: list[T], writes: Sequence[list[T]]) -> list[T]:
-    """Reduce a list that only grows by appending every write."""
-    return [*entries, *(entry for write in writes for entry in write)]
 
 
 class SearchOutput(Output):

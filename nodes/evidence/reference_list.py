@@ -38,6 +38,8 @@ HEADINGS = {
 }
 """What the list is called in the languages that `name_of` tells apart."""
 
+_IN_LISTS = ("reference", "http", "corpus:", "tool:", "message:", *{heading.lower() for heading in HEADINGS.values()})
+"""What a list of references has at least one of, in small letters."""
 _HEADING = re.compile(r"\s*+(?:#++\s*+)?\**+\s*+references?+\s*+[:：]?+\**+[:：]?+\s*+", re.IGNORECASE)
 _ENTRY = re.compile(r"^\W{0,8}(\d{1,3})\W{1,4}[^\n]*?((?:https?|corpus|tool|message):[^\s<>]+)")
 _TITLED = re.compile(r"^\[s?\d{1,3}\] (\S[^\n]*?), ((?:https?|corpus|tool|message):[^\s<>]+)$", re.MULTILINE)
@@ -85,6 +87,9 @@ def is_entry(line: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _split(answer: str) -> tuple[str, tuple[tuple[int, str], ...]]:
+    small = answer.lower()
+    if not any(part in small for part in _IN_LISTS):
+        return answer, ()
     lines = answer.split("\n")
     begin = _list_begins(lines)
     if begin == len(lines):

@@ -88,8 +88,9 @@ def thread_sources(conversation: Iterable[BaseMessage]) -> dict[int, Source]:
         if not isinstance(message, AIMessage):
             continue
         text = message.text
-        titles = titles_in(text)
-        for listed, url in split_references(text)[1].items():
+        entries = split_references(text)[1]
+        titles = titles_in(text) if entries else {}
+        for listed, url in entries.items():
             if url not in urls:
                 number = listed if listed and listed not in sources else max(sources, default=0) + 1
                 sources[number] = Source(number, url, titles.get(url, ""))

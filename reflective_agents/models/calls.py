@@ -24,10 +24,12 @@ from reflective_agents.models.capabilities import (
     way_of_acting,
 )
 from reflective_agents.models.context_window import (
+    HIGH,
     SMALLEST_ANSWER,
     advice,
     check_length,
     context_of,
+    likely_prompt,
     likely_tokens,
     too_long_conversation,
 )
@@ -80,6 +82,8 @@ async def request(
     chats = in_turn(base, meter)
     for chat, instead in zip(chats, [*chats[1:], None], strict=True):
         by_run = {"seed": meter.seed} if meter.seed is not None and takes_seed(chat) else {}
+        # The narrower wins: the run's seed, the settings' sampling, what is bound to the model, this call's
+        # own options.
         sent = merged({**by_run, **parameters}, {**rebound(base, chat, bound), **options})
         if isinstance(chat, OfflineChatModel):
             sent["request"] = meter.question
@@ -92,6 +96,8 @@ async def request(
         except ModelFailed as failure:
             if n > 1 and _refuses_n(chat, failure, n):
                 replies = await _one_by_one(chat, prompt, meter, n, sent)
+                # Only now that the request has succeeded without `n`: the refusal may have been about
+                # something else.
                 _learn(chat, "n", meter)
                 return replies
             if instead is None or _is_about_a_form(failure, sent):
@@ -129,6 +135,7 @@ async def _one_by_one(
     base: BaseChatModel, messages: Sequence[BaseMessage], meter: Meter, n: int, options: JsonObject
 ) -> list[AIMessage]:
     """Request several candidates from a server that gives one per request; those that fail are missing."""
+    # No TaskGroup, which would cancel the candidates that are still to come when one fails or meets a limit.
     results = await asyncio.gather(
         *(_send_with_fallbacks(base, messages, meter, seeded(options, index)) for index in range(n)),
         return_exceptions=True,
@@ -160,7 +167,7 @@ async def _send_with_fallbacks(
     while True:
         form = tool_form(capabilities, options, meter.acting)
         prompt = form.prompt(messages)
-        sent = _supported_options(base, form.options(base, options), capabilities, meter)
+        sent = _supported_options(base, prompt, form.options(base, options), capabilities, meter)
         check_length(base, prompt, sent, meter)
         sent = _within_budget(base, prompt, sent, meter)
         following = listener if form.streams else None
@@ -177,7 +184,7 @@ async def _send_with_fallbacks(
             tokens = likely_tokens(base, prompt, sent, meter)
             known = capabilities.context_tokens
             capabilities.context_tokens = _learn_context_size(base, str(error), tokens, known, meter)
-            if not _shorter_answer_may_fit(base, sent, tokens, meter):
+            if not _shorter_answer_may_fit(base, prompt, sent, tokens, meter):
                 shorter = too_long_conversation(base, prompt, sent, meter, refused=True)
                 raise shorter or TooLong(f"{error}{advice(meter)}") from error
         except Refused as error:
@@ -195,18 +202,25 @@ async def _send_with_fallbacks(
 
 
 def _supported_options(
-    base: BaseChatModel, options: JsonObject, capabilities: ModelCapabilities, meter: Meter
+    base: BaseChatModel,
+    prompt: Sequence[BaseMessage],
+    options: JsonObject,
+    capabilities: ModelCapabilities,
+    meter: Meter,
 ) -> JsonObject:
     """Return a request's options without what the server does not take, and with those of thinking."""
     left_out = [name for name in ("seed", "logprobs") if not getattr(capabilities, name)]
     supported = {name: value for name, value in options.items() if name not in left_out}
-    return _within_context_size(base, merged(supported, thinking_options(capabilities, meter.thinking)), meter)
+    sent = merged(supported, thinking_options(capabilities, meter.thinking))
+    return _within_context_size(base, prompt, sent, meter)
 
 
-def _shorter_answer_may_fit(base: BaseChatModel, options: JsonObject, tokens: int, meter: Meter) -> bool:
+def _shorter_answer_may_fit(
+    base: BaseChatModel, prompt: Sequence[BaseMessage], options: JsonObject, tokens: int, meter: Meter
+) -> bool:
     """Tell whether a request that was too long is mostly room for an answer, of which less is known to do now."""
     is_mostly_answer = 4 * int(options.get("max_tokens") or longest_answer(base, meter)) > tokens
-    return is_mostly_answer and _within_context_size(base, options, meter) != options
+    return is_mostly_answer and _within_context_size(base, prompt, options, meter) != options
 
 
 def _check_images(base: BaseChatModel, prompt: Sequence[BaseMessage], refusal: Refused, meter: Meter) -> None:
@@ -249,6 +263,7 @@ def _notice_ignored_schema(base: BaseChatModel, replies: Sequence[AIMessage], me
 def _learn(base: BaseChatModel, option: str, meter: Meter) -> None:
     """Remember that a model does not take an option, and tell it once."""
     capabilities = capabilities_of(base)
+    # A copy: requests at once are refused together, and the event must come once.
     before = capabilities.trial()
     capabilities.give_up(option)
     if capabilities != before:
@@ -281,13 +296,20 @@ def _learn_context_size(base: BaseChatModel, refusal: str, tokens: int, known: i
     return capabilities.context_tokens
 
 
-def _within_context_size(base: BaseChatModel, options: JsonObject, meter: Meter) -> JsonObject:
-    """Limit the answer to a quarter of the context, where its size is known."""
-    most = int(options.get("max_tokens") or getattr(base, "max_tokens", None) or 0)
+def _within_context_size(
+    base: BaseChatModel, prompt: Sequence[BaseMessage], options: JsonObject, meter: Meter
+) -> JsonObject:
+    """Limit the answer to what the prompt leaves of the context, where its size is known: at most a quarter of it, and
+    at least an eighth. It is a quarter until the server has reported how it counts."""
+    # A model object of the user's that sets no limit is sent that of the run.
+    most = int(options.get("max_tokens") or (longest_answer(base, meter) if hasattr(base, "max_tokens") else 0))
     size = context_of(base, meter)
-    if size and most > size // 4:
-        return {**options, "max_tokens": max(size // 4, SMALLEST_ANSWER)}
-    return options
+    if not size or not most:
+        return options
+    prompt_tokens = likely_prompt(base, prompt, options) if capabilities_of(base).is_calibrated else 0
+    left = size - int(prompt_tokens / HIGH)  # a text may have more tokens than is likely
+    longest = max(min(left, size // 4), size // 8, SMALLEST_ANSWER)
+    return {**options, "max_tokens": longest} if most > longest else options
 
 
 def _within_budget(

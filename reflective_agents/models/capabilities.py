@@ -101,6 +101,8 @@ class ModelCapabilities:
     """Tokens of prompts that its server has reported, the latest ones with most weight. At first: a guess."""
     estimated_tokens: float = field(default=1_500.0, compare=False)
     """What was estimated for the same prompts."""
+    is_calibrated: bool = field(default=False, compare=False)
+    """Whether its server has reported the tokens of a prompt."""
     cuts_prompts: bool = field(default=False, compare=False)
     """Whether it has cut a prompt without a word."""
     failed_at: float | None = field(default=None, compare=False)
@@ -113,6 +115,7 @@ class ModelCapabilities:
 
     def calibrate(self, reported: int, estimated: int) -> None:
         """Note how long a prompt was by its server's count, and by the estimate."""
+        self.is_calibrated = True
         self.reported_tokens = _FADING * self.reported_tokens + reported
         self.estimated_tokens = _FADING * self.estimated_tokens + estimated
 

@@ -112,8 +112,12 @@ def _holds_long_message(base: BaseChatModel, meter: Meter) -> bool:
 
 def likely_tokens(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject, meter: Meter) -> int:
     """Return how many tokens a request has, prompt and answer together, as its server is likely to count them."""
-    prompt = estimate_tokens(messages, options) * capabilities_of(base).tokens_per_estimated
-    return int(prompt) + int(options.get("max_tokens") or longest_answer(base, meter))
+    return likely_prompt(base, messages, options) + int(options.get("max_tokens") or longest_answer(base, meter))
+
+
+def likely_prompt(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject) -> int:
+    """Return how many tokens a prompt has, as its server is likely to count them."""
+    return int(estimate_tokens(messages, options) * capabilities_of(base).tokens_per_estimated)
 
 
 def holds(base: BaseChatModel, messages: Sequence[BaseMessage], meter: Meter) -> bool:

@@ -25,10 +25,14 @@ _ABSURD = 100
 def estimate_tokens(messages: Sequence[BaseMessage], options: JsonObject) -> int:
     """Estimate an upper bound of a prompt's tokens without the provider's tokenizer: one per two bytes, ten per
     message, and those of its images."""
-    text = "".join(message.text + json.dumps(getattr(message, "tool_calls", [])) for message in messages)
+    text = "".join(message.text + _calls_text(message) for message in messages)
     tools = json.dumps(options["tools"]) if options.get("tools") else ""
     images = sum(len(images_of(message)) for message in messages)
     return math.ceil((len(text.encode()) + len(tools.encode())) / 2) + 10 * len(messages) + IMAGE_TOKENS * images
+
+
+def _calls_text(message: BaseMessage) -> str:
+    return json.dumps(message.tool_calls) if isinstance(message, AIMessage) and message.tool_calls else "[]"
 
 
 def settle(reservation: Reservation, replies: Sequence[AIMessage], guess: int, prices: Prices) -> None:

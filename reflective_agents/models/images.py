@@ -19,7 +19,9 @@ _ABOUT_IMAGES = re.compile(r"image|vision|multi-?modal|mmproj", re.IGNORECASE)
 
 def images_of(message: BaseMessage) -> list[Block]:
     """Return the images in a message, in OpenAI's form or LangChain's."""
-    return [block for block in _blocks(message) if _kind(block) in ("image", "image_url")]
+    if isinstance(message.content, str):
+        return []
+    return [block for block in message.content if _kind(block) in ("image", "image_url")]
 
 
 def check_content(messages: Sequence[BaseMessage]) -> None:

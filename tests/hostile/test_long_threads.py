@@ -1,0 +1,35 @@
+"""A thread of thousands of messages is read beside the event loop, by every node."""
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from reflective_agents.graphs.chain_of_thought import graph
+
+
+@pytest.fixture
+def frozen() -> Iterator[None]:
+    """Leave what is there already out of Python's own search for garbage, which holds the loop as well."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("frozen")
+async def test_a_thread_of_thousands_of_messages() -> None:
+    messages = [
+        message
+        for number in range(4_000)
+        for message in (
+            HumanMessage(f"We planned a journey of {number} miles. " * 10, id=f"question {number}"),
+            AIMessage("So be it. " * 30, id=f"answer {number}"),
+        )
+    ]
+    asked: Any = {"messages": [*messages, HumanMessage("What?", id="question")]}
+    context: Any = {"model": "offline", "context_window": 8_192, "structured": "text"}
+    events = [event async for event in graph.astream(asked, context=context, stream_mode="custom")]
+    assert [event["covered"] for event in events if event["event"] == "compacted"] > [7_000]
