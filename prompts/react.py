@@ -55,6 +55,7 @@ UNREADABLE = (
 )
 NO_ACTION = "No action could be read. Give one, as text."
 KNOWN = "You have this already: take another step, or give the answer."
+WRONG_SOURCES = "There is no result {names}. Cite only the numbers listed, and give the whole answer again."
 LEFT_OUT = "(Steps 1 to {last} are left out, because the context is full.)"
 BEST_ANSWER = "No further action is allowed. Give the best answer you have, as 'Final Answer: ...'."
 LESSONS = "\n\nEarlier attempts at this task failed. The lessons drawn from them are plans to follow now:\n{lessons}"
