@@ -60,13 +60,14 @@ from reflective_agents.text.actions import read_answer
 class ReactState(ActingState):
     """State of a run: the world as the last action left it, and the steps taken, which are the artefact. `said` is the
     id of the message under which the answer was streamed, if it was; `guess` an answer that followed an action before
-    its result was known."""
+    its result was known, or one that was `sent_back` as it cites what does not exist."""
 
     world: State
     request: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     hints: str
     steps: list[ActionStep]
     move: ParsedStep | None
+    sent_back: NotRequired[bool]
     said: NotRequired[str | None]
     guess: NotRequired[str | None]
     reward: float | None
@@ -109,6 +110,8 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     if len(samples) > 1:
         move, votes = elect(samples, environment, tools, state["messages"][-1].text)
         step.emit("vote", action=move["action"], answer=move["answer"], votes=votes, samples=len(samples))
+    if environment is None and (unfounded := unfounded_answer(move, state, listener)):
+        return unfounded
     answer = with_references(move["answer"], state, step, listener)
     guess = next(filter(None, guesses), None) or state.get("guess")
     return {
@@ -122,7 +125,8 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
 async def act(state: ReactState, step: Step[ReactContext]) -> Update:
     """Carry the step out, and tell the agent what came of it."""
     move, environment, tools = state["move"], await environment_of(step.context), tools_of(step, state["run_id"])
-    assert move is not None
+    if move is None:  # the answer was sent back
+        return {}
     if not move["action"] and move["answer"] is None:
         asked_before = bool(state["steps"]) and not state["steps"][-1]["action"]
         if environment is None and asked_before and says_something(move["thought"], state["request"]):
@@ -232,6 +236,20 @@ def with_references(
     return checked.text
 
 
+def unfounded_answer(move: ParsedStep, state: ReactState, listener: AnswerStream | None) -> Update:
+    """Return the update that sends an answer back which refers to what was never found, once; else an empty one. What
+    is left of it is kept, should no other follow. What somebody has heard stands."""
+    if not move["answer"] or state.get("sent_back") or (listener and listener.has_begun):
+        return {}
+    checked = resolve_citations(move["answer"], observations_of(state["steps"]), state["messages"])
+    if not (checked.sources and checked.wrong):
+        return {}
+    why = prompts.WRONG_SOURCES.format(names=", ".join(checked.wrong))
+    told = [*move["messages"], *([HumanMessage(why)] if move["messages"] else [])]
+    refused = ActionStep(thought=move["answer"], action="", observation=why, valid=False, messages=told)
+    return {"steps": [*state["steps"], refused], "move": None, "guess": checked.text, "sent_back": True}
+
+
 def finished(actions: int, answer: str | None) -> Update:
     """Return the outcome of an agent that has answered, or whose task is over without an answer."""
     return stop("answered", f"{'done' if answer else 'the task was over'} after {pluralize(actions, 'action')}")
@@ -294,7 +312,9 @@ async def conclude(
 
 
 builder = strategy_graph(ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput)
-builder.add_node("begin", begin("react", ReactContext, enter, steps=[], move=None, reward=None, guess=None))
+builder.add_node(
+    "begin", begin("react", ReactContext, enter, steps=[], move=None, reward=None, guess=None, sent_back=False)
+)
 builder.add_node("think", think)
 builder.add_node("act", act)
 builder.add_node("finish", finish)
