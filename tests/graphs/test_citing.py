@@ -89,7 +89,7 @@ async def test_react_is_told_once_of_a_result_that_does_not_exist(acting: str) -
     model = saying(first, f"{label}Round [9].", f"{label}Quite round [8].")
     settings = {"model": model, "search": shelf, "acting": acting, "verify_sources": False}
     out = await react.graph.ainvoke({"messages": [("user", "What of the moon?")]}, context=settings)
-    assert [("no result [9]" in request.text, "no result [8]" in request.text) for request in model.calls] == [
+    assert [("do not exist: [9]" in request.text, "do not exist: [8]" in request.text) for request in model.calls] == [
         (False, False),
         (False, False),
         (True, False),
