@@ -110,8 +110,8 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     if len(samples) > 1:
         move, votes = elect(samples, environment, tools, state["messages"][-1].text)
         step.emit("vote", action=move["action"], answer=move["answer"], votes=votes, samples=len(samples))
-    if environment is None and (unfounded := unfounded_answer(move, state, listener)):
-        return unfounded
+    if environment is None and (sent_back := send_back(move, state, step, listener)):
+        return sent_back
     answer = with_references(move["answer"], state, step, listener)
     guess = next(filter(None, guesses), None) or state.get("guess")
     return {
@@ -172,11 +172,7 @@ async def take_answer(state: ReactState, step: Step[ReactContext], move: ParsedS
     before = await verdict_of(state, step, state["answer"]) if state["answer"] else None
     is_better = before is None or (verdict.score or 0) >= (before.score or 0)
     told = prompts.REFUSED.format(verdict=quoted("verdict", verdict.feedback))
-    messages = [*move["messages"], HumanMessage(told)] if move["messages"] else []
-    refused = ActionStep(
-        thought=move["thought"], action=f"Answer: {answer}", observation=told, valid=False, messages=messages
-    )
-    return record(state, step, refused) | ({"answer": answer} if is_better else {})
+    return record(state, step, refusal(move, told)) | ({"answer": answer} if is_better else {})
 
 
 async def verdict_of(state: ReactState, step: Step[ReactContext], answer: str) -> Verdict | None:
@@ -236,7 +232,7 @@ def with_references(
     return checked.text
 
 
-def unfounded_answer(move: ParsedStep, state: ReactState, listener: AnswerStream | None) -> Update:
+def send_back(move: ParsedStep, state: ReactState, step: Step[ReactContext], listener: AnswerStream | None) -> Update:
     """Return the update that sends an answer back which refers to what was never found, once; else an empty one. What
     is left of it is kept, should no other follow. What somebody has heard stands."""
     if not move["answer"] or state.get("sent_back") or (listener and listener.has_begun):
@@ -244,10 +240,15 @@ def unfounded_answer(move: ParsedStep, state: ReactState, listener: AnswerStream
     checked = resolve_citations(move["answer"], observations_of(state["steps"]), state["messages"])
     if not (checked.sources and checked.wrong):
         return {}
-    why = prompts.WRONG_SOURCES.format(names=", ".join(checked.wrong))
-    told = [*move["messages"], *([HumanMessage(why)] if move["messages"] else [])]
-    refused = ActionStep(thought=move["answer"], action="", observation=why, valid=False, messages=told)
-    return {"steps": [*state["steps"], refused], "move": None, "guess": checked.text, "sent_back": True}
+    told = prompts.WRONG_SOURCES.format(names=", ".join(checked.wrong))
+    return record(state, step, refusal(move, told)) | {"guess": checked.text, "sent_back": True}
+
+
+def refusal(move: ParsedStep, told: str) -> ActionStep:
+    """Return the step that an answer becomes which is not accepted, with what the agent is told of it."""
+    messages = [*move["messages"], HumanMessage(told)] if move["messages"] else []
+    action = f"Answer: {move['answer']}"
+    return ActionStep(thought=move["thought"], action=action, observation=told, valid=False, messages=messages)
 
 
 def finished(actions: int, answer: str | None) -> Update:
