@@ -39,6 +39,8 @@ async def test_a_whole_game() -> None:
     )
     assert GAME.answer(won.state) == "((4 * 5) + (10 - 6))"
     assert GAME.score(task("4 5 6 10"), GAME.answer(won.state)) == {"solved": 1.0}
+    assert GAME.answer(won.state) == "((4 * 5) + (10 - 6))"
+    assert GAME.score(task("4 5 6 10"), GAME.answer(won.state)) == {"solved": 1.0}
     assert legal_steps(won.state) == []
 
 
