@@ -20,7 +20,13 @@ from langgraph.types import Overwrite
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.capabilities import takes_stop, with_tools
 from reflective_agents.models.toolless import guess_in
-from reflective_agents.nodes.acting.actions import ActionStep, act_in_environment, act_with_tools, observations_of
+from reflective_agents.nodes.acting.actions import (
+    ActionStep,
+    act_in_environment,
+    act_with_tools,
+    beside_environment,
+    observations_of,
+)
 from reflective_agents.nodes.acting.agent import (
     affordable_samples,
     agent_prompt,
@@ -62,13 +68,14 @@ from reflective_agents.text.actions import read_answer
 class ReactState(ActingState):
     """State of a run: the world as the last action left it, and the steps taken, which are the artefact. `said` is the
     id of the message under which the answer was streamed, if it was; `guess` an answer that followed an action before
-    its result was known."""
+    its result was known, or one that was `sent_back` as it cites what does not exist."""
 
     world: State
     request: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     hints: str
     steps: Annotated[list[ActionStep], DeltaChannel(append, snapshot_frequency=1000)]
     move: ParsedStep | None
+    sent_back: NotRequired[bool]
     said: NotRequired[str | None]
     guess: NotRequired[str | None]
     reward: float | None
@@ -111,6 +118,8 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     if len(samples) > 1:
         move, votes = elect(samples, environment, tools, state["messages"][-1].text)
         step.emit("vote", action=move["action"], answer=move["answer"], votes=votes, samples=len(samples))
+    if environment is None and (sent_back := send_back(move, state, step, listener)):
+        return sent_back
     answer = with_references(move["answer"], state, step, listener)
     guess = next(filter(None, guesses), None) or state.get("guess")
     return {
@@ -124,7 +133,8 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
 async def act(state: ReactState, step: Step[ReactContext]) -> Update:
     """Carry the step out, and tell the agent what came of it."""
     move, environment, tools = state["move"], await environment_of(step.context), tools_of(step, state["run_id"])
-    assert move is not None
+    if move is None:  # the answer was sent back
+        return {}
     if not move["action"] and move["answer"] is None:
         asked_before = bool(state["steps"]) and not state["steps"][-1]["action"]
         if environment is None and asked_before and says_something(move["thought"], state["request"]):
@@ -140,8 +150,10 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
         return record(
             state, step, await act_with_tools(step, move, tools, state["steps"], thread_sources(state["messages"]))
         )
-    effect = await act_in_environment(environment, move, state["world"], state["reward"])
-    step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
+    beside = beside_environment(step, tools)
+    effect = await act_in_environment(environment, move, state["world"], state["reward"], beside)
+    if effect.acted:
+        step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
     update = record(state, step, effect.step) | {"world": effect.world, "reward": effect.reward}
     ended = finished(len(state["steps"]) + 1, effect.answer) if effect.done else {}
     return update | {"answer": effect.answer} | ended
@@ -170,11 +182,7 @@ async def take_answer(state: ReactState, step: Step[ReactContext], move: ParsedS
     before = await verdict_of(state, step, state["answer"]) if state["answer"] else None
     is_better = before is None or (verdict.score or 0) >= (before.score or 0)
     told = prompts.REFUSED.format(verdict=quoted("verdict", verdict.feedback))
-    messages = [*move["messages"], HumanMessage(told)] if move["messages"] else []
-    refused = ActionStep(
-        thought=move["thought"], action=f"Answer: {answer}", observation=told, valid=False, messages=messages
-    )
-    return record(state, step, refused) | ({"answer": answer} if is_better else {})
+    return record(state, step, refusal(move, told)) | ({"answer": answer} if is_better else {})
 
 
 async def verdict_of(state: ReactState, step: Step[ReactContext], answer: str) -> Verdict | None:
@@ -232,6 +240,25 @@ def with_references(
     if checked.wrong:
         step.emit("not_found", sources=checked.wrong)
     return checked.text
+
+
+def send_back(move: ParsedStep, state: ReactState, step: Step[ReactContext], listener: AnswerStream | None) -> Update:
+    """Return the update that sends an answer back which refers to what was never found, once; else an empty one. What
+    is left of it is kept, should no other follow. What somebody has heard stands."""
+    if not move["answer"] or state.get("sent_back") or (listener and listener.has_begun):
+        return {}
+    checked = resolve_citations(move["answer"], observations_of(state["steps"]), state["messages"])
+    if not (checked.sources and checked.wrong):
+        return {}
+    told = prompts.WRONG_SOURCES.format(names=", ".join(checked.wrong))
+    return record(state, step, refusal(move, told)) | {"guess": checked.text, "sent_back": True}
+
+
+def refusal(move: ParsedStep, told: str) -> ActionStep:
+    """Return the step that an answer becomes which is not accepted, with what the agent is told of it."""
+    messages = [*move["messages"], HumanMessage(told)] if move["messages"] else []
+    action = f"Answer: {move['answer']}"
+    return ActionStep(thought=move["thought"], action=action, observation=told, valid=False, messages=messages)
 
 
 def finished(actions: int, answer: str | None) -> Update:
@@ -296,7 +323,10 @@ async def conclude(
 
 
 builder = strategy_graph(ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput)
-builder.add_node("begin", begin("react", ReactContext, enter, steps=Overwrite([]), move=None, reward=None, guess=None))
+builder.add_node(
+    "begin",
+    begin("react", ReactContext, enter, steps=Overwrite([]), move=None, reward=None, guess=None, sent_back=False),
+)
 builder.add_node("think", think)
 builder.add_node("act", act)
 builder.add_node("finish", finish)

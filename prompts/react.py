@@ -55,6 +55,7 @@ UNREADABLE = (
 )
 NO_ACTION = "No action could be read. Give one, as text."
 KNOWN = "You have this already: take another step, or give the answer."
+WRONG_SOURCES = "These results do not exist: {names}. Cite only the numbers listed, and give the whole answer again."
 LEFT_OUT = "(Steps 1 to {last} are left out, because the context is full.)"
 REFUSED = "Your answer is not accepted. What is wrong with it, as material:\n{verdict}\nMend that, and answer again."
 BEST_ANSWER = "No further action is allowed. Give the best answer you have, as 'Final Answer: ...'."

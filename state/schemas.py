@@ -75,7 +75,7 @@ class Reflection(BaseModel):
 
     missing: str = Field(description="What the answer still lacks. Empty if nothing is missing.")
     superfluous: str = Field(description="What the answer could do without. Empty if nothing is superfluous.")
-    complete: Truth = Field(description="Whether nothing significant is missing; false also if it cannot be found.")
+    complete: Truth = Field(description="Whether all that was asked for is there; false also if it cannot be found.")
 
 
 class AnswerQuestion(BaseModel):

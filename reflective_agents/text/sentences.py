@@ -12,12 +12,13 @@ _COUNTED = re.compile(  # what follows an ordinal in German: "am 1. M\u00e4rz", 
     r"Jan|J\u00e4n|Feb|M\u00e4r|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahr(?:hundert|tausend)"
 )
 _SENTENCE_END = re.compile(
-    r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*(?:\s*\[\d+\])*\s+"
-    r"(?=[\"'\u201c\u2018(\[]?[A-Z0-9\u00c0-\u00de\u0391-\u03ab\u0400-\u042f\u0590-\u1cff\u3040-\ud7ff])"
+    r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]*_]*(?:\s*\[\d+\])*\s+"
+    r"(?=[*_]{0,3}[\"'\u201c\u2018(\[]?[A-Z0-9\u00c0-\u00de\u0391-\u03ab\u0400-\u042f\u0590-\u1cff\u3040-\ud7ff])"
     r"|[\u3002\uff01\uff1f\u0964\u06d4\u061f]\s*"  # the full stops of Chinese, Japanese, Hindi, Urdu, Arabic
 )
 _FENCE = re.compile(r"\s*(```|~~~)")
-_BLOCK = re.compile(r"\s*(?:$|[-+*•]\s|\d{1,3}[.)、]\s?|#{1,6}\s|>|\|)")
+_LABEL = r"(?:\*\*|__)[^*_\n]{1,60}(?::(?:\*\*|__)|(?:\*\*|__):)"
+_BLOCK = re.compile(rf"\s*(?:$|[-+*•]\s|\d{{1,3}}[.)、]\s?|#{{1,6}}\s|>|\||{_LABEL})")
 _HEADING = re.compile(r"\s*#{1,6}\s")
 _RULE = re.compile(r"\s*[-=*_|: \t]+$")
 _LONGEST_ABBREVIATION = 40
@@ -46,7 +47,8 @@ def split(text: str) -> list[str]:
 def prose_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield where each sentence of a Markdown text stands: those of code are none, nor are rules.
 
-    A paragraph may have several lines; an item of a list, a row of a table and a heading begin anew.
+    A paragraph may have several lines; an item of a list, a row of a table, a heading and a line with a bold label
+    ("**Cost:** ...") begin anew.
     """
     for begin, end in _blocks(text):
         for first, last in sentence_spans(text[begin:end]):

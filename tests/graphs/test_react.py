@@ -489,7 +489,7 @@ TASKS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "game24": (
         {"id": "3", "question": "2 3 4 12"},
-        ["4 - 3 = 1 (left: 1 2 12)", "2 * 12 = 24", "1 * 24 = 24", "Answer: (4 - 3) * 2 * 12 = 24"],
+        ["4 - 3 = 1 (left: 1 2 12)", "2 * 12 = 24", "1 * 24 = 24"],
     ),
     "programming": (
         {
