@@ -1,14 +1,18 @@
-"""What code measures of an answer by data: its length, a pattern, a JSON schema."""
+"""What code measures of an answer by data: its length, its language, a pattern, a JSON schema."""
 
 import json
 
+from reflective_agents.models.language import is_english, name_of
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.verifiers.finding import Case, Finding, passes
+from reflective_agents.nodes.verifiers.finding import Case, Finding, NoVerdict, passes
 from reflective_agents.state.answer_schema import type_faults
 from reflective_agents.state.context import Context
-from reflective_agents.state.verifiers import Length, Pattern, Schema
+from reflective_agents.state.verifier_forms import Language, Length, Pattern, Schema
 from reflective_agents.text.words import count_words
 from reflective_agents.tools.schema_faults import schema_faults
+
+FEWEST = 3
+"""Words by which English is known."""
 
 
 async def length(_: Step[Context], verifier: Length, case: Case) -> Finding:
@@ -26,6 +30,20 @@ async def length(_: Step[Context], verifier: Length, case: Case) -> Finding:
         if fails
     ]
     return passes("\n".join(problems))
+
+
+async def language(_: Step[Context], verifier: Language, case: Case) -> Finding:
+    """Tell the language of an answer by its script or its small words.
+
+    Raises:
+        NoVerdict: if these do not tell it.
+    """
+    english = count_words(case.answer) >= FEWEST and is_english(case.answer)
+    found = "English" if english else name_of(case.answer)
+    if found is None:
+        raise NoVerdict("its language cannot be told")
+    is_right = found.endswith(verifier.language)  # "simplified Chinese" is Chinese
+    return passes("" if is_right else f"The answer is in {found}: write it in {verifier.language}.")
 
 
 async def pattern(_: Step[Context], verifier: Pattern, case: Case) -> Finding:
