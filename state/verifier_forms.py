@@ -85,7 +85,7 @@ class Function(Form):
 class Pattern(Form):
     """A regular expression that is found in the answer. It is matched in linear time (the syntax of Rust's regex)."""
 
-    kind: ClassVar[str] = "pattern"
+    kind: ClassVar[str] = "verifier of the pattern"
     pattern: str = Field(min_length=1, max_length=10_000)
 
     @model_validator(mode="after")
@@ -97,14 +97,14 @@ class Pattern(Form):
 class Schema(Form):
     """A JSON schema that the answer, a JSON object, fits."""
 
-    kind: ClassVar[str] = "schema"
+    kind: ClassVar[str] = "verifier of the schema"
     form: AnswerSchema = Field(alias="schema")
 
 
 class Length(Form):
     """How long the answer is, without its list of references."""
 
-    kind: ClassVar[str] = "length"
+    kind: ClassVar[str] = "verifier of the length"
     min_words: int | None = Field(default=None, ge=1, le=1_000_000)
     max_words: int | None = Field(default=None, ge=1, le=1_000_000)
     min_characters: int | None = Field(default=None, ge=1, le=10_000_000)
@@ -155,7 +155,7 @@ class Rubric(Form):
 class Language(Form):
     """The language that the answer is written in."""
 
-    kind: ClassVar[str] = "language"
+    kind: ClassVar[str] = "verifier of the language"
     language: Literal[
         "Chinese", "Danish", "Dutch", "English", "French", "German", "Greek", "Hebrew", "Italian", "Japanese", "Korean",
         "Norwegian", "Portuguese", "Romanian", "Spanish", "Swedish", "Thai",

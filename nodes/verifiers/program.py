@@ -16,8 +16,10 @@ from reflective_agents.tools.verdict import run_tests
 MOST_BYTES = 1_000_000
 """Size of a file of tests, or of a program."""
 SECONDS_A_TEST = 5.0
+KILLED = 128
+"""What the exit code of a program begins with that a signal has ended."""
 SHOWN = 5
-"""Failed tests that the feedback names."""
+"""Failed tests that the feedback names, each by its last line."""
 
 
 async def check_program(form: Form) -> None:
@@ -39,7 +41,7 @@ async def tests(step: Step[Context], verifier: ProgramTests, case: Case) -> Find
     """Run the tests of the program in an answer. The score is the share that passes."""
     program, name = find_program(case.answer, verifier.entry_point), verifier.entry_point
     report = await run_tests(program, await _texts_of(verifier), name, timeout=_seconds(step, SECONDS_A_TEST))
-    failed = [f"{found.test} # output: {found.output}" for found in report.cases if not found.passed]
+    failed = [f"{_last_line(found.test)} # output: {found.output}" for found in report.cases if not found.passed]
     feedback = "\n".join(["Tests failed:", *failed[:SHOWN]]) if failed else ""
     return Finding(report.fraction, bounded(feedback))
 
@@ -55,10 +57,17 @@ async def command(step: Step[Context], verifier: Command, case: Case) -> Finding
     result = await run_program(program, case.answer, timeout=_seconds(step, step.meter.seconds_left))
     if result.timed_out:
         raise NoVerdict("it runs out of time")
+    if result.exit_code and result.exit_code > KILLED:
+        raise NoVerdict(f"it is killed: {result.stderr.strip()[-300:] or f'signal {result.exit_code - KILLED}'}")
     if result.exit_code and "Traceback (most recent call last)" in result.stderr:
         raise NoVerdict(f"it raises {result.stderr.strip().splitlines()[-1][:300]}")
     accepted = result.exit_code == 0
     return Finding(float(accepted), "" if accepted else bounded(result.stdout.strip() or result.stderr))
+
+
+def _last_line(test: str) -> str:
+    """Return the assertion, or the call of a function of a file, which the writer need not see whole."""
+    return test.strip().splitlines()[-1]
 
 
 def _seconds(step: Step[Context], most: float) -> float:

@@ -132,13 +132,14 @@ async def _verdict(step: Step[Context], context: VerifiedContext, case: Case) ->
     faults = [(form, why) for form, why in zip(forms, results, strict=True) if isinstance(why, str)]
     weights = sum(form.weight for form, _ in pairs)
     score = sum(form.weight * found.score for form, found in pairs) / weights if weights else None
+    deciding = [form for form in forms if form.decides]
     verdict = Verdict(
-        by="tests" if all(isinstance(form, PROGRAMS) for form in forms if form.decides) else "verifiers",
+        by="tests" if deciding and all(isinstance(form, PROGRAMS) for form in deciding) else "verifiers",
         score=None if score is None else min(score, 1.0),
         accepted=_decide([form for form, _ in refused], [form for form, _ in faults], forms),
         feedback="\n".join(filter(None, [_feedback(form, found) for form, found in refused])),
         missing="; ".join(f"{name_of(form)} gives no verdict: {why}" for form, why in faults),
-        only_ranks=not any(form.decides for form in forms),
+        only_ranks=not deciding,
     )
     step.emit("verified", **verdict._asdict())
     return verdict
@@ -182,7 +183,7 @@ def name_of(form: Form) -> str:
     if isinstance(form, Function):
         name = getattr(form.function, "__name__", None) or type(form.function).__name__
         return form.name or (name if name != "<lambda>" else "a verifier")
-    return form.name or f"the verifier of the {form.kind}"
+    return form.name or f"the {form.kind}"
 
 
 def with_verdict(reached: Outcome | None, appraisal: Appraisal, verdict: Verdict) -> tuple[Outcome | None, Appraisal]:

@@ -72,12 +72,15 @@ def test_a_function_takes_two_or_three_arguments() -> None:
         ({"schema": {"type": "object"}}, "[1]", False),
         ({"schema": {"type": "object"}}, "[" * 100_000, False),
         ({"schema": {"type": "object"}}, "So: {}", False),
+        ({"schema": {"type": "object"}}, '{"a": NaN}', False),
         ({"language": "English"}, "The bees come back when the lindens bloom.", True),
         ({"language": "English"}, "Die Bienen kommen nach Hause, wenn die Linden und der Klee blühen.", False),
         ({"language": "German"}, "Die Bienen kommen nach Hause, wenn die Linden und der Klee blühen.", True),
         ({"language": "German"}, "The bees come back when the lindens bloom.", False),
         ({"language": "Chinese"}, "蜜蜂在椴树开花时回来。", True),
         ({"language": "Japanese"}, "蜜蜂在椴树开花时回来。", False),
+        ({"language": "German"}, "Мёд стоит дорого.", False),
+        ({"language": "Greek"}, "Honey costs 150 crowns.", False),
     ],
 )
 async def test_what_code_measures(verifier: dict[str, Any], answer: str, accepted: bool) -> None:
@@ -93,10 +96,15 @@ async def verify(verifier: Any, answer: str) -> Finding:
     return await VERIFY[type(form)](step, form, case)
 
 
-@pytest.mark.parametrize("answer", ["42", "Paris", ""])
-async def test_a_language_that_cannot_be_told_is_no_verdict(answer: str) -> None:
+@pytest.mark.parametrize("answer", ["42", "Paris", "", "Honey costs 150 crowns."])
+async def test_a_few_words_may_be_of_any_language(answer: str) -> None:
+    assert (await verify({"language": "German"}, answer)).score == 1
+
+
+async def test_a_language_that_cannot_be_told_is_no_verdict() -> None:
+    polish = "Pszczoły wracają do domu wieczorem, kiedy kwitną lipy, koniczyna, gryka oraz rzepak."
     with pytest.raises(NoVerdict):
-        await verify({"language": "English"}, answer)
+        await verify({"language": "German"}, polish)
 
 
 def test_the_languages_are_those_that_are_told_apart() -> None:
@@ -151,7 +159,8 @@ async def test_the_program_of_an_answer_is_tested(tests: str | list[str], score:
         tests = str(tmp_path / "double_tests.py")
     found = await verify({"tests": tests, "entry_point": "double"}, PROGRAM)
     assert found.score == score
-    assert ("double" in found.feedback) is (score < 1)
+    assert ("# output:" in found.feedback) is (score < 1)
+    assert "CASES" not in found.feedback
 
 
 CHECK = """import sys
@@ -169,7 +178,7 @@ async def test_a_command_reads_the_answer(tmp_path: Path) -> None:
     verifier = {"command": [str(check), "honey"]}
     assert await verify(verifier, "I sell honey.") == Finding(1)
     assert await verify(verifier, "I sell wax.") == Finding(0, "Say honey")
-    for broken in ("1 / 0", "while True: pass"):
+    for broken in ("1 / 0", "while True: pass", "import os\nos.kill(os.getpid(), 9)"):
         check.write_text(broken)
         with pytest.raises(NoVerdict):
             await verify_within(verifier, "x")
