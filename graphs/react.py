@@ -19,7 +19,13 @@ from langgraph.channels import DeltaChannel
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.capabilities import takes_stop, with_tools
 from reflective_agents.models.toolless import guess_in
-from reflective_agents.nodes.acting.actions import ActionStep, act_in_environment, act_with_tools, observations_of
+from reflective_agents.nodes.acting.actions import (
+    ActionStep,
+    act_in_environment,
+    act_with_tools,
+    beside_environment,
+    observations_of,
+)
 from reflective_agents.nodes.acting.agent import (
     affordable_samples,
     agent_prompt,
@@ -138,8 +144,10 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
         return record(
             state, step, await act_with_tools(step, move, tools, state["steps"], thread_sources(state["messages"]))
         )
-    effect = await act_in_environment(environment, move, state["world"], state["reward"])
-    step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
+    beside = beside_environment(step, tools)
+    effect = await act_in_environment(environment, move, state["world"], state["reward"], beside)
+    if effect.acted:
+        step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
     update = record(state, step, effect.step) | {"world": effect.world, "reward": effect.reward}
     ended = finished(len(update["steps"]), effect.answer) if effect.done else {}
     return update | {"answer": effect.answer} | ended

@@ -37,18 +37,23 @@ VerifierFunction = Callable[..., Reply | Awaitable[Reply]]
 
 
 def arguments(function: Callable[..., Any]) -> int | None:
-    """Return how many arguments a verifier is given, two or three; None if it takes neither."""
+    """Return how many arguments a verifier is given, two or three; None if it takes neither. A third one that has a
+    default, and is not called `run`, is its own affair."""
     try:
         signature = inspect.signature(function)
     except ValueError:
         return 2  # a built-in that does not say
-    for count in (3, 2):
-        try:
-            signature.bind(*range(count))
-        except TypeError:
-            continue
-        return count
-    return None
+    third = [*signature.parameters.values()][2:3]
+    is_own = any(each.default is not each.empty and each.name != "run" for each in third)
+    return next((count for count in ((2,) if is_own else (3, 2)) if _takes(signature, count)), None)
+
+
+def _takes(signature: inspect.Signature, count: int) -> bool:
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
 
 
 class Form(BaseModel):

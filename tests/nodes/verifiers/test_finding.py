@@ -53,6 +53,8 @@ def test_a_function_takes_two_or_three_arguments() -> None:
     assert arguments(lambda request, answer: True) == 2
     assert arguments(lambda request, answer, run=None: True) == 3
     assert arguments(lambda *given: True) == 3
+    assert arguments(lambda request, answer, most=3: True) == 2
+    assert arguments(lambda request, answer, run, most=3: True) == 3
     assert arguments(lambda answer: True) is None
 
 
