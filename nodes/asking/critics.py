@@ -15,8 +15,8 @@ from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.verifiers.verdict import verify_answer
+from reflective_agents.prompts import looking_up
 from reflective_agents.prompts import reflection as prompts
-from reflective_agents.prompts.looking_up import FOUND
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.schemas import Critique
 from reflective_agents.state.settings.reflection import ReflectionContext
@@ -108,7 +108,9 @@ async def _ask_model(
         instructions=step.context.reflect_prompt or f"{TODAY.format(today=today())} {prompts.REFLECT}",
         request=request_text(conversation),
         draft=quoted("draft", draft),
-        checked="\n".join(filter(None, [quoted("checked", "\n".join(facts)), earlier, found and f"{FOUND}\n{found}"])),
+        checked="\n".join(
+            filter(None, [quoted("checked", "\n".join(facts)), earlier, found and f"{looking_up.FOUND}\n{found}"])
+        ),
     )
     return await ask(step, model, prompt, Critique, judging=True)
 

@@ -8,8 +8,8 @@ from reflective_agents.nodes.evidence.looking_up import look_up
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.verifiers.finding import Case, Finding, bounded
+from reflective_agents.prompts import looking_up
 from reflective_agents.prompts import rubric as prompts
-from reflective_agents.prompts.looking_up import FOUND
 from reflective_agents.state.context import Context, Model
 from reflective_agents.state.schemas import Truth
 from reflective_agents.state.verifier_forms import Criterion, Rubric
@@ -50,7 +50,7 @@ async def _look_up(step: Step[Context], rubric: Rubric, case: Case) -> str:
 
 
 async def _judge(step: Step[Context], rubric: Rubric, criterion: Criterion, case: Case, found: str) -> Met:
-    evidence = f"\n{FOUND}\n{found}" if found else ""
+    evidence = f"\n{looking_up.FOUND}\n{found}" if found else ""
     prompt = prompts.JUDGE.format_messages(
         request=request_text(case.run["messages"]),
         answer=quoted("answer", case.answer) + evidence,

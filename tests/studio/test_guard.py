@@ -126,7 +126,7 @@ async def test_nor_verifiers_that_reach_files_addresses_or_models(
 
 
 async def test_verifiers_that_are_data_decide_a_run(client: LangGraphClient) -> None:
-    verifiers = [{"language": "German"}, {"rubric": ["It is short."], "tools": ["calculator"]}]
+    verifiers: list[Any] = [{"language": "German"}, {"rubric": ["It is short."], "tools": ["calculator"]}]
     state = await client.runs.wait(None, "reflection", input=VAULT, context={**OFFLINE_MODEL, "verifiers": verifiers})
     assert isinstance(state, dict)
     assert state["outcome"]["status"] != "solved"
