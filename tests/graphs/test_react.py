@@ -546,7 +546,7 @@ def advised(numbers: str) -> Script:
     """Asks for advice first, and follows it in the same message, and then."""
     follow = acting(TASKS["game24"][1])
 
-    def reply(request: Request) -> Reply:
+    def reply(request: Request) -> Reply | Sequence[Reply]:
         if taken(request) == 0:
             return [ToolUse("advise", {"numbers": numbers}), ToolUse("act", {"action": TASKS["game24"][1][0]})]
         return follow(request)

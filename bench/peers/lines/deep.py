@@ -42,7 +42,7 @@ def choose_by(question: Any) -> Any:
 
 
 def criteria(question: Any) -> Any:
-    agent = create_deep_agent(CHAT, middleware=[RubricMiddleware(model=CHAT)])
+    agent: Any = create_deep_agent(CHAT, middleware=[RubricMiddleware(model=CHAT)])
     return agent.invoke({**question, "rubric": CRITERION})["messages"][-1].text
 
 
