@@ -204,7 +204,7 @@ class Reward(Form):
     @classmethod
     def _is_address(cls, address: str) -> str:
         parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
             raise ValueError("a reward model has an address: http://host:port")
         return address.rstrip("/")
 

@@ -22,7 +22,7 @@ from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.verifier_forms import Reward
 from reflective_agents.web_search.certificates import certificates
 
-MOST_BYTES = 20_000_000
+MOST_BYTES = 4_000_000
 """Size of a reply."""
 _ROLES = {"system": "system", "human": "user", "ai": "assistant"}
 
@@ -98,12 +98,12 @@ async def _post(step: Step[Context], reward: Reward, body: JsonObject) -> Any:
             httpx.AsyncClient(verify=await certificates(), timeout=seconds) as http,
             http.stream("POST", f"{reward.reward}/pooling", json=body, headers=headers) as response,
         ):
-            text = b""
+            text = bytearray()
             async for part in response.aiter_bytes():
                 text += part
                 if len(text) > MOST_BYTES:
                     raise NoVerdict(f"its reply is longer than {MOST_BYTES:,} bytes")
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # ValueError: what no request can hold
         raise NoVerdict(f"it cannot be reached ({type(error).__name__})") from error
     if not response.is_success:
         raise NoVerdict(f"it fails (HTTP {response.status_code})")

@@ -176,8 +176,20 @@ async def test_a_process_reward_grades_the_inner_nodes_of_a_tree(grading: str) -
     assert server.requests[0]["task"] == "token_classify"
 
 
+async def test_what_no_request_can_hold_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REWARD_KEY", "clé")
+    for reward in (
+        Reward(reward="http://127.0.0.1:1", key_variable="REWARD_KEY"),
+        Reward(reward="http://127.0.0.1:1/\x00"),
+    ):
+        with pytest.raises(NoVerdict):
+            await found(reward, "x")
+
+
 def test_one_that_must_accept_needs_a_threshold() -> None:
     with pytest.raises(ValueError, match="threshold"):
         Reward(reward="http://127.0.0.1:1", must=True)
     with pytest.raises(ValueError, match="address"):
         Reward(reward="file:///etc/passwd")
+    with pytest.raises(ValueError, match="Port"):
+        Reward(reward="http://127.0.0.1:99999999")
