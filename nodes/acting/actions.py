@@ -59,9 +59,11 @@ def beside_environment(step: Step[Context], tools: list[BaseTool]) -> CallTool:
     names = {tool.name for tool in tools}
 
     async def call(wanted: ToolCall | InvalidToolCall) -> ToolMessage | None:
-        if wanted["name"] not in names or wanted["type"] == "invalid_tool_call":
+        name, args = wanted["name"], wanted["args"]
+        if name not in names or not isinstance(args, dict):
             return None
-        [reply] = await act(step, AIMessage("", tool_calls=[wanted]), tools)
+        tool_call = ToolCall(name=str(name), args=args, id=wanted["id"])
+        [reply] = await act(step, AIMessage("", tool_calls=[tool_call]), tools)
         assert isinstance(reply, ToolMessage)
         return reply
 
