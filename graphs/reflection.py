@@ -91,10 +91,9 @@ def verdict(step: Step[ReflectionContext], draft: Draft, critique: Critique) -> 
     accepted, number = accepts(critique.accept, critique.score), draft["round"]
     judged: Draft = {**draft, "critique": critique.critique, "score": critique.score, "accepted": accepted}
     step.emit("critique", round=number, score=critique.score, accepted=accepted, critique=critique.critique)
-    if accepted:
-        return judged, stop_solved(
-            VERIFIERS[step.context.critic], f"accepted in round {number} with a score of {critique.score:.2f}"
-        )
+    if accepted:  # also by the verifiers, where there are any that decide
+        by = "verifiers" if step.context.is_decided else VERIFIERS[step.context.critic]
+        return judged, stop_solved(by, f"accepted in round {number} with a score of {critique.score:.2f}")
     if number >= step.context.max_rounds:
         return judged, stop_at(step.context.limit("max_rounds", number))
     return judged, {}

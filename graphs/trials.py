@@ -160,14 +160,14 @@ async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
 
 async def verify(state: TrialsState, step: Step[TrialsContext], trial: Trial) -> None:
     """Add what the verifiers say of a trial, if there are any: it is solved if they accept it, and so does whoever else
-    evaluates it. The lower score counts."""
+    evaluates it. The lower score counts. Where they only rank, they leave to others what is solved."""
     verdict = await verify_answer(step, state["run_id"], state["messages"], trial["answer"] or "")
-    if verdict is None or verdict.only_ranks:
+    if verdict is None:
         return
     others = [grade for grade in (trial["reward"], trial["score"]) if grade is not None]
     scores = [*others, *([] if verdict.score is None else [verdict.score])]
     feedback = "\n".join(filter(None, [trial.get("critique"), verdict.feedback]))
-    solved = verdict.accepted is True and (trial["solved"] or not others)
+    solved = verdict.allows and trial["solved"] if others else verdict.accepted is True
     trial.update({"score": min(scores, default=None), "solved": solved, "critique": feedback, "verified": True})
 
 
@@ -192,7 +192,7 @@ async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
     trials = not_refuted(state["trials"], step.context.memory_size)
     learned = [Learned(trial["reflection"], f"{trial['attempt']}\n{verdict_on(trial)}") for trial in trials]
     appraisal = appraise(best)
-    if best and best.get("verified") and not best["solved"]:
+    if best and best.get("verified") and not best["solved"] and step.context.is_decided:
         appraisal = appraisal._replace(by=await verifier(step.context), accepted=False)
     return await end(state, step, answer, learned, appraisal=appraisal)
 
@@ -217,7 +217,7 @@ def why_solved(trial: Trial, by: VerifiedBy) -> str:
     """Return who says that a trial has solved the task."""
     if by == "verifiers":
         return f"the verifiers accept trial {trial['trial']}"
-    if trial["score"] is not None and not trial.get("verified"):
+    if by == "judge":
         return f"the judge accepts trial {trial['trial']} with a score of {trial['score']:.2f}"
     if by == "checks":
         return f"trial {trial['trial']} gives the right answer"

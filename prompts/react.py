@@ -33,13 +33,15 @@ TOOLS = ChatPromptTemplate(
     ]
 )
 
+BESIDE_ACTIONS = "Other tools help you to know what to do, and change nothing of the task: {tools}. "
+"""Stands in a prompt with an environment, where an agent has tools beside its actions."""
 ACTIONS = ChatPromptTemplate(
     [
         (
             "system",
             "{task}Solve the task with the tool act, one action at a time, for each changes what comes next. "
             "Where an example shows an action, call act with it. The answer is an action, too: give it as soon as you "
-            "know it, also where no other action leads on. " + _MATERIAL + "{lessons}",
+            "know it, also where no other action leads on. {beside}" + _MATERIAL + "{lessons}",
         ),
         ("placeholder", "{conversation}"),
         ("human", "{request}"),

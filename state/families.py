@@ -1,8 +1,7 @@
 """Settings that several strategies share: to search the web, to act in environments, to grow a tree."""
 
-import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, Self, TypeVar
 
 from pydantic import (
@@ -32,6 +31,7 @@ from reflective_agents.state.effect import (
     Replication,
 )
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.own_tools import Tools
 from reflective_agents.state.policy import OBJECT, OPERATOR, TEXT, Names, Operator
 from reflective_agents.state.verifiers import VerifiedContext
 
@@ -180,30 +180,6 @@ Embeddings = Annotated[
     Names("model", free=("lexical", "minilm")),
 ]
 """A string that names embeddings, or in Python an object of LangChain's."""
-
-
-def _are_tools(value: Sequence[T]) -> list[T]:
-    if not isinstance(value, list | tuple) or not all(callable(tool) or hasattr(tool, "ainvoke") for tool in value):
-        raise ValueError("tools are a list of LangChain's tools, or of functions with type hints and a docstring")
-    if problems := list(filter(None, map(_tool_problem, value))):
-        raise ValueError("; ".join(problems))
-    return list(value)
-
-
-def _tool_problem(tool: Any) -> str:
-    """Say in words why a model could not call a tool; nothing if it could."""
-    is_function = not hasattr(tool, "ainvoke")
-    function = tool if is_function else getattr(tool, "func", None) or getattr(tool, "coroutine", None)
-    name = getattr(tool, "__name__" if is_function else "name", "")
-    if function and any(each.kind is each.VAR_POSITIONAL for each in inspect.signature(function).parameters.values()):
-        return f"no model can fill in the *arguments of {name}: let it take a list, such as numbers: list[float]"
-    if is_function and not inspect.getdoc(function):
-        return f"{name} has no docstring: write one, which tells the model what it does and when to use it"
-    return ""
-
-
-Tools = Annotated[SkipJsonSchema[list[Any]], BeforeValidator(_are_tools), OBJECT]
-"""In Python: tools of LangChain's, or functions, which become tools."""
 
 
 def _is_agent(value: T) -> T:

@@ -79,6 +79,10 @@ _SMALL = {
 """Small words by which languages in the letters of English are known."""
 _ENOUGH = 2
 """Different small words that name a language, if no other has half as many."""
+_ENOUGH_ENGLISH = 3
+"""Words by which English is known."""
+_BEYOND_LATIN = "\u0250"
+"""The first letter that is none of the Latin alphabet."""
 _QUOTED = 80
 """Characters of a question that show its language."""
 
@@ -122,6 +126,17 @@ def name_of(text: str) -> str | None:
     by_matches = sorted(((len(words & small), name) for name, small in _SMALL.items()), reverse=True)
     (most, name), (second, _) = by_matches[:2]
     return named or (name if most >= _ENOUGH and most > 2 * second else None)
+
+
+def is_in(text: str, language: str) -> bool | None:
+    """Tell whether a text is in a language, such as "German"; None where neither script nor small words decide."""
+    named = "English" if len(_WORD.findall(text[:2_000])) >= _ENOUGH_ENGLISH and is_english(text) else name_of(text)
+    if named:
+        return named.endswith(language)  # "simplified Chinese" is Chinese
+    letters = _LETTER.findall(text[:2_000])
+    latin = [letter for letter in letters if letter < _BEYOND_LATIN]
+    in_latin = language in _SMALL or language == "English"
+    return False if letters and (2 * len(latin) > len(letters)) is not in_latin else None
 
 
 def _chinese(han: str) -> str:

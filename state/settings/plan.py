@@ -12,8 +12,9 @@ from reflective_agents.state.employment import (
     StrategySettings,
     validate_settings,
 )
-from reflective_agents.state.families import AgentContext, Tools
+from reflective_agents.state.families import AgentContext
 from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.own_tools import Tools
 from reflective_agents.state.policy import STRATEGY
 from reflective_agents.state.settings import settings_of
 

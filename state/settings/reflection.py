@@ -7,8 +7,10 @@ from pydantic import AliasChoices, Field
 from reflective_agents.state.context import Model
 from reflective_agents.state.effect import WITHOUT_OWN_AGENT, InRuns, only_with
 from reflective_agents.state.families import AgentContext
+from reflective_agents.state.own_tools import CriticTools
 from reflective_agents.state.policy import TEXT
-from reflective_agents.state.verifiers import Form, Length, VerifiedContext
+from reflective_agents.state.verifier_forms import MOST, Form, Length
+from reflective_agents.state.verifiers import VerifiedContext
 
 
 class ReflectionContext(AgentContext, VerifiedContext):
@@ -27,6 +29,12 @@ class ReflectionContext(AgentContext, VerifiedContext):
     critic: Literal["model", "human", "checks"] = Field(
         default="model",
         description="Who criticises: a model, a person (the run pauses), or only the verifiers.",
+    )
+    critic_tools: Annotated[CriticTools, only_with("critic", "model")] = Field(
+        default=[],
+        max_length=MOST,
+        description="What the critic looks things up and calculates with before it judges: search, calculator; in "
+        "Python also tools and functions.",
     )
     max_rounds: int = Field(default=3, ge=1, le=100, description="Most drafts written for one request.")
     min_words: int | None = Field(

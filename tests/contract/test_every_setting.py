@@ -155,6 +155,7 @@ CASES: dict[str, Case] = {
     "corpus": Case("docs", None, {**OFFLINE, "search": "local"}),
     "critic": Case("model", "checks"),
     "critic_model": Case("offline", None),
+    "critic_tools": Case(["calculator"], []),
     "docstore": Case("docs", None, {"environment": "questions", "max_model_calls": 40}, searching),
     "embeddings": Case("lexical", DeterministicFakeEmbedding(size=8)),
     "environment": Case("game24", None, OFFLINE),
