@@ -87,6 +87,8 @@ async def request(
     chats = in_turn(base, meter)
     for chat, instead in zip(chats, [*chats[1:], None], strict=True):
         by_run = {"seed": meter.seed} if meter.seed is not None and takes_seed(chat) else {}
+        # The narrower wins: the run's seed, the settings' sampling, what is bound to the model, this call's
+        # own options.
         sent = merged({**by_run, **parameters}, {**rebound(base, chat, bound), **options})
         if isinstance(chat, OfflineChatModel):
             sent["request"] = meter.question
@@ -99,6 +101,8 @@ async def request(
         except ModelFailed as failure:
             if n > 1 and _refuses_n(chat, failure, n):
                 replies = await _one_by_one(chat, prompt, meter, n, sent)
+                # Only now that the request has succeeded without `n`: the refusal may have been about
+                # something else.
                 _learn(chat, "n", meter)
                 return replies
             if instead is None or _is_about_a_form(failure, sent):
@@ -136,6 +140,7 @@ async def _one_by_one(
     base: BaseChatModel, messages: Sequence[BaseMessage], meter: Meter, n: int, options: JsonObject
 ) -> list[AIMessage]:
     """Request several candidates from a server that gives one per request; those that fail are missing."""
+    # No TaskGroup, which would cancel the candidates that are still to come when one fails or meets a limit.
     results = await asyncio.gather(
         *(_send_with_fallbacks(base, messages, meter, seeded(options, index)) for index in range(n)),
         return_exceptions=True,
@@ -222,6 +227,7 @@ def _options_in_words(base: BaseChatModel, way: Way, tools: Sequence[JsonObject]
     """Return the options that hold a model to its step: a format, or the text before which it stops."""
     if way == "schema":
         return {"extra_body": {"response_format": step_format(tools, ends=ends)}}
+    # Without a stop many models invent the observation, and go on with what they have invented.
     return {"stop": ["\nObservation"]} if takes_stop(base) and not ends else {}
 
 
@@ -242,6 +248,7 @@ def _notice_ignored_schema(base: BaseChatModel, replies: Sequence[AIMessage], me
 def _learn(base: BaseChatModel, option: str, meter: Meter) -> None:
     """Remember that a model does not take an option, and tell it once."""
     capabilities = capabilities_of(base)
+    # A copy: requests at once are refused together, and the event must come once.
     before = capabilities.trial()
     capabilities.give_up(option)
     if capabilities != before:
