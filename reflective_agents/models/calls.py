@@ -283,7 +283,8 @@ def _learn_context_size(base: BaseChatModel, refusal: str, tokens: int, known: i
 
 def _within_context_size(base: BaseChatModel, options: JsonObject, meter: Meter) -> JsonObject:
     """Limit the answer to a quarter of the context, where its size is known."""
-    most = int(options.get("max_tokens") or getattr(base, "max_tokens", None) or 0)
+    # A model object of the user's that sets no limit is sent that of the run.
+    most = int(options.get("max_tokens") or (longest_answer(base, meter) if hasattr(base, "max_tokens") else 0))
     size = context_of(base, meter)
     if size and most > size // 4:
         return {**options, "max_tokens": max(size // 4, SMALLEST_ANSWER)}
