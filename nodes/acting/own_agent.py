@@ -64,6 +64,7 @@ async def ask_agent(agent: Agent, messages: Sequence[BaseMessage], meter: Meter)
         async with time:
             result = await _invoke(agent, list(messages), watch)
     except TimeoutError:
+        # Another TimeoutError is the agent's own.
         if time.expired():
             raise LimitReached(meter.limit("max_seconds")) from None
         raise
@@ -101,6 +102,7 @@ async def _invoke(agent: Agent, messages: list[BaseMessage], watch: Watch) -> Js
     manager = get_async_callback_manager_for_config(ensure_config())
     for handler in watch.handlers:
         manager.add_handler(handler)
+    # Its words are not yet the strategy's answer, so they do not enter its stream.
     config = RunnableConfig(callbacks=manager, tags=[TAG_NOSTREAM])
     if not isinstance(agent, Pregel):
         return await agent.ainvoke({"messages": messages}, config)

@@ -135,6 +135,7 @@ async def call_tools(
     listener = None if capabilities_of(chat).talks else listener
     reply = (await request(with_tools(chat, tools), messages, step.meter, listener=listener))[0]
     if listener and (reply.tool_calls or reply.invalid_tool_calls):
+        # Something was shown as the answer and turned out to be none: this model writes at length before it calls.
         capabilities_of(chat).talks = await listener.retract()
     return called(reply)
 

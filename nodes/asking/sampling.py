@@ -130,6 +130,7 @@ async def run_until(done: asyncio.Event, work: Awaitable[None]) -> None:
     finally:
         working.cancel()
         waiting.cancel()
+        # Cancelled tasks have to end here, or a request could still be settled after the node has.
         await asyncio.wait([working, waiting])
 
 

@@ -134,6 +134,7 @@ class _Check:
 
 
 def _unknown_addresses(text: str, material: str) -> list[str]:
+    # Every second part is code, in which any address may be an example.
     named = [url.rstrip(ENDS) for part in _CODE.split(text)[::2] for url in _ADDRESS.findall(part)]
     return [url for url in named if url not in material]
 

@@ -46,6 +46,7 @@ _SCHEME = re.compile(r"(https?|corpus|tool|message):(?=\S)")
 
 def reference_line(url: str, title: str) -> str:
     """Return an address as a list of references shows it: after its title, if that is known."""
+    # A title that holds an address would be read as the entry's own.
     title = shorten(_SCHEME.sub(r"\1: ", title), LONGEST_TITLE, placeholder=" ...")
     return f"{title}, {url}" if title else url
 
@@ -115,6 +116,7 @@ def _list_begins(lines: Sequence[str]) -> int:
         return len(lines)
     if begin - 1 > first and lines[begin - 1].strip(" :") in HEADINGS.values():
         return begin - 1
+    # Where nothing is cited, a numbered list of addresses is the answer itself.
     if not marks("\n".join(lines[:begin])):
         return len(lines)
     return begin - (begin - 1 > first and may_head_entries(lines[begin - 1]))

@@ -77,6 +77,7 @@ async def act(step: Step[Context], message: AIMessage, tools: list[BaseTool]) ->
     observations = await step.texts.shown(observations, queries)
     errors = sum(observation.status == "error" for observation in observations)
     step.meter.count(tool_calls=len(observations), tool_errors=errors)
+    # What lies beside the text is the same again, and would be stored with each step.
     return [observation.model_copy(update={"artifact": None}) for observation in observations]
 
 

@@ -133,6 +133,7 @@ def _contents(passages: tuple[str, ...]) -> _Contents:
     text = tidy("\n".join(passages))
     words = frozenset(cut(text.casefold()))
     return _Contents(
+        # Also the digits in names such as A320, which are no numbers otherwise.
         frozenset([*numbers(text), *map(Fraction, _WHOLE_NUMBER.findall(text))]),
         frozenset(_without_groups(figure) for figure in _FIGURE.findall(text)),
         words,

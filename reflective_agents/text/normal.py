@@ -44,7 +44,7 @@ _FORMS = "|".join(
     ]
 )
 _NUMBER = re.compile(
-    # No number is what ends a name (H2O, COVID-19), goes on another one (12:30, 1.2.3), or is subtracted (5-3).
+    # Not within a name (H2O), nor a part of what has several (12:30, 1.2.3); in 5-3 the minus is no sign of the 3.
     rf"(?<![{_LATIN}\d])(?<!\d[.,:'/])(?P<sign>(?<![\w)%.])[-+])?(?P<currency>[{_CURRENCY}][ ]?)?"
     r"(?:(?P<mixed>\d+)[ ])?(?P<above>\d+)[ ]?/[ ]?(?P<below>0*[1-9]\d*)(?![\d/]|[.,]\d)"
     rf"|(?<![{_LATIN}\d])(?<!\d[.,:'/])(?P<minus>(?<![\w)%.])[-+])?(?P<unit>[{_CURRENCY}][ ]?)?"
