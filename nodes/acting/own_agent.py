@@ -76,6 +76,7 @@ async def ask_agent(agent: Agent, messages: Sequence[BaseMessage], meter: Meter)
     meter.count(tool_calls=len(tools), tool_errors=sum(message.status == "error" for message in tools))
     answers = [message for message in taken if _is_answer(message)]
     form = _structured(agent, result)
+    # Before a form the agent may have written at length: then only what comes last is its answer.
     if answers and (form is None or answers[-1] is taken[-1]):
         return AgentReply(clean(answers[-1].text), _steps_text(taken, answers[-1]))
     if form is None:

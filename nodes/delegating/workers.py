@@ -168,7 +168,7 @@ def _shares(step: Step[Context], least: Sequence[int], calls_kept: int, tokens_k
     shared: Allowance = {
         "max_model_calls": calls // width,
         "max_total_tokens": tokens // width,
-        "max_seconds": max(step.meter.seconds_left, 0.001),
+        "max_seconds": max(step.meter.seconds_left, 0.001),  # a setting has to be more than 0
     }
     if money is not None:
         shared["max_cost"] = money // width / NANO

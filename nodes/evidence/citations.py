@@ -141,4 +141,5 @@ def _unknown_addresses(text: str, material: str) -> list[str]:
 
 def says_nothing(text: str) -> bool:
     """Tell whether a critique says that there is nothing to criticise."""
+    # "n a" is what is left of "N/A".
     return " ".join(re.findall(r"\w+", text.casefold())) in {"", "none", "nothing", "nothing is missing", "n a", "no"}

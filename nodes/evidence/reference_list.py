@@ -38,6 +38,7 @@ HEADINGS = {
 }
 """What the list is called in the languages that `name_of` tells apart."""
 
+# Possessive throughout, since a line of thousands of blanks would otherwise be read anew from each of them.
 _HEADING = re.compile(r"\s*+(?:#++\s*+)?\**+\s*+references?+\s*+[:：]?+\**+[:：]?+\s*+", re.IGNORECASE)
 _ENTRY = re.compile(r"^\W{0,8}(\d{1,3})\W{1,4}[^\n]*?((?:https?|corpus|tool|message):[^\s<>]+)")
 _TITLED = re.compile(r"^\[s?\d{1,3}\] (\S[^\n]*?), ((?:https?|corpus|tool|message):[^\s<>]+)$", re.MULTILINE)

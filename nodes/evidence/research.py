@@ -113,4 +113,5 @@ async def find(step: Step[SearchContext], run_id: str, queries: list[str]) -> tu
     share = step.texts.most_shown // len(queries)
     fitting = [await step.texts.fit_found(*found, share) for found in zip(batches, queries, strict=True)]
     unique = {(result["url"], result["content"]): result for results in fitting for result in results}
+    # Sorted, since queries at once fail in an order that is another one each time.
     return list(unique.values()), sorted(problems)
