@@ -98,10 +98,13 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
         request=state["request"],
     )
     listener = (
+        # Only one sample can be streamed: of several nobody knows which will win, and an environment's answer
+        # is read first.
         AnswerStream(step, partial(Labelled, "final", "answer")) if context.samples == 1 and not environment else None
     )
 
     def is_safe(replies: Sequence[AIMessage]) -> bool:
+        # Without `confidence` nobody asks; 2 is a chance that is never reached.
         return certainty([reader(reply, world, state["request"]) for reply in replies]) >= (context.confidence or 2)
 
     model, by_likelihood = model_of(step, context.model), context.votes == "likelihood" and context.samples > 1
@@ -140,6 +143,7 @@ async def vote(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) ->
     if unreadable:
         return update | stop("exhausted", agreed)
     limit = state.get("limit")
+    # What the environment rewards in full needed no more samples.
     return update | (stop_at(limit, agreed) if limit and reward != 1 else stop("answered", agreed))
 
 
@@ -192,6 +196,7 @@ async def best_verified(
     verifiers. Equal answers are verified once."""
     if not is_verified(step):
         return voters
+    # Turned round, so that of equal answers the first is verified, which is the one that is returned.
     answers = {voter["normal"]: voter["answer"] for voter in reversed(voters)}
     verify = partial(verify_answer, step, state["run_id"], state["messages"])
     verdicts = dict(zip(answers, await at_once([verify(answer) for answer in answers.values()]), strict=True))

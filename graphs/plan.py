@@ -84,6 +84,7 @@ async def plan(state: PlanState, step: Step[PlanContext]) -> Update:
     prompt = prompts.PLAN.format_messages(today=date, conversation=state["messages"], progress=progress, most=most)
     form = plan_of(most, least=0 if is_any_done(earlier) else 1)
     made = await ask(step, step.context.model, prompt, form, lambda value: flaw(value, earlier))
+    # What is still open waits for what has failed, and would never be ready.
     dropped: list[Subgoal] = [{**goal, "status": "dropped"} for goal in earlier if goal["status"] == "open"]
     new = [
         planned(goal, index, number, step.context.worker) for index, goal in enumerate(made.subgoals, len(earlier) + 1)
@@ -139,6 +140,7 @@ async def finish(state: PlanState, step: Step[PlanContext]) -> Update:
         answer = await synthesis(state, step)
     except (LimitReached, ModelFailed) as error:
         answer = join_answers(done, thread_sources(state["messages"]))
+        # What has ended the run before says more than the call that it left no room for.
         if ended and ended["status"] == "answered":
             ended = stopped(error)
     writer = model_of(step, step.context.model)
@@ -190,6 +192,7 @@ def verdict(goals: Sequence[Subgoal], plans: int, step: Step[PlanContext]) -> Up
     if plans > context.max_replans:
         last = f"sub-goal {failed[-1]['id']} has failed: {failed[-1]['reason']:.300}"
         return stop_at(context.limit("max_replans", spent=plans - 1), last)
+    # Without an answer yet there is nothing to lose by going on.
     if step.meter.calls_left < 3 and any(goal["answer"] for goal in goals):
         return stop_at(
             step.meter.limit("max_model_calls", next_cost=3), "that is another plan, its work and the answer"

@@ -128,12 +128,14 @@ async def use_tools(
         called = await call_tools(step, step.context.model, prompt, tools)
         replies = await act(step, called, tools)
     except (LimitReached, ModelFailed) as error:
+        # What the searches beside it find is still worth a revision.
         return [], [str(error)]
     results, problems = list[SearchResult](), list[str]()
     for number, reply in enumerate(replies, 1):
         if not isinstance(reply, ToolMessage) or reply.status == "error":
             problems.append(reply.text)
             continue
+        # Parts of a long text are sources already, each with an address of its own.
         if parts := [part for part in results_in(reply.text) if "#char=" in part["url"]]:
             results += [SearchResult(**part) for part in parts]  # type: ignore[typeddict-item]
             continue
@@ -181,6 +183,7 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
         return update | stop("answered", f"the answer is complete after round {done}")
     before = state["answers"][-1]
     is_new = last.body != before["answer"]
+    # The same answer once more would only be given again.
     may_mend = done < step.context.max_rounds and is_new and (refused or not is_mended(before))
     if not may_mend and not new_queries(value.search_queries, state["answers"], step):
         return update | stop("exhausted", f"no new query is left after round {done}; still missing: {missing}")

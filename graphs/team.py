@@ -133,12 +133,14 @@ async def debate(state: TeamState, step: Step[TeamContext]) -> Update:
         agreed = f"{len(answers)} solvers agree after round {len(rounds)}"
         return {"rounds": judged(rounds, agreed, answers[0]["number"], None)[-1:]} | stop("answered", agreed)
     is_over = len(rounds) >= context.max_rounds or (len(rounds) > 1 and is_unchanged(rounds, question))
+    # Code cannot tell whether long answers say the same; a judge does, before another round is paid for.
     is_open = len(answers) > 1 and not all(map(is_short, answers))
     if is_over or (is_open and not is_scored(rounds[-1:])):
         return {"goto": "judge"}
     first, roles = 1 + len(reports_of(rounds)), members(context).values()
     tasks = [argued(number, role, rounds, state["messages"]) for number, role in enumerate(roles, first)]
     keep = estimate_tokens(judge_messages(state["messages"], rounds), {}) + context.max_answer_tokens
+    # A limit of the run replaces the members, not the judge.
     return {"goto": "judge"} | hand_over(state, step, "member", tasks, keep=keep, answered=bool(answers))
 
 
@@ -164,6 +166,7 @@ async def judge(state: TeamState, step: Step[TeamContext]) -> Update:
     """Say whether the solvers agree, and decide between their answers if they do, or the debate is over; where no judge
     can be asked, the most frequent answer wins."""
     context, rounds, answers, ended = step.context, state["rounds"], latest_answers(state["rounds"]), state["outcome"]
+    # These answers were judged before a limit forbade another round.
     if ended and is_scored(rounds[-1:]):
         return {}
     if not answers:

@@ -200,6 +200,7 @@ async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
 def rank(trial: Trial) -> tuple[bool, bool, float, int]:
     """Return the sort key by which one trial is better than another."""
     grades = [value for value in (trial["reward"], trial["score"]) if value is not None]
+    # The score of a verified trial is the lowest of all, and may lie below its reward.
     best = (min if trial.get("verified") else max)(grades, default=-1.0)
     return trial["solved"], not trial.get("refused"), best, -trial["trial"]
 

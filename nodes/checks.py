@@ -37,6 +37,7 @@ async def check_settings(step: Step[Context], context: Context) -> dict[str, str
         Misuse: if a setting has no effect beside the others; if a model does not exist; if there are images, and they
             cannot be shown; as `check_sources`.
     """
+    # What a strategy hands on was not chosen for this one, and may well have no effect here.
     if not context.is_handed_on:
         context.check_effect()
     if getattr(context, "environment", None) is not None and any(map(images_of, step.meter.questions)):

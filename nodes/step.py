@@ -245,6 +245,7 @@ async def _shortened(shown: S, step: Step[C], most: int, left: int, thread: S) -
     """
     if less := await step.show_less(thread):
         return _compacted_as(less, shown), left
+    # Meanwhile nothing can be compacted: the call that summarises must not ask for a shorter conversation itself.
     long_messages, step.meter.compactable, step.meter.long_messages = step.meter.long_messages, (), ()
     user = authenticated_user()
     compaction = await compact(shown, step.context, step.meter, most, user, step.keep) if left else None

@@ -183,6 +183,7 @@ Embeddings = Annotated[
 
 
 def _is_agent(value: T) -> T:
+    # What binds tools is a chat model, which has `ainvoke` too.
     if value is not None and (not hasattr(value, "ainvoke") or hasattr(value, "bind_tools")):
         raise ValueError("an agent is a graph of LangGraph's, or an agent of LangChain's, that takes messages")
     return value
@@ -327,6 +328,7 @@ class TreeContext(TaskContext):
         presets = {} if self.environment is None else presets_of(self.environment, type(self))
         if unknown := presets.keys() - type(self).model_fields:
             raise ValueError(f"the environment has presets for settings that do not exist: {', '.join(unknown)}")
+        # Not by assignment: pydantic would count a preset as given by the caller.
         vars(self).update({field: preset for field, preset in presets.items() if field not in self.model_fields_set})
         return self
 
@@ -340,6 +342,7 @@ def presets_of(environment: Any, schema: type[TreeContext]) -> Preset:
     """
     kind = shipped.environments()[environment] if isinstance(environment, str) else environment
     presets: Mapping[str, Preset] = getattr(kind, "presets", {})
+    # A search that builds upon another's settings, as auto does on those of LATS, takes its presets too.
     names = [part.__module__.rpartition(".")[2] for part in schema.__mro__]
     return next((presets[name] for name in names if name in presets), schema.task_presets)
 

@@ -214,6 +214,7 @@ def _changed(node: NodeStats, before: NodeStats) -> JsonObject:
 
 
 def _differing(new: JsonMapping, before: JsonMapping) -> JsonObject:
+    # What is gone is written as empty: a merge cannot take it away.
     emptied = {key: type(value)() for key, value in before.items() if key not in new}
     return {key: value for key, value in new.items() if key not in before or before[key] != value} | emptied
 

@@ -168,6 +168,7 @@ def agent_prompt(
     held = min(limit for limit in (step.context.max_context_tokens, held) if limit is not None)
     longest = held if most is None else min(held, most)
     first, prompt = 0, with_steps(0)
+    # The conversation is compacted before steps are left out, which the agent would take again.
     make_way(prompt, held, step.meter)
     while first < len(state["steps"]) and estimate_tokens(prompt, {}) > longest:
         first += 1
@@ -212,6 +213,7 @@ def answer_reserve(step: Step[ReactContext], prompt: Sequence[BaseMessage]) -> L
     if step.meter.calls_left <= 1:
         return step.meter.limit("max_model_calls", next_cost=2)
     needed = estimate_tokens(prompt, {}) + context.max_answer_tokens
+    # The next action, and the answer after it, whose prompt is about as long.
     if spent + 2 * needed > context.max_total_tokens:
         return step.meter.limit("max_total_tokens", 2 * needed)
     money = step.meter.nano_left

@@ -74,6 +74,7 @@ async def criticise(
     """
     verdict = await verify_answer(step, run_id, conversation, draft)
     problems = [verdict.feedback] if verdict and verdict.feedback else []
+    # Verifiers that only rank and give no score say nothing against it; others without a score have failed.
     passed = 1.0 if verdict is None or (verdict.score is None and verdict.only_ranks) else verdict.score or 0.0
     allowed = verdict is None or verdict.allows
     if step.context.critic == "checks":

@@ -141,6 +141,7 @@ def _titles(results: Iterable[JsonMapping]) -> dict[str, str]:
 
 def _document_title(titles: Sequence[str]) -> str:
     """Return the title of a document of which several passages were found, or else the first title."""
+    # As `web_search.documents` titles the passages of a file.
     documents = {title.partition(" — ")[0] for title in titles}
     return documents.pop() if len(titles) > 1 and len(documents) == 1 else titles[0]
 

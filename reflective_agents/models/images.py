@@ -48,6 +48,7 @@ def show_images(prompt: Sequence[M], conversation: Sequence[BaseMessage]) -> lis
     for message in conversation:
         images = images_of(message)
         missing = [image for image in images if not any(image in _blocks(prompt_message) for prompt_message in shown)]
+        # Only where the words are: a prompt without the question, such as a summary's, is not about its images.
         index = _where(message.text, shown) if missing else None
         if index is not None:
             content = [*_blocks(shown[index]), *missing]

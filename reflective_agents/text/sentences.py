@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+# A single letter is an initial.
 _ABBREVIATION = re.compile(
     r"\b(?:e\.g|i\.e|cf|vs|al|figs?|eq|vol|dr|mrs?|ms|prof|st|approx|ca|nr|mio|mrd|bzw|[a-z])\.$", re.I
 )
@@ -12,6 +13,7 @@ _COUNTED = re.compile(  # what follows an ordinal in German: "am 1. M\u00e4rz", 
     r"Jan|J\u00e4n|Feb|M\u00e4r|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahr(?:hundert|tausend)"
 )
 _SENTENCE_END = re.compile(
+    # Possessive, and begun at the first sign of a run only: a long row of dots would take quadratic time.
     r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]*_]*(?:\s*\[\d+\])*\s+"
     r"(?=[*_]{0,3}[\"'\u201c\u2018(\[]?[A-Z0-9\u00c0-\u00de\u0391-\u03ab\u0400-\u042f\u0590-\u1cff\u3040-\ud7ff])"
     r"|[\u3002\uff01\uff1f\u0964\u06d4\u061f]\s*"  # the full stops of Chinese, Japanese, Hindi, Urdu, Arabic
@@ -30,6 +32,7 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for end in _SENTENCE_END.finditer(text):
         tail = text[max(start, end.end() - _LONGEST_ABBREVIATION) : end.end()].rstrip()
+        # "1. First": the number of an item is no sentence of its own.
         if _ITEM.fullmatch(text, start, end.end()):
             continue
         if not (_ABBREVIATION.search(tail) or (_ORDINAL.search(tail) and _COUNTED.match(text, end.end()))):

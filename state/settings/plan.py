@@ -51,6 +51,7 @@ class PlanContext(AgentContext, CooperationContext):
     @field_validator("worker_settings")
     @classmethod
     def _fit_the_worker(cls, settings: JsonObject | None, info: ValidationInfo) -> JsonObject | None:
+        # Pydantic leaves out of `data` a worker that was refused.
         if settings and "worker" in info.data:
             validate_settings(info.data["worker"], settings)
         return settings
