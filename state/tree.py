@@ -114,7 +114,7 @@ class LogEntry(TypedDict):
     refused: NotRequired[int]
     """How many steps could not be carried out."""
     why: NotRequired[str]
-    """What was said of the last of them, where nothing else came of the job."""
+    """What was said of the last of them, or of what has failed, where nothing else came of the job."""
     change: NotRequired["Change"]
     """What a person has ordered, where that was the job; `said` tells why it was not done, if it was not."""
     said: NotRequired[str]
