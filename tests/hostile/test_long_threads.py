@@ -5,13 +5,26 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
 from reflective_agents.graphs.chain_of_thought import graph
 
 
 @pytest.fixture
-def frozen() -> Iterator[None]:
+def thousands() -> list[AnyMessage]:
+    """A thread of 8,000 messages, made where no loop waits for it."""
+    return [
+        message
+        for number in range(4_000)
+        for message in (
+            HumanMessage(f"We planned a journey of {number} miles. " * 10, id=f"question {number}"),
+            AIMessage("So be it. " * 30, id=f"answer {number}"),
+        )
+    ]
+
+
+@pytest.fixture
+def frozen(thousands: list[AnyMessage]) -> Iterator[None]:
     """Leave what is there already out of Python's own search for garbage, which holds the loop as well."""
     gc.collect()
     gc.freeze()
@@ -20,16 +33,8 @@ def frozen() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("frozen")
-async def test_a_thread_of_thousands_of_messages() -> None:
-    messages = [
-        message
-        for number in range(4_000)
-        for message in (
-            HumanMessage(f"We planned a journey of {number} miles. " * 10, id=f"question {number}"),
-            AIMessage("So be it. " * 30, id=f"answer {number}"),
-        )
-    ]
-    asked: Any = {"messages": [*messages, HumanMessage("What?", id="question")]}
+async def test_a_thread_of_thousands_of_messages(thousands: list[AnyMessage]) -> None:
+    asked: Any = {"messages": [*thousands, HumanMessage("What?", id="question")]}
     context: Any = {"model": "offline", "context_window": 8_192, "structured": "text"}
     events = [event async for event in graph.astream(asked, context=context, stream_mode="custom")]
     assert [event["covered"] for event in events if event["event"] == "compacted"] > [7_000]
