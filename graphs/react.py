@@ -181,8 +181,8 @@ async def take_answer(state: ReactState, step: Step[ReactContext], move: ParsedS
         return {"answer": answer, **finished(len(state["steps"]), answer)}
     before = await verdict_of(state, step, state["answer"]) if state["answer"] else None
     is_better = before is None or (verdict.score or 0) >= (before.score or 0)
-    told = prompts.REFUSED.format(verdict=quoted("verdict", verdict.feedback))
-    return record(state, step, refusal(move, told)) | ({"answer": answer} if is_better else {})
+    refused = refusal(move, prompts.REFUSED.format(verdict=quoted("verdict", verdict.feedback)))
+    return record(state, step, refused) | ({"answer": answer} if is_better else {})
 
 
 async def verdict_of(state: ReactState, step: Step[ReactContext], answer: str) -> Verdict | None:
@@ -250,15 +250,15 @@ def send_back(move: ParsedStep, state: ReactState, step: Step[ReactContext], lis
     checked = resolve_citations(move["answer"], observations_of(state["steps"]), state["messages"])
     if not (checked.sources and checked.wrong):
         return {}
-    told = prompts.WRONG_SOURCES.format(names=", ".join(checked.wrong))
-    return record(state, step, refusal(move, told)) | {"guess": checked.text, "sent_back": True}
+    refused = refusal(move, prompts.WRONG_SOURCES.format(names=", ".join(checked.wrong)))
+    return record(state, step, refused) | {"guess": checked.text, "sent_back": True}
 
 
-def refusal(move: ParsedStep, told: str) -> ActionStep:
+def refusal(move: ParsedStep, why: str) -> ActionStep:
     """Return the step that an answer becomes which is not accepted, with what the agent is told of it."""
-    messages = [*move["messages"], HumanMessage(told)] if move["messages"] else []
+    messages = [*move["messages"], HumanMessage(why)] if move["messages"] else []
     action = f"Answer: {move['answer']}"
-    return ActionStep(thought=move["thought"], action=action, observation=told, valid=False, messages=messages)
+    return ActionStep(thought=move["thought"], action=action, observation=why, valid=False, messages=messages)
 
 
 def finished(actions: int, answer: str | None) -> Update:

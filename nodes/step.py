@@ -125,9 +125,8 @@ class Step(Generic[C]):
         if shown is not state:
             pairs = zip(state["messages"], shown["messages"], strict=True)
             self.messages = {old.id: old for old, new in pairs if old is not new}
-            asked = [message for message in shown["messages"] if message.type == "human"]
-            questions: list[BaseMessage] = [HumanMessage([words_of(each), *images_of(each)]) for each in asked]
-            self.meter.questions = questions
+            users = [message for message in shown["messages"] if message.type == "human"]
+            self.meter.questions = [HumanMessage([words_of(each), *images_of(each)]) for each in users]
         return shown
 
     async def show_less(self, state: S) -> S | None:

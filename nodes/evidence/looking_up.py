@@ -66,5 +66,5 @@ def tools_of_critic(step: Step[Context], run_id: str, given: Sequence[Any]) -> l
 
 def _shown(answer: AnyMessage, wanted: dict[str | None, str]) -> str:
     assert isinstance(answer, ToolMessage)
-    asked = wanted.get(answer.tool_call_id, "")
-    return quoted("observation", answer.text, tool=answer.name or "", of=asked[:300])
+    arguments = wanted.get(answer.tool_call_id, "")
+    return quoted("observation", answer.text, tool=answer.name or "", of=arguments[:300])
