@@ -1,8 +1,8 @@
 """The settings of `graphs.reflection`."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, model_validator
 
 from reflective_agents.state.context import Model
 from reflective_agents.state.effect import WITHOUT_OWN_AGENT, InRuns, only_with
@@ -55,6 +55,12 @@ class ReflectionContext(AgentContext, VerifiedContext):
         min_length=1,
         description="System prompt of the critic. Default: REFLECT in prompts/reflection.py.",
     )
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.min_words and self.max_words and self.min_words > self.max_words:
+            raise ValueError(f"no draft has at least {self.min_words} and at most {self.max_words} words")
+        return self
 
     @property
     def is_verified(self) -> bool:
