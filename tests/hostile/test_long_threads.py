@@ -1,7 +1,5 @@
 """A thread of thousands of messages is read beside the event loop, by every node."""
 
-import gc
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from reflective_agents.graphs.chain_of_thought import graph
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def thousands() -> list[AnyMessage]:
     """A thread of 8,000 messages, made where no loop waits for it."""
     return [
@@ -23,16 +21,6 @@ def thousands() -> list[AnyMessage]:
     ]
 
 
-@pytest.fixture
-def frozen(thousands: list[AnyMessage]) -> Iterator[None]:
-    """Leave what is there already out of Python's own search for garbage, which holds the loop as well."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
-@pytest.mark.usefixtures("frozen")
 async def test_a_thread_of_thousands_of_messages(thousands: list[AnyMessage]) -> None:
     asked: Any = {"messages": [*thousands, HumanMessage("What?", id="question")]}
     context: Any = {"model": "offline", "context_window": 8_192, "structured": "text"}
