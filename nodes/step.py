@@ -126,7 +126,8 @@ class Step(Generic[C]):
             pairs = zip(state["messages"], shown["messages"], strict=True)
             self.messages = {old.id: old for old, new in pairs if old is not new}
             users = [message for message in shown["messages"] if message.type == "human"]
-            self.meter.questions = [HumanMessage([words_of(each), *images_of(each)]) for each in users]
+            questions: list[BaseMessage] = [HumanMessage([words_of(each), *images_of(each)]) for each in users]
+            self.meter.questions = questions
         return shown
 
     async def show_less(self, state: S) -> S | None:
