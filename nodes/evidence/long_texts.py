@@ -6,6 +6,7 @@ Each part that is shown is a source of its own: its address ends in the characte
 import asyncio
 import json
 import math
+from bisect import bisect_right
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -115,7 +116,7 @@ class LongTexts:
         }
         left -= sum(each + _OVERHEAD for head in heads.values() if head.end)
         shown: dict[str, list[Span]] = {url: [head] if head.end else [] for url, head in heads.items()}
-        for url, span in await self._best_of_given(query):
+        for url, span in await self._best_of(urls, query):
             size = _bytes(self._texts[url]["text"][span.begin : span.end]) + _OVERHEAD
             if span.begin >= heads[url].end and size <= left:
                 shown[url].append(span)
@@ -123,10 +124,10 @@ class LongTexts:
         parts = [(url, span, self._part(url, span)) for url in urls for span in sorted(shown[url])]
         return [part if span.begin else part | self._read_on(url, span.end) for url, span, part in parts]
 
-    async def _best_of_given(self, query: str) -> list[tuple[str, Span]]:
-        """Return the passages of the user's texts that fit a query: those first that hold most of its words."""
+    async def _best_of(self, urls: Iterable[str], query: str) -> list[tuple[str, Span]]:
+        """Return the passages of texts that fit a query: those first that hold most of its words."""
         terms, found = {*terms_of(query)}, list[tuple[int, int, str, Span]]()
-        for url in sorted(self._given):
+        for url in urls:
             text = self._texts[url]["text"]
             for rank, span in enumerate(await asyncio.to_thread(_best, text, query, FOUND_AT_ONCE)):
                 found.append((-len(terms & {*words(text[span.begin : span.end])}), rank, url, span))
@@ -162,7 +163,7 @@ class LongTexts:
         if reply.status == "error":
             return reply.model_copy(update={"content": _cut(reply.text, share)})
         results = results_in(reply.text)
-        if not results or results != json.loads(reply.text):
+        if not results or results != json.loads(reply.text) or max(map(_beside_content, results)) > LEAST_SHOWN:
             results = [{"title": reply.name, "url": text_url(f"tool:{reply.name}/", reply.text), "content": reply.text}]
         shown = await self.fit_results(results, query, share)
         return reply.model_copy(update={"content": json.dumps(shown, ensure_ascii=False)})
@@ -216,13 +217,10 @@ class LongTexts:
         content = kept["text"][span.begin : span.end].strip()
         return {"title": f"{kept['title']} ({part})", "url": part_url(url, span), "content": content}
 
-    async def find(self, query: str, most: int = FOUND_AT_ONCE) -> list[SearchResult]:
-        """Return the passages of all texts that fit a query."""
-        found = list[SearchResult]()
-        for url, kept in self._texts.items():
-            for span in await asyncio.to_thread(_best, kept["text"], query, most):
-                found.append(SearchResult(**self._part(url, span)))  # type: ignore[typeddict-item]
-        return found[:most]
+    async def find(self, query: str) -> list[SearchResult]:
+        """Return the passages of all texts that fit a query best."""
+        best = (await self._best_of(self._texts, query))[:FOUND_AT_ONCE]
+        return [SearchResult(**self._part(url, span)) for url, span in best]  # type: ignore[typeddict-item]
 
     def beside(self, search: Search | None) -> Search | None:
         """Return a search that finds passages of the texts beside what another one finds."""
@@ -266,7 +264,9 @@ class LongTexts:
         text = self._texts[url]["text"]
         if not 0 <= position < len(text):
             raise ToolException(prompts.AT_THE_END.format(characters=len(text)))
-        span = Span(position, position + len(_cut(text[position:], self.most_shown - 2 * _OVERHEAD)))
+        longest = self._part(url, Span(len(text), len(text))) | self._read_on(url, len(text))
+        most = self.most_shown - _beside_content(longest) - _OVERHEAD
+        span = Span(position, position + len(_cut(text[position : position + MOST_SHOWN], most)))
         more = self._read_on(url, span.end) if span.end < len(text) else {}
         return self._part(url, span) | more
 
@@ -287,13 +287,20 @@ def _best(text: str, query: str, most: int) -> list[Span]:
 
 
 def _size(reply: ToolMessage) -> int:
-    return _bytes(reply.text)
+    return len(reply.text.encode(errors="surrogatepass"))
 
 
 def _bytes(text: str) -> int:
-    return len(text.encode(errors="surrogatepass"))
+    """Return how many bytes a text has as it is shown: in JSON, where a quotation mark or the end of a line has two."""
+    return len(json.dumps(text, ensure_ascii=False).encode(errors="surrogatepass")) - 2
+
+
+def _beside_content(result: JsonMapping) -> int:
+    return len(json.dumps({**result, "content": ""}, ensure_ascii=False).encode(errors="surrogatepass"))
 
 
 def _cut(text: str, most: int) -> str:
     """Return the beginning of a text, of so many bytes at most."""
-    return text[:most].encode(errors="surrogatepass")[:most].decode(errors="ignore")
+    text = text[: max(most, 0)]
+    ends = range(1, len(text) + 1)
+    return text[: bisect_right(ends, most, key=lambda end: _bytes(text[:end]))]

@@ -140,3 +140,45 @@ async def test_of_several_texts_the_passages_that_fit_are_shown(count: int) -> N
     *_, last = await shown(*map(HumanMessage, texts), HumanMessage("Which code has the 11 gate?"), begins=False)
     assert "7011" in last.text
     assert len(last.text) < 8_192
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"Anna","12","open"\n',
+        "ok\n",
+        '{"gate": {"name": "north", "open": true}}, ',
+        "C:\\\\gates\\\\north\\n",
+        "北门关着。\n",
+    ],
+)
+async def test_any_text_can_be_read_on_to_its_end(line: str) -> None:
+    text = line * 3_000
+    texts = LongTexts(context(), {"tool:a": LongText(title="a", text=text)})
+    position, read = 0, list[str]()
+    while position < len(text):
+        call = {"name": "read_more", "args": {"source": "tool:a", "position": position}, "id": "1", "type": "tool_call"}
+        (reply,) = await texts.shown([await texts.tool().ainvoke(call)], [QUESTION])
+        assert len(reply.text.encode()) <= texts.most_shown
+        (part,) = json.loads(reply.text)
+        end = int(part["url"].rpartition(",")[2])
+        read.append(text[position:end])
+        assert part["content"] == read[-1].strip()
+        position = end
+    assert len(read) < 40
+
+
+async def test_what_stands_beside_a_result_takes_its_share_too() -> None:
+    results = [{"url": f"https://a.test/{n}", "content": "Short.", "raw": TEXT} for n in range(3)]
+    reply = ToolMessage(json.dumps(results), tool_call_id="1", name="search")
+    texts = LongTexts(context(), {})
+    (fitting,) = await texts.shown([reply], [QUESTION])
+    assert len(fitting.text) <= texts.most_shown
+    assert "7341" in fitting.text
+
+
+async def test_the_passages_that_fit_best_are_found_in_whichever_text() -> None:
+    other = LongText(title="a", text="The code of a gate is a code of a gate. " * 500)
+    texts = LongTexts(context(), {"tool:a": other, "tool:b": LongText(title="b", text=TEXT)})
+    found = await texts.find(QUESTION)
+    assert "7341" in found[0]["content"]
