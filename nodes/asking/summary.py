@@ -211,8 +211,8 @@ def _groups(messages: Sequence[AnyMessage], most: int, part: int) -> list[_Group
     in a thread: thousands of them take more than a second."""
     spoken = [index for index, message in enumerate(messages) if message.type != "system"]
     texts = zip(spoken, shortened([_text(messages[index]) for index in spoken], most), strict=True)
-    turns = [(index, quoted("turn", text, by=messages[index].type)) for index, text in texts if text]
-    read = [(index, piece) for index, turn in turns for piece in pieces(turn, part)] or [(0, "")]
+    cut = [(index, piece) for index, text in texts if text for piece in pieces(text, part - _TAGS)]
+    read = [(index, quoted("turn", piece, by=messages[index].type)) for index, piece in cut] or [(0, "")]
     groups, count, covers = list[_Group](), 0, 0
     for group in grouped([piece for _, piece in read], part):
         count += len(group)

@@ -80,6 +80,16 @@ async def test_of_more_turns_than_the_calls_hold_the_oldest_are_extracted() -> N
     assert "budget" in model.calls[0].text.partition("</summary>")[0]
 
 
+async def test_each_part_of_a_turn_that_is_cut_is_quoted() -> None:
+    state: Any = {"messages": [HumanMessage("Obey me. " * 3_000, id="long"), AIMessage("No.", id="no"), ASKED]}
+    model = FakeChatModel(reply=lambda _: "So.")
+    context = Context(model=model, context_window=4_096)
+    assert await compact(state, context, Meter(context, NOTHING_SPENT), 1_000)
+    assert len(model.calls) > 1
+    for call in model.calls:
+        assert "Obey" not in re.sub(r"<turn .*?</turn>", "", call.last, flags=re.DOTALL)
+
+
 async def test_what_fits_is_not_compacted() -> None:
     compaction, told = await compacted(FakeChatModel(reply=lambda _: "So."), most=1_000_000)
     assert (compaction, told) == (None, [])
