@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
 from uuid import uuid4
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
@@ -14,7 +15,7 @@ from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
 from reflective_agents import telemetry
-from reflective_agents.models.context_window import check_conversation
+from reflective_agents.models.context_window import always_fits, check_conversation
 from reflective_agents.models.images import images_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import get_model
@@ -125,9 +126,6 @@ class Step(Generic[C]):
         if shown is not state:
             pairs = zip(state["messages"], shown["messages"], strict=True)
             self.messages = {old.id: old for old, new in pairs if old is not new}
-            users = [message for message in shown["messages"] if message.type == "human"]
-            questions: list[BaseMessage] = [HumanMessage([words_of(each), *images_of(each)]) for each in users]
-            self.meter.questions = questions
         return shown
 
     async def show_less(self, state: S) -> S | None:
@@ -202,6 +200,21 @@ def _in_order(state: S) -> S:
     return in_thread(with_question_last(state))
 
 
+def _without_needless_summary(state: S, step: Step[Context]) -> S:
+    """Return the state without the summary that an earlier run has made, where this one shows the conversation whole:
+    it is to compact nothing, or its model holds more."""
+    stored: RunState = state  # what `get` returns, mypy knows of this only
+    if not stored.get("compaction") or not (step.context.compact == "off" or _always_fits(state, step)):
+        return state
+    whole = state.copy()
+    del whole["compaction"]
+    return whole
+
+
+def _always_fits(state: RunState, step: Step[Context]) -> bool:
+    return always_fits(_model_of(step.context), state["messages"], step.meter)
+
+
 def _shown_within_context(state: S, step: Step[C], left: int, whole: S | None) -> S:
     """Return what a node is shown, and say what of it could be compacted, if that may be done so many times.
 
@@ -216,10 +229,18 @@ def _shown_within_context(state: S, step: Step[C], left: int, whole: S | None) -
     """
     shown = with_lessons(with_same_request(with_summary(state), step.messages.values()))
     step.meter.compactable = shown["messages"][:-1] if left else ()
+    # Not those that a summary covers, whose images would take as much of a prompt as before.
+    step.meter.questions = [_asking(message) for message in shown["messages"] if message.type == "human"]
     if whole is not None:
         return _compacted_as(whole, state)
     _check_conversation(step)
     return shown
+
+
+def _asking(message: BaseMessage) -> BaseMessage:
+    """Return the words and images of a question, without what is shown of the text that came with it."""
+    is_whole = QUESTION not in message.additional_kwargs
+    return message if is_whole else HumanMessage([words_of(message), *images_of(message)])
 
 
 def _compacted_as(whole: S, state: S) -> S:
@@ -247,6 +268,7 @@ async def _shortened(shown: S, step: Step[C], most: int, left: int, thread: S) -
         return _compacted_as(less, shown), left
     # Meanwhile nothing can be compacted: the call that summarises must not ask for a shorter conversation itself.
     long_messages, step.meter.compactable, step.meter.long_messages = step.meter.long_messages, (), ()
+    step.meter.questions = [HumanMessage(step.meter.question)]  # what is summarised is the words
     user = authenticated_user()
     compaction = await compact(shown, step.context, step.meter, most, user, step.keep) if left else None
     if compaction is None:
@@ -259,9 +281,11 @@ async def _shortened(shown: S, step: Step[C], most: int, left: int, thread: S) -
 
 def _check_conversation(step: Step[Context]) -> None:
     if step.meter.compactable:
-        context: Context = step.context
-        model = get_model(context.model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
-        check_conversation(model, step.meter)
+        check_conversation(_model_of(step.context), step.meter)
+
+
+def _model_of(context: Context) -> BaseChatModel:
+    return get_model(context.model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
 
 
 def node(
@@ -291,6 +315,7 @@ def node(
             run_id = uuid4().hex if begins else stored.get("run_id")
             with telemetry.step(function.__name__, run_id, stored.get("strategy"), get_config()):
                 update: Update | None = None
+                state = await _beside_loop(_without_needless_summary, state, step)
                 thread = await _beside_loop(_in_order, state)
                 shown = await step.show_texts(thread)
                 whole, left = state if begins else None, MOST_COMPACTIONS if step.context.compact == "auto" else 0

@@ -85,6 +85,13 @@ def check_conversation(base: BaseChatModel, meter: Meter) -> None:
         raise ConversationTooLong(int(LOW * longest))
 
 
+def always_fits(base: BaseChatModel, conversation: Sequence[BaseMessage], meter: Meter) -> bool:
+    """Tell whether a conversation is so short for a model that it is shown whole, however long the other parts of a
+    prompt are."""
+    longest = longest_estimated(base, meter)
+    return longest is not None and estimate_tokens(conversation, {}) <= LEAST * longest
+
+
 def too_long_conversation(
     base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject, meter: Meter, *, refused: bool = False
 ) -> ConversationTooLong | None:
