@@ -14,8 +14,9 @@ from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import describe_model, get_model
 from reflective_agents.nodes.asking.compaction import ends_turn, first_kept, first_of_last_turns, with_summary
 from reflective_agents.nodes.asking.kept import beginnings, find_summary, keep_summary
-from reflective_agents.nodes.asking.thread import position_of_question
+from reflective_agents.nodes.asking.thread import AFTER_QUESTION, position_of_question
 from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.evidence.long_questions import words_of
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.sources import thread_sources
 from reflective_agents.prompts import compaction as prompts
@@ -71,7 +72,7 @@ async def compact(
     """
     before = state.get("compaction")
     messages = state["messages"]
-    conversation = messages[: position_of_question(messages)]
+    conversation = [_with_question(message, messages) for message in messages[: position_of_question(messages)]]
     begins, keys = first_kept(messages, before), await asyncio.to_thread(beginnings, conversation, context, user)
     if not begins and (compaction := find_summary(keys, conversation)):
         keep(compaction)
@@ -90,6 +91,15 @@ async def compact(
         made.append(longer)
     await _tell(meter, state, conversation, made[-1], begins, writer)
     return made[-1]
+
+
+def _with_question(message: AnyMessage, messages: Sequence[AnyMessage]) -> AnyMessage:
+    """Return a message of a conversation; work that was done for its question has that before it. A later turn finds
+    the question there, and so covered by the summary."""
+    if not message.additional_kwargs.get(AFTER_QUESTION):
+        return message
+    question = words_of(messages[position_of_question(messages) or 0])
+    return message.model_copy(update={"content": f"{question}\n{message.text}"})
 
 
 def _compaction(covered: Sequence[AnyMessage], summary: str) -> Compaction:

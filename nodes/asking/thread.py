@@ -15,6 +15,9 @@ STRATEGY, GRAPH = "strategy", "graph"
 """Where an answer names the strategy that has given it, in its `response_metadata`, and its graph if this has another
 name."""
 
+AFTER_QUESTION = "after_question"
+"""Marks material that follows the question in the thread, though it is shown before it."""
+
 
 def with_question_last(state: S) -> S:
     """Return the state as a node sees it: its last message is the last one of a person.
@@ -72,7 +75,9 @@ def conversation(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
             shown += part
         elif work := steps_text([*_in_pairs(part)]):
             done = material(prompts.DONE.format(work=work))
-            shown.append(done.model_copy(update={"id": part[-1].id}))  # by which a summary says what it covers
+            done.id = part[-1].id  # by which a summary says what it covers
+            done.additional_kwargs[AFTER_QUESTION] = any((message.id or id(message)) in quoted for message in part)
+            shown.append(done)
     return [*shown, messages[last]]
 
 

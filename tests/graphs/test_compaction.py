@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from reflective_agents.graphs import builder_of
@@ -82,3 +82,18 @@ async def test_a_model_that_holds_more_is_shown_more() -> None:
     _, [small] = await thread.ask(HumanMessage("And here?"), context_window=4_096)
     assert RECORD in small.text
     assert "Bed 0 holds" not in small.text
+
+
+async def test_a_question_is_summarised_with_the_work_of_others_on_it() -> None:
+    thread = Thread()
+    work = [
+        AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "c"}]),
+        ToolMessage("Found it. " * 500, tool_call_id="c"),
+        AIMessage("Another agent has looked."),
+    ]
+    question = HumanMessage("My name is Anna. What did they find?")
+    _, calls = await thread.ask(*TALK[:20], question, *work, context_window=4_096)
+    *summaries, last = calls
+    assert "Another agent has looked" not in last.text
+    assert any("My name is Anna" in call.text for call in summaries)
+    assert last.text.count("My name is Anna") == 1
