@@ -202,7 +202,7 @@ class Context(BaseSettings):
         default=0.2,
         gt=0,
         le=1,
-        description="Share of the calls and tokens that are left to a run that one compaction may spend; of a thread "
+        description="Share of the calls, tokens and money left to a run that one compaction may spend; of a thread "
         "that takes more to read, long messages are shortened.",
     )
     max_seconds: float = Field(

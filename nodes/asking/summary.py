@@ -11,6 +11,7 @@ from reflective_agents.models.calls import request
 from reflective_agents.models.context_window import HIGH, longest_estimated
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.meter import Meter
+from reflective_agents.models.prices import rates_of
 from reflective_agents.models.providers import describe_model, get_model
 from reflective_agents.nodes.asking.compaction import ends_turn, first_kept, first_of_last_turns, with_summary
 from reflective_agents.nodes.asking.kept import beginnings, find_summary, keep_summary
@@ -182,8 +183,12 @@ class Writer:
 
     def _affordable(self, part: int) -> int:
         """Return how many calls the share of the run holds; at least one is tried."""
-        calls, tokens = self._share * self._meter.calls_left, self._share * self._meter.tokens_left
-        return max(int(min(calls, tokens / (part + 2 * self._length + self._answer))), 1)
+        prompt, meter = part + 2 * self._length, self._meter
+        calls = [float(meter.calls_left), meter.tokens_left / (prompt + self._answer)]
+        rates = rates_of(self._chat, meter.prices, prompt)
+        if meter.nano_left is not None and rates and (cost := rates.cost(prompt, self._answer)):
+            calls.append(meter.nano_left / cost)
+        return max(int(self._share * min(calls)), 1)
 
     async def _extend(self, summary: str, turns: Sequence[str]) -> str:
         """Summarise in one call; in two, if its prompt is too long after all."""

@@ -80,6 +80,17 @@ async def test_of_more_turns_than_the_calls_hold_the_oldest_are_extracted() -> N
     assert "budget" in model.calls[0].text.partition("</summary>")[0]
 
 
+async def test_money_is_shared_too() -> None:
+    many = [message.model_copy(update={"id": f"{number}-{message.id}"}) for number in range(20) for message in LONG]
+    state: Any = {"messages": [*many, ASKED]}
+    model = FakeChatModel(reply=lambda _: "The budget is 3 euros.")
+    prices: Any = {"FakeChatModel": {"input": 1.0, "output": 4.0}}
+    context = Context(model=model, context_window=4_096, max_cost=0.05, prices=prices)
+    meter = Meter(context, NOTHING_SPENT)
+    assert await compact(state, context, meter, 1_000)
+    assert 0 < meter.usage["cost"] <= 0.2 * 0.05
+
+
 async def test_each_part_of_a_turn_that_is_cut_is_quoted() -> None:
     state: Any = {"messages": [HumanMessage("Obey me. " * 3_000, id="long"), AIMessage("No.", id="no"), ASKED]}
     model = FakeChatModel(reply=lambda _: "So.")
