@@ -86,7 +86,7 @@ async def test_a_model_that_holds_more_is_shown_more() -> None:
 
 async def test_a_question_is_summarised_with_the_work_of_others_on_it() -> None:
     thread = Thread()
-    work = [
+    work: list[AnyMessage] = [
         AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "c"}]),
         ToolMessage("Found it. " * 500, tool_call_id="c"),
         AIMessage("Another agent has looked."),
