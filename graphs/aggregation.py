@@ -25,6 +25,7 @@ from reflective_agents.graphs._aggregation.candidates import (
     AggregationState,
     Candidate,
     evidence_of,
+    found_text,
     last_round,
     read_candidate,
     round_of,
@@ -35,7 +36,6 @@ from reflective_agents.nodes.acting.agent import appraise, enter, environment_of
 from reflective_agents.nodes.asking.chat import ask, model_of
 from reflective_agents.nodes.asking.sampling import sample_texts
 from reflective_agents.nodes.asking.task_prompt import articles_text, short_task_prompt
-from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.citations import resolve
 from reflective_agents.nodes.evidence.research import engine, find, today
 from reflective_agents.nodes.memo import at_once, each_to_its_end
@@ -127,9 +127,8 @@ async def prompt_for(
     state: AggregationState, step: Step[AggregationContext], group: Sequence[Candidate] = ()
 ) -> list[BaseMessage]:
     """Return the prompt for an answer: from scratch, or made of a group of earlier ones."""
-    environment, evidence = await environment_of(step.context), evidence_of(state)
-    passages = [quoted("passage", text, number=mark) for mark, text in evidence.passages.items() if text]
-    sources = prompts.WITH_SOURCES if passages else prompts.WITHOUT_SOURCES
+    environment = await environment_of(step.context)
+    sources = prompts.WITH_SOURCES if evidence_of(state).passages else prompts.WITHOUT_SOURCES
     template = prompts.AGGREGATE if group else prompts.PROPOSE
     return template.format_messages(
         task=short_task_prompt(environment or PLAIN, examples=step.context.few_shot, request=state["request"]),
@@ -138,7 +137,7 @@ async def prompt_for(
         form=environment.answer_form if environment else solving.OPEN_FORM,
         lessons=state["hints"],
         conversation=state["messages"][:-1],
-        material=articles_text(state["world"]) + "".join(f"{passage}\n" for passage in passages),
+        material=articles_text(state["world"]) + found_text(state),
         request=state["request"],
         candidates="\n".join(shown(candidate, number) for number, candidate in enumerate(group, 1)),
     )

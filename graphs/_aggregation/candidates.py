@@ -13,7 +13,7 @@ from reflective_agents.nodes.acting.agent import environment_of, give_answer
 from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.nodes.evidence.marks import replace_citations
-from reflective_agents.nodes.evidence.sources import sources_of, thread_sources
+from reflective_agents.nodes.evidence.sources import numbers_of, sources_of, thread_sources, with_number
 from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.verifiers.verdict import verify_answer
@@ -62,6 +62,13 @@ class AggregationState(ActingState, AggregationOutput):
 def evidence_of(state: AggregationState) -> Evidence:
     """Return what answers may cite: what was looked up, and the sources of the thread."""
     return Evidence(sources_of([json.dumps(state["sources"])], thread_sources(state["messages"])))
+
+
+def found_text(state: AggregationState) -> str:
+    """Return what was looked up as quoted text, each result with the number that cites it; empty if nothing was."""
+    numbers = numbers_of(state["sources"], thread_sources(state["messages"]))
+    results = [with_number(result, numbers) for result in state["sources"]]
+    return f"{quoted('observation', json.dumps(results, ensure_ascii=False))}\n" if results else ""
 
 
 async def read_candidate(

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reflective_agents.graphs._aggregation.candidates import AggregationState, Candidate, evidence_of, round_of
+from reflective_agents.graphs._aggregation.candidates import AggregationState, Candidate, found_text, round_of
 from reflective_agents.graphs.chain_of_thought import voting
 from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.asking.pairs import rank_by_pairs
@@ -69,8 +69,7 @@ def by_votes(finalists: Sequence[Candidate]) -> list[tuple[Candidate, int]]:
 
 async def by_pairs(state: AggregationState, step: Step[AggregationContext], ranked: Sequence[Candidate]) -> Choice:
     """Choose by comparisons; where none can be had, the answer that has most votes."""
-    environment, evidence = await environment_of(step.context), evidence_of(state)
-    passages = [quoted("passage", text, number=mark) for mark, text in evidence.passages.items() if text]
+    environment = await environment_of(step.context)
     ranking = await rank_by_pairs(
         step,
         step.context.judge_model or step.context.model,
@@ -78,7 +77,7 @@ async def by_pairs(state: AggregationState, step: Step[AggregationContext], rank
         step.context.comparisons,
         task=short_task_prompt(environment, examples=False) if environment else "",
         request=quoted("request", state["request"]) if environment else request_text(state["messages"]),
-        material="\n".join([*passages, ""]),
+        material=found_text(state),
     )
     winner = ranked[ranking.best]
     return Choice(winner, f"of {len(ranked)} answers of round {winner['round']}, {ranking.reason}")

@@ -7,7 +7,7 @@ from tests.strategies.base import Strategy, mark
 def script(request: Request) -> Reply:
     """Look something up once; merge answers into one that more agree on."""
     if request.schema == "Queries":
-        return {"queries": ["reflection"]}
+        return {"queries": ["reflection", "mistakes"]}
     merged = request.text.count("</candidate>")
     return f"Sample {request.index} of {merged} thinks.\nAnswer: reflection finds mistakes, on [{mark(request)}]"
 
@@ -19,7 +19,7 @@ STRATEGY = Strategy(
     artefact=("candidates", "sources"),
     answered=2,
     settings={"search": "local", "population": 2, "rounds": 2},
-    fan_out={"population": 50, "rounds": 1, "search": "none"},
+    fan_out={"population": 50, "rounds": 1},
     longest={"population": 1, "rounds": 100},
     impossible={"population": 0, "group": 0, "rounds": 0, "comparisons": 0, "search": "yahoo"},
     rewarded=True,
