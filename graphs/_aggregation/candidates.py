@@ -132,4 +132,4 @@ def shown(candidate: Candidate, number: int) -> str:
     feedback, score = candidate["feedback"], candidate["score"]
     known = [f"It scores {score:.2f} of 1."] if score is not None else []
     verdict = [quoted("verdict", "\n".join([*known, feedback]))] if known or feedback else []
-    return around("candidate", "\n".join([quoted("answer", candidate["text"]), *verdict]), number=number)
+    return around("attempt", "\n".join([quoted("answer", candidate["text"]), *verdict]), number=number)

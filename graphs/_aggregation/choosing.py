@@ -43,15 +43,16 @@ async def choose(state: AggregationState, step: Step[AggregationContext]) -> Cho
 
 
 def in_the_running(state: AggregationState, context: AggregationContext) -> list[Candidate]:
-    """Return the accepted answers, else those of the highest score, the last ones first. Where none has a score, return
-    those of the last round, and as many before it as are missing there."""
+    """Return the accepted answers, else those of the highest score, of whatever round. Where none has a score, return
+    those of the last round, and as many before it as are missing there. The last round comes first."""
     answered = [candidate for candidate in state["candidates"] if candidate["answer"]]
+    answered.sort(key=lambda candidate: -candidate["round"])
     if scored := [candidate for candidate in answered if candidate["score"] is not None]:
         best = max(map(rank, scored))
-        return [candidate for candidate in reversed(scored) if rank(candidate) == best]
+        return [candidate for candidate in scored if rank(candidate) == best]
     last = [candidate for candidate in answered if candidate["round"] == round_of(state)]
     is_final = context.last == "single" and round_of(state) == context.rounds
-    return last if last and is_final else answered[-context.population :]
+    return last if last and is_final else answered[: context.population]
 
 
 def rank(candidate: Candidate) -> tuple[bool, float]:

@@ -8,7 +8,7 @@ def script(request: Request) -> Reply:
     """Look something up once; merge answers into one that more agree on."""
     if request.schema == "Queries":
         return {"queries": ["reflection", "mistakes"]}
-    merged = request.text.count("</candidate>")
+    merged = request.text.count("</attempt>")
     return f"Sample {request.index} of {merged} thinks.\nAnswer: reflection finds mistakes, on [{mark(request)}]"
 
 
