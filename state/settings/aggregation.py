@@ -13,7 +13,7 @@ class AggregationContext(ChoosingContext, SourcedContext, TaskContext):
     """Settings of `graphs.aggregation`."""
 
     does: ClassVar[str] = "Samples several answers, and merges groups of them into better ones, round after round."
-    use_when: ClassVar[str] = "partly right answers can be merged into a right one; also those of several models"
+    use_when: ClassVar[str] = "partly right answers can be merged, also those of several models"
 
     population: int = Field(default=4, ge=1, le=100, description="Answers of a round (N).")
     group: Annotated[int, Applies("with rounds above 1", lambda settings: settings.rounds > 1)] = Field(
