@@ -66,6 +66,15 @@ class Part(NamedTuple):
     group: tuple[int, ...] = ()
 
 
+async def prepare(state: AggregationState, step: Step[AggregationContext]) -> Update:
+    """Begin the task without its right answer, unless the environment needs that: with it, the environment would reward
+    right answers, and so choose among them."""
+    environment, task = await environment_of(step.context), state.get("task")
+    if task and not (environment and environment.needs_gold):
+        state = {**state, "task": {name: value for name, value in task.items() if name != "gold"}}
+    return await enter(state, step)
+
+
 @node(AggregationContext)
 async def look_up(state: AggregationState, step: Step[AggregationContext]) -> Update:
     """Ask what has to be looked up for an open question, and look it up, so that all answers may cite it."""
@@ -206,7 +215,7 @@ builder = strategy_graph(
     output_schema=AggregationOutput,
 )
 builder.add_node(
-    "begin", begin("aggregation", AggregationContext, enter, candidates=Overwrite([]), sources=[], reward=None)
+    "begin", begin("aggregation", AggregationContext, prepare, candidates=Overwrite([]), sources=[], reward=None)
 )
 builder.add_node("look_up", look_up)
 builder.add_node("propose", propose)

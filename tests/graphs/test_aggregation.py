@@ -118,6 +118,14 @@ async def test_an_environment_rewards_answers_of_every_round() -> None:
     assert (out["answer"], out["reward"], out["outcome"]["status"]) == ("4", 0.5, "exhausted")
 
 
+async def test_the_right_answer_of_a_task_chooses_nothing() -> None:
+    task = {"id": "1", "question": "What is 4 + 4?", "gold": "8"}
+    context = {"model": FakeChatModel(reply=forgetting), "environment": "arithmetic"}
+    out = await graph.ainvoke({**ASK, "task": task}, context=context)
+    assert (out["answer"], out["reward"], out["outcome"]["status"]) == ("3", None, "answered")
+    assert len(out["candidates"]) == 12
+
+
 async def test_what_was_looked_up_is_cited_and_what_was_not_is_taken_out() -> None:
     def shelf(query: str) -> list[dict[str, str]]:
         return [{"title": "Fares", "url": "https://pages.example/fares", "content": "A ticket costs 6.40 crowns."}]
