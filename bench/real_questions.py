@@ -1,4 +1,4 @@
-"""Questions for real models: word problems, ten and six more, and six about a made-up valley that only its articles know."""
+"""Questions for real models: word problems, ten and six, and six about a made-up valley that only its articles know."""
 
 from reflective_agents.environments.base import Task
 
