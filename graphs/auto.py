@@ -29,7 +29,9 @@ from reflective_agents.graphs._auto.progress import measure_progress, rollouts, 
 from reflective_agents.graphs._auto.state import STAGES, Attempt, AutoOutput, AutoState, LookedUp, Turn
 from reflective_agents.nodes.acting.agent import appraise, environment_of
 from reflective_agents.nodes.asking.chat import model_of
+from reflective_agents.nodes.asking.pairs import ORDERS, rank_by_pairs
 from reflective_agents.nodes.asking.sampling import calls_for
+from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
 from reflective_agents.nodes.evidence.long_questions import words_of
 from reflective_agents.nodes.evidence.reference_list import split_references
@@ -173,6 +175,8 @@ async def answer_with_best(state: AutoState, step: Step[AutoContext]) -> Update:
         if found is None or found["messages"][0].text == cited.text:
             return await answer_from_sources(state, step, cited)
         return await answer_from_tree(state, step, found)
+    if step.context.choose == "pairs" and not is_solved and (chosen := await by_pairs(state, step, cited)):
+        return chosen
     if state["best"] and not is_verified:
         return await answer(state, step, await widening_search(state, step))
     is_safe = vote_safety(state, await environment_of(step.context)) >= step.context.confidence
@@ -181,6 +185,35 @@ async def answer_with_best(state: AutoState, step: Step[AutoContext]) -> Update:
     if best:
         return await answer_with(state, step, best)
     return await answer(state, step, await widening_search(state, step))
+
+
+async def by_pairs(state: AutoState, step: Step[AutoContext], cited: AIMessage | None) -> Update | None:
+    """Answer with what wins the comparisons of the samples, of what was looked up, and of the best of the tree. None if
+    something scores answers, or there is but one."""
+    if any(sample["reward"] is not None for sample in state["samples"]):
+        return None
+    search, best = await widening_search(state, step), state["tree"].get(state["best"] or "")
+    texts = [*([search.world.answer(best)] if best else []), *([cited.text] if cited else [])]
+    first = {text: sample for sample in reversed(state["samples"]) if (text := sample["answer"])}
+    rivals = [*texts, *(text for text in distinct(state["samples"]) if text not in texts)]
+    if len(rivals) < ORDERS:
+        return None
+    shown, most = [quoted("answer", text) for text in rivals], step.context.comparisons
+    judge = step.context.judge_model or step.context.model
+    ranking = await rank_by_pairs(
+        step, judge, shown[: most + 1], most, request=state["request"], task=search.world.task
+    )
+    winner, reached = rivals[ranking.best], state["outcome"]
+    chosen: AutoState = {
+        **state,
+        "outcome": reached
+        and {**reached, "reason": f"{reached['reason']}; of {len(rivals)} answers, {ranking.reason}"},
+    }
+    if winner in first:
+        return await answer_with(chosen, step, first[winner])
+    return await (
+        answer_from_sources(chosen, step, cited) if cited and winner == cited.text else answer(chosen, step, search)
+    )
 
 
 async def answer_from_sources(state: AutoState, step: Step[AutoContext], cited: AIMessage) -> Update:

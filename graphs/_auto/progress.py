@@ -10,6 +10,7 @@ from reflective_agents.graphs._auto.policy import Progress
 from reflective_agents.graphs._auto.state import AutoState
 from reflective_agents.graphs.chain_of_thought import certainty
 from reflective_agents.nodes.acting.agent import environment_of
+from reflective_agents.nodes.asking.pairs import ORDERS
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import engine
 from reflective_agents.nodes.step import Step
@@ -60,7 +61,7 @@ def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, in
 
     A call takes as many tokens as those before it did on average; of the tree search, as many as its own did.
     """
-    calls, usage, longest = step.meter.calls_left, step.meter.usage, state.get("longest") or {}
+    calls, usage, longest = step.meter.calls_left - kept_for_pairs(step), step.meter.usage, state.get("longest") or {}
     left = step.context.max_total_tokens - usage["total_tokens"]
     if not usage["model_calls"] or not usage["total_tokens"]:
         return calls, calls, 1.0
@@ -73,6 +74,12 @@ def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, in
     tree_by_tokens = int((left - answer_budget("search", longest)) / per_tree_call)
     search_cost = per_tree_call / per_call if by_tokens < calls else 1.0
     return min(calls, by_tokens), min(calls, tree_by_tokens), search_cost
+
+
+def kept_for_pairs(step: Step[AutoContext]) -> int:
+    """Return how many calls are kept for comparisons at the end: a quarter of the run's at most."""
+    context = step.context
+    return min(ORDERS * context.comparisons, context.max_model_calls // 4) if context.choose == "pairs" else 0
 
 
 def vote_safety(state: AutoState, environment: Environment | None) -> float:

@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from reflective_agents.state.context import Model, from_json
 from reflective_agents.state.effect import Applies
-from reflective_agents.state.families import Preset, SourcedContext
+from reflective_agents.state.families import ChoosingContext, Preset, SourcedContext
 from reflective_agents.state.settings.lats import LatsContext
 
 CHEAP: Preset = {
@@ -22,7 +22,7 @@ LISTED = 8
 """Candidates of an expansion that asks for a list: eight cost no call more than five."""
 
 
-class AutoContext(LatsContext, SourcedContext):
+class AutoContext(ChoosingContext, LatsContext, SourcedContext):
     """Settings of `graphs.auto`: its own, and those of its tree search, which is LATS."""
 
     does: ClassVar[str] = "Begins cheap, and goes up to evidence, tree search and trials as long as it pays."
