@@ -22,7 +22,15 @@ from reflective_agents.graphs import reflexion
 from reflective_agents.graphs._auto.answer_budget import stage_node
 from reflective_agents.graphs._auto.answering import distinct, draw, elected, reflect
 from reflective_agents.graphs._auto.growing import plant_tree, widening_search
-from reflective_agents.graphs._auto.ladder import climbed, ladder_node, on_rung, rung_of, rungs_left, with_bills
+from reflective_agents.graphs._auto.ladder import (
+    climbed,
+    ladder_node,
+    of_this_rung,
+    on_rung,
+    rung_of,
+    rungs_left,
+    with_bills,
+)
 from reflective_agents.graphs._auto.policy import calls_to_spare
 from reflective_agents.graphs._auto.policy import choose as next_stage
 from reflective_agents.graphs._auto.progress import measure_progress, rollouts, spent_limit, under_way, vote_safety
@@ -75,7 +83,7 @@ async def choose(state: AutoState, step: Step[AutoContext]) -> Update:
 async def sample(state: AutoState, step: Step[AutoContext]) -> Update:
     """Sample whole answers: one, where it can be checked, else as many as a vote begins with, and as leave enough calls
     for a rollout."""
-    count = 1 if step.context.environment is not None else max(step.context.samples - len(state["samples"]), 1)
+    count = 1 if step.context.environment is not None else max(step.context.samples - len(of_this_rung(state)), 1)
     if calls_for(model_of(step, step.context.model), count) > 1:
         count = min(count, max(int(calls_to_spare(await measure_progress(state, step))), 1))
     attempts, stopped = await draw(state, step, count, state["lessons"])

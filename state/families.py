@@ -320,7 +320,7 @@ class ChoosingContext(Context):
         "frequent; or by pairs: a judge compares answers that nothing has verified, two at a time, in both orders.",
     )
     comparisons: Annotated[int, only_with("choose", "pairs")] = Field(
-        default=10, ge=1, le=1000, description="Most comparisons, of two calls each, as far as the limits allow them."
+        default=10, ge=1, le=200, description="Most comparisons, of two calls each, as far as the limits allow them."
     )
 
 

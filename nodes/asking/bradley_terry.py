@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-ITERATIONS = 100
+ITERATIONS, PRECISION, DIGITS = 500, 1e-9, 6
+"""The iteration ends when no strength changes by more. Scores are rounded, so that equal results make equal scores."""
 
 
 class Result(NamedTuple):
@@ -31,13 +32,15 @@ def strengths(count: int, results: Sequence[Result]) -> list[float]:
             won[second] += 1 - share
             for each in (first, second):
                 rivals[each] += 1 / (strength[first] + strength[second])
-        strength = [wins / faced for wins, faced in zip(won, rivals, strict=True)]
+        before, strength = strength, [wins / faced for wins, faced in zip(won, rivals, strict=True)]
+        if all(abs(new - old) < PRECISION for new, old in zip(strength, before, strict=True)):
+            break
     return strength
 
 
 def scores(count: int, results: Sequence[Result]) -> list[float]:
     """Return the chance of each candidate to be better than an average one, between 0 and 1."""
-    return [own / (own + 1) for own in strengths(count, results)]
+    return [round(own / (own + 1), DIGITS) for own in strengths(count, results)]
 
 
 def next_pairs(count: int, results: Sequence[Result]) -> list[tuple[int, int]]:

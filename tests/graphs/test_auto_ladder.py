@@ -52,7 +52,7 @@ async def test_where_they_disagree_the_strong_one_answers_and_each_bill_is_its_o
     assert (out["answer"], out["outcome"]["status"]) == ("8", "answered")
     assert stages(out) == ["sample", "climb", "sample", *stages(out)[3:]]
     bills = out["outcome"]["rungs"]
-    assert [bill["model_calls"] for bill in bills] == [len(cheap.calls), len(strong.calls)]
+    assert [bill["model_calls"] for bill in bills] == [len(cheap.calls), len(strong.calls)] == [1, 1]
     assert sum(bill["total_tokens"] for bill in bills) == out["usage"]["total_tokens"]
 
 

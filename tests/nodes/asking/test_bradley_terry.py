@@ -1,5 +1,6 @@
 """Bradley-Terry scores, and which pairs are compared next."""
 
+import random
 from itertools import combinations
 
 import pytest
@@ -20,6 +21,22 @@ def test_whoever_wins_everything_has_a_finite_score_and_the_best() -> None:
     ranked = scores(4, results)
     assert ranked == sorted(ranked, reverse=True)
     assert 0 < ranked[-1] < 0.5 < ranked[0] < 1
+
+
+def test_in_a_complete_round_the_scores_are_in_the_order_of_the_wins_and_equal_where_those_are() -> None:
+    for seed in range(30):
+        draw = random.Random(seed)
+        results = [Result(*pair, draw.choice([0.0, 0.5, 1.0])) for pair in combinations(range(5), 2)]
+        wins = [0.0] * 5
+        for first, second, share in results:
+            wins[first] += share
+            wins[second] += 1 - share
+        ranked = scores(5, results)
+        order = [
+            (wins[first] > wins[second]) - (wins[first] < wins[second]) for first, second in combinations(range(5), 2)
+        ]
+        ordered = [(ranked[a] > ranked[b]) - (ranked[a] < ranked[b]) for a, b in combinations(range(5), 2)]
+        assert order == ordered
 
 
 def test_a_draw_and_no_comparison_tell_nothing() -> None:
