@@ -17,7 +17,7 @@ from reflective_agents.graphs import aggregation, best_of_n
 from reflective_agents.testing.fake import FakeChatModelWithoutN
 from reflective_agents.testing.script import Reply, Request
 
-RUNS = 400
+RUNS = 200
 RIGHT = re.compile(r"right\b")
 
 

@@ -22,9 +22,9 @@ from reflective_agents.graphs import aggregation, chain_of_thought
 from reflective_agents.testing.fake import FakeChatModelWithoutN
 from reflective_agents.testing.script import Reply, Request
 
-SEEDS = 2
-BUDGETS = (8, 16, 32)
-RATES = (0.6, 0.75, 0.9)
+SEEDS = 1
+BUDGETS = (8, 16)
+RATES = (0.6, 0.9)
 ANSWER = re.compile(r"Answer: (.*)")
 
 
@@ -78,10 +78,6 @@ WAYS = {
     ),
     "RSA, K 2, T 2": Way(aggregation.graph, lambda k: {"population": k // 2, "group": 2, "rounds": 2}),
     "RSA, K 2, T 4": Way(aggregation.graph, lambda k: {"population": k // 4, "group": 2, "rounds": 4}),
-    "RSA, K 2, T 2, by pairs": Way(
-        aggregation.graph,
-        lambda k: {"population": k // 4, "group": 2, "rounds": 2, "choose": "pairs", "comparisons": k // 4},
-    ),
 }
 
 

@@ -38,6 +38,7 @@ ELSEWHERE = {"thinking", "town", "unsafe_code", "compact", "compact_model", "com
 """What shows only with a model that thinks, with a town of one's own, on a machine without a sandbox, or in a long
 thread: see tests/models, tests/town, tests/tools and test_long_threads.py."""
 REFUSED = {
+    "aggregation": {"docstore"},
     "auto": {"selection"},
     "chain_of_thought": {"corpus", "docstore", "judge_temperature", "max_context_tokens", "search"},
     "rap": {"docstore"},
