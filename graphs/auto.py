@@ -227,7 +227,7 @@ async def by_pairs(state: AutoState, step: Step[AutoContext], cited: AIMessage |
 async def answer_from_sources(state: AutoState, step: Step[AutoContext], cited: AIMessage) -> Update:
     """Answer with what was looked up, and what came of the check of its sources."""
     evidence = state["evidence"]
-    on_rung(step, (evidence or {}).get("rung", 0))
+    on_rung(step, evidence.get("rung", 0) if evidence else 0)
     support = evidence.get("support") if evidence else None
     declined = bool(evidence and evidence.get("declined"))
     if support is None:

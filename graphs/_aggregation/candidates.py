@@ -1,7 +1,7 @@
 """The answers of a run of `graphs.aggregation`: how they are read, checked and shown."""
 
 import json
-from typing import Annotated, NotRequired
+from typing import Annotated, NotRequired, cast
 
 from langchain_core.messages import AIMessage
 from langgraph.channels import DeltaChannel
@@ -82,7 +82,7 @@ async def read_candidate(
         answer = resolve_citations(answer, [json.dumps(state["sources"])], state["messages"]).body
         plain = replace_citations(answer, evidence, lambda _: ())
         sample["normal"] = sample["normal"] and (environment or PLAIN).vote(plain, question)
-    candidate: Candidate = {
+    known = {
         **sample,
         "answer": answer,
         "round": round_of(state) + 1,
@@ -92,6 +92,7 @@ async def read_candidate(
         "accepted": False,
         "feedback": "",
     }
+    candidate = cast(Candidate, known)
     if model is not None:
         candidate["model"] = model
     return await checked(state, step, candidate) if answer else candidate
