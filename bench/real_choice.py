@@ -60,10 +60,16 @@ WAYS = [
 
 async def run_one(way: Way, task: Task, model: str) -> dict[str, Any]:
     """Ask a question in one way, and return what came of it. No way knows what is right."""
-    settings = settings_of(way.strategy)(model=model, max_model_calls=CALLS, search="none", **way.settings, **LIMITS)
+    given = {"search": "none", **way.settings, **LIMITS}
+    settings = settings_of(way.strategy)(model=model, max_model_calls=CALLS, **given)
     result = (await attempt(graph_of(way.strategy), "arithmetic", task, settings)).result
-    kept = ("answer", "error", "outcome", "usage")
-    return {"right": bool(result["correct"]), **{name: result[name] for name in kept}}
+    return {
+        "answer": result["answer"],
+        "right": bool(result["correct"]),
+        "error": result["error"],
+        "outcome": result["outcome"],
+        "usage": result["usage"],
+    }
 
 
 async def measure(file: Path, model: str, name: str, tasks: list[Task]) -> None:

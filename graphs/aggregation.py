@@ -123,9 +123,9 @@ async def finish(state: AggregationState, step: Step[AggregationContext]) -> Upd
     appraisal = appraise(await environment_of(step.context), best["answer"], best["reward"])
     if appraisal.accepted is None and best["score"] is None:
         appraisal = appraisal._replace(reason=choice.why)
+    ended: AggregationState = {**state}
     if reached and reached["status"] == "answered":
-        reached = {**reached, "reason": choice.why}
-    ended: AggregationState = {**state, "outcome": reached}
+        ended["outcome"] = {**reached, "reason": choice.why}
     answer = AIMessage(resolve(best["answer"], evidence.sources, "").text)
     model = model_of(step, writer_of(step, best.get("model")))
     update = await end(ended, step, answer, model=model, appraisal=appraisal, evidence=evidence)

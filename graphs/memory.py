@@ -129,6 +129,7 @@ async def reflect(_: MemoryState, step: Step[MemoryContext]) -> Update:
             counts=recall.is_evidence,
         )
     except InvalidOutput as problem:
+        # Moves the mark on; else each turn would ask in vain about the same memories.
         await stream.add([], reflected=pending.latest)
         step.emit("not_reflected", reason=str(problem))
     return {}

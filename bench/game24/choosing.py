@@ -17,6 +17,7 @@ from bench.game24.sampling import DATA, DRAWS, Game, recorded
 from bench.options import parser_of
 from bench.recorded import RECORDED
 from bench.replays.records import load
+from reflective_agents.environments.base import State, Transition
 from reflective_agents.environments.game24 import Game24
 from reflective_agents.graphs import aggregation, chain_of_thought
 from reflective_agents.testing.fake import FakeChatModelWithoutN
@@ -31,9 +32,9 @@ ANSWER = re.compile(r"Answer: (.*)")
 class Unrewarded(Game24):
     """The game, in which no single answer is rewarded."""
 
-    def final_action(self, answer: str) -> str | None:
-        """Return None: nobody checks an answer."""
-        return None
+    async def step(self, state: State, action: str) -> Transition:
+        """Take the answer, and tell nobody what it is worth."""
+        return (await super().step(state, action))._replace(observation="", reward=None)
 
 
 class Author:

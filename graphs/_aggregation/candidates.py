@@ -17,9 +17,9 @@ from reflective_agents.nodes.evidence.sources import numbers_of, sources_of, thr
 from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.verifiers.verdict import verify_answer
+from reflective_agents.state.lists import append
 from reflective_agents.state.run import Output
 from reflective_agents.state.settings.aggregation import AggregationContext
-from reflective_agents.state.tree import append
 from reflective_agents.state.trial import ActingState
 from reflective_agents.web_search.results import SearchResult
 

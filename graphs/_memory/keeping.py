@@ -39,6 +39,7 @@ _FACTS: tuple[Kind, ...] = ("fact",)
 
 def parts(text: str) -> list[str]:
     """Split a message into texts of memories: one, or several where it is long."""
+    # Cut before it is wrapped, which would take long for megabytes; twice as much, since wrapping leaves blanks out.
     text = text.strip()[: 2 * MOST_PARTS * LONGEST]
     return textwrap.wrap(text, LONGEST, replace_whitespace=False, break_on_hyphens=False)[:MOST_PARTS]
 
@@ -74,6 +75,7 @@ async def remember(step: Step[MemoryContext], state: MemoryState) -> LimitReache
     memories = [
         new_memory(
             fact.statement,
+            # A millisecond apart, so that the order stays.
             created=now + (len(turns) + index) / 1000,
             kind="fact",
             importance=fact.importance,

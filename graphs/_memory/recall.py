@@ -43,6 +43,7 @@ def user_of(context: MemoryContext) -> str:
         OperatorOnly: if the settings name somebody else than the key.
     """
     user = authenticated_user()
+    # The default is no choice: a key's owner need not name it.
     if user and context.user not in (user, MemoryContext.model_fields["user"].default):
         raise OperatorOnly(f"the memories of {context.user!r} are not yours: leave user out, your key says who you are")
     return user or context.user
@@ -105,6 +106,7 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
 def _without_repetitions(ranked: "Sequence[Scored]", in_thread: set[str]) -> "list[Scored]":
     """Drop repetitions: a fact replaces the turn it was drawn from, at the rank of whichever fits better. What another
     supersedes comes behind that."""
+    # Turned round here and below, so that of several the one that fits best is kept.
     fact_of = {
         turn: fact for fact in reversed(ranked) if fact.memory["kind"] == "fact" for turn in fact.memory["evidence"]
     }
@@ -131,6 +133,7 @@ def _best(ranked: "Sequence[Scored]", most: int) -> "list[Scored]":
 def _versions(scored: "Scored", later: "Mapping[str, Scored]") -> "list[Scored]":
     """Return what supersedes a memory, the latest first, and the memory itself."""
     versions = [scored]
+    # No circle, whatever the memories name.
     while (after := later.get(versions[-1].memory["id"])) and after not in versions:
         versions.append(after)
     return versions[::-1]

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from reflective_agents.environments.base import Environment
 from reflective_agents.text.actions import Declared, declared, read_answer, read_call, read_step
-from reflective_agents.text.labels import sections
+from reflective_agents.text.labels import sections, without_label
 
 
 class ParsedStep(TypedDict):
@@ -45,9 +45,15 @@ def parsed_call(reply: AIMessage, environment: Environment | None = None) -> Par
 
 def call_text(call: ToolCall | InvalidToolCall) -> str:
     """Return a call of a tool in words; in an environment that is the action itself."""
+    action = action_in(call)
+    return f"{call['name']}({call['args']})" if action is None else action
+
+
+def action_in(call: ToolCall | InvalidToolCall) -> str | None:
+    """Return the action of an environment that a call holds, without a label; None if it holds none."""
     args = call["args"]
     action = args.get("action") if call["name"] == "act" and isinstance(args, dict) else None
-    return action if isinstance(action, str) else f"{call['name']}({args})"
+    return without_label(action, "action") if isinstance(action, str) else None
 
 
 def as_call(action: str, tools: Sequence[BaseTool]) -> AIMessage:

@@ -16,7 +16,7 @@ ASK: dict[str, Any] = {"messages": [("user", "How many?")]}
 OPEN: dict[str, Any] = {"search": "none"}
 
 
-async def run(model: FakeChatModel, **settings: Any) -> dict[str, Any]:
+async def run(model: FakeChatModelWithoutN, **settings: Any) -> dict[str, Any]:
     out: dict[str, Any] = await graph.ainvoke(ASK, context={"model": model, **OPEN, **settings})
     return out
 

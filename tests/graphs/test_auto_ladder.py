@@ -103,7 +103,7 @@ def test_a_ladder_has_two_models_with_names(ladder: Any) -> None:
 
 
 def test_a_ladder_can_be_given_as_json() -> None:
-    assert AutoContext(ladder='["offline", "openai:x"]').ladder == ["offline", "openai:x"]  # type: ignore[arg-type]
+    assert AutoContext(ladder='["offline", "openai:x"]').ladder == ["offline", "openai:x"]
 
 
 async def test_runs_beside_each_other_climb_apart() -> None:

@@ -24,7 +24,7 @@ def comparing(judge: Judge, answers: tuple[int, ...] = (10, 20, 30, 40)) -> Call
     return reply
 
 
-async def run(model: FakeChatModel, **settings: Any) -> dict[str, Any]:
+async def run(model: FakeChatModelWithoutN, **settings: Any) -> dict[str, Any]:
     context = {"model": model, "search": "none", "rounds": 1, "choose": "pairs", **settings}
     out: dict[str, Any] = await graph.ainvoke({"messages": [("user", "How many?")]}, context=context)
     return out
@@ -62,9 +62,9 @@ async def test_as_many_are_compared_as_the_settings_and_the_limits_allow() -> No
     model = FakeChatModel(reply=comparing(higher))
     await run(model, max_model_calls=6)
     assert len(model.calls) == 1 + 2 * 2
-    model = FakeChatModelWithoutN(reply=comparing(higher))
-    out = await run(model, max_model_calls=4)
-    assert len(model.calls) == 4
+    apart = FakeChatModelWithoutN(reply=comparing(higher))
+    out = await run(apart, max_model_calls=4)
+    assert len(apart.calls) == 4
     assert out["answer"]
 
 
