@@ -83,8 +83,8 @@ async def look_up(state: AggregationState, step: Step[AggregationContext]) -> Up
     most = step.context.max_queries
     prompt = prompts.LOOK_UP.format_messages(today=today(), most=most, conversation=state["messages"])
     wanted = await ask(step, step.context.model, prompt, Queries)
-    sources, _ = await find(step, state["run_id"], wanted.queries[:most])
-    return {"sources": sources}
+    sources, problems = await find(step, state["run_id"], wanted.queries[:most])
+    return {"sources": sources, "problems": problems}
 
 
 @node(AggregationContext)
@@ -215,7 +215,8 @@ builder = strategy_graph(
     output_schema=AggregationOutput,
 )
 builder.add_node(
-    "begin", begin("aggregation", AggregationContext, prepare, candidates=Overwrite([]), sources=[], reward=None)
+    "begin",
+    begin("aggregation", AggregationContext, prepare, candidates=Overwrite([]), sources=[], problems=[], reward=None),
 )
 builder.add_node("look_up", look_up)
 builder.add_node("propose", propose)

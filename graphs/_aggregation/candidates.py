@@ -52,8 +52,10 @@ class AggregationOutput(Output):
 
 
 class AggregationState(ActingState, AggregationOutput):
-    """State of a run; `world`, `request` and `hints` are the task as it begins."""
+    """State of a run; `world`, `request` and `hints` are the task as it begins, and `problems` what could not be looked
+    up, in words for the writers."""
 
+    problems: list[str]
     world: State
     request: str
     hints: str
@@ -65,10 +67,12 @@ def evidence_of(state: AggregationState) -> Evidence:
 
 
 def found_text(state: AggregationState) -> str:
-    """Return what was looked up as quoted text, each result with the number that cites it; empty if nothing was."""
+    """Return what was looked up as quoted text, each result with the number that cites it, and what could not be found;
+    empty if nothing was looked up."""
     numbers = numbers_of(state["sources"], thread_sources(state["messages"]))
     results = [with_number(result, numbers) for result in state["sources"]]
-    return f"{quoted('observation', json.dumps(results, ensure_ascii=False))}\n" if results else ""
+    found = [json.dumps(results, ensure_ascii=False)] if results else []
+    return "".join(f"{quoted('observation', text)}\n" for text in [*found, *state["problems"]])
 
 
 async def read_candidate(
