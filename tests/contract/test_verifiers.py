@@ -90,6 +90,38 @@ async def test_a_threshold_lowers_what_is_enough(strategy: Strategy) -> None:
     assert out["outcome"]["status"] != "solved"
 
 
+EARLIER = "It is deep [1].\n\nReferences\n[1] The deep sea: https://pages.example/sea"
+
+
+@pytest.mark.matrix(keep=4)
+@every_answering
+async def test_they_are_given_the_conversation_and_the_sources_of_the_thread(strategy: Strategy) -> None:
+    given: list[Any] = []
+
+    def looks(request: str, answer: str, run: Any) -> bool:
+        given.append(run)
+        return True
+
+    thread = {"messages": [("user", "How deep is the sea?"), ("ai", EARLIER), *ASK["messages"]]}
+    context = strategy.make(model=FakeChatModel(reply=strategy.solving), verifiers=[looks], **LIMITS)
+    await strategy.graph.ainvoke(thread, context=context)
+    assert given
+    assert all(len(run["messages"]) == 3 and "1" in run["sources"] for run in given)
+
+
+@pytest.mark.parametrize("name", ["react", "reflexion", "trials", "lats", "aggregation", "auto"])
+async def test_they_are_given_what_was_looked_up_for_the_answer(name: str) -> None:
+    [strategy] = [each for each in ANSWERING if each.name == name]
+    given: list[Any] = []
+
+    def looks(request: str, answer: str, run: Any) -> bool:
+        given.append(run["sources"])
+        return False
+
+    await run(strategy, [looks])
+    assert any(text.strip() for sources in given for text in sources.values())
+
+
 def raises(request: str, answer: str) -> bool:
     raise ValueError("of no use")
 
