@@ -17,7 +17,7 @@ from reflective_agents.graphs import aggregation, best_of_n
 from reflective_agents.testing.fake import FakeChatModelWithoutN
 from reflective_agents.testing.script import Reply, Request
 
-RUNS = 200
+RUNS = 1600
 RIGHT = re.compile(r"right\b")
 
 

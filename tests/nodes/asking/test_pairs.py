@@ -2,11 +2,15 @@
 
 import re
 from collections.abc import Callable
+from itertools import combinations, product
 from typing import Any
 
+import pytest
 from langchain_core.exceptions import ModelAuthenticationError
 
 from reflective_agents.graphs.aggregation import graph
+from reflective_agents.nodes.asking.bradley_terry import scores
+from reflective_agents.nodes.asking.pairs import Ranking, tournament
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
 from reflective_agents.testing.script import Reply, Request
 
@@ -105,3 +109,19 @@ async def test_an_answer_cannot_pose_as_another() -> None:
     model = FakeChatModel(reply=reply)
     await run(model)
     assert all(call.last.count("</candidate>") == 2 for call in model.calls if call.schema)
+
+
+@pytest.mark.parametrize("shares", product((1.0, 0.5, 0.0), repeat=3))
+async def test_where_each_meets_each_whoever_has_won_most_is_the_best(shares: tuple[float, ...]) -> None:
+    outcome = dict(zip(combinations(range(3), 2), shares, strict=True))
+
+    async def compare(first: int, second: int) -> float:
+        return outcome[first, second]
+
+    results = await tournament(3, 3, compare, lambda: 3)
+    won = [0.0] * 3
+    for (first, second), share in outcome.items():
+        won[first] += share
+        won[second] += 1 - share
+    assert len(results) == 3
+    assert Ranking(scores(3, results), results).best == won.index(max(won))
