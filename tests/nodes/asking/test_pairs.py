@@ -111,7 +111,7 @@ async def test_an_answer_cannot_pose_as_another() -> None:
     assert all(call.last.count("</candidate>") == 2 for call in model.calls if call.schema)
 
 
-@pytest.mark.parametrize("shares", product((1.0, 0.5, 0.0), repeat=3))
+@pytest.mark.parametrize("shares", [*product((1.0, 0.5, 0.0), repeat=3)])
 async def test_where_each_meets_each_whoever_has_won_most_is_the_best(shares: tuple[float, ...]) -> None:
     outcome = dict(zip(combinations(range(3), 2), shares, strict=True))
 
