@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import product
-from math import prod
+from math import comb, prod
 from typing import NamedTuple, TypeAlias
 
 from scipy.special import betainc, betaincinv
@@ -150,3 +150,54 @@ def highest(*failures: int) -> list[float]:
     from scipy.integrate import quad  # takes a second to load
 
     return [float(quad(beaten, 0, 1, args=(own,))[0]) for own in range(len(failures))]
+
+
+def chosen_by_pairs(p: float, judge: float, n: int) -> float:
+    """Calculate the chance that the best of n answers is right, after each was compared with each in both orders.
+
+    An answer is right with chance p; all differ. Of a right and a wrong one each verdict is right with chance `judge`;
+    between others it is a coin. Two that differ are a draw. The answer that has won most is taken, of equals the first.
+    """
+    pairs = [(first, second) for second in range(n) for first in range(second)]
+    return sum(
+        prod(p if right else 1 - p for right in answers) * _wins(answers, pairs, judge)
+        for answers in product((True, False), repeat=n)
+    )
+
+
+def _wins(answers: Sequence[bool], pairs: Sequence[tuple[int, int]], judge: float) -> float:
+    """Calculate the chance that a right answer wins most, where it is known which are right."""
+    found = 0.0
+    for shares in product((1.0, 0.5, 0.0), repeat=len(pairs)):
+        won, chance = [0.0] * len(answers), 1.0
+        for (first, second), share in zip(pairs, shares, strict=True):
+            better = 0.5 if answers[first] == answers[second] else judge if answers[first] else 1 - judge
+            chance *= {1.0: better**2, 0.5: 2 * better * (1 - better), 0.0: (1 - better) ** 2}[share]
+            won[first] += share
+            won[second] += 1 - share
+        found += chance * answers[won.index(max(won))]
+    return found
+
+
+def merged(p: float, merge: Sequence[float], n: int, rounds: int) -> float:
+    """Calculate the chance that a vote is right after so many rounds of merging, the first of which samples.
+
+    Args:
+        p: The chance that a sample is right. All wrong ones are alike.
+        merge: The chance that a merged answer is right, by how many of its group are: K + 1 chances.
+        n: Answers of a round, N.
+        rounds: Rounds, T.
+    """
+    k, right = len(merge) - 1, _binomial(n, p)
+    for _ in range(rounds - 1):
+        after = [0.0] * (n + 1)
+        for count, chance in enumerate(right):
+            groups = ((comb(count, r) * comb(n - count, k - r) / comb(n, k), merge[r]) for r in range(k + 1))
+            for number, share in enumerate(_binomial(n, sum(drawn * kept for drawn, kept in groups))):
+                after[number] += chance * share
+        right = after
+    return sum(chance * (1.0 if 2 * count > n else 0.5 * (2 * count == n)) for count, chance in enumerate(right))
+
+
+def _binomial(n: int, p: float) -> list[float]:
+    return [comb(n, count) * p**count * (1 - p) ** (n - count) for count in range(n + 1)]

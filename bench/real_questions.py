@@ -1,4 +1,4 @@
-"""Questions for real models: ten word problems, and six about a made-up valley that only its articles know."""
+"""Questions for real models: word problems, ten and six, and six about a made-up valley that only its articles know."""
 
 from reflective_agents.environments.base import Task
 
@@ -14,6 +14,14 @@ _PROBLEMS = {
     "A class of 32 has 4 more girls than boys. How many girls are there?": "18",
     "A book of 300 pages is read at 20 pages a day for 9 days. How many pages are left?": "120",
     "Pens cost 3 euros each, or 5 for 12 euros. What do 11 pens cost at least, in euros?": "27",
+}
+_MORE_PROBLEMS = {
+    "A shop sells apples at 2 euros a kilo. Mia buys 3.5 kilos and pays with 10 euros. What change does she get?": "3",
+    "A rope of 45 metres is cut into 6 equal pieces, and 3 metres are left. How long is each, in metres?": "7",
+    "Every 20 minutes a bus leaves, the first at 6:00. How many buses have left by 8:00, that of 8:00 included?": "7",
+    "A garden is 12 metres long and 5 metres wide. How long is a fence around it, in metres?": "34",
+    "Jan reads half of a book of 240 pages today, and a third of the rest tomorrow. How many pages are left?": "80",
+    "A factory makes 150 chairs a day, 4 per cent of them faulty. How many good chairs does it make in 5 days?": "720",
 }
 _ABOUT_TEXTS = {
     "Who built the stone bridge of Ormevale?": "Tilda Brack",
@@ -37,14 +45,15 @@ ARTICLES = {
 }
 
 
-def _tasks(kind: str, questions: dict[str, str]) -> list[Task]:
+def _tasks(kind: str, questions: dict[str, str], first: int = 1) -> list[Task]:
     return [
         Task(id=f"{kind} {number}", question=question, gold=gold)
-        for number, (question, gold) in enumerate(questions.items(), 1)
+        for number, (question, gold) in enumerate(questions.items(), first)
     ]
 
 
 PROBLEMS = _tasks("arithmetic", _PROBLEMS)
+MORE_PROBLEMS = _tasks("arithmetic", _MORE_PROBLEMS, len(PROBLEMS) + 1)
 ABOUT_TEXTS = _tasks("text", _ABOUT_TEXTS)
 _SHARES = [(number / len(tasks), task) for tasks in (PROBLEMS, ABOUT_TEXTS) for number, task in enumerate(tasks, 1)]
 IN_TURN = [task for _, task in sorted(_SHARES, key=lambda pair: pair[0])]

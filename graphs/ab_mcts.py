@@ -5,7 +5,8 @@
 Every node is an answer with a judge's critique of it (or a step towards one, with tools or in an environment). At every
 node Thompson sampling decides between wider (one more new answer) and deeper (an answer that follows the critique of
 this one), and among several models: see `tree_search/algorithms/ab_mcts.py`. Where first answers vary much it widens,
-where critiques help it deepens. An answer that comes up once more at the same place is merged with the first.
+where critiques help it deepens. An answer that comes up once more at the same place is merged with the first. With
+`choose="pairs"` the best answers are compared two at a time at the end.
 """
 
 from reflective_agents.nodes.step import Step
@@ -15,6 +16,7 @@ from reflective_agents.state.tree import SearchState
 from reflective_agents.tree_search.algorithms.ab_mcts import AbMcts
 from reflective_agents.tree_search.graph import search_graph
 from reflective_agents.tree_search.job import TreeSearch
+from reflective_agents.tree_search.pairs import finishing
 from reflective_agents.tree_search.policies import Arms, sampling_for
 from reflective_agents.tree_search.values import Judge
 from reflective_agents.tree_search.worlds import world_of
@@ -44,5 +46,5 @@ def arms(context: AbMctsContext) -> dict[str, Model]:
     return dict(zip(names, models, strict=True)) or {"": context.model}
 
 
-builder = search_graph("ab_mcts", AbMctsContext, ab_mcts)
+builder = search_graph("ab_mcts", AbMctsContext, ab_mcts, finish=finishing(AbMctsContext, ab_mcts))
 graph = builder.compile(name="ab_mcts")

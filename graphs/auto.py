@@ -1,10 +1,11 @@
 """Auto: the best answer for a budget. It begins cheap, and goes up as long as it pays.
 
-    begin -> choose -> sample | look_up | search | conclude | trial -> choose -> ... -> finish
+    begin -> choose -> sample | look_up | climb | search | conclude | trial -> choose -> ... -> finish
 
 `choose` says before each turn what comes next and why, by what the run may still spend and what it has found
 (`_auto/policy.py`). The stages, from cheap to dear:
 
+    climb     the next model of a ladder (`ladder`) takes over, and these stages begin again
     look_up   evidence, for open questions: draft, search the web, revise with citations (Reflexion)
     sample    whole answers, each thought out step by step; where nothing checks them, short ones vote
     search    tree search (LATS) that begins narrow: at the evidence, with the earlier answers as its first nodes
@@ -22,13 +23,24 @@ from reflective_agents.graphs import reflexion
 from reflective_agents.graphs._auto.answer_budget import stage_node
 from reflective_agents.graphs._auto.answering import distinct, draw, elected, reflect
 from reflective_agents.graphs._auto.growing import plant_tree, widening_search
+from reflective_agents.graphs._auto.ladder import (
+    climbed,
+    ladder_node,
+    of_this_rung,
+    on_rung,
+    rung_of,
+    rungs_left,
+    with_bills,
+)
 from reflective_agents.graphs._auto.policy import calls_to_spare
 from reflective_agents.graphs._auto.policy import choose as next_stage
 from reflective_agents.graphs._auto.progress import measure_progress, rollouts, spent_limit, under_way, vote_safety
 from reflective_agents.graphs._auto.state import STAGES, Attempt, AutoOutput, AutoState, LookedUp, Turn
 from reflective_agents.nodes.acting.agent import appraise, environment_of
 from reflective_agents.nodes.asking.chat import model_of
+from reflective_agents.nodes.asking.pairs import ORDERS, rank_by_pairs
 from reflective_agents.nodes.asking.sampling import calls_for
+from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
 from reflective_agents.nodes.evidence.long_questions import words_of
 from reflective_agents.nodes.evidence.reference_list import split_references
@@ -36,7 +48,7 @@ from reflective_agents.nodes.evidence.research import find
 from reflective_agents.nodes.evidence.sources import observations_on, sources_of, thread_sources
 from reflective_agents.nodes.evidence.verifying import Evidence, with_support
 from reflective_agents.nodes.remembering.lessons import recalled_text
-from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
+from reflective_agents.nodes.step import Step, Update, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import ENDED, Ended, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.outcome import UNCHECKED, Appraisal
@@ -50,7 +62,7 @@ from reflective_agents.tree_search.loop import SearchStep
 from reflective_agents.tree_search.tree_paths import path, rank, unpruned
 
 
-@node(AutoContext)
+@ladder_node
 async def choose(state: AutoState, step: Step[AutoContext]) -> Update:
     """Say what comes next and why, or that the run is over."""
     if under_way(state) and not state["search_over"]:
@@ -72,14 +84,14 @@ async def choose(state: AutoState, step: Step[AutoContext]) -> Update:
 async def sample(state: AutoState, step: Step[AutoContext]) -> Update:
     """Sample whole answers: one, where it can be checked, else as many as a vote begins with, and as leave enough calls
     for a rollout."""
-    count = 1 if step.context.environment is not None else max(step.context.samples - len(state["samples"]), 1)
+    count = 1 if step.context.environment is not None else max(step.context.samples - len(of_this_rung(state)), 1)
     if calls_for(model_of(step, step.context.model), count) > 1:
         count = min(count, max(int(calls_to_spare(await measure_progress(state, step))), 1))
     attempts, stopped = await draw(state, step, count, state["lessons"])
     return await take_samples(state, step, attempts, stopped)
 
 
-@node(AutoContext)
+@ladder_node
 async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
     """Let Reflexion look for evidence, and end the run if that supports its answer. Where the model fails at that, what
     was asked is looked up as it stands."""
@@ -91,9 +103,12 @@ async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
     sources = result["sources"]
     if result["answer"] is None:
         if not result["usage"]["parse_failures"]:
-            return {"outcome": outcome}
+            may_climb = outcome["status"] == "failed" and rungs_left(state, step)
+            return climbed(state, step) if may_climb else {"outcome": outcome}
         sources, _ = await find(step, state["run_id"], [words_of(state["messages"][-1])])
     evidence = LookedUp(answer=result["answer"] or "", sources=sources, said=result["messages"][-1].id)
+    if rung := rung_of(state):
+        evidence["rung"] = rung
     evidence["declined"] = outcome.get("answered") is False
     if support := result.get("support"):
         evidence["support"] = support
@@ -143,8 +158,19 @@ async def trial(state: AutoState, step: Step[AutoContext]) -> Update:
     return {"lessons": [lesson], "trials": state["trials"] + 1} | await take_samples(state, step, attempts, stopped)
 
 
-@node(AutoContext)
+@ladder_node
+async def climb(state: AutoState, step: Step[AutoContext]) -> Update:
+    """Let the next model of the ladder take over."""
+    return climbed(state, step)
+
+
+@ladder_node
 async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
+    """Answer with the best that was found; with a ladder the outcome says which model has answered."""
+    return with_bills(state, step, await answer_with_best(state, step))
+
+
+async def answer_with_best(state: AutoState, step: Step[AutoContext]) -> Update:
     """Answer with an answer that is verified, else with what was looked up, if that says that there is no answer and
     the tree has found none with sources, else with that of the tree, of a safe vote, of the evidence, of any vote."""
     best, evidence, ended = elected(state["samples"]), state["evidence"], state["outcome"]
@@ -158,6 +184,8 @@ async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
         if found is None or found["messages"][0].text == cited.text:
             return await answer_from_sources(state, step, cited)
         return await answer_from_tree(state, step, found)
+    if step.context.choose == "pairs" and not is_solved and (chosen := await by_pairs(state, step, cited)):
+        return chosen
     if state["best"] and not is_verified:
         return await answer(state, step, await widening_search(state, step))
     is_safe = vote_safety(state, await environment_of(step.context)) >= step.context.confidence
@@ -168,9 +196,39 @@ async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
     return await answer(state, step, await widening_search(state, step))
 
 
+async def by_pairs(state: AutoState, step: Step[AutoContext], cited: AIMessage | None) -> Update | None:
+    """Answer with what wins the comparisons of the samples, of what was looked up, and of the best of the tree. None if
+    something scores answers, or there is but one."""
+    if any(sample["reward"] is not None for sample in state["samples"]):
+        return None
+    search, best = await widening_search(state, step), state["tree"].get(state["best"] or "")
+    texts = [*([search.world.answer(best)] if best else []), *([cited.text] if cited else [])]
+    first = {text: sample for sample in reversed(state["samples"]) if (text := sample["answer"])}
+    rivals = [*texts, *(text for text in distinct(state["samples"]) if text not in texts)]
+    if len(rivals) < ORDERS:
+        return None
+    shown, most = [quoted("answer", text) for text in rivals], step.context.comparisons
+    judge = step.context.judge_model or step.context.model
+    ranking = await rank_by_pairs(
+        step, judge, shown[: most + 1], most, request=state["request"], task=search.world.task
+    )
+    winner, reached = rivals[ranking.best], state["outcome"]
+    chosen: AutoState = {
+        **state,
+        "outcome": reached
+        and {**reached, "reason": f"{reached['reason']}; of {len(rivals)} answers, {ranking.reason}"},
+    }
+    if winner in first:
+        return await answer_with(chosen, step, first[winner])
+    return await (
+        answer_from_sources(chosen, step, cited) if cited and winner == cited.text else answer(chosen, step, search)
+    )
+
+
 async def answer_from_sources(state: AutoState, step: Step[AutoContext], cited: AIMessage) -> Update:
     """Answer with what was looked up, and what came of the check of its sources."""
     evidence = state["evidence"]
+    on_rung(step, evidence.get("rung", 0) if evidence else 0)
     support = evidence.get("support") if evidence else None
     declined = bool(evidence and evidence.get("declined"))
     if support is None:
@@ -197,6 +255,7 @@ async def answer_from_tree(state: AutoState, step: Step[AutoContext], found: Tre
 
 async def answer_with(state: AutoState, step: Step[AutoContext], best: Attempt) -> Update:
     """Answer with a sample."""
+    on_rung(step, best.get("rung", 0))
     environment, reward = await environment_of(step.context), best["reward"]
     update = await end(state, step, AIMessage(best["answer"]), appraisal=appraise(environment, best["answer"], reward))
     return {"reward": reward if environment else None} | update
@@ -255,12 +314,14 @@ builder.add_node(
         trials=0,
         better=0,
         longest={},
+        rungs=[],
         reward=None,
     ),
 )
 builder.add_node("choose", choose)
 builder.add_node("sample", sample)
 builder.add_node("look_up", look_up)
+builder.add_node("climb", climb)
 builder.add_node("search", search)
 builder.add_node("conclude", conclude)
 builder.add_node("trial", trial)

@@ -3,7 +3,8 @@
     begin -> start -> expand -> expand -> ... -> finish
 
 N trajectories are sampled from the same beginning, each to its end, and the best answer wins: by the environment's
-reward, else by a judge that reads each whole trajectory once (compare Cobbe et al. 2021, arXiv 2110.14168).
+reward, else by a judge that reads each whole trajectory once (compare Cobbe et al. 2021, arXiv 2110.14168). With
+`choose="pairs"` the judge compares them two at a time instead, once all have ended (V1, arXiv 2603.04304).
 """
 
 from reflective_agents.nodes.step import Step
@@ -13,8 +14,9 @@ from reflective_agents.tree_search.algorithms.best_of_n import BestOfN
 from reflective_agents.tree_search.graph import search_graph
 from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.own_agent import OwnAgent
+from reflective_agents.tree_search.pairs import Unjudged, finishing
 from reflective_agents.tree_search.policies import sampling_for
-from reflective_agents.tree_search.values import Judge
+from reflective_agents.tree_search.values import Judge, Value
 from reflective_agents.tree_search.worlds import world_of
 
 
@@ -23,9 +25,10 @@ async def best_of_n(state: SearchState, step: Step[BestOfNContext]) -> TreeSearc
     world = await world_of(state, step)
     agent = step.context.agent
     policy = sampling_for(step, world) if agent is None else OwnAgent(step, world, agent)
-    judge = Judge(step, world.task, together=step.context.grading == "together", answers_only=True)
-    return TreeSearch(step, state["run_id"], BestOfN(step.context.n), world, policy, judge)
+    judge: Value = Judge(step, world.task, together=step.context.grading == "together", answers_only=True)
+    value = Unjudged() if step.context.choose == "pairs" else judge
+    return TreeSearch(step, state["run_id"], BestOfN(step.context.n), world, policy, value)
 
 
-builder = search_graph("best_of_n", BestOfNContext, best_of_n)
+builder = search_graph("best_of_n", BestOfNContext, best_of_n, finish=finishing(BestOfNContext, best_of_n))
 graph = builder.compile(name="best_of_n")

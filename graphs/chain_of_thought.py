@@ -11,7 +11,7 @@ self-consistency, table 1).
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired, TypeVar
 
 from langchain_core.messages import AIMessage
 from langgraph.channels import DeltaChannel
@@ -53,6 +53,9 @@ class Sample(TypedDict):
     answer: str
     normal: str
     likelihood: NotRequired[float]
+
+
+S = TypeVar("S", bound=Sample)
 
 
 class ChainOfThoughtState(ActingState):
@@ -179,7 +182,7 @@ def agreement(votes: int, samples: int) -> str:
     return f"{votes} of {samples} samples agree" if votes > 1 else f"no two of {samples} samples agree"
 
 
-def voting(samples: Sequence[Sample]) -> list[Sample]:
+def voting(samples: Sequence[S]) -> list[S]:
     """Select the samples that vote: those that can be read.
 
     Where some label their answer, only those vote. If none can be read, the answers vote as they stand.

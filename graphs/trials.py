@@ -31,13 +31,16 @@ from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.acting.own_agent import drawable
 from reflective_agents.nodes.asking.transcript import request_text
 from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
+from reflective_agents.nodes.evidence.sources import observations_of_result, sources_of, thread_sources
+from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.remembering.lessons import Learned, advice
 from reflective_agents.nodes.step import Step, Update, node, stop_at, stop_solved
 from reflective_agents.nodes.strategy import Employed
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
-from reflective_agents.nodes.verifiers.verdict import verify_answer
+from reflective_agents.nodes.verifiers.verdict import is_verified, verify_answer
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import ActingContext
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.lists import replaced_by
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, VerifiedBy, accepts
 from reflective_agents.state.run import NOTHING_SPENT, Output, latest
@@ -112,6 +115,9 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
     )
     if is_refused(result, await environment_of(step.context)):
         trial["refused"] = True
+    if is_verified(step):
+        found = observations_of_result(cast(JsonMapping, result))
+        trial["sources"] = Evidence(sources_of(found, thread_sources(state["messages"]))).passages
     return {"trials": [trial], "said": [*state["said"], result["messages"][-1].id]}
 
 
@@ -161,7 +167,7 @@ async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
 async def verify(state: TrialsState, step: Step[TrialsContext], trial: Trial) -> None:
     """Add what the verifiers say of a trial, if there are any: it is solved if they accept it, and so does whoever else
     evaluates it. The lower score counts. Where they only rank, they leave to others what is solved."""
-    verdict = await verify_answer(step, state["run_id"], state["messages"], trial["answer"] or "")
+    verdict = await verify_answer(step, state["run_id"], state["messages"], trial["answer"] or "", trial.get("sources"))
     if verdict is None:
         return
     others = [grade for grade in (trial["reward"], trial["score"]) if grade is not None]

@@ -29,6 +29,7 @@ from reflective_agents.state.effect import (
     Applies,
     InRuns,
     Replication,
+    only_with,
 )
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.own_tools import Tools
@@ -285,6 +286,19 @@ class AskingContext(Context):
         if self.client_tools and getattr(self, "environment", None) is not None:
             raise ValueError("an environment has actions of its own: give client_tools or an environment")
         return self
+
+
+class ChoosingContext(Context):
+    """Settings of strategies that choose among several answers."""
+
+    choose: Literal["score", "pairs"] = Field(
+        default="score",
+        description="How the answer is chosen: by its score (a reward, a verifier, a judge), of equals the most "
+        "frequent; or by pairs: a judge compares answers that nothing has verified, two at a time, in both orders.",
+    )
+    comparisons: Annotated[int, only_with("choose", "pairs")] = Field(
+        default=10, ge=1, le=200, description="Most comparisons, of two calls each, as far as the limits allow them."
+    )
 
 
 Preset = Mapping[str, str | float | bool | None]

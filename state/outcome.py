@@ -13,11 +13,21 @@ VerifiedBy = Literal["environment", "tests", "verifiers", "checks", "sources", "
 """What has verified an answer (docs/outcomes.md)."""
 
 
+class Rung(TypedDict):
+    """A model of a ladder, and what it has cost: calls, tokens, and dollars where the prices are known."""
+
+    model: str
+    model_calls: int
+    total_tokens: int
+    cost: float
+
+
 class Outcome(TypedDict):
     """How a run ended. `failed` means that there is no answer; otherwise the best answer found is returned.
 
     `verified_by` is there if the answer is `solved`: who has verified it. `limit` is there if a limit ended the run.
-    `answered` is there, and false, if the answer only declares that there is none.
+    `answered` is there, and false, if the answer only declares that there is none. `rungs` are there in a run with a
+    ladder of models, those that were tried, and `model` says which of them has answered.
     `reason` says the same in words, for people. Until the run is over, `status` is what the node that ends it makes of
     it; `decide` has the last word.
     """
@@ -27,6 +37,8 @@ class Outcome(TypedDict):
     verified_by: NotRequired[VerifiedBy]
     limit: NotRequired[Limit]
     answered: NotRequired[bool]
+    rungs: NotRequired[list[Rung]]
+    model: NotRequired[str]
 
 
 class Appraisal(NamedTuple):

@@ -29,6 +29,7 @@ class Trial(TypedDict):
     `reflection` the lesson drawn from it, empty if none was. `refused` is there, and true, if the answer was cut off,
     cannot be read, or is refused by the environment; `unsure`, if the judge's verdict contradicts itself; `verified`,
     if verifiers of the user's were asked: the score is then the lower of all, and the critique holds their words.
+    `sources` are there for verifiers: what tools have found for the answer, by the marks that cite it.
     """
 
     trial: int
@@ -42,4 +43,5 @@ class Trial(TypedDict):
     refused: NotRequired[bool]
     unsure: NotRequired[bool]
     verified: NotRequired[bool]
+    sources: NotRequired[dict[str, str]]
     reflection: str

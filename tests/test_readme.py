@@ -38,7 +38,7 @@ def test_every_strategy_is_in_the_table_with_its_greatest_number_of_calls() -> N
     calls |= {"plan": 142, "team": 49, "town": 500, "memory": 8}
     calls["tree_of_thoughts"] = 4
     calls["rap"] = 116
-    calls |= {"ab_mcts": 40, "best_of_n": 26, "auto": 150}
+    calls |= {"aggregation": 13, "ab_mcts": 40, "best_of_n": 26, "auto": 150}
     assert set(calls) == set(strategy_names())
     for name, most in calls.items():
         assert re.search(rf"^\| \[`{name}`\].*at most {most} \|$", README, re.MULTILINE), name

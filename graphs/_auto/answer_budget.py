@@ -4,8 +4,10 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from langchain_core.runnables import RunnableLambda
 
+from reflective_agents.graphs._auto.ladder import climbed, on_rung, rung_of, rungs_left
 from reflective_agents.graphs._auto.state import AutoState, Stage
 from reflective_agents.nodes.step import Step, Update, node
+from reflective_agents.state.errors import ModelFailed
 from reflective_agents.state.settings.auto import AutoContext
 
 GROWTH = 2.0
@@ -24,7 +26,14 @@ def stage_node(stage: Stage) -> Callable[[StageFunction], RunnableLambda[AutoSta
         async def run(state: AutoState, step: Step[AutoContext]) -> Update:
             longest = state.get("longest") or {}
             step.meter.least_answer_tokens = answer_budget(stage, longest)
-            update = await function(state, step)
+            on_rung(step, rung_of(state))
+            try:
+                update = await function(state, step)
+            except ModelFailed as error:  # the next model of a ladder may do better
+                if not rungs_left(state, step):
+                    raise
+                step.emit("climbs", why=str(error))
+                update = climbed(state, step)
             most = max(longest.get(stage, 0), step.meter.longest_answer)
             return {"longest": {**longest, stage: most}} | update
 

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage
 from reflective_agents.environments.actions import has_answer
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
+from reflective_agents.graphs._auto.ladder import rung_of
 from reflective_agents.graphs._auto.state import Attempt, AutoState
 from reflective_agents.graphs.chain_of_thought import Sample, read, voting
 from reflective_agents.graphs.chain_of_thought import read_open as read_text
@@ -65,6 +66,8 @@ async def draw(
         done = await give_answer(environment, state["world"], sample["answer"]) if sample["answer"] else None
         reward, observation = (done.reward, done.observation) if done else (None, "")
         attempts.append(cast(Attempt, {**sample, "reward": reward, "observation": observation}))
+    if rung := rung_of(state):
+        attempts = [{**attempt, "rung": rung} for attempt in attempts]
     attempts = await at_once([verified(state, step, attempt) for attempt in attempts]) if attempts else []
     for attempt in attempts:
         step.emit("sample", answer=attempt["answer"], reward=attempt["reward"])
@@ -90,14 +93,16 @@ def read_open(reply: AIMessage, world: Environment, question: str) -> Sample:
 
 
 def elected(samples: Sequence[Attempt]) -> Attempt | None:
-    """Return the sample whose answer counts: that of the highest reward, of equals the most frequent, the first."""
+    """Return the sample whose answer counts: that of the highest reward, of equals that of the strongest model, of
+    those the most frequent, the first."""
     votes = Counter(sample["normal"] for sample in voting(samples))
 
     def counts(sample: Attempt) -> bool:
         return bool(sample["answer"]) and (sample["reward"] is not None or votes[sample["normal"]] > 0)
 
-    def rank(sample: Attempt) -> tuple[float, int]:
-        return -1.0 if sample["reward"] is None else sample["reward"], votes[sample["normal"]]
+    def rank(sample: Attempt) -> tuple[float, int, int]:
+        reward = -1.0 if sample["reward"] is None else sample["reward"]
+        return reward, sample.get("rung", 0), votes[sample["normal"]]
 
     return max(filter(counts, samples), key=rank, default=None)
 

@@ -26,6 +26,7 @@ class Progress(NamedTuple):
         promise: The score of the best trajectory of a search that is over without an answer; 0 where there is none.
         trials: Reflections so far.
         may_try: Whether another trial is allowed, and something has failed to reflect on.
+        rungs_left: How many stronger models there are. What is known of samples is known of the present model's.
     """
 
     calls: int
@@ -43,6 +44,7 @@ class Progress(NamedTuple):
     promise: float = 0.0
     trials: int = 0
     may_try: bool = False
+    rungs_left: int = 0
 
     @property
     def votes_decide(self) -> bool:
@@ -87,7 +89,7 @@ def options(at: Progress) -> list[Option]:
     possible = [Option("sample", 1, again)] if at.checked or not at.searched else []
     looking_up = LOOKING_UP + CHECKING * at.checks_sources
     possible += [Option("look_up", looking_up, 1 / 2)] if at.may_look_up else []
-    possible += [] if at.search_over else [Option("search", at.rollout, 1 / (at.fruitless + 2))]
+    possible += [] if at.search_over or at.rungs_left else [Option("search", at.rollout, 1 / (at.fruitless + 2))]
     possible += [Option("conclude", 1, at.promise)] if at.promise else []
     return possible + ([Option("trial", 2, 1 / (at.trials + 2))] if at.may_try else [])
 
@@ -103,10 +105,15 @@ def choose(at: Progress, context: AutoContext) -> Choice:
         return Choice(None, "no call is left")
     if at.samples and at.votes_decide and at.certainty >= context.confidence:
         return Choice(None, f"the vote is safe: {at.certainty:.2f} after {at.samples} samples")
+    if at.rungs_left and at.samples >= context.samples and not at.may_look_up:
+        doubt = "nothing accepts a sample" if at.checked else f"the vote is not safe: {at.certainty:.2f}"
+        return Choice("climb", f"{doubt} after {at.samples} samples, and there is a stronger model")
     possible = [
         option for option in options(at) if option.calls <= (at.search_calls if option.stage == "search" else at.calls)
     ]
     worth: dict[Stage, Option] = {option.stage: option for option in possible if option.gain >= context.call_cost}
+    if not worth and at.rungs_left:
+        return Choice("climb", "another call of this model is not worth it, and there is a stronger one")
     if not worth:
         most = max((option.gain for option in possible), default=0.0)
         return Choice(None, f"another call is expected to gain {most:.3f} at most, which is less than it costs")
@@ -115,7 +122,7 @@ def choose(at: Progress, context: AutoContext) -> Choice:
 
 def calls_to_spare(at: Progress) -> float:
     """Return how many calls the first samples may take, so that a rollout still fits; all, where none does."""
-    if at.search_over or at.rollout > at.search_calls:
+    if at.search_over or at.rungs_left or at.rollout > at.search_calls:
         return at.calls
     return (at.search_calls - at.rollout) * at.search_cost
 

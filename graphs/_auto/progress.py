@@ -5,10 +5,12 @@ from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs._auto.answer_budget import answer_budget
 from reflective_agents.graphs._auto.answering import elected
 from reflective_agents.graphs._auto.growing import calls_of_rollout, widening_search
+from reflective_agents.graphs._auto.ladder import of_this_rung, rung_of, rungs_left
 from reflective_agents.graphs._auto.policy import Progress
 from reflective_agents.graphs._auto.state import AutoState
 from reflective_agents.graphs.chain_of_thought import certainty
 from reflective_agents.nodes.acting.agent import environment_of
+from reflective_agents.nodes.asking.pairs import ORDERS
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import engine
 from reflective_agents.nodes.step import Step
@@ -25,11 +27,13 @@ LONGER = 3
 
 async def measure_progress(state: AutoState, step: Step[AutoContext]) -> Progress:
     """Measure what a run has found, and what it may still spend."""
-    context, samples, search = step.context, state["samples"], await widening_search(state, step)
+    context, samples, search = step.context, of_this_rung(state), await widening_search(state, step)
     calls, search_calls, search_cost = affordable_calls(state, step)
     begun, tree_calls = rollouts(state), sum(entry["calls"] for entry in state["log"])
     rollout = max(tree_calls // begun, 1) if begun else calls_of_rollout(search, context)
     search_over = bool(state["search_over"])
+    evidence, left = state["evidence"], rungs_left(state, step)
+    looked_up = evidence is not None and evidence.get("rung", 0) == rung_of(state)
     has_tools = engine(step, state["run_id"]) is not None or bool(context.tools)
     return Progress(
         calls=calls,
@@ -39,13 +43,14 @@ async def measure_progress(state: AutoState, step: Step[AutoContext]) -> Progres
         samples=len(samples),
         certainty=vote_safety(state, await environment_of(context)),
         checked=any(sample["reward"] is not None for sample in samples),
-        may_look_up=context.environment is None and has_tools and context.max_rounds > 0 and state["evidence"] is None,
+        may_look_up=context.environment is None and has_tools and context.max_rounds > 0 and not looked_up,
         checks_sources=context.verify_sources,
         searched=bool(state["tree"]),
         search_over=search_over,
         fruitless=begun - state["better"],
         promise=best_unanswered_score(state),
         trials=state["trials"],
+        rungs_left=left,
         may_try=search_over and bool(samples) and state["trials"] < context.max_trials,
     )
 
@@ -56,7 +61,7 @@ def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, in
 
     A call takes as many tokens as those before it did on average; of the tree search, as many as its own did.
     """
-    calls, usage, longest = step.meter.calls_left, step.meter.usage, state.get("longest") or {}
+    calls, usage, longest = step.meter.calls_left - kept_for_pairs(step), step.meter.usage, state.get("longest") or {}
     left = step.context.max_total_tokens - usage["total_tokens"]
     if not usage["model_calls"] or not usage["total_tokens"]:
         return calls, calls, 1.0
@@ -71,11 +76,18 @@ def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, in
     return min(calls, by_tokens), min(calls, tree_by_tokens), search_cost
 
 
+def kept_for_pairs(step: Step[AutoContext]) -> int:
+    """Return how many calls are kept for comparisons at the end: a quarter of the run's at most."""
+    context = step.context
+    return min(ORDERS * context.comparisons, context.max_model_calls // 4) if context.choose == "pairs" else 0
+
+
 def vote_safety(state: AutoState, environment: Environment | None) -> float:
     """Return how safe the vote of the samples is, 0..1. It is not where the answer that leads declares that there is
     none, where nobody has answered from what was looked up, where who looked found no answer there, nor where such an
     answer cites sources and is another."""
-    leader, evidence = elected(state["samples"]), state["evidence"]
+    samples, evidence = of_this_rung(state), state["evidence"]
+    leader = elected(samples)
     if leader is None or (evidence and (not evidence["answer"] or evidence.get("declined"))):
         return 0.0
     if declines(leader["answer"]) and not (environment or PLAIN).is_label(leader["answer"]):
@@ -83,7 +95,7 @@ def vote_safety(state: AutoState, environment: Environment | None) -> float:
     text, sources = split_references(evidence["answer"]) if evidence else ("", {})
     if sources and folded(leader["answer"]) not in folded(text):
         return 0.0
-    return certainty(state["samples"])
+    return certainty(samples)
 
 
 def spent_limit(state: AutoState, step: Step[AutoContext]) -> Limit:

@@ -8,12 +8,13 @@ from typing_extensions import TypedDict
 from reflective_agents.graphs.chain_of_thought import Sample
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.lists import append
+from reflective_agents.state.outcome import Rung
 from reflective_agents.state.support import Support
 from reflective_agents.state.tree import SearchOutput, SearchState
 from reflective_agents.web_search.results import SearchResult
 
-Stage = Literal["sample", "look_up", "search", "conclude", "trial"]
-STAGES: tuple[Stage, ...] = ("sample", "look_up", "search", "conclude", "trial")
+Stage = Literal["sample", "look_up", "climb", "search", "conclude", "trial"]
+STAGES: tuple[Stage, ...] = ("sample", "look_up", "climb", "search", "conclude", "trial")
 """The stages, from cheap to dear."""
 
 
@@ -21,12 +22,13 @@ class Attempt(Sample):
     """A sampled answer with what the environment says of it: a reward of 0..1, None where there is none.
 
     Verifiers of the user's count as an environment does, the lower score of the two, and both observations; `accepted`
-    is there if they were asked.
+    is there if they were asked. `rung` is there above the lowest rung of a ladder of models.
     """
 
     reward: float | None
     observation: str
     accepted: NotRequired[bool]
+    rung: NotRequired[int]
 
 
 class Turn(TypedDict):
@@ -39,13 +41,15 @@ class Turn(TypedDict):
 
 class LookedUp(TypedDict):
     """The evidence: an answer with citations, the id of its message, the results that were found, whether they support
-    it, where that was checked, and `declined`: whether it only says that there is no answer, by its outcome."""
+    it, where that was checked, `declined`: whether it only says that there is no answer, by its outcome, and `rung`:
+    that of the model of a ladder that has looked things up."""
 
     answer: str
     said: str | None
     sources: list[SearchResult]
     support: NotRequired[Support]
     declined: NotRequired[bool]
+    rung: NotRequired[int]
 
 
 class AutoOutput(SearchOutput):
@@ -62,6 +66,7 @@ class AutoState(SearchState, AutoOutput):
     `search_over` says why the tree search has ended, empty before; `limit` is the limit that has ended a stage,
     `concluded` tells whether the tree's best trajectory was asked for its answer, `trials` counts the reflections, and
     `better` the rollouts when the best answer was found. `longest` holds the tokens of each stage's longest answer.
+    `rungs` are the models of a ladder that were given up.
     """
 
     search_over: str
@@ -70,3 +75,4 @@ class AutoState(SearchState, AutoOutput):
     trials: int
     better: int
     longest: dict[Stage, int]
+    rungs: list[Rung]

@@ -16,9 +16,10 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.settings.aggregation import AggregationContext
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 
-Seeded = Step[TreeContext] | Step[ChainOfThoughtContext]
+Seeded = Step[TreeContext] | Step[ChainOfThoughtContext] | Step[AggregationContext]
 """A node whose settings have a seed."""
 Replies = Mapping[int, AIMessage]
 """Replies by the index of each among the samples."""

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage
 
 from reflective_agents.nodes.evidence.reference_list import split_references
+from reflective_agents.nodes.evidence.sources import thread_sources
+from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.memo import at_once, memo_of
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.verifiers import function, measure, program, reward, rubric
@@ -110,14 +112,15 @@ async def verify_answer(
         run_id: The run, in which equal answers share a verdict; empty if they do not.
         conversation: What is answered: its last message is the request.
         answer: The answer; its list of references is left out.
-        sources: What it rests on, by the marks that cite it.
+        sources: What it rests on beside the sources of the thread, by the marks that cite it.
     """
     context = step.context
     if not isinstance(context, VerifiedContext) or not context.is_verified:
         return None
     body = split_references(answer)[0].strip()
     messages: Sequence[Any] = conversation
-    run = VerifiedRun(messages=[*messages], sources={**(sources or {})})
+    known = Evidence(thread_sources(conversation)).passages
+    run = VerifiedRun(messages=[*messages], sources=known | {**(sources or {})})
     case = Case(messages[-1].text, body, run, run_id)
     key = ("verdict", body, repr(context.forms), context.threshold)
     make = partial(_verdict, step, context, case)

@@ -6,10 +6,10 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from reflective_agents.state.context import Model, from_json
 from reflective_agents.state.effect import Replication
-from reflective_agents.state.families import Preset, StepsContext, ToolsContext, TreeContext
+from reflective_agents.state.families import ChoosingContext, Preset, StepsContext, ToolsContext, TreeContext
 
 
-class AbMctsContext(ToolsContext, StepsContext, TreeContext):
+class AbMctsContext(ChoosingContext, ToolsContext, StepsContext, TreeContext):
     """Settings of `graphs.ab_mcts`."""
 
     does: ClassVar[str] = "Searches whole answers, wider or deeper as it pays; among several models too."

@@ -2,10 +2,11 @@
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from reflective_agents.state.context import Model, from_json
 from reflective_agents.state.effect import Applies
-from reflective_agents.state.families import Preset, SourcedContext
+from reflective_agents.state.families import ChoosingContext, Preset, SourcedContext
 from reflective_agents.state.settings.lats import LatsContext
 
 CHEAP: Preset = {
@@ -21,7 +22,7 @@ LISTED = 8
 """Candidates of an expansion that asks for a list: eight cost no call more than five."""
 
 
-class AutoContext(LatsContext, SourcedContext):
+class AutoContext(ChoosingContext, LatsContext, SourcedContext):
     """Settings of `graphs.auto`: its own, and those of its tree search, which is LATS."""
 
     does: ClassVar[str] = "Begins cheap, and goes up to evidence, tree search and trials as long as it pays."
@@ -43,6 +44,13 @@ class AutoContext(LatsContext, SourcedContext):
         description="What a model call costs, where a right answer is worth 1: a call that is expected to gain less is "
         "not made.",
     )
+    ladder: Annotated[list[Model] | None, BeforeValidator(from_json)] = Field(
+        default=None,
+        min_length=2,
+        max_length=10,
+        description='Models from cheap to strong, in place of model: ["openai:<model>", "<provider>:<model>"]. The '
+        "next takes over where nothing accepts the answers of the one before, or they do not agree. Default: model.",
+    )
     selection: Annotated[Literal["uct", "gumbel"], Applies("in lats", lambda _: False)] = Field(
         default="uct", description="In lats alone: here the search widens, by UCT."
     )
@@ -51,6 +59,19 @@ class AutoContext(LatsContext, SourcedContext):
         default=3, ge=0, le=100, description="Most reflections on what has failed, each with a new attempt."
     )
     max_expansions: int = Field(default=1000, ge=0, le=10_000, description="Most expansions in one run.")
+
+    @field_validator("ladder")
+    @classmethod
+    def _are_named(cls, ladder: list[Model] | None) -> list[Model] | None:
+        if ladder and any(rung is None for rung in ladder):
+            raise ValueError("each of the models needs a name")
+        return ladder
+
+    @model_validator(mode="after")
+    def _begin_cheap(self) -> Self:
+        if self.ladder:
+            vars(self)["model"] = self.ladder[0]
+        return self
 
     @model_validator(mode="after")
     def _begin_narrow(self) -> Self:

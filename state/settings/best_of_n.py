@@ -1,13 +1,21 @@
 """The settings of `graphs.best_of_n`."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from reflective_agents.state.families import AgentContext, Preset, StepsContext, ToolsContext, TreeContext
+from reflective_agents.state.effect import only_with
+from reflective_agents.state.families import (
+    AgentContext,
+    ChoosingContext,
+    Preset,
+    StepsContext,
+    ToolsContext,
+    TreeContext,
+)
 
 
-class BestOfNContext(AgentContext, ToolsContext, StepsContext, TreeContext):
+class BestOfNContext(ChoosingContext, AgentContext, ToolsContext, StepsContext, TreeContext):
     """Settings of `graphs.best_of_n`."""
 
     does: ClassVar[str] = "Samples several trajectories, each to its end; a judge takes the best."
@@ -16,9 +24,15 @@ class BestOfNContext(AgentContext, ToolsContext, StepsContext, TreeContext):
     task_presets: ClassVar[Preset] = {"max_depth": 7}
 
     n: int = Field(default=5, ge=1, le=100, description="How many trajectories are sampled (N).")
-    grading: Literal["each", "together"] = Field(
+    grading: Annotated[Literal["each", "together"], only_with("choose", "score")] = Field(
         default="each",
         description="Judge each answer in a call of its own, or those that come of the same step in one call.",
+    )
+    min_score: Annotated[float, only_with("choose", "score")] = Field(
+        default=0.7,
+        ge=0,
+        le=1,
+        description="Lowest score at which an answer that the judge calls solved ends the run.",
     )
     parallel: int = Field(default=8, ge=1, le=64, description="Steps in flight at once.")
     max_expansions: int = Field(default=1000, ge=0, le=10_000, description="Most expansions in one run.")

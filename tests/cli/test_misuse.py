@@ -9,8 +9,8 @@ import pytest
 MISUSE = {
     "unknown command": (["rum"], "No such command 'rum'"),
     "no strategy": (["run"], "see reflect run --help"),
-    "unknown strategy": (["run", "lat", "Why?"], "did you mean lats? There are ab_mcts, auto, best_of_n, "),
-    "unknown strategy drawn": (["draw", "xyz"], "there are ab_mcts, auto, best_of_n, chain_of_thought"),
+    "unknown strategy": (["run", "lat", "Why?"], "did you mean lats? There are ab_mcts, aggregation, auto, "),
+    "unknown strategy drawn": (["draw", "xyz"], "there are ab_mcts, aggregation, auto, best_of_n"),
     "no question": (["run", "lats"], 'the question is empty: reflect run lats "your question"'),
     "empty question": (["run", "lats", " \n"], "the question is empty"),
     "question without quotes": (["run", "lats", "Why", "not?"], "(not?)"),

@@ -21,6 +21,7 @@ ARTEFACTS = {
     "tree_of_thoughts": {"tree", "stats", "log", "lessons", "expansions", "reward"},
     "rap": {"tree", "stats", "log", "lessons", "expansions", "reward", "weights"},
     "ab_mcts": {"tree", "stats", "log", "lessons", "expansions", "reward"},
+    "aggregation": {"candidates", "sources", "reward"},
     "best_of_n": {"tree", "stats", "log", "lessons", "expansions", "reward"},
     "chain_of_thought": {"samples", "reward", "observation", "refused"},
     "react": {"steps", "reward"},

@@ -18,6 +18,7 @@ from reflective_agents.environments.base import Task
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.registry import ENVIRONMENTS
 from reflective_agents.graphs import builder_of
+from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.support import is_verified
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
@@ -110,6 +111,9 @@ FEW: dict[str, list[Any]] = {
     "n": [1, 2, 3],
     "parallel": [1, 2, 4],
     "samples": [1, 2, 5],
+    "population": [1, 2, 3],
+    "rounds": [1, 2, 3],
+    "choose": ["score", "pairs"],
     "max_rollouts": [1, 2, 3],
     "max_rounds": [1, 2, 3],
     "grade_samples": [1, 3],
@@ -607,6 +611,25 @@ def _chain_of_thought(run: Run) -> list[str]:
     return problems
 
 
+def _aggregation(run: Run) -> list[str]:
+    """The answer is one of the candidates, the best that anybody has scored."""
+    out, problems = run.out, _rewarded(run)
+    if out["answer"] is None or "answer_schema" in run.settings:
+        return problems
+    last = out["candidates"][-1]["round"]
+    if last > run.settings.get("rounds", 3):
+        problems.append(f"there are {last} rounds")
+    answer = split_references(out["answer"])[0]
+    mine = [candidate for candidate in out["candidates"] if candidate["answer"].strip() == answer.strip()]
+    is_revised = any(request.schema == "Revision" for request in run.chat.calls)  # by the check of its sources
+    if not mine and not is_revised:
+        return [*problems, "the answer is no candidate"]
+    best = max((candidate["score"] or 0.0) for candidate in out["candidates"])
+    if mine and max((candidate["score"] or 0.0) for candidate in mine) < best:
+        problems.append(f"a candidate has a score of {best}")
+    return problems
+
+
 def _plan(run: Run) -> list[str]:
     done = [goal for goal in run.out["subgoals"] if goal["status"] == "done"]
     return ["answered, and no sub-goal is done"] if run.out["outcome"]["status"] == "answered" and not done else []
@@ -677,6 +700,7 @@ ARTEFACTS = {
     "rap": _rap,
     "react": _rewarded,
     "chain_of_thought": _chain_of_thought,
+    "aggregation": _aggregation,
     "plan": _plan,
     "memory": _memory,
     "reflection": _reflection,

@@ -202,6 +202,10 @@ def right_samples(out: Result) -> Sequence[Found]:
     return [(sample["answer"], None) for sample in out["samples"] if sample["answer"] == GOOD][:1]
 
 
+def accepted_candidates(out: Result) -> Sequence[Found]:
+    return [(each["answer"], each["score"]) for each in out["candidates"] if each["accepted"]]
+
+
 def right_steps(out: Result) -> Sequence[Found]:
     return [(GOOD, None) for step in out["steps"] if GOOD in step["action"]]
 
@@ -254,6 +258,7 @@ CASES = [
     Case("team", always(debating), named_reports, settings={"roles": PAIR, "shape": "debate", "max_rounds": 1}),
     Case("plan", always(planning), answer_alone, None, {"worker": "chain_of_thought"}),
     Case("memory", always(remembering), answer_alone, None, {"embeddings": "lexical"}),
+    Case("aggregation", guessing, accepted_candidates, "environment", {"environment": Guess(), "population": 2}),
     Case("best_of_n", searching, solved_nodes, settings={"n": 3}),
     Case("lats", searching, solved_nodes, settings={"n": 3}),
     Case("lats", searching, solved_nodes, settings={"n": 3, "simulate": True, "grading": "together"}),

@@ -39,6 +39,7 @@ ELSEWHERE = {"thinking", "town", "unsafe_code", "compact", "compact_model", "com
 """What shows only with a model that thinks, with a town of one's own, on a machine without a sandbox, or in a long
 thread: see tests/models, tests/town, tests/tools and test_long_threads.py."""
 REFUSED = {
+    "aggregation": {"docstore"},
     "auto": {"selection"},
     "chain_of_thought": {"corpus", "docstore", "judge_temperature", "max_context_tokens", "search"},
     "rap": {"docstore"},
@@ -75,6 +76,16 @@ def disagreeing(request: Request) -> Reply:
     if request.schema:
         return respond(request)
     return f"Answer: {int(request.key, 16) % 3 + request.index // 7}"
+
+
+def comparing(request: Request) -> Reply:
+    """Answer differently each time, and prefer the higher number."""
+    if request.schema == "Comparison":
+        first, second = [part.count("7") for part in request.last.split("</candidate>")[:2]]
+        return {"reasoning": "So.", "better": 1 if first > second else 2}
+    if request.schema:
+        return respond(request)
+    return f"So.\nAnswer: {'7' * (request.index + 1)}{request.attempt}"
 
 
 def wavering(request: Request) -> Reply:
@@ -133,6 +144,7 @@ class Case(NamedTuple):
 
 OFFLINE = {"model": "offline"}
 GAME = {**OFFLINE, "environment": "game24"}
+FOUR = {"n": 4, "population": 4, "rounds": 1, "search": "none"}
 DEEP = {"method": "depth_first"}
 CASES: dict[str, Case] = {
     "actor": Case("react", "chain_of_thought", OFFLINE),
@@ -149,7 +161,9 @@ CASES: dict[str, Case] = {
     "calculator": Case(True, False),
     "call_cost": Case(0.0, 1.0, {**OFFLINE, "max_model_calls": 30}),
     "call_timeout": Case(0.000001, 100),
+    "choose": Case("score", "pairs", {**FOUR, "call_cost": 0.3}, comparing),
     "client_tools": Case([CLIENTS], []),
+    "comparisons": Case(1, 10, {**FOUR, "choose": "pairs", "call_cost": 0.3, "max_model_calls": 40}, comparing),
     "confidence": Case(0.51, 0.999, {"samples": 9, "batch": 1, "actor": "chain_of_thought"}, disagreeing),
     "confidence_samples": Case(1, 4),
     "context_window": Case(512, None),
@@ -172,12 +186,15 @@ CASES: dict[str, Case] = {
     "grade_samples": Case(1, 4, {"environment": "game24", "grades": "labels", "max_model_calls": 80}, playing),
     "grades": Case("labels", "judge", {"environment": "game24"}, playing),
     "grading": Case("each", "together"),
+    "group": Case(1, 2),
     "importance": Case(0.0, 100.0),
     "judge_model": Case(ANOTHER, None),
     "judge_temperature": Case(0.1, None, {"worker": "lats"}),
     "judge_weight": Case(0.0, 1.0),
     "keep_memories": Case(True, False),
+    "ladder": Case(["offline", "offline"], None),
     "language": Case("German", "French"),
+    "last": Case("population", "single"),
     "lists": Case(1, 3, {**GAME, "proposals": "list"}),
     "max_actions": Case(1, 3),
     "max_answer_tokens": Case(300, 400),
@@ -213,10 +230,12 @@ CASES: dict[str, Case] = {
     "n": Case(1, 3),
     "own_examples": Case([EXAMPLE], []),
     "parallel": Case(1, 4, {"beam": 3}),
+    "population": Case(1, 3),
     "prices": Case({"*": {"input": 1, "output": 1}}, {"*": {"input": 2, "output": 2}}),
     "prior": Case(0.01, 100.0, {"max_model_calls": 40}),
     "prompts": Case({"answer_form.FILL": "Fill in."}, None, {"answer_schema": FORM}),
     "proposals": Case("samples", "list", GAME),
+    "proposers": Case([ANOTHER], None),
     "prune_below": Case(0.0, 1.0, DEEP),
     "ranking": Case("hybrid", "paper"),
     "recency": Case(0.0, 100.0),
@@ -227,6 +246,7 @@ CASES: dict[str, Case] = {
     "retrieved": Case(1, 10),
     "revise_answers": Case(True, False),
     "roles": Case(None, [{"name": "a", "instructions": "So."}]),
+    "rounds": Case(1, 3),
     "samples": Case(1, 3, {"actor": "chain_of_thought"}),
     "search": Case("none", "local"),
     "seed": Case(1, 2, {"actor": "chain_of_thought"}),

@@ -71,6 +71,8 @@ def informed(strategy: Strategy, question: str = QUESTION) -> Script:
                 "answer": f"{said['answer']}{statement}",
                 "search_queries": [f"{question} {query}" for query in said["search_queries"]],
             }
+        if isinstance(said, dict) and "queries" in said:
+            return said | {"queries": [f"{question} {query}" for query in said["queries"]]}
         if isinstance(said, str) and shown and strategy.name in ("plan", "team") and "search" in request.tools:
             said = "Answer:"  # and not what the last message says
         return f"{said}{statement}" if isinstance(said, str) else said  # type: ignore[return-value]

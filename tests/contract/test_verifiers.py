@@ -5,6 +5,7 @@ import asyncio
 import math
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,6 +56,7 @@ ACCEPTING: dict[str, Any] = {
     "run": reads_the_run,
     "pattern": {"pattern": r"\w"},
     "length": {"min_words": 1, "max_characters": 100_000},
+    "language": {"language": "English"},
 }
 REFUSING: dict[str, Any] = {
     "bool": lambda request, answer: False,
@@ -63,6 +65,7 @@ REFUSING: dict[str, Any] = {
     "pattern": {"pattern": "^never$"},
     "schema": {"schema": {"type": "object", "properties": {}}},
     "length": {"min_words": 9999},
+    "language": {"language": "Greek"},
 }
 
 
@@ -88,6 +91,52 @@ async def test_a_threshold_lowers_what_is_enough(strategy: Strategy) -> None:
     assert out["outcome"]["status"] == "solved"
     out = await run(strategy, [{"function": lambda request, answer: 0.6, "threshold": 0.7}], threshold=0.5)
     assert out["outcome"]["status"] != "solved"
+
+
+@pytest.mark.sandbox
+@pytest.mark.matrix(keep=4)
+@every_answering
+async def test_programs_check_answers_and_the_outcome_calls_them_tests(strategy: Strategy, tmp_path: Path) -> None:
+    (tmp_path / "check.py").write_text("import sys\nsys.exit(0 if sys.stdin.read().strip() else int(sys.argv[1]))\n")
+    (tmp_path / "refuse.py").write_text("import sys\nprint('Too cold.')\nsys.exit(1)\n")
+    out = await run(strategy, [{"command": [str(tmp_path / "check.py"), "1"]}])
+    assert (out["outcome"]["status"], out["outcome"].get("verified_by")) == ("solved", "tests"), out["outcome"]
+    tests = {"tests": ["assert f() == 1"], "entry_point": "f"}
+    for refusing in ({"command": [str(tmp_path / "refuse.py")]}, tests):
+        out = await run(strategy, [refusing])
+        assert out["outcome"]["status"] != "solved", out["outcome"]
+
+
+EARLIER = "It is deep [1].\n\nReferences\n[1] The deep sea: https://pages.example/sea"
+
+
+@pytest.mark.matrix(keep=4)
+@every_answering
+async def test_they_are_given_the_conversation_and_the_sources_of_the_thread(strategy: Strategy) -> None:
+    given: list[Any] = []
+
+    def looks(request: str, answer: str, run: Any) -> bool:
+        given.append(run)
+        return True
+
+    thread = {"messages": [("user", "How deep is the sea?"), ("ai", EARLIER), *ASK["messages"]]}
+    context = strategy.make(model=FakeChatModel(reply=strategy.solving), verifiers=[looks], **LIMITS)
+    await strategy.graph.ainvoke(thread, context=context)
+    assert given
+    assert all(len(run["messages"]) == 3 and "1" in run["sources"] for run in given)
+
+
+@pytest.mark.parametrize("name", ["react", "reflexion", "trials", "lats", "aggregation", "auto"])
+async def test_they_are_given_what_was_looked_up_for_the_answer(name: str) -> None:
+    [strategy] = [each for each in ANSWERING if each.name == name]
+    given: list[Any] = []
+
+    def looks(request: str, answer: str, run: Any) -> bool:
+        given.append(run["sources"])
+        return False
+
+    await run(strategy, [looks])
+    assert any(text.strip() for sources in given for text in sources.values())
 
 
 def raises(request: str, answer: str) -> bool:

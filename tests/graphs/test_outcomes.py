@@ -320,6 +320,18 @@ RUNS: Mapping[tuple[str, str], Run] = {
     ),
     ("best_of_n", "the judge accepts a trajectory"): ("best_of_n", saying("It helps.", 0.9), OPEN),
     ("best_of_n", "no trajectory is accepted"): ("best_of_n", saying("It helps.", -0.5), OPEN),
+    ("aggregation", "answers of the last round agree"): ("aggregation", saying("Answer: 7"), OPEN),
+    ("aggregation", "verifiers accept an answer of the first round"): (
+        "aggregation",
+        saying("Answer: 7"),
+        {**OPEN, "verifiers": [{"pattern": "7"}]},
+    ),
+    ("aggregation", "no answer has a reward of 1"): ("aggregation", saying("Answer: 5"), {"environment": Once()}),
+    ("aggregation", "a limit ends it before the last round"): (
+        "aggregation",
+        saying("Answer: 7"),
+        {**OPEN, "max_model_calls": 5},
+    ),
     ("rap", "the paths agree"): solving("rap"),
     ("rap", "the paths do not agree, and no leaf is left"): (
         "rap",

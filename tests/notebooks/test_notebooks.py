@@ -69,6 +69,7 @@ TELLING = {
         "budget-run": ">sample, search<",
         "limits-run": ">max_model_calls=1<",
     },
+    "aggregation": {"right-script": ">9336<", "verified-run": ">True<", "mixture-run": "as two of three say"},
     "best_of_n": {
         "alike-run": ">5<",
         "chance-run": ">0.684<",

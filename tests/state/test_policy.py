@@ -54,6 +54,7 @@ def test_the_walk_finds_what_names_a_model_or_a_strategy() -> None:
         if kind
     }
     models = {"model", "judge_model", "critic_model", "compact_model", "fallback_models", "arms", "embeddings"}
+    models |= {"proposers", "ladder"}
     assert named == {("model", name) for name in models} | {
         ("strategy", name) for name in ("worker", "strategy", "actor")
     }

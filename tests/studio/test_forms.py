@@ -11,6 +11,7 @@ from langgraph_sdk.schema import Assistant
 
 from reflective_agents.state.context import Context
 from reflective_agents.state.settings.ab_mcts import AbMctsContext
+from reflective_agents.state.settings.aggregation import AggregationContext
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.state.settings.best_of_n import BestOfNContext
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
@@ -36,6 +37,7 @@ CONTEXTS: dict[str, type[Context]] = {
     "tree_of_thoughts": TreeOfThoughtsContext,
     "rap": RapContext,
     "ab_mcts": AbMctsContext,
+    "aggregation": AggregationContext,
     "best_of_n": BestOfNContext,
     "chain_of_thought": ChainOfThoughtContext,
     "react": ReactContext,
@@ -45,7 +47,18 @@ CONTEXTS: dict[str, type[Context]] = {
     "town": TownContext,
     "memory": MemoryContext,
 }
-ACTING = ("auto", "lats", "tree_of_thoughts", "rap", "ab_mcts", "best_of_n", "chain_of_thought", "react", "trials")
+ACTING = (
+    "auto",
+    "lats",
+    "tree_of_thoughts",
+    "rap",
+    "ab_mcts",
+    "aggregation",
+    "best_of_n",
+    "chain_of_thought",
+    "react",
+    "trials",
+)
 ARTEFACTS = {
     "auto": {"tree", "stats", "log", "lessons", "expansions", "reward", "samples", "evidence", "turns"},
     "reflection": {"drafts"},
@@ -54,6 +67,7 @@ ARTEFACTS = {
     "tree_of_thoughts": {"tree", "stats", "log", "lessons", "expansions", "reward"},
     "rap": {"tree", "stats", "log", "lessons", "expansions", "reward", "weights"},
     "ab_mcts": {"tree", "stats", "log", "lessons", "expansions", "reward"},
+    "aggregation": {"candidates", "sources", "reward"},
     "best_of_n": {"tree", "stats", "log", "lessons", "expansions", "reward"},
     "chain_of_thought": {"samples", "reward", "observation", "refused"},
     "react": {"steps", "reward"},
@@ -82,6 +96,9 @@ EDGES = {
         "choose trial",
         "trial choose",
         "trial finish",
+        "choose climb",
+        "climb choose",
+        "climb finish",
         "choose finish",
         "finish __end__",
     },
@@ -139,6 +156,17 @@ EDGES = {
         "start finish",
         "expand expand",
         "expand finish",
+        "finish __end__",
+    },
+    "aggregation": {
+        "__start__ begin",
+        "begin look_up",
+        "look_up propose",
+        "look_up finish",
+        "propose aggregate",
+        "propose finish",
+        "aggregate aggregate",
+        "aggregate finish",
         "finish __end__",
     },
     "best_of_n": {

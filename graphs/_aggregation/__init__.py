@@ -1,0 +1,1 @@
+"""Aggregation: what serves this strategy alone."""

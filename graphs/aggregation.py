@@ -1,0 +1,230 @@
+"""Recursive Self-Aggregation (RSA, arXiv 2509.26626): groups of answers are merged into better ones, round after round.
+
+    begin -> look_up -> propose -> aggregate -> aggregate -> ... -> finish
+
+`propose` samples a population of N answers. `aggregate` draws N groups of K answers of the last round, at random and
+without replacement, and has a better answer made of each: the next population. T rounds, of which `propose` is the
+first, take N * T calls. `finish` returns the most frequent answer of the last round; but where something verifies
+answers the best of any round, and the first that is accepted ends the run.
+
+With several models as `proposers` this is Mixture-of-Agents (Wang et al. 2024, arXiv 2406.04692): K = N, the proposers
+write the answers of a round in turns, and the last round is a single answer, which `model` makes of all of theirs.
+"""
+
+from collections.abc import Sequence
+from random import Random
+from typing import NamedTuple
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.types import Overwrite
+from pydantic import BaseModel, Field
+
+from reflective_agents.environments.plain import PLAIN
+from reflective_agents.graphs._aggregation.candidates import (
+    AggregationOutput,
+    AggregationState,
+    Candidate,
+    evidence_of,
+    found_text,
+    last_round,
+    read_candidate,
+    round_of,
+    shown,
+)
+from reflective_agents.graphs._aggregation.choosing import choose
+from reflective_agents.nodes.acting.agent import appraise, enter, environment_of
+from reflective_agents.nodes.asking.chat import ask, model_of
+from reflective_agents.nodes.asking.sampling import sample_texts
+from reflective_agents.nodes.asking.task_prompt import articles_text, short_task_prompt
+from reflective_agents.nodes.evidence.citations import resolve
+from reflective_agents.nodes.evidence.research import engine, find, today
+from reflective_agents.nodes.memo import at_once, each_to_its_end
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_because, stop_solved
+from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
+from reflective_agents.prompts import aggregation as prompts
+from reflective_agents.prompts import chain_of_thought as solving
+from reflective_agents.prompts.search import TODAY
+from reflective_agents.state.context import Model
+from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.settings.aggregation import AggregationContext
+from reflective_agents.state.trial import ActingInput
+
+
+class Queries(BaseModel):
+    """What has to be looked up."""
+
+    queries: list[str] = Field(description="Search queries; none if nothing has to be looked up.")
+
+
+class Part(NamedTuple):
+    """Answers that are asked for with the same prompt: from which model (its index among the proposers), how many, and
+    which answers of the last round they are made of."""
+
+    prompt: list[BaseMessage]
+    model: int | None = None
+    answers: int = 1
+    group: tuple[int, ...] = ()
+
+
+async def prepare(state: AggregationState, step: Step[AggregationContext]) -> Update:
+    """Begin the task without its right answer, unless the environment needs that: with it, the environment would reward
+    right answers, and so choose among them."""
+    environment, task = await environment_of(step.context), state.get("task")
+    if task and not (environment and environment.needs_gold):
+        state = {**state, "task": {name: value for name, value in task.items() if name != "gold"}}
+    return await enter(state, step)
+
+
+@node(AggregationContext)
+async def look_up(state: AggregationState, step: Step[AggregationContext]) -> Update:
+    """Ask what has to be looked up for an open question, and look it up, so that all answers may cite it."""
+    if not step.context.looks_up or engine(step, state["run_id"]) is None:
+        return {}
+    most = step.context.max_queries
+    prompt = prompts.LOOK_UP.format_messages(today=today(), most=most, conversation=state["messages"])
+    wanted = await ask(step, step.context.model, prompt, Queries)
+    sources, problems = await find(step, state["run_id"], wanted.queries[:most])
+    return {"sources": sources, "problems": problems}
+
+
+@node(AggregationContext)
+async def propose(state: AggregationState, step: Step[AggregationContext]) -> Update:
+    """Sample the first population: N answers, at once."""
+    writers = writers_of(step, step.context.population)
+    prompt = await prompt_for(state, step)
+    return await take_round(
+        state, step, [Part(prompt, model, writers.count(model)) for model in dict.fromkeys(writers)]
+    )
+
+
+@node(AggregationContext)
+async def aggregate(state: AggregationState, step: Step[AggregationContext]) -> Update:
+    """Draw groups of K answers, and have a better answer made of each, at once: the next population."""
+    population = last_round(state)
+    is_last = round_of(state) + 1 == step.context.rounds and step.context.last == "single"
+    writers = [None] if is_last else writers_of(step, step.context.population)
+    draw = Random(f"{step.context.seed} {state['request']} {round_of(state)}")
+    size = len(population) if is_last else min(step.context.group, len(population))
+    groups = [draw.sample(range(len(population)), size) for _ in writers]
+    parts = [
+        Part(await prompt_for(state, step, [population[index] for index in group]), model, group=(*group,))
+        for model, group in zip(writers, groups, strict=True)
+    ]
+    return await take_round(state, step, parts)
+
+
+@node(AggregationContext)
+async def finish(state: AggregationState, step: Step[AggregationContext]) -> Update:
+    """Return the accepted answer, else the best verified of any round, else that which the last round agrees on."""
+    choice, reached = await choose(state, step), state["outcome"]
+    if choice is None:
+        return await end(state, step, None)
+    best, evidence = choice.candidate, evidence_of(state)
+    appraisal = appraise(await environment_of(step.context), best["answer"], best["reward"])
+    if appraisal.accepted is None and best["score"] is None:
+        appraisal = appraisal._replace(reason=choice.why)
+    ended: AggregationState = {**state}
+    if reached and reached["status"] == "answered":
+        ended["outcome"] = {**reached, "reason": choice.why}
+    answer = AIMessage(resolve(best["answer"], evidence.sources, "").text)
+    model = model_of(step, writer_of(step, best.get("model")))
+    update = await end(ended, step, answer, model=model, appraisal=appraisal, evidence=evidence)
+    return {"reward": best["reward"]} | update
+
+
+async def prompt_for(
+    state: AggregationState, step: Step[AggregationContext], group: Sequence[Candidate] = ()
+) -> list[BaseMessage]:
+    """Return the prompt for an answer: from scratch, or made of a group of earlier ones."""
+    environment = await environment_of(step.context)
+    sources = prompts.WITH_SOURCES if evidence_of(state).passages else prompts.WITHOUT_SOURCES
+    template = prompts.AGGREGATE if group else prompts.PROPOSE
+    return template.format_messages(
+        task=short_task_prompt(environment or PLAIN, examples=step.context.few_shot, request=state["request"]),
+        today="" if environment else f"{TODAY.format(today=today())} ",
+        sources="" if environment else sources,
+        form=environment.answer_form if environment else solving.OPEN_FORM,
+        lessons=state["hints"],
+        conversation=state["messages"][:-1],
+        material=articles_text(state["world"]) + found_text(state),
+        request=state["request"],
+        candidates="\n".join(shown(candidate, number) for number, candidate in enumerate(group, 1)),
+    )
+
+
+def writers_of(step: Step[AggregationContext], count: int) -> list[int | None]:
+    """Return who writes so many answers: the proposers in turns, by index; None where there are none."""
+    proposers = step.context.proposers
+    return [index % len(proposers) if proposers else None for index in range(count)]
+
+
+def writer_of(step: Step[AggregationContext], index: int | None) -> Model:
+    """Return a proposer by its index; the run's model where there is none."""
+    proposers = step.context.proposers
+    return step.context.model if index is None or not proposers else proposers[index]
+
+
+async def take_round(state: AggregationState, step: Step[AggregationContext], parts: Sequence[Part]) -> Update:
+    """Have the answers of a round written at once, and checked. The run ends with one that is accepted, at a limit, and
+    after the last round. Where some cannot be had, the others are the population.
+
+    Raises:
+        LimitReached, ModelFailed: if there is none.
+    """
+    replies: dict[int, list[AIMessage]] = {}
+    stops: list[LimitReached | ModelFailed] = []
+
+    async def write(number: int, part: Part) -> None:
+        model = model_of(step, writer_of(step, part.model))
+        replies[number], stopped = await sample_texts(
+            step, model, part.prompt, part.answers, first=number + step.context.population * round_of(state)
+        )
+        stops.extend([stopped] if stopped else [])
+
+    try:
+        await each_to_its_end([write(*numbered) for numbered in enumerate(parts)])
+    except (LimitReached, ModelFailed) as stopped:
+        if not replies:
+            raise
+        stops.append(stopped)
+    written = [(reply, parts[number]) for number in sorted(replies) for reply in replies[number]]
+    new = await at_once([read_candidate(state, step, reply, [*part.group], part.model) for reply, part in written])
+    return {"candidates": new} | await ended_by(state, step, new, stops)
+
+
+async def ended_by(
+    state: AggregationState,
+    step: Step[AggregationContext],
+    new: Sequence[Candidate],
+    stops: Sequence[LimitReached | ModelFailed],
+) -> Update:
+    """Return the update that ends the run after a round; empty if it goes on."""
+    environment, number = await environment_of(step.context), round_of(state) + 1
+    if any(candidate["accepted"] for candidate in new):
+        by = environment.verifier if environment else "verifiers"
+        return stop_solved(by, f"an answer of round {number} is accepted")
+    if limit := next((stopped for stopped in stops if isinstance(stopped, LimitReached)), None):
+        return stop_because(limit)
+    return stop("answered", "the rounds are over") if number >= step.context.rounds else {}
+
+
+builder = strategy_graph(
+    AggregationState,
+    context_schema=AggregationContext,
+    input_schema=ActingInput,
+    output_schema=AggregationOutput,
+)
+builder.add_node(
+    "begin",
+    begin("aggregation", AggregationContext, prepare, candidates=Overwrite([]), sources=[], problems=[], reward=None),
+)
+builder.add_node("look_up", look_up)
+builder.add_node("propose", propose)
+builder.add_node("aggregate", aggregate)
+builder.add_node("finish", finish)
+builder.add_edge("begin", "look_up")
+builder.add_conditional_edges("look_up", *unless_ended("propose"))
+builder.add_conditional_edges("propose", *unless_ended("aggregate"))
+builder.add_conditional_edges("aggregate", *unless_ended("aggregate"))
+
+graph = builder.compile(name="aggregation")
