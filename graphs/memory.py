@@ -33,11 +33,11 @@ from reflective_agents.nodes.evidence.verifying import (
 )
 from reflective_agents.nodes.remembering.experience import kept_in
 from reflective_agents.nodes.remembering.remember import reflect as reflect_on_memories
-from reflective_agents.nodes.step import Step, Update, node, stop_because
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_because
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import recall as prompts
 from reflective_agents.prompts.search import TODAY
-from reflective_agents.state.errors import InvalidOutput, WrongThread
+from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed, WrongThread
 from reflective_agents.state.outcome import Appraisal, Outcome
 from reflective_agents.state.run import Input
 from reflective_agents.state.settings.memory import MemoryContext
@@ -107,8 +107,13 @@ async def remember(state: MemoryState, step: Step[MemoryContext]) -> Update:
         update["support"] = support
         kept: MemoryState = {**state, "reply": without_unsupported(state["reply"], support, evidence)}
         state = kept
-    failed = await keeping.remember(step, state)
-    return update if failed is None else update | stop_because(failed)
+    try:
+        failed = await keeping.remember(step, state)
+    except ModelFailed as reason:
+        failed = reason
+    if failed is None:
+        return update
+    return update | (stop_because(failed) if isinstance(failed, LimitReached) else _answered_but("remembered", failed))
 
 
 @node(MemoryContext)
@@ -128,10 +133,17 @@ async def reflect(_: MemoryState, step: Step[MemoryContext]) -> Update:
             clock=recall.clock,
             counts=recall.is_evidence,
         )
-    except InvalidOutput as problem:
-        await stream.add([], reflected=pending.latest)
+    except ModelFailed as problem:
         step.emit("not_reflected", reason=str(problem))
+        if not isinstance(problem, InvalidOutput):
+            return _answered_but("reflected on", problem)
+        await stream.add([], reflected=pending.latest)
     return {}
+
+
+def _answered_but(missing: str, problem: ModelFailed) -> Update:
+    """End a run whose answer stands, and say what could not be done with it: that concerns later runs."""
+    return stop("answered", f"answered, but not all of it was {missing}: {problem}")
 
 
 @node(MemoryContext)

@@ -30,6 +30,9 @@ CONCLUDE = ChatPromptTemplate(
     ]
 )
 
+OVERALL = "What do these memories say together that none of them says by itself?"
+"""The question where all memories can be shown at once."""
+
 KEEP = ChatPromptTemplate(
     [
         (

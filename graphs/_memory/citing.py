@@ -7,7 +7,8 @@ from langchain_core.messages import AIMessage, AnyMessage
 
 LONGEST_CITATION = 200
 """Characters between the brackets of a citation."""
-_CITATION = re.compile(r"\s?\[\s*m(\d+(?:\s*[,;]\s*m?\d+)*)\s*\]", re.IGNORECASE)
+# With the small letter that the model was shown: an M3 is a screw.
+_CITATION = re.compile(r"\s?\[\s*m(\d+(?:\s*[,;]\s*m?\d+)*)\s*\]")
 
 
 def cited(text: str) -> set[int]:

@@ -91,7 +91,9 @@ async def reflect(
     counts: Callable[[Memory], bool] = lambda _: True,
 ) -> list[Memory]:
     """Reflect if that is due (Generative Agents, section 4.2): three questions about the last 100 memories, and for
-    each of them up to five insights from what is retrieved for it, in 1 + 3 calls that wait for each other once.
+    each of them up to five insights from what is retrieved for it, in 1 + 3 calls that wait for each other once. Where
+    each question would be shown all there is, none is asked, and one call draws insights from the whole; not so under
+    the paper's ranking.
 
     The insights are added at once, with the place up to where they go: a kill leaves all of them or none, and done
     again it changes nothing. An insight that names no memory it was shown is refused, and counted as a parse failure.
@@ -118,14 +120,15 @@ async def reflect(
     if not is_due(pending, threshold):
         return []
     recent = [memory for memory in await stream.latest(2 * RECENT) if counts(memory)][-RECENT:]
-    questions = (await ask(step, model, _prompt(prompts.ASK, identity, recent, clock), Questions)).questions
-
-    # One after the other, since what one question finds counts as accessed for the next.
-    retrieved = [await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking) for question in questions]
+    questions, found = [prompts.OVERALL], [recent]
+    if len(recent) > SHOWN or not ranking.hybrid:
+        questions = (await ask(step, model, _prompt(prompts.ASK, identity, recent, clock), Questions)).questions
+        # One after the other, since what one question finds counts as accessed for the next.
+        retrieved = [await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking) for question in questions]
+        found = [[scored.memory for scored in best if counts(scored.memory)] for best in retrieved]
 
     async def conclude(number: int, question: str) -> CheckedInsights:
-        usable = [scored.memory for scored in retrieved[number] if counts(scored.memory)]
-        shown = sorted(usable, key=lambda memory: memory["created"])
+        shown = sorted(found[number], key=lambda memory: memory["created"])
         prompt = _prompt(prompts.CONCLUDE, identity, shown, clock, question=quoted("question", question))
         reply = await ask(step, model, prompt, Insights)
         return check_insights(reply, shown, key=f"reflection {stream.owner} {pending.latest.id} {number}", now=now)

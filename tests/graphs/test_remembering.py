@@ -211,10 +211,9 @@ async def test_no_insight_rests_on_what_the_assistant_said() -> None:
 
     talk = Talk(inventing, reflect_at=5)
     await talk.say(WARD)
-    for schema in ("Questions", "Insights"):
-        request = next(call for call in talk.model.calls if call.schema == schema)
-        assert WARD in request.last
-        assert "sailing" not in request.last
+    [request] = [call for call in talk.model.calls if call.schema == "Insights"]
+    assert WARD in request.last
+    assert "sailing" not in request.last
 
 
 async def test_a_fact_that_an_insight_rests_on_can_still_be_superseded_in_its_thread(clock: Clock) -> None:
@@ -280,16 +279,27 @@ async def test_equal_insights_are_merged_with_their_evidence(clock: Clock) -> No
     assert len(insights) == 2
 
 
-async def test_one_insight_is_enough_and_one_question_too() -> None:
-    talk = Talk(keeper, reflect_at=5)
-    out = await talk.say(WARD)
+async def test_one_insight_is_enough_and_one_question_too(clock: Clock) -> None:
+    talk = Talk(keeper, reflect_at=1000)
+    for number in range(31):
+        clock.now += 60
+        await talk.say(f"Is {number} even?")
+    clock.now += 60
+    out = await talk.say(WARD, reflect_at=5)
     assert out["usage"]["model_calls"] == 4, "answer, facts, questions, insights of the one question"
     assert out["usage"]["parse_failures"] == 0
 
 
+async def test_what_can_be_shown_whole_is_shown_to_one_call() -> None:
+    talk = Talk(keeper, reflect_at=5)
+    out = await talk.say(WARD)
+    assert out["usage"]["model_calls"] == 3, "answer, facts, insights"
+    assert [call.text.count(WARD) for call in talk.model.calls if call.schema == "Insights"] == [1]
+
+
 async def test_a_model_that_cannot_reflect_is_not_asked_again_at_every_turn() -> None:
     def unable(request: Request) -> Reply:
-        return "No." if request.schema == "Questions" else keeper(request)
+        return "No." if request.schema == "Insights" else keeper(request)
 
     talk = Talk(unable, reflect_at=5)
     out = await talk.say(WARD)
