@@ -17,7 +17,8 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage
 
-from reflective_agents.graphs._memory import citing, keeping, recall
+from reflective_agents.graphs._memory import choosing, citing, keeping, recall
+from reflective_agents.graphs._memory.days import with_days
 from reflective_agents.graphs._memory.state import MemoryOutput, MemoryState
 from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import write
@@ -53,7 +54,9 @@ async def prepare(state: MemoryState, step: Step[MemoryContext]) -> Update:
         raise WrongThread(f"this thread belongs to user {owner!r}, not to {user!r}: choose another thread, or set user")
     stream = await recall.open_memory_of_user(step)
     step.emit("memory", user=user, memories=await stream.count(), kept_in=kept_in())
-    return {"user": user, "conversation": state.get("conversation") or uuid4().hex}
+    question, now = state["messages"][-1], time.time()
+    times = {question.id: now} if question.id else {}
+    return {"user": user, "conversation": state.get("conversation") or uuid4().hex, "times": times}
 
 
 @node(MemoryContext)
@@ -78,7 +81,7 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
     *conversation, question = state["messages"]
     prompt = prompts.RESPOND.format_messages(
         today=TODAY.format(today=today()),
-        conversation=citing.without_citations(conversation),
+        conversation=with_days(citing.without_citations(conversation), state.get("times") or {}, time.time()),
         memories=await recall.memories_message(state["memories"], question.text),
         question=[question],
     )
@@ -131,7 +134,7 @@ async def reflect(_: MemoryState, step: Step[MemoryContext]) -> Update:
             threshold=step.context.reflect_at,
             ranking=recall.ranking_of(step.context),
             clock=recall.clock,
-            counts=recall.is_evidence,
+            counts=choosing.is_evidence,
         )
     except ModelFailed as problem:
         step.emit("not_reflected", reason=str(problem))

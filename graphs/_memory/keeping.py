@@ -2,7 +2,7 @@
 
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -62,30 +62,18 @@ async def remember(step: Step[MemoryContext], state: MemoryState) -> LimitReache
     """
     stream, now, failed = await open_memory_of_user(step), time.time(), None
     known = await _known_facts(stream, state["memories"])
-    facts: list[Fact] = []
+    facts: Sequence[Fact] = ()
     importance: float = UNRATED
     try:
-        facts = _new(await _facts(step, state, known), known)
+        facts = await _facts(step, state, known)
         importance = max([LEAST, *(float(fact.importance) for fact in facts)])
     except (LimitReached, ModelFailed) as reason:
         failed = reason
     turns = _turns(state, now, importance)
     evidence = [turn["id"] for turn in turns if turn.get("speaker") == prompts.USER]
-    memories = [
-        new_memory(
-            fact.statement,
-            created=now + (len(turns) + index) / 1000,
-            kind="fact",
-            importance=fact.importance,
-            evidence=evidence,
-            key=f"{state['run_id']} fact {index}",
-            conversation=state.get("conversation", ""),
-            about=fact.about,
-            since=fact.since,
-            supersedes=[known[number - 1]["id"] for number in fact.supersedes if 0 < number <= len(known)],
-        )
-        for index, fact in enumerate(facts)
-    ]
+    memories = _new(_memories(state, facts, known, evidence), known)
+    for index, memory in enumerate(memories, len(turns)):
+        memory["created"] = memory["accessed"] = now + index / 1000
     change = await stream.add([*turns, *memories])
     texts = [memory["text"] for memory in memories]
     step.emit("remembered", memories=len(change.added), facts=texts, forgotten=len(change.forgotten))
@@ -108,6 +96,40 @@ def _turns(state: MemoryState, now: float, importance: float) -> list[Memory]:
     ]
 
 
+def _memories(
+    state: MemoryState, facts: Sequence[Fact], known: Sequence[Memory], evidence: Sequence[str]
+) -> Iterator[Memory]:
+    """Make memories of facts, each followed by what remains of those that it ends in part."""
+    for index, fact in enumerate(facts):
+        ended = [known[number - 1] for number in fact.supersedes if 0 < number <= len(known)]
+        key, conversation = f"{state['run_id']} fact {index}", state.get("conversation", "")
+        yield new_memory(
+            fact.statement,
+            created=0.0,
+            kind="fact",
+            importance=fact.importance,
+            evidence=evidence,
+            key=key,
+            conversation=conversation,
+            about=fact.about,
+            topic=fact.topic,
+            since=fact.since,
+            supersedes=[earlier["id"] for earlier in ended],
+        )
+        for number, text in enumerate(fact.remains if ended else ()):
+            yield new_memory(
+                text,
+                created=0.0,
+                kind="fact",
+                importance=max(earlier["importance"] for earlier in ended),
+                evidence=[*chain.from_iterable(earlier["evidence"] for earlier in ended), *evidence],
+                key=f"{key} remains {number}",
+                conversation=conversation,
+                about=ended[0].get("about", ""),
+                since=ended[0].get("since", ""),
+            )
+
+
 async def _known_facts(stream: "MemoryStream", recalled: Sequence[Recalled]) -> list[Memory]:
     """Collect the facts that still hold and that new ones may supersede: those retrieved, and the latest."""
     retrieved = await stream.get([memory["id"] for memory in recalled if memory["kind"] == "fact"])
@@ -128,8 +150,8 @@ async def _facts(step: Step[MemoryContext], state: MemoryState, known: Sequence[
     return (await ask(step, step.context.model, prompt, Facts)).facts
 
 
-def _new(facts: Sequence[Fact], known: Sequence[Memory]) -> list[Fact]:
+def _new(facts: Iterable[Memory], known: Sequence[Memory]) -> list[Memory]:
     """Select the facts that are not known yet, without repetitions."""
     texts = {normalised(fact["text"]) for fact in known}
-    by_words = {normalised(fact.statement): fact for fact in facts}
+    by_words = {normalised(fact["text"]): fact for fact in facts}
     return [fact for words, fact in by_words.items() if words and words not in texts]

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
+from reflective_agents.graphs._memory.choosing import choose
 from reflective_agents.graphs._memory.state import Recalled
 from reflective_agents.memory.ranking import HYBRID, PUBLISHED, Ranking
 from reflective_agents.memory.reflection import normalised
+from reflective_agents.models.context_window import longest_estimated
+from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.sources import Source
 from reflective_agents.nodes.remembering.remember import open_memory, owner_of
@@ -31,8 +34,10 @@ QUERY = 2000
 """Characters of a message that memories are looked up for."""
 MOST_EVIDENCE, LONGEST_EVIDENCE = 5, 300
 """Memories, and characters of each, that a reflection or a fact is shown with."""
-CANDIDATES = 30
-"""Memories, at least, that those shown are chosen from: what repeats others is passed over."""
+CANDIDATES, FACTS = 30, 200
+"""Memories, at least, that those shown are chosen from: what repeats others is passed over. Facts, at most."""
+SHARE = 4
+"""Facts take a quarter of a prompt at most."""
 _QUESTION = re.compile(r"[^.!?\u3002\uff01\uff1f]+[?\uff1f]")
 
 
@@ -68,8 +73,9 @@ def ranking_of(context: MemoryContext) -> Ranking:
 async def retrieve(step: Step[MemoryContext], conversation: str, messages: Sequence[AnyMessage]) -> list[Recalled]:
     """Retrieve the memories that fit the last message, numbered from 1, best first.
 
-    Everything stands once in a prompt: what was said in this thread is no memory in it, a turn from which a fact was
-    drawn comes with that fact, and what rests on memories that are shown already does not repeat them.
+    The facts that still hold come first, whole while they fit. Everything stands once in a prompt: what was said in
+    this thread is no memory in it, but for facts with a date; a turn from which a fact was drawn comes with that fact;
+    and what rests on memories that are shown already does not repeat them.
 
     Args:
         step: The node that retrieves.
@@ -85,9 +91,16 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     now, in_thread = time.time(), {normalised(message.text) for message in messages}
     query, ranking = messages[-1].text[:QUERY], ranking_of(context)
     ranked = await stream.retrieve(
-        query, k=max(CANDIDATES, 3 * context.retrieved), now=now, ranking=ranking, renew=False, apart_from=conversation
+        query,
+        k=max(CANDIDATES, 3 * context.retrieved),
+        now=now,
+        ranking=ranking,
+        renew=False,
+        apart_from=conversation,
+        facts=FACTS if ranking.hybrid else 0,
     )
-    chosen = _best(_without_repetitions(ranked, in_thread), context.retrieved)
+    places, facts = context.retrieved, _fact_tokens(step)
+    chosen = await asyncio.to_thread(choose, ranked, query, places, facts, in_thread, conversation)
     await stream.renew({scored.memory["id"]: now for scored in chosen})
     evidence = dict.fromkeys(key for scored in chosen for key in scored.memory["evidence"][:MOST_EVIDENCE])
     grounds = {
@@ -102,38 +115,11 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     return recalled
 
 
-def _without_repetitions(ranked: "Sequence[Scored]", in_thread: set[str]) -> "list[Scored]":
-    """Drop repetitions: a fact replaces the turn it was drawn from, at the rank of whichever fits better. What another
-    supersedes comes behind that."""
-    fact_of = {
-        turn: fact for fact in reversed(ranked) if fact.memory["kind"] == "fact" for turn in fact.memory["evidence"]
-    }
-    later = {earlier: scored for scored in reversed(ranked) for earlier in scored.memory.get("supersedes", ())}
-    by_text: dict[str, Scored] = {}
-    for scored in ranked:
-        for version in _versions(fact_of.get(scored.memory["id"], scored), later):
-            text = normalised(version.memory["text"])
-            if text not in in_thread:
-                by_text.setdefault(text, version)
-    return list(by_text.values())
-
-
-def _best(ranked: "Sequence[Scored]", most: int) -> "list[Scored]":
-    """Select the best. What the assistant said may be chatter, and takes a third of the places at most."""
-    chosen: list[Scored] = []
-    for scored in ranked:
-        answers = sum(not is_evidence(earlier.memory) for earlier in chosen)
-        if is_evidence(scored.memory) or answers < max(1, most // 3):
-            chosen.append(scored)
-    return chosen[:most]
-
-
-def _versions(scored: "Scored", later: "Mapping[str, Scored]") -> "list[Scored]":
-    """Return what supersedes a memory, the latest first, and the memory itself."""
-    versions = [scored]
-    while (after := later.get(versions[-1].memory["id"])) and after not in versions:
-        versions.append(after)
-    return versions[::-1]
+def _fact_tokens(step: Step[MemoryContext]) -> int:
+    """Return how many tokens the facts that come first may have; the paper has none."""
+    longest = longest_estimated(model_of(step, step.context.model), step.meter)
+    most = step.context.fact_tokens if longest is None else min(step.context.fact_tokens, longest // SHARE)
+    return most if ranking_of(step.context).hybrid else 0
 
 
 def _because(memory: Memory, grounds: Mapping[str, Memory], shown: set[str]) -> dict[str, Memory]:
@@ -239,8 +225,3 @@ def _attribute(text: str) -> str:
 def clock(seconds: float) -> str:
     """Format a time as it is shown to the model."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def is_evidence(memory: Memory) -> bool:
-    """Tell whether an insight may rest on a memory: what the assistant has said is none."""
-    return memory.get("speaker") != prompts.ASSISTANT

@@ -1,7 +1,9 @@
 """The settings and the typed state of `graphs.memory`."""
 
-from typing import NotRequired
+from collections.abc import Sequence
+from typing import Annotated, NotRequired
 
+from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
 from reflective_agents.state.memories import Kind
@@ -32,6 +34,15 @@ class Recalled(TypedDict):
     cited: bool
 
 
+def first_times(times: dict[str, float], writes: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Reduce the times of messages: a message came when it was first seen."""
+    merged = dict(times)
+    for write in writes:
+        for message, seconds in write.items():
+            merged.setdefault(message, seconds)
+    return merged
+
+
 class MemoryOutput(Output):
     """What a run returns: the memories that its answer was given are its artefact, the best one first."""
 
@@ -41,11 +52,13 @@ class MemoryOutput(Output):
 class MemoryState(RunState, MemoryOutput):
     """State of a run: what was perceived, and the answer with the id under which it was streamed.
 
-    `user` is whose thread it is, and `conversation` its name in the memory.
+    `user` is whose thread it is, and `conversation` its name in the memory. `times` says when each of the user's
+    messages came, by its id, in seconds since 1970.
     """
 
     user: NotRequired[str]
     conversation: NotRequired[str]
+    times: Annotated[dict[str, float], DeltaChannel(first_times, snapshot_frequency=1000)]
     perceived: list[str]
     reply: str
     said: str | None

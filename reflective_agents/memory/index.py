@@ -16,10 +16,11 @@ from reflective_agents.memory.hybrid import MemoryQuery, Timeline
 from reflective_agents.memory.postings import Postings, Rows
 from reflective_agents.memory.ranking import Ranking
 from reflective_agents.memory.scoring import LOWER, Floats
-from reflective_agents.state.memories import KINDS, Kind, Mark
+from reflective_agents.state.memories import KINDS, TOPICS, Kind, Mark, Topic
 from reflective_agents.text.words import words
 
-OBSERVATION, REFLECTION = KINDS.index("observation"), KINDS.index("reflection")
+OBSERVATION, REFLECTION, FACT = map(KINDS.index, ("observation", "reflection", "fact"))
+UNKNOWN, OTHER = -1, TOPICS.index("other")
 COLUMNS: dict[str, str | type[np.generic]] = {
     "id": "S32",
     "kind": np.int8,
@@ -32,6 +33,7 @@ COLUMNS: dict[str, str | type[np.generic]] = {
     "until": np.float64,  # since when it no longer holds
     "speaker": np.int32,
     "conversation": np.int32,
+    "topic": np.int8,
     "length": np.float32,  # in words
 }
 HOLES = 1024
@@ -50,6 +52,7 @@ class Entry(NamedTuple):
     conversation: str = ""
     supersedes: tuple[str, ...] = ()
     words: bytes = b""
+    topic: Topic | None = None
 
 
 class Match(NamedTuple):
@@ -114,6 +117,7 @@ class Index:
             "until": math.inf,
             "speaker": [self._speakers.number(entry.speaker) for entry in entries],
             "conversation": [self._conversations.number(entry.conversation) for entry in entries],
+            "topic": [TOPICS.index(entry.topic) if entry.topic else UNKNOWN for entry in entries],
             "length": self._postings.add(start, [entry.words for entry in entries]),
         }
         for name, column in self._columns.items():
@@ -248,6 +252,7 @@ class Index:
             self._speakers.names[column["speaker"]],
             self._conversations.names[column["conversation"]],
             self._supersedes.get(memory_id, ()),
+            topic=None if column["topic"] == UNKNOWN else TOPICS[column["topic"]],
         )
 
     def evidence(self, memory_id: str) -> list[str]:
@@ -269,6 +274,15 @@ class Index:
         rows = rows[scoring.highest(self._used("created")[rows], count)]
         return self._ids_by_time(rows)[-count:] if count > 0 else []
 
+    def facts(self, count: int) -> list[str]:
+        """Return the ids of so many facts that still hold: first those of the profile, and of these the most important,
+        and of these the latest. A fact on an unknown topic may belong to the profile."""
+        holding = self._used("alive") & (self._used("kind") == FACT) & np.isinf(self._until())
+        rows = np.flatnonzero(holding)
+        keys = (self._used(name)[rows] for name in ("id", "created", "importance"))
+        order = np.lexsort((*keys, self._used("topic")[rows] != OTHER))[::-1]
+        return _decoded(self._used("id")[rows[order[:count]]])
+
     def _of_kinds(self, kinds: Collection[Kind]) -> NDArray[np.bool_]:
         alive, kind = self._used("alive"), self._used("kind")
         if len(kinds) == len(KINDS):
@@ -287,8 +301,9 @@ class Index:
         ranking: Ranking,
         kinds: Collection[Kind] = KINDS,
         apart_from: str = "",
+        facts: int = 0,
     ) -> list[Match]:
-        """Retrieve the k best memories for a query, best first.
+        """Retrieve the k best memories for a query, and the foremost facts, best first.
 
         Args:
             query: What is looked for.
@@ -296,11 +311,13 @@ class Index:
             now: Seconds of the agent's clock.
             ranking: How they are ranked. What is in the archive is found under a hybrid one only.
             kinds: What kinds of memories.
-            apart_from: A conversation whose memories are passed over.
+            apart_from: A conversation whose turns are passed over.
+            facts: How many of the facts that still hold are found whatever fits better.
         """
         eligible = self._of_kinds(kinds) & (ranking.hybrid | ~self._used("archived"))
         if apart_from in self._conversations.numbers and apart_from:
-            eligible &= self._used("conversation") != self._conversations.numbers[apart_from]
+            elsewhere = self._used("conversation") != self._conversations.numbers[apart_from]
+            eligible &= elsewhere | (self._used("kind") == FACT)
         if not eligible.any():
             return []
         rows, terms = await (self._by_fit(query, now) if ranking.hybrid else self._as_in_the_paper(query, now))
@@ -311,13 +328,18 @@ class Index:
         scores = scoring.score(terms, ranking)
         if ranking.hybrid:
             scores[(self._used("archived") | np.isfinite(self._until()))[rows]] *= LOWER
-        return self._best(k, rows, scores, terms)
+        foremost = [self._rows[memory_id] for memory_id in self.facts(facts)] if facts else []
+        return self._best(k, rows, scores, terms, foremost)
 
-    def _best(self, k: int, rows: Rows, scores: Floats, terms: Sequence[Floats]) -> list[Match]:
-        """Return the k best of these rows, best first."""
+    def _best(
+        self, k: int, rows: Rows, scores: Floats, terms: Sequence[Floats], foremost: Sequence[int]
+    ) -> list[Match]:
+        """Return the k best of these rows, and those that are foremost, best first."""
         top = scoring.highest(scores, k)
+        top = top[scoring.best(scores[top], self._used("created")[rows[top]], self._used("id")[rows[top]], k)]
+        top = np.union1d(top, np.flatnonzero(np.isin(rows, foremost)))
         ids, created = self._used("id")[rows[top]], self._used("created")[rows[top]]
-        order = scoring.best(scores[top], created, ids, k)
+        order = scoring.best(scores[top], created, ids, len(top))
         columns = (column[top[order]].tolist() for column in (scores, *terms))
         return [Match(*row) for row in zip(_decoded(ids[order]), *columns, strict=True)]
 

@@ -2,7 +2,7 @@
 
     ("memory", <owner>, "text")           <id> -> {text}, and of a fact {about, since}
     ("memory", <owner>, "index", <digit>) <id> -> {kind, created, importance, evidence, vector, words}, and where there
-                                                  are {speaker, conversation, supersedes}
+                                                  are {speaker, conversation, supersedes, topic}
     ("memory", <owner>, "access")         <id> -> {at}, once the memory has been retrieved
     ("memory", <owner>, "mark")           <id> -> {created}: the observations up to this one were reflected on
     ("memory", <owner>, "head")           <writer> -> {written, touched}: what a process has written last
@@ -32,7 +32,7 @@ EVERYTHING = 1_000_000_000
 LONGEST_NAME = 1000
 
 
-_INDEXED = ("kind", "created", "importance", "evidence", "speaker", "conversation", "supersedes")
+_INDEXED = ("kind", "created", "importance", "evidence", "speaker", "conversation", "supersedes", "topic")
 _CONTENT = ("text", "about", "since")
 
 
@@ -142,6 +142,7 @@ def entry_of(memory_id: str, value: JsonMapping, words: bytes) -> Entry:
         value.get("conversation", ""),
         tuple(value.get("supersedes", ())),
         words,
+        value.get("topic"),
     )
 
 

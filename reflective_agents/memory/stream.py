@@ -186,6 +186,11 @@ class MemoryStream:
         async with self._current("latest") as index:
             return await self._read(index, index.latest(count, kinds, archived=archived))
 
+    async def facts(self, count: int) -> list[Memory]:
+        """Return the foremost facts that still hold: those of the profile, then the most important, then the latest."""
+        async with self._current("facts") as index:
+            return await self._read(index, index.facts(count))
+
     async def everything(self) -> AsyncIterator[Memory]:
         """Yield all memories, including the archive, by creation; those added meanwhile are not among them."""
         async with self._current("list") as index:
@@ -204,8 +209,9 @@ class MemoryStream:
         renew: bool = True,
         kinds: Collection[Kind] = KINDS,
         apart_from: str = "",
+        facts: int = 0,
     ) -> list[Scored]:
-        """Retrieve the memories that fit best, best first.
+        """Retrieve the memories that fit best, and the foremost facts, best first.
 
         Args:
             query: What is looked for: a text, or its vector, which says nothing of words, names and dates.
@@ -214,7 +220,9 @@ class MemoryStream:
             ranking: How they are ranked: `memory.ranking.HYBRID`, or PAPER for that of Generative Agents.
             renew: Whether this is an access, so that what is found counts as accessed now.
             kinds: What kinds of memories.
-            apart_from: A conversation whose memories are passed over.
+            apart_from: A conversation whose turns are passed over.
+            facts: How many of the facts that still hold are found whatever fits better: those of the profile, then the
+                most important, then the latest.
 
         Raises:
             Misuse: if the weights, the time or the vector are impossible.
@@ -226,7 +234,7 @@ class MemoryStream:
         memory_query = await self._prepare(query, now, ranking)
         async with self._current("retrieve") as index:
             _check_length(index, len(memory_query.vector))
-            best = await index.retrieve(memory_query, k, now, ranking, kinds, apart_from)
+            best = await index.retrieve(memory_query, k, now, ranking, kinds, apart_from, facts)
             matches = {match.id: match for match in best}
             memories = await (self._access(index, matches, now) if renew else self._read(index, matches))
         return [Scored(memory, *matches[memory["id"]][1:]) for memory in memories]
@@ -389,6 +397,8 @@ def _memory(memory_id: str, stored: JsonObject, index: Index) -> Memory:
         memory["conversation"] = entry.conversation
     if stored.get("about"):
         memory["about"] = stored["about"]
+    if entry.topic:
+        memory["topic"] = entry.topic
     if stored.get("since"):
         memory["since"] = stored["since"]
     if entry.supersedes:

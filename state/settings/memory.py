@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from reflective_agents.state.effect import Replication
+from reflective_agents.state.effect import Replication, only_with
 from reflective_agents.state.families import Embeddings, SourcedContext
 from reflective_agents.state.policy import TEXT
 from reflective_agents.state.verifiers import VerifiedContext
@@ -23,7 +23,19 @@ class MemoryContext(SourcedContext, VerifiedContext):
         max_length=200,
         description="Whose memories these are; those of other users are never seen.",
     )
-    retrieved: int = Field(default=10, ge=0, le=100, description="Most memories that an answer is given.")
+    retrieved: int = Field(
+        default=10,
+        ge=0,
+        le=100,
+        description="Most memories that an answer is given. Facts that still hold come first and may be more: then "
+        "a third of so many is left for the rest. 0 shows nothing.",
+    )
+    fact_tokens: Annotated[int, only_with("ranking", "hybrid")] = Field(
+        default=4000,
+        ge=0,
+        le=1_000_000,
+        description="Most tokens, one for two bytes, of the facts that come first; a quarter of a prompt at most.",
+    )
     ranking: Annotated[Literal["hybrid", "paper"], Replication("Generative Agents")] = Field(
         default="hybrid",
         description="How memories are ranked: 'hybrid' by words and meaning, 'paper' as Generative Agents does.",

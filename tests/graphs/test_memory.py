@@ -66,7 +66,7 @@ class Talk:
         self.turns = 0
         self.events: list[Any] = []
 
-    async def say(self, text: str, *, thread: str = "", **settings: Any) -> Any:
+    async def say(self, text: str | list[Any], *, thread: str = "", **settings: Any) -> Any:
         """The result of a turn."""
         self.turns += 1
         config: Any = {"configurable": {"thread_id": thread or str(self.turns)}}
@@ -134,7 +134,7 @@ async def test_another_thread_answers_from_what_was_said_before_and_cites_it() -
 async def test_what_is_said_now_is_no_memory_yet_and_what_was_retrieved_counts_as_accessed() -> None:
     talk = await told()
     before = {one["id"]: one["accessed"] for one in await talk.all()}
-    out = await talk.say(WHERE, retrieved=1)
+    out = await talk.say(WHERE, retrieved=1, fact_tokens=0)
     assert WHERE not in [one["text"] for one in out["memories"]]
     [found] = out["memories"]
     after = {one["id"]: one["accessed"] for one in await talk.all()}
@@ -145,15 +145,15 @@ async def test_weights_are_settings() -> None:
     talk = await told()
     stream = await talk.stream()
     await stream.add([new_memory("A fire destroyed the house.", created=0.0, importance=10)])
-    by_relevance = await talk.say(WHERE, recency=0, importance=0, retrieved=1)
+    by_relevance = await talk.say(WHERE, recency=0, importance=0, retrieved=1, fact_tokens=0)
     assert by_relevance["memories"][0]["text"] == fact(SAID[0])
-    by_importance = await talk.say(WHERE, recency=0, importance=100, relevance=0.01, retrieved=1)
+    by_importance = await talk.say(WHERE, recency=0, importance=100, relevance=0.01, retrieved=1, fact_tokens=0)
     assert by_importance["memories"][0]["text"] == "A fire destroyed the house."
 
 
 async def test_memories_are_told_as_events_and_so_is_where_they_lie() -> None:
     talk = await told(lambda request: "In Turin [m1]." if WHERE in request.last else "I see.")
-    await talk.say(WHERE, retrieved=2, verify_sources=False)
+    await talk.say(WHERE, retrieved=2, fact_tokens=0, verify_sources=False)
     names = [event["event"] for event in talk.events]
     assert names == ["begin", "memory", "retrieved", "retrieved", "cited", "remembered", "end"]
     assert (talk.events[1]["memories"], talk.events[1]["kept_in"]) == (9, "the store of the graph")
@@ -287,7 +287,7 @@ async def test_it_reflects_when_enough_has_happened_and_answers_from_insights_wi
     assert all(len(one["evidence"]) == 2 for one in insights)
     archived = {one["id"] for one in await talk.all() if one["archived"]}
     assert archived == {below for one in insights for below in one["evidence"]}
-    out = await talk.say("Insight on what these memories say together?", retrieved=3)
+    out = await talk.say("Insight on what these memories say together?", retrieved=3, fact_tokens=0)
     reflected = next(one for one in out["memories"] if one["kind"] == "reflection")
     texts = {one["id"]: one["text"] for one in await talk.all()}
     evidence = next(one["evidence"] for one in insights if one["id"] == reflected["id"])

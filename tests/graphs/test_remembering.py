@@ -198,11 +198,32 @@ async def test_what_stands_in_the_thread_is_no_memory_in_it(clock: Clock) -> Non
     talk = Talk(keeper)
     await talk.say(WARD, thread="a")
     clock.now += 60
-    out = await talk.say(WHERE, thread="a")
-    assert out["memories"] == []
+    out = await talk.say(QUIT, thread="a")
+    assert [one["text"] for one in out["memories"]] == ["The user works in a paediatric ward."], "which alone says May"
     assert talk.answered()[-1].text.count(WARD) == 1
     clock.now += 60
+    found = [one["text"] for one in (await talk.say(WHERE, thread="a"))["memories"]]
+    assert found == ["The user works in a paediatric ward."], "the other one has no date"
+    clock.now += 60
     assert [one["kind"] for one in (await talk.say(WHERE, thread="b"))["memories"]][:1] == ["fact"]
+
+
+async def test_turns_of_other_days_are_dated_in_the_thread(clock: Clock) -> None:
+    talk = Talk(keeper)
+    await talk.say(WARD, thread="a")
+    clock.now += 60
+    await talk.say("Thank you!", thread="a")
+    assert [message.text for message in talk.answered()[-1].messages][1:3] == [WARD, "I see."]
+    clock.now = JULY
+    await talk.say([{"type": "text", "text": QUIT}], thread="a")
+    clock.now = AUGUST
+    await talk.say(WHERE, thread="a")
+    users = [message.text for message in talk.answered()[-1].messages if message.type == "human"]
+    assert users[:2] == [f"(said on Sunday, 2026-05-03)\n{WARD}", "Thank you!"]
+    assert users[2].startswith("(said on Friday, 2026-07-03)")
+    assert users[-1] == WHERE
+    kept = [one["text"] for one in await talk.all()]
+    assert not any("said on" in text for text in kept)
 
 
 async def test_no_insight_rests_on_what_the_assistant_said() -> None:
@@ -250,7 +271,12 @@ async def test_what_the_assistant_said_takes_a_third_of_the_places_at_most() -> 
 
 
 async def test_grounds_that_stand_in_the_thread_are_not_shown_again(clock: Clock) -> None:
-    talk = Talk(keeper, reflect_at=5)
+    def undated(request: Request) -> Reply:
+        if request.schema == "Facts" and WARD in request.last:
+            return {"facts": [{**FACT, "statement": "The user works in a paediatric ward."}]}
+        return keeper(request)
+
+    talk = Talk(undated, reflect_at=5)
     await talk.say(WARD, thread="a")
     insight = next(one for one in await talk.all() if one["kind"] == "reflection")
     fact = next(one for one in await talk.all() if one["kind"] == "fact")
