@@ -20,7 +20,7 @@ class Defect(NamedTuple):
     tests: str
 
 
-HYBRID, FINDING = "reflective_agents/memory/hybrid.py", "tests/memory/test_finding.py"
+HYBRID, FINDING = "reflective_agents/memory/rankings/hybrid.py", "tests/memory/test_finding.py"
 GUMBEL, ROUNDS = "reflective_agents/tree_search/algorithms/gumbel.py", "tests/tree_search/algorithms/test_gumbel.py"
 WEIGHTS = "SESSION, SPEAKER, PERIOD = 0.5, 0.3, 0.5"
 DEFECTS = {

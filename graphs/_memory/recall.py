@@ -5,6 +5,7 @@ import re
 import textwrap
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 
 from reflective_agents.graphs._memory.choosing import choose
 from reflective_agents.graphs._memory.state import Recalled
-from reflective_agents.memory.ranking import HYBRID, PUBLISHED, Ranking
+from reflective_agents.memory import rankings
 from reflective_agents.memory.reflection import normalised
 from reflective_agents.models.context_window import longest_estimated
 from reflective_agents.nodes.asking.chat import model_of
@@ -28,6 +29,7 @@ from reflective_agents.state.settings.memory import MemoryContext
 from reflective_agents.text.stems import query_stems, stems
 
 if TYPE_CHECKING:
+    from reflective_agents.memory.rankings.base import Ranking
     from reflective_agents.memory.stream import MemoryStream, Scored
 
 QUERY = 2000
@@ -36,6 +38,8 @@ MOST_EVIDENCE, LONGEST_EVIDENCE = 5, 300
 """Memories, and characters of each, that a reflection or a fact is shown with."""
 CANDIDATES, FACTS = 30, 200
 """Memories, at least, that those shown are chosen from: what repeats others is passed over. Facts, at most."""
+FACT_TOKENS = 4000
+"""Tokens of the facts that come first, unless the settings say otherwise."""
 SHARE = 4
 """Facts take a quarter of a prompt at most."""
 _QUESTION = re.compile(r"[^.!?\u3002\uff01\uff1f]+[?\uff1f]")
@@ -63,11 +67,11 @@ async def open_memory_of_user(step: Step[MemoryContext]) -> "MemoryStream":
     return await open_memory(step, owner_of(user_of(context)), context.embeddings, max_memories=context.max_memories)
 
 
-def ranking_of(context: MemoryContext) -> Ranking:
+def ranking_of(context: MemoryContext) -> "Ranking":
     """Return the ranking of memories that the settings ask for."""
-    chosen = PUBLISHED if context.ranking == "paper" else HYBRID
+    chosen = rankings.named(context.ranking) if isinstance(context.ranking, str) else context.ranking
     weights = {name: getattr(context, name) for name in ("recency", "importance", "relevance")}
-    return chosen._replace(**{name: weight for name, weight in weights.items() if weight is not None})
+    return replace(chosen, **{name: weight for name, weight in weights.items() if weight is not None})
 
 
 async def retrieve(step: Step[MemoryContext], conversation: str, messages: Sequence[AnyMessage]) -> list[Recalled]:
@@ -89,7 +93,7 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     if not context.retrieved:
         return []
     now, in_thread = time.time(), {normalised(message.text) for message in messages}
-    query, ranking = messages[-1].text[:QUERY], ranking_of(context)
+    query, ranking, facts = messages[-1].text[:QUERY], ranking_of(context), _fact_tokens(step)
     ranked = await stream.retrieve(
         query,
         k=max(CANDIDATES, 3 * context.retrieved),
@@ -97,10 +101,9 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
         ranking=ranking,
         renew=False,
         apart_from=conversation,
-        facts=FACTS if ranking.hybrid else 0,
+        facts=FACTS if facts else 0,
     )
-    places, facts = context.retrieved, _fact_tokens(step)
-    chosen = await asyncio.to_thread(choose, ranked, query, places, facts, in_thread, conversation)
+    chosen = await asyncio.to_thread(choose, ranked, query, context.retrieved, facts, in_thread, conversation)
     await stream.renew({scored.memory["id"]: now for scored in chosen})
     evidence = dict.fromkeys(key for scored in chosen for key in scored.memory["evidence"][:MOST_EVIDENCE])
     grounds = {
@@ -116,10 +119,12 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
 
 
 def _fact_tokens(step: Step[MemoryContext]) -> int:
-    """Return how many tokens the facts that come first may have; the paper has none."""
+    """Return how many tokens the facts that come first may have; by default the paper has none."""
+    most = step.context.fact_tokens
+    if most is None:
+        most = 0 if ranking_of(step.context).as_published else FACT_TOKENS
     longest = longest_estimated(model_of(step, step.context.model), step.meter)
-    most = step.context.fact_tokens if longest is None else min(step.context.fact_tokens, longest // SHARE)
-    return most if ranking_of(step.context).hybrid else 0
+    return most if longest is None else min(most, longest // SHARE)
 
 
 def _because(memory: Memory, grounds: Mapping[str, Memory], shown: set[str]) -> dict[str, Memory]:

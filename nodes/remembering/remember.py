@@ -1,6 +1,7 @@
 """What nodes do with an agent's long-term memory: open it, show what is in it, and reflect on it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from reflective_agents.memory.ranking import PAPER, Ranking
+from reflective_agents.memory import rankings
 from reflective_agents.memory.reflection import (
     RECENT,
     SHOWN,
@@ -31,6 +32,7 @@ from reflective_agents.state.extras import need
 from reflective_agents.state.memories import Insights, Kind, Memory, Questions
 
 if TYPE_CHECKING:
+    from reflective_agents.memory.rankings.base import Ranking
     from reflective_agents.memory.stream import MemoryStream
 
 Clock = Callable[[float], str]
@@ -86,7 +88,7 @@ async def reflect(
     now: float,
     identity: str = "",
     threshold: float = THRESHOLD,
-    ranking: Ranking = PAPER,
+    ranking: "Ranking | None" = None,
     clock: Clock | None = None,
     counts: Callable[[Memory], bool] = lambda _: True,
 ) -> list[Memory]:
@@ -106,7 +108,7 @@ async def reflect(
         now: Seconds of the agent's clock.
         identity: Who the agent is, in a few words.
         threshold: Importance of new observations beyond which a reflection is due.
-        ranking: How memories are retrieved for the questions.
+        ranking: How memories are retrieved for the questions. Default: the paper's.
         clock: How a time is told to the model; None tells none.
         counts: Whether an insight may rest on a memory; others are not shown.
 
@@ -116,12 +118,13 @@ async def reflect(
     Raises:
         InvalidOutput, LimitReached, ModelFailed: as `nodes.asking.chat.ask`; then nothing was added.
     """
+    ranking = ranking or replace(rankings.named("paper"), recency=1, importance=1, relevance=1)
     pending = await stream.pending()
     if not is_due(pending, threshold):
         return []
     recent = [memory for memory in await stream.latest(2 * RECENT) if counts(memory)][-RECENT:]
     questions, found = [prompts.OVERALL], [recent]
-    if len(recent) > SHOWN or not ranking.hybrid:
+    if len(recent) > SHOWN or ranking.as_published:
         questions = (await ask(step, model, _prompt(prompts.ASK, identity, recent, clock), Questions)).questions
         # One after the other, since what one question finds counts as accessed for the next.
         retrieved = [await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking) for question in questions]
@@ -135,7 +138,7 @@ async def reflect(
 
     batches = await at_once([conclude(number, question) for number, question in enumerate(questions)])
     insights = [insight for batch in batches for insight in batch.insights]
-    if ranking.hybrid:
+    if not ranking.as_published:
         insights = merged(insights, await stream.latest(RECENT, _INSIGHTS))
     await stream.add(insights, reflected=pending.latest)
     refused = [text for batch in batches for text in batch.refused]

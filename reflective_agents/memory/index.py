@@ -3,7 +3,6 @@
 It is a cache of what lies in the store, may be dropped at any time, and knows nothing of the store.
 """
 
-import asyncio
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,13 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reflective_agents.memory import hybrid, scoring
-from reflective_agents.memory.hybrid import MemoryQuery, Timeline
+from reflective_agents.memory import scoring
 from reflective_agents.memory.postings import Postings, Rows
-from reflective_agents.memory.ranking import Ranking
-from reflective_agents.memory.scoring import LOWER, Floats
+from reflective_agents.memory.rankings.base import MemoryQuery, Ranking
+from reflective_agents.memory.scoring import Floats
+from reflective_agents.memory.timeline import Timeline
 from reflective_agents.state.memories import KINDS, TOPICS, Kind, Mark, Topic
-from reflective_agents.text.words import words
 
 OBSERVATION, REFLECTION, FACT = map(KINDS.index, ("observation", "reflection", "fact"))
 UNKNOWN, OTHER = -1, TOPICS.index("other")
@@ -309,25 +307,25 @@ class Index:
             query: What is looked for.
             k: How many at most.
             now: Seconds of the agent's clock.
-            ranking: How they are ranked. What is in the archive is found under a hybrid one only.
+            ranking: How they are ranked.
             kinds: What kinds of memories.
             apart_from: A conversation whose turns are passed over.
             facts: How many of the facts that still hold are found whatever fits better.
         """
-        eligible = self._of_kinds(kinds) & (ranking.hybrid | ~self._used("archived"))
+        eligible = self._of_kinds(kinds) & (~self._used("archived") | (not ranking.as_published))
         if apart_from in self._conversations.numbers and apart_from:
             elsewhere = self._used("conversation") != self._conversations.numbers[apart_from]
             eligible &= elsewhere | (self._used("kind") == FACT)
         if not eligible.any():
             return []
-        rows, terms = await (self._by_fit(query, now) if ranking.hybrid else self._as_in_the_paper(query, now))
+        rows, terms = await ranking.terms(query, self, now)
         if len(rows) < self._end or not eligible.all():
             positions = np.flatnonzero(eligible[rows])
             rows, terms = rows[positions], [term[positions] for term in terms]
         terms = [scoring.normalise(term) for term in terms]
-        scores = scoring.score(terms, ranking)
-        if ranking.hybrid:
-            scores[(self._used("archived") | np.isfinite(self._until()))[rows]] *= LOWER
+        scores = scoring.score(terms, ranking.weights)
+        if ranking.lower < 1:
+            scores[(self._used("archived") | np.isfinite(self._until()))[rows]] *= ranking.lower
         foremost = [self._rows[memory_id] for memory_id in self.facts(facts)] if facts else []
         return self._best(k, rows, scores, terms, foremost)
 
@@ -343,32 +341,31 @@ class Index:
         columns = (column[top[order]].tolist() for column in (scores, *terms))
         return [Match(*row) for row in zip(_decoded(ids[order]), *columns, strict=True)]
 
-    async def _as_in_the_paper(self, query: MemoryQuery, now: float) -> tuple[Rows, list[Floats]]:
-        """Return rows, and their recency, importance and relevance as the paper has them, before normalisation."""
-        latest = scoring.recency(self._used("accessed"), now)
-        cosines = await scoring.relevance(self._vectors[: self._end], query.vector)
-        return np.arange(self._end), [latest, self._used("importance"), cosines]
-
-    async def _by_fit(self, query: MemoryQuery, now: float) -> tuple[Rows, list[Floats]]:
-        """Return rows, and their recency, importance and fit in every respect, before normalisation.
-
-        Words and vectors are compared at once.
-        """
+    @property
+    def line(self) -> Timeline:
+        """The memories in the order of time."""
         if self._line is None:
             columns = {name: self._used(name) for name in COLUMNS}
             self._line = Timeline(columns, columns["kind"] == OBSERVATION)
-        line = self._line
-        meaning, (alone, near) = await asyncio.gather(
-            scoring.relevance(self._vectors[: self._end], query.vector),
-            asyncio.to_thread(hybrid.bm25, line, self._postings, query.stems),
-        )
-        fitting = hybrid.fit(line, meaning[line.order], alone, near, query.meaning)
-        for name, number in self._speakers.numbers.items():
-            if name and set(words(name)) <= query.words:
-                fitting += hybrid.SPEAKER * (self._used("speaker")[line.order] == number)
-        if query.periods:
-            fitting += hybrid.PERIOD * hybrid.within(query.periods, line.created)
-        return line.order, [scoring.lateness(line.created, now), line.importance, fitting]
+        return self._line
+
+    @property
+    def postings(self) -> Postings:
+        """Which words are in which rows."""
+        return self._postings
+
+    @property
+    def speakers(self) -> Mapping[str, int]:
+        """The number of each speaker in the column "speaker"."""
+        return self._speakers.numbers
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column."""
+        return self._used(name)
+
+    async def cosines(self, vector: Floats) -> Floats:
+        """Return the cosine of each row with a vector."""
+        return await scoring.relevance(self._vectors[: self._end], vector)
 
     def pending(self, since: Mark) -> tuple[float, Mark]:
         """Return the importance of all observations after a place in the stream, and the place of the latest."""

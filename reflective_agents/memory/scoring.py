@@ -11,8 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from reflective_agents.memory.ranking import Ranking
-
 Floats = NDArray[np.floating]
 DECAY = 0.995
 """What is left of recency after an hour without access."""
@@ -22,10 +20,6 @@ BLOCK = 64
 """Values in a row of which the highest stands for all when the highest of many are looked for."""
 PART = 12_500
 """Vectors that one thread multiplies before it takes the next: few enough that no core waits long for another."""
-
-
-LOWER = 0.9
-"""What is left of a score in the archive, or of what no longer holds, under a hybrid ranking."""
 
 
 def recency(accessed: Floats, now: float) -> Floats:
@@ -72,9 +66,8 @@ def normalise(values: Floats) -> Floats:
     return (values - low) / (high - low) if high > low else np.full_like(values, FLAT)
 
 
-def score(terms: Sequence[Floats], ranking: Ranking) -> Floats:
+def score(terms: Sequence[Floats], weights: Sequence[float]) -> Floats:
     """Calculate the weighted mean of the normalised terms, in 0..1: recency, importance, relevance."""
-    weights = ranking.check().weights
     recency, importance, relevance = (weight * term for weight, term in zip(weights, terms, strict=True))
     return np.asarray((recency + importance + relevance) / sum(weights))
 

@@ -12,11 +12,11 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, Item
 from numpy.typing import NDArray
 
-from reflective_agents.memory.hybrid import MemoryQuery
 from reflective_agents.memory.index import Index
 from reflective_agents.memory.layout import entry_of, read, rounded, search, write
 from reflective_agents.memory.postings import hashed, pack
-from reflective_agents.memory.ranking import HYBRID, Ranking
+from reflective_agents.memory.rankings import hybrid
+from reflective_agents.memory.rankings.base import MemoryQuery, Ranking
 from reflective_agents.memory.replica import replica_of
 from reflective_agents.models.embeddings import embed, get_embeddings, meaning_of, name_of
 from reflective_agents.models.meter import Meter
@@ -205,7 +205,7 @@ class MemoryStream:
         *,
         k: int,
         now: float,
-        ranking: Ranking = HYBRID,
+        ranking: Ranking = hybrid.RANKING,
         renew: bool = True,
         kinds: Collection[Kind] = KINDS,
         apart_from: str = "",
@@ -217,7 +217,7 @@ class MemoryStream:
             query: What is looked for: a text, or its vector, which says nothing of words, names and dates.
             k: How many at most.
             now: Seconds of the agent's clock.
-            ranking: How they are ranked: `memory.ranking.HYBRID`, or PAPER for that of Generative Agents.
+            ranking: How they are ranked: a value of `memory.rankings`.
             renew: Whether this is an access, so that what is found counts as accessed now.
             kinds: What kinds of memories.
             apart_from: A conversation whose turns are passed over.
@@ -231,7 +231,7 @@ class MemoryStream:
         if not math.isfinite(now):
             raise Misuse(f"the time is a finite number of seconds, not {now}")
         ranking.check()
-        memory_query = await self._prepare(query, now, ranking)
+        memory_query = await self._prepare(query, now)
         async with self._current("retrieve") as index:
             _check_length(index, len(memory_query.vector))
             best = await index.retrieve(memory_query, k, now, ranking, kinds, apart_from, facts)
@@ -239,14 +239,10 @@ class MemoryStream:
             memories = await (self._access(index, matches, now) if renew else self._read(index, matches))
         return [Scored(memory, *matches[memory["id"]][1:]) for memory in memories]
 
-    async def _prepare(
-        self, query: str | Sequence[float] | NDArray[np.floating], now: float, ranking: Ranking
-    ) -> MemoryQuery:
+    async def _prepare(self, query: str | Sequence[float] | NDArray[np.floating], now: float) -> MemoryQuery:
         if not isinstance(query, str):
             return MemoryQuery(_unit(query))
         vector = (await self._vectors([query]))[0]
-        if not ranking.hybrid:
-            return MemoryQuery(vector)
         hashes = frozenset(map(hashed, await asyncio.to_thread(query_stems, query)))
         return MemoryQuery(vector, meaning_of(self._embeddings), frozenset(words(query)), hashes, periods(query, now))
 

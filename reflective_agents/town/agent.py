@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
-from reflective_agents.memory.ranking import Ranking
+from reflective_agents.memory.rankings.paper import Paper
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.memo import at_once
@@ -105,7 +105,7 @@ class Agent:
     async def recall(self, query: str) -> list[Memory]:
         """Retrieve the agent's memories for a query, most fitting first."""
         context = self.step.context
-        ranking = Ranking(context.recency, context.importance, context.relevance)
+        ranking = Paper(context.recency, context.importance, context.relevance)
         scored = await self.stream.retrieve(query, k=context.retrieved, now=self.seconds, ranking=ranking, renew=False)
         found = [
             Found(
@@ -170,7 +170,7 @@ class Agent:
                 now=self.seconds,
                 identity=self.description,
                 threshold=context.reflect_at,
-                ranking=Ranking(context.recency, context.importance, context.relevance),
+                ranking=Paper(context.recency, context.importance, context.relevance),
             )
         except InvalidOutput as error:
             self.step.emit("at_a_loss", agent=self.name, reason=str(error))

@@ -1,11 +1,11 @@
 """The settings of `graphs.memory`."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from reflective_agents.state.effect import Replication, only_with
-from reflective_agents.state.families import Embeddings, SourcedContext
+from reflective_agents.state.effect import Replication
+from reflective_agents.state.families import Embeddings, Rankings, SourcedContext
 from reflective_agents.state.policy import TEXT
 from reflective_agents.state.verifiers import VerifiedContext
 
@@ -30,15 +30,17 @@ class MemoryContext(SourcedContext, VerifiedContext):
         description="Most memories that an answer is given. Facts that still hold come first and may be more: then "
         "a third of so many is left for the rest. 0 shows nothing.",
     )
-    fact_tokens: Annotated[int, only_with("ranking", "hybrid")] = Field(
-        default=4000,
+    fact_tokens: int | None = Field(
+        default=None,
         ge=0,
         le=1_000_000,
-        description="Most tokens, one for two bytes, of the facts that come first; a quarter of a prompt at most.",
+        description="Most tokens, one for two bytes, of the facts that come first; a quarter of a prompt at most. "
+        "Default: 4000; 0 as in the paper.",
     )
-    ranking: Annotated[Literal["hybrid", "paper"], Replication("Generative Agents")] = Field(
+    ranking: Annotated[Rankings, Replication("Generative Agents")] = Field(
         default="hybrid",
-        description="How memories are ranked: 'hybrid' by words and meaning, 'paper' as Generative Agents does.",
+        description="How memories are ranked: 'hybrid' by words and meaning, 'paper' as Generative Agents does, or in "
+        "Python a ranking of your own.",
     )
     recency: float | None = Field(
         default=None, ge=0, le=100, description="Weight of recency in retrieval. Default: 0.3; 0.5 as in the paper."

@@ -10,10 +10,13 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
-from reflective_agents.memory.hybrid import Timeline, bm25
 from reflective_agents.memory.postings import Postings, hashed, pack
-from reflective_agents.memory.ranking import HYBRID, PAPER, Ranking
+from reflective_agents.memory.rankings import named, names
+from reflective_agents.memory.rankings.hybrid import RANKING as HYBRID
+from reflective_agents.memory.rankings.hybrid import bm25
+from reflective_agents.memory.rankings.paper import Paper
 from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.memory.timeline import Timeline
 from reflective_agents.models.lexical import LexicalEmbeddings
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.memories import Memory, new_memory
@@ -140,7 +143,7 @@ async def test_of_two_statements_that_fit_alike_the_later_one_wins_also_when_the
     assert await found(stream, question, k=2) == [july["text"], may["text"]]
     await stream.renew({may["id"]: AUGUST - 60})
     assert await found(stream, question, k=2) == [july["text"], may["text"]]
-    paper = Ranking(recency=3, importance=0, relevance=3)
+    paper = Paper(recency=3, importance=0, relevance=3)
     assert await found(stream, question, ranking=paper) == [may["text"]]
 
 
@@ -171,8 +174,8 @@ async def test_what_an_insight_rests_on_is_found_on_its_own() -> None:
     hits = [fact["text"] in await found(stream, f"Where is item{n:02}?", k=10) for n, fact in enumerate(facts)]
     assert sum(hits) == 60
     assert [fact["archived"] for fact in await stream.get([one["id"] for one in facts])] == [True] * 60
-    assert await found(stream, "Where is item07?", k=10, ranking=PAPER) != []
-    assert facts[7]["text"] not in await found(stream, "Where is item07?", k=10, ranking=PAPER)
+    assert await found(stream, "Where is item07?", k=10, ranking=Paper()) != []
+    assert facts[7]["text"] not in await found(stream, "Where is item07?", k=10, ranking=Paper())
 
 
 async def test_what_is_in_the_archive_ranks_below_what_fits_as_well() -> None:
@@ -210,9 +213,12 @@ async def test_what_is_said_now_may_be_left_out() -> None:
     assert await found(stream, "What do I like?", k=5, kinds=["fact"]) == []
 
 
-def test_the_default_ranking_is_hybrid_and_the_papers_is_not() -> None:
-    assert HYBRID.hybrid
-    assert not PAPER.hybrid
+async def test_rankings_are_found_by_name_and_hybrid_is_the_default() -> None:
+    assert {"hybrid", "paper"} <= {*names()}
+    assert named("hybrid") == HYBRID
+    stream = await memory_of(*CHATTER)
+    assert await found(stream, "number 7", k=5) == await found(stream, "number 7", k=5, ranking=HYBRID)
+    assert await found(stream, "number 7", k=5) != await found(stream, "number 7", k=5, ranking=named("paper"))
 
 
 async def test_memories_of_an_earlier_version_get_their_words_when_they_are_first_opened() -> None:
@@ -265,7 +271,7 @@ async def test_words_count_the_same_whether_many_memories_hold_them_or_few(
     await stream.delete(CHATTER[3]["id"])
     query = "Small figs, number 7 and a nut?"
     usual = await stream.retrieve(query, k=40, now=AUGUST, renew=False)
-    monkeypatch.setattr("reflective_agents.memory.hybrid.COMMON_WORD", many)
+    monkeypatch.setattr("reflective_agents.memory.rankings.hybrid.COMMON_WORD", many)
     other = await stream.retrieve(query, k=40, now=AUGUST, renew=False)
     assert [one.memory["text"] for one in other] == [one.memory["text"] for one in usual]
     assert [one.relevance for one in other] == pytest.approx([one.relevance for one in usual], abs=1e-6)
