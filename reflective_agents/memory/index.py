@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from reflective_agents.memory import scoring
 from reflective_agents.memory.postings import Postings, Rows
 from reflective_agents.memory.rankings.base import MemoryQuery, Ranking
-from reflective_agents.memory.scoring import Floats
+from reflective_agents.memory.scoring import Floats, Halves
 from reflective_agents.memory.timeline import Timeline
 from reflective_agents.state.memories import KINDS, TOPICS, Kind, Mark, Topic
 
@@ -74,7 +74,7 @@ class Index:
         self._rows: dict[str, int] = {}
         self._end = 0
         self._columns = {name: np.zeros(0, kind) for name, kind in COLUMNS.items()}
-        self._vectors = np.zeros((0, 0), np.float32)
+        self._vectors = np.zeros((0, 0), np.float16)
         self._evidence: dict[str, tuple[str, ...]] = {}
         self._resting: dict[str, set[str]] = {}
         self._supersedes: dict[str, tuple[str, ...]] = {}
@@ -94,7 +94,7 @@ class Index:
         """The length of the vectors; 0 as long as there was none."""
         return self._vectors.shape[1]
 
-    def add(self, entries: Sequence[Entry], vectors: NDArray[np.float32]) -> None:
+    def add(self, entries: Sequence[Entry], vectors: Halves) -> None:
         """Add memories with their vectors, a row each; one that is known already stays as it is."""
         new = {entry.id: index for index, entry in enumerate(entries) if entry.id not in self}
         if not new:
@@ -133,7 +133,7 @@ class Index:
         if rows <= len(self._vectors):
             return
         used, size = len(self._columns["id"]), max(rows, len(self._vectors) * 5 // 4)
-        vectors = np.zeros((size, dimensions), np.float32)
+        vectors = np.zeros((size, dimensions), np.float16)
         vectors[:used] = self._vectors if used else 0
         self._vectors = vectors
         for name, column in self._columns.items():

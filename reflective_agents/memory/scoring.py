@@ -8,10 +8,13 @@ import asyncio
 import math
 from collections.abc import Sequence
 
+import numkong
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.floating]
+Halves = NDArray[np.float16]
+"""Vectors as they are kept: their cosines are off by less than 0.0005."""
 DECAY = 0.995
 """What is left of recency after an hour without access."""
 FLAT = 0.5
@@ -46,16 +49,22 @@ def lateness(created: Floats, now: float) -> Floats:
     return np.asarray(-np.log(1 + days))
 
 
-async def relevance(vectors: Floats, query: Floats) -> Floats:
+async def relevance(vectors: Halves, query: Floats) -> Floats:
     """Calculate the cosine of each memory and the query, before normalisation; the vectors have length 1 or 0.
 
     Equal vectors get equal values wherever they stand, which a matrix product does not promise. Parts of the array are
-    worked on at once, in threads: the cost is that of reading the memory.
+    worked on at once, in threads: the cost is that of reading the memory, which half precision halves.
     """
-    cosines = np.empty(len(vectors), np.float32)
+    if not vectors.size:
+        return np.zeros(len(vectors), np.float32)
+    cosines, half = np.empty((len(vectors), 1), np.float32), np.asarray(query, np.float16)[np.newaxis]
+
+    def multiply(part: slice) -> None:
+        numkong.cdist(vectors[part], half, "dot", out=cosines[part], out_dtype="float32")
+
     parts = (slice(start, start + PART) for start in range(0, len(vectors), PART))
-    await asyncio.gather(*(asyncio.to_thread(np.vecdot, vectors[part], query, out=cosines[part]) for part in parts))
-    return cosines
+    await asyncio.gather(*(asyncio.to_thread(multiply, part) for part in parts))
+    return cosines[:, 0]
 
 
 def normalise(values: Floats) -> Floats:

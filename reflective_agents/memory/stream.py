@@ -18,6 +18,7 @@ from reflective_agents.memory.postings import hashed, pack
 from reflective_agents.memory.rankings import hybrid
 from reflective_agents.memory.rankings.base import MemoryQuery, Ranking
 from reflective_agents.memory.replica import replica_of
+from reflective_agents.memory.scoring import Halves
 from reflective_agents.models.embeddings import embed, get_embeddings, meaning_of, name_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.errors import Misuse
@@ -74,7 +75,7 @@ class MemoryStream:
     others have written at its next call. A stream belongs to the event loop that it was opened in.
 
     Retrieval compares all memories, which is what normalising over the candidates needs: the vectors are held in this
-    process, 1.5 KB each for 384 numbers. A vector index of the store's own is therefore not used, and not filled.
+    process, 768 bytes each for 384 numbers. A vector index of the store's own is therefore not used, and not filled.
     """
 
     def __init__(
@@ -151,9 +152,7 @@ class MemoryStream:
             start = end
         return change
 
-    async def _write(
-        self, memories: list[Memory], vectors: NDArray[np.float32], words: list[bytes], mark: Mark | None
-    ) -> Change:
+    async def _write(self, memories: list[Memory], vectors: Halves, words: list[bytes], mark: Mark | None) -> Change:
         layout = self._replica.layout
         async with self._current("store") as index:
             _check_length(index, vectors.shape[1] if len(vectors) else None)
