@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflective_agents.memory.postings import Rows
-from reflective_agents.memory.scoring import Floats, highest
+from reflective_agents.memory.scoring import Floats, highest, normalise
 from reflective_agents.text.bm25 import damping
 
 GAP = 3600.0
@@ -26,6 +26,8 @@ class Timeline:
         places: The place of each row in that order; -1 for those that are not.
         created: When the memory at each place was made.
         importance: How important it is.
+        substance: How much there is in it, in 0..1: of turns the logarithm of the length, scaled; what was drawn from
+            turns says much in few words.
         damping: What the length of each text takes from its words in BM25, and the same with its neighbours.
         follows: For each place, and the one after the last, whether it follows on the one before in the same session.
         sessions: The number of the session of each place.
@@ -45,6 +47,8 @@ class Timeline:
         self.sessions = np.cumsum(~follows[:-1]) - 1
         self._counted = np.minimum(np.bincount(self.sessions), TURNS_A_SESSION)
         lengths = columns["length"][self.order]
+        self.substance = np.ones(len(self.order), np.float32)
+        self.substance[: len(turn_rows)] = normalise(np.log1p(lengths[: len(turn_rows)]))
         self.damping = _damping(lengths), _damping(self.around(lengths))
 
     def around(self, values: Floats) -> Floats:

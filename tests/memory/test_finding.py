@@ -111,6 +111,12 @@ async def test_a_turn_of_a_conversation_that_fits_comes_before_one_of_another(by
     assert order.index(right) < order.index(wrong)
 
 
+async def test_a_turn_with_some_substance_comes_before_one_that_says_as_little_as_fits() -> None:
+    short, long = turn("Paint!", MAY + DAY), turn("I mixed ochre, umber and white on the old oak board.", MAY)
+    order = await ranked("Which colours?", short, long, by=Alike())
+    assert order.index(long) < order.index(short)
+
+
 async def test_who_is_named_is_who_said_it_and_not_who_was_spoken_of() -> None:
     ada = turn("Bob likes the puppy.", MAY, speaker="Ada", conversation="a")
     bob = turn("Ada likes the puppy.", MAY + 20, speaker="Bob", conversation="b")

@@ -1,7 +1,8 @@
 """How well memories fit a query by meaning and by words, by what was said around them, by whom, and when.
 
-The sum of the scaled cosine and the scaled BM25, each also of the turn with its neighbours, at half weight; then what
-speaks for the conversation as a whole, for a speaker whose name the query has, and for a date it names.
+The sum of the scaled cosine and the scaled BM25, each also of the turn with its neighbours, at a lower weight; then
+what speaks for the conversation as a whole, for a turn of some substance, for a speaker whose name the query has, and
+for a date it names.
 """
 
 import asyncio
@@ -18,10 +19,12 @@ from reflective_agents.memory.timeline import Timeline
 from reflective_agents.text.bm25 import idf, saturated
 from reflective_agents.text.words import words
 
-NEAR = 0.5
+NEAR = 0.7
 """Weight of a turn together with its neighbours, beside the turn itself."""
-SESSION, SPEAKER, PERIOD = 0.5, 0.3, 0.5
+SESSION, SPEAKER, PERIOD = 1.2, 0.4, 0.5
 """Weights of the best that was said in the same session, of the speaker named, and of the time named."""
+SUBSTANCE = 0.4
+"""Weight of how much there is in a turn: "Sounds great!" answers nothing."""
 BEFORE, AFTER, AROUND = 3 * 86400.0, 10 * 86400.0, 0.6
 """Seconds before and after a period in which it is talked about, too, and what that counts beside the period itself."""
 COMMON_WORD = 16
@@ -47,6 +50,7 @@ class Hybrid(Ranking):
             memories.cosines(query.vector), asyncio.to_thread(bm25, line, memories.postings, query.stems)
         )
         fitting = fit(line, cosines[line.order], alone, near, query.meaning)
+        fitting += SUBSTANCE * line.substance
         for name, number in memories.speakers.items():
             if name and set(words(name)) <= query.words:
                 fitting += SPEAKER * (memories.column("speaker")[line.order] == number)
