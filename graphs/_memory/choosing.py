@@ -29,7 +29,7 @@ def choose(
         ranked: The memories, best first.
         question: What they were retrieved for.
         most: Places there are. Facts that hold may take more; then a third of so many is left for the rest.
-        fact_tokens: Most tokens of the facts that come first, one for two bytes.
+        fact_tokens: Most tokens of the facts that come first, one for two bytes; with 0 all is left as it was ranked.
         in_thread: What stands in the thread, normalised.
         conversation: The name of the thread in the memory.
     """
@@ -38,13 +38,9 @@ def choose(
     first = _facts_first([scored for scored in distinct if _holds(scored.memory)], fact_tokens)
     rest = [scored for scored in distinct if scored.memory["id"] not in first]
     facts = [scored for scored in distinct if scored.memory["id"] in first]
-    missing = query_stems(question).difference(*stems([scored.memory["text"] for scored in facts]))
-    chatter = {scored.memory["id"] for scored in rest if _is_chatter(scored.memory)}
-    fitting = _holding(missing, [scored for scored in rest if scored.memory["id"] in chatter])
-    last = chatter - {fitting}
-    return facts + best(
-        sorted(rest, key=lambda scored: scored.memory["id"] in last), max(most - len(facts), -(-most // REST))
-    )
+    if fact_tokens:
+        rest = _chatter_last(rest, query_stems(question).difference(*stems([fact.memory["text"] for fact in facts])))
+    return facts + best(rest, max(most - len(facts), -(-most // REST)))
 
 
 def _stands_in_thread(memory: Memory, conversation: str) -> bool:
@@ -80,11 +76,14 @@ def _fill(chosen: dict[str, int], candidates: "Iterable[Scored]", most: int) -> 
             chosen[memory["id"]] = cost
 
 
-def _holding(words: Set[str], ranked: "Sequence[Scored]") -> str | None:
-    """Return the id of the first memory that holds one of these words."""
-    texts = stems([scored.memory["text"] for scored in ranked])
-    holders = (scored.memory["id"] for scored, text in zip(ranked, texts, strict=True) if not words.isdisjoint(text))
-    return next(holders, None)
+def _chatter_last(ranked: "Sequence[Scored]", missing: Set[str]) -> "list[Scored]":
+    """Put chatter behind all else, but for the first turn of it that holds one of the words that no fact has."""
+    chatter = [scored for scored in ranked if _is_chatter(scored.memory)]
+    texts = stems([scored.memory["text"] for scored in chatter])
+    holding = (scored for scored, text in zip(chatter, texts, strict=True) if not missing.isdisjoint(text))
+    kept = next(holding, None)
+    last = {scored.memory["id"] for scored in chatter if scored is not kept}
+    return sorted(ranked, key=lambda scored: scored.memory["id"] in last)
 
 
 def _is_chatter(memory: Memory) -> bool:

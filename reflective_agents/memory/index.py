@@ -32,6 +32,7 @@ COLUMNS: dict[str, str | type[np.generic]] = {
     "speaker": np.int32,
     "conversation": np.int32,
     "topic": np.int8,
+    "asks": np.bool_,
     "length": np.float32,  # in words
 }
 HOLES = 1024
@@ -39,7 +40,8 @@ HOLES = 1024
 
 
 class Entry(NamedTuple):
-    """What the index holds of a memory; `words` are those of its text, as `memory.postings.pack` packs them."""
+    """What the index holds of a memory; `words` are those of its text, as `memory.postings.pack` packs them; `asks` is
+    whether it ends with a question."""
 
     id: str
     kind: Kind
@@ -51,6 +53,7 @@ class Entry(NamedTuple):
     supersedes: tuple[str, ...] = ()
     words: bytes = b""
     topic: Topic | None = None
+    asks: bool = False
 
 
 class Match(NamedTuple):
@@ -116,6 +119,7 @@ class Index:
             "speaker": [self._speakers.number(entry.speaker) for entry in entries],
             "conversation": [self._conversations.number(entry.conversation) for entry in entries],
             "topic": [TOPICS.index(entry.topic) if entry.topic else UNKNOWN for entry in entries],
+            "asks": [entry.asks for entry in entries],
             "length": self._postings.add(start, [entry.words for entry in entries]),
         }
         for name, column in self._columns.items():
@@ -251,6 +255,7 @@ class Index:
             self._conversations.names[column["conversation"]],
             self._supersedes.get(memory_id, ()),
             topic=None if column["topic"] == UNKNOWN else TOPICS[column["topic"]],
+            asks=bool(column["asks"]),
         )
 
     def evidence(self, memory_id: str) -> list[str]:

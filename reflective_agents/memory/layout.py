@@ -2,7 +2,7 @@
 
     ("memory", <owner>, "text")           <id> -> {text}, and of a fact {about, since}
     ("memory", <owner>, "index", <digit>) <id> -> {kind, created, importance, evidence, vector, words}, and where there
-                                                  are {speaker, conversation, supersedes, topic}
+                                                  are {speaker, conversation, supersedes, topic, asks}
     ("memory", <owner>, "access")         <id> -> {at}, once the memory has been retrieved
     ("memory", <owner>, "mark")           <id> -> {created}: the observations up to this one were reflected on
     ("memory", <owner>, "head")           <writer> -> {written, touched}: what a process has written last
@@ -62,6 +62,7 @@ class Layout:
     def put(self, memory: Memory, vector: Halves, words: bytes) -> list[PutOp]:
         """Return the operations that add a memory."""
         indexed = {name: value for name, value in memory.items() if name in _INDEXED}
+        indexed |= {"asks": True} if asks(memory["text"]) else {}
         packed = {"vector": _ascii(vector.tobytes()), "words": _ascii(words)}
         content = {name: value for name, value in memory.items() if name in _CONTENT}
         return [
@@ -130,6 +131,11 @@ def unpack(items: Sequence[Item]) -> tuple[list[Entry], Halves]:
     return entries, np.frombuffer(packed, np.float16).reshape(len(items), -1) if items else np.zeros((0, 0), np.float16)
 
 
+def asks(text: str) -> bool:
+    """Tell whether a text ends with a question."""
+    return text.rstrip().endswith(("?", "\uff1f", "\u061f"))
+
+
 def entry_of(memory_id: str, value: JsonMapping, words: bytes) -> Entry:
     """Return what the index holds of a memory, or of an index item, with its packed words."""
     return Entry(
@@ -143,6 +149,7 @@ def entry_of(memory_id: str, value: JsonMapping, words: bytes) -> Entry:
         tuple(value.get("supersedes", ())),
         words,
         value.get("topic"),
+        asks(value["text"]) if "text" in value else value.get("asks", False),
     )
 
 

@@ -12,6 +12,8 @@ from reflective_agents.text.bm25 import damping
 
 GAP = 3600.0
 """Seconds without a word after which a conversation begins anew."""
+QUESTION = 0.5
+"""What a turn that ends with a question has less of substance: the answer stands in the next."""
 TOP_TURNS, TURNS_A_SESSION = 100, 3
 """Turns that tell which sessions fit, and how many of each count."""
 
@@ -26,8 +28,8 @@ class Timeline:
         places: The place of each row in that order; -1 for those that are not.
         created: When the memory at each place was made.
         importance: How important it is.
-        substance: How much there is in it, in 0..1: of turns the logarithm of the length, scaled; what was drawn from
-            turns says much in few words.
+        substance: How much there is in it, from -0.5 to 1: of turns the logarithm of the length, scaled, and less for a
+            question; what was drawn from turns says much in few words.
         damping: What the length of each text takes from its words in BM25, and the same with its neighbours.
         follows: For each place, and the one after the last, whether it follows on the one before in the same session.
         sessions: The number of the session of each place.
@@ -48,7 +50,8 @@ class Timeline:
         self._counted = np.minimum(np.bincount(self.sessions), TURNS_A_SESSION)
         lengths = columns["length"][self.order]
         self.substance = np.ones(len(self.order), np.float32)
-        self.substance[: len(turn_rows)] = normalise(np.log1p(lengths[: len(turn_rows)]))
+        first = slice(len(turn_rows))
+        self.substance[first] = normalise(np.log1p(lengths[first])) - QUESTION * columns["asks"][turn_rows]
         self.damping = _damping(lengths), _damping(self.around(lengths))
 
     def around(self, values: Floats) -> Floats:

@@ -37,6 +37,7 @@ def test_facts_come_before_turns_that_fit_better_and_chatter_comes_last() -> Non
         scored("The user eats no hazelnuts."),
     ]
     assert chosen(ranked) == ["The user eats no hazelnuts.", "I paint boats.", "You're welcome!", "Thanks!"]
+    assert chosen(ranked, tokens=0) == [one.memory["text"] for one in ranked], "nothing comes first"
 
 
 def test_one_turn_of_chatter_that_alone_has_a_word_of_the_question_is_none() -> None:

@@ -117,6 +117,17 @@ async def test_a_turn_with_some_substance_comes_before_one_that_says_as_little_a
     assert order.index(long) < order.index(short)
 
 
+@pytest.mark.parametrize("mark", ["?", "\uff1f", "\u061f"])
+async def test_a_statement_comes_before_a_question_in_the_same_words_also_when_it_is_read_again(mark: str) -> None:
+    question, statement = turn(f"You paint boats{mark} ", MAY + DAY), turn("You paint boats!", MAY)
+    store = InMemoryStore()
+    for _ in range(2):
+        stream = await MemoryStream.open(Window(store), "anna", Alike())
+        await stream.add([question, statement])
+        order = await found(stream, "Which boats?", k=2)
+        assert order == [statement["text"], question["text"]]
+
+
 async def test_who_is_named_is_who_said_it_and_not_who_was_spoken_of() -> None:
     ada = turn("Bob likes the puppy.", MAY, speaker="Ada", conversation="a")
     bob = turn("Ada likes the puppy.", MAY + 20, speaker="Bob", conversation="b")
@@ -295,6 +306,7 @@ def test_words_are_weighed_as_bm25_has_it() -> None:
         "created": 1e5 * np.arange(count),
         "importance": np.ones(count),
         "conversation": np.zeros(count, np.int32),
+        "asks": np.zeros(count, np.bool_),
         "length": lengths,
     }
     said, near = bm25(
