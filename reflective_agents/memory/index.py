@@ -340,7 +340,8 @@ class Index:
         """Return the k best of these rows, and those that are foremost, best first."""
         top = scoring.highest(scores, k)
         top = top[scoring.best(scores[top], self._used("created")[rows[top]], self._used("id")[rows[top]], k)]
-        top = np.union1d(top, np.flatnonzero(np.isin(rows, foremost)))
+        if foremost:
+            top = np.union1d(top, np.flatnonzero(np.isin(rows, foremost)))
         ids, created = self._used("id")[rows[top]], self._used("created")[rows[top]]
         order = scoring.best(scores[top], created, ids, len(top))
         columns = (column[top[order]].tolist() for column in (scores, *terms))

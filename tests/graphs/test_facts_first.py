@@ -111,6 +111,30 @@ async def test_what_remains_of_a_fact_that_ended_in_part_is_a_fact_with_its_evid
     assert "Mia is Paul's daughter." in [one["text"] for one in out["memories"]]
 
 
+async def test_a_turn_that_only_repeats_a_known_fact_is_chatter() -> None:
+    talk = Talk(keeper)
+    await talk.say(HOME)
+    await talk.say(f"As you know: {HOME}")
+    importance = {one["text"]: one["importance"] for one in await talk.all() if one.get("speaker") == "user"}
+    assert importance == {HOME: 6, f"As you know: {HOME}": 1}
+
+
+async def test_what_is_said_anew_and_ends_something_is_not_lost_for_what_remains() -> None:
+    def moving(request: Request) -> Reply:
+        if request.schema and MOVED in request.last:
+            rest = {**FACT, "statement": "Mia is Paul's daughter.", "supersedes": [1]}
+            moved = {**FACT, "statement": "Paul lives in York.", "supersedes": [1], "remains": [rest["statement"]]}
+            return {"facts": [moved, rest]}
+        return keeper(request)
+
+    talk = Talk(moving)
+    await talk.say(HOME)
+    await talk.say(MOVED)
+    facts = await facts_of(talk)
+    assert len(facts) == 3
+    assert facts["Mia is Paul's daughter."]["supersedes"] == [facts["Paul lives in Leeds with his daughter Mia."]["id"]]
+
+
 async def test_nothing_remains_of_a_fact_that_nothing_ended() -> None:
     def claims(request: Request) -> Reply:
         return {"facts": [{**FACT, "statement": "So.", "remains": ["Mia is six."]}]} if request.schema else "I see."
