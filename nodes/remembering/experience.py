@@ -6,7 +6,6 @@ never recalled itself, and always found through the lesson.
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -50,7 +49,7 @@ async def recall(step: Step[Context], question: str) -> list[str]:
         return []
     try:
         stream = await _open(step, step.context.experience)
-        by_fit, most = replace(rankings.named("hybrid"), recency=0, importance=0), step.context.memory_size
+        by_fit, most = rankings.named("hybrid", recency=0, importance=0), step.context.memory_size
         memories = await stream.retrieve(question, k=most, now=time.time(), ranking=by_fit, kinds=LESSONS)
     except (LimitReached, ModelFailed) as reason:
         step.emit("recalled", lessons=0, reason=str(reason))

@@ -1,7 +1,6 @@
 """What nodes do with an agent's long-term memory: open it, show what is in it, and reflect on it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -50,7 +49,8 @@ async def open_memory(
     Raises:
         Misuse, UnknownModel, MissingKey: as `MemoryStream.open`.
     """
-    need("numpy", extra="memory", purpose="a memory")
+    for module in ("numpy", "numkong"):
+        need(module, extra="memory", purpose="a memory")
     from reflective_agents.memory.stream import MemoryStream  # loads numpy, and few runs remember
 
     store = get_runtime().store or store_of_process()
@@ -118,7 +118,7 @@ async def reflect(
     Raises:
         InvalidOutput, LimitReached, ModelFailed: as `nodes.asking.chat.ask`; then nothing was added.
     """
-    ranking = ranking or replace(rankings.named("paper"), recency=1, importance=1, relevance=1)
+    ranking = ranking or rankings.named("paper", recency=1, importance=1, relevance=1)
     pending = await stream.pending()
     if not is_due(pending, threshold):
         return []
