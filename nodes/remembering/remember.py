@@ -49,8 +49,7 @@ async def open_memory(
     Raises:
         Misuse, UnknownModel, MissingKey: as `MemoryStream.open`.
     """
-    for module in ("numpy", "numkong"):
-        need(module, extra="memory", purpose="a memory")
+    need("numpy", "numkong", extra="memory", purpose="a memory")
     from reflective_agents.memory.stream import MemoryStream  # loads numpy, and few runs remember
 
     store = get_runtime().store or store_of_process()
