@@ -21,7 +21,7 @@ FLAT = 0.5
 """What a term is worth whose values are all the same: it says nothing, and shifts all candidates alike."""
 BLOCK = 64
 """Values in a row of which the highest stands for all when the highest of many are looked for."""
-PART = 12_500
+PART = 25_000
 """Vectors that one thread multiplies before it takes the next: few enough that no core waits long for another."""
 
 
@@ -57,14 +57,15 @@ async def relevance(vectors: Halves, query: Floats) -> Floats:
     """
     if not vectors.size:
         return np.zeros(len(vectors), np.float32)
-    cosines, half = np.empty((len(vectors), 1), np.float32), np.asarray(query, np.float16)[np.newaxis]
+    cosines, half = np.empty(len(vectors), np.float32), np.asarray(query, np.float16)[np.newaxis]
 
     def multiply(part: slice) -> None:
-        numkong.cdist(vectors[part], half, "dot", out=cosines[part], out_dtype="float32")
+        # In double precision, which numkong returns in half the time that it takes for single precision.
+        cosines[part] = np.asarray(numkong.cdist(vectors[part], half, "dot"))[:, 0]
 
     parts = (slice(start, start + PART) for start in range(0, len(vectors), PART))
     await asyncio.gather(*(asyncio.to_thread(multiply, part) for part in parts))
-    return cosines[:, 0]
+    return cosines
 
 
 def normalise(values: Floats) -> Floats:
