@@ -18,7 +18,7 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage
 
 from reflective_agents.graphs._memory import choosing, citing, keeping, recall
-from reflective_agents.graphs._memory.days import with_days
+from reflective_agents.graphs._memory.days import day_of, with_days
 from reflective_agents.graphs._memory.state import MemoryOutput, MemoryState
 from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import write
@@ -54,9 +54,8 @@ async def prepare(state: MemoryState, step: Step[MemoryContext]) -> Update:
         raise WrongThread(f"this thread belongs to user {owner!r}, not to {user!r}: choose another thread, or set user")
     stream = await recall.open_memory_of_user(step)
     step.emit("memory", user=user, memories=await stream.count(), kept_in=kept_in())
-    question, now = state["messages"][-1], time.time()
-    times = {question.id: now} if question.id else {}
-    return {"user": user, "conversation": state.get("conversation") or uuid4().hex, "times": times}
+    days = {name: day_of(time.time())} if (name := state["messages"][-1].id) else {}
+    return {"user": user, "conversation": state.get("conversation") or uuid4().hex, "days": days}
 
 
 @node(MemoryContext)
@@ -81,7 +80,7 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
     *conversation, question = state["messages"]
     prompt = prompts.RESPOND.format_messages(
         today=TODAY.format(today=today()),
-        conversation=with_days(citing.without_citations(conversation), state.get("times") or {}, time.time()),
+        conversation=with_days(citing.without_citations(conversation), state.get("days") or {}, day_of(time.time())),
         memories=await recall.memories_message(state["memories"], question.text),
         question=[question],
     )

@@ -6,16 +6,15 @@ from datetime import UTC, datetime
 from langchain_core.messages import AnyMessage, HumanMessage
 
 
-def with_days(conversation: Sequence[AnyMessage], times: Mapping[str, float], now: float) -> list[AnyMessage]:
+def with_days(conversation: Sequence[AnyMessage], days: Mapping[str, str], today: str) -> list[AnyMessage]:
     """Put the day in front of each first turn of a day, if any is not of today: "last week" means another week then.
 
     Args:
         conversation: The thread before the question.
-        times: When its messages came, by their ids, in seconds since 1970; others get no day.
-        now: The time of the question.
+        days: The days of its messages, by their ids; others get none.
+        today: The day of the question.
     """
-    days = {name: _day(times[name]) for message in conversation if (name := message.id or "") in times}
-    if {*days.values()} <= {_day(now)}:
+    if {days.get(message.id or "", today) for message in conversation} <= {today}:
         return [*conversation]
     dated, before = list[AnyMessage](), ""
     for message in conversation:
@@ -25,7 +24,8 @@ def with_days(conversation: Sequence[AnyMessage], times: Mapping[str, float], no
     return dated
 
 
-def _day(seconds: float) -> str:
+def day_of(seconds: float) -> str:
+    """Return the day of a time, in seconds since 1970, as it is shown to the model."""
     return f"{datetime.fromtimestamp(seconds, UTC):%A, %Y-%m-%d}"
 
 

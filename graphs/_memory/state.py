@@ -34,12 +34,12 @@ class Recalled(TypedDict):
     cited: bool
 
 
-def first_times(times: dict[str, float], writes: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Reduce the times of messages: a message came when it was first seen."""
-    merged = dict(times)
+def first_days(days: dict[str, str], writes: Sequence[dict[str, str]]) -> dict[str, str]:
+    """Reduce the days of messages: a message is of the day on which it was first seen."""
+    merged = dict(days)
     for write in writes:
-        for message, seconds in write.items():
-            merged.setdefault(message, seconds)
+        for message, day in write.items():
+            merged.setdefault(message, day)
     return merged
 
 
@@ -52,13 +52,13 @@ class MemoryOutput(Output):
 class MemoryState(RunState, MemoryOutput):
     """State of a run: what was perceived, and the answer with the id under which it was streamed.
 
-    `user` is whose thread it is, and `conversation` its name in the memory. `times` says when each of the user's
-    messages came, by its id, in seconds since 1970.
+    `user` is whose thread it is, and `conversation` its name in the memory. `days` holds the day of each of the
+    user's messages, by its id.
     """
 
     user: NotRequired[str]
     conversation: NotRequired[str]
-    times: Annotated[dict[str, float], DeltaChannel(first_times, snapshot_frequency=1000)]
+    days: Annotated[dict[str, str], DeltaChannel(first_days, snapshot_frequency=1000)]
     perceived: list[str]
     reply: str
     said: str | None
