@@ -15,6 +15,7 @@ It stops when something verifies the answer, when another call is expected to ga
 """
 
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.types import Overwrite
 
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs import reflexion
@@ -58,7 +59,7 @@ async def choose(state: AutoState, step: Step[AutoContext]) -> Update:
     stage, why = next_stage(progress, step.context)
     step.emit("stage", stage=stage or "none", why=why, calls_left=progress.calls)
     update: Update = {
-        "turns": [*state["turns"], Turn(stage=stage or "", why=why, model_calls=step.meter.usage["model_calls"])],
+        "turns": [Turn(stage=stage or "", why=why, model_calls=step.meter.usage["model_calls"])],
     }
     if stage:
         return update
@@ -210,12 +211,13 @@ async def take_samples(
     state: AutoState, step: Step[AutoContext], attempts: list[Attempt], stopped: LimitReached | ModelFailed | None
 ) -> Update:
     """Take samples in, and end the run if one of them is right."""
-    update: Update = {"samples": [*state["samples"], *attempts]}
+    update: Update = {"samples": attempts}
+    number = len(state["samples"]) + len(attempts)
     environment = await environment_of(step.context)
     if any(map(is_right, attempts)):
         if environment:
-            return update | stop_solved(environment.verifier, f"sample {len(update['samples'])} has a reward of 1")
-        return update | stop_solved("verifiers", f"the verifiers accept sample {len(update['samples'])}")
+            return update | stop_solved(environment.verifier, f"sample {number} has a reward of 1")
+        return update | stop_solved("verifiers", f"the verifiers accept sample {number}")
     return update | ({"limit": stopped.limit} if isinstance(stopped, LimitReached) else {})
 
 
@@ -244,9 +246,9 @@ builder.add_node(
         AutoContext,
         enter,
         **FRESH,
-        samples=[],
+        samples=Overwrite([]),
         evidence=None,
-        turns=[],
+        turns=Overwrite([]),
         search_over="",
         limit=None,
         concluded=False,

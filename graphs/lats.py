@@ -112,11 +112,14 @@ class StateValue(Value):
         return self.judge.calls(width) if self.weight else 0
 
     async def grade(self, branch: Branch, candidate: Candidate) -> Grade | None:
-        """Ask the judge."""
+        """Ask the judge, where the score decides something."""
+        if not decides(branch, candidate):
+            return None
         return await self.judge.grade(branch, candidate) if self.weight else Grade(0.0)
 
     async def compare(self, branch: Branch, candidates: Sequence[Candidate]) -> None:
         """Mix its scores with self-consistency."""
+        candidates = [candidate for candidate in candidates if decides(branch, candidate)]
         await self.judge.compare(branch, candidates)
         samples = sum(candidate.samples for candidate in candidates)
         for candidate in candidates:
@@ -125,6 +128,12 @@ class StateValue(Value):
                 consistency = share * (hope(candidate.grade) if self.weight else 1)
                 candidate.grade.score = self.weight * judge + (1 - self.weight) * consistency
                 candidate.grade.terms |= {"judge": judge, "consistency": consistency}
+
+
+def decides(branch: Branch, candidate: Candidate) -> bool:
+    """Return whether a candidate's score decides something. That of a first step does not: there is nothing else to go
+    on from. A first answer has to be accepted."""
+    return bool(branch.path) or candidate.answers
 
 
 async def lats(state: SearchState, step: Step[LatsContext]) -> TreeSearch:

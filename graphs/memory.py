@@ -139,6 +139,7 @@ async def reflect(_: MemoryState, step: Step[MemoryContext]) -> Update:
         step.emit("not_reflected", reason=str(problem))
         if not isinstance(problem, InvalidOutput):
             return _answered_but("reflected on", problem)
+        # Moves the mark on; else each turn would ask in vain about the same memories.
         await stream.add([], reflected=pending.latest)
     return {}
 

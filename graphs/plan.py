@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langgraph.types import Overwrite
 from pydantic import Field, create_model
 
 from reflective_agents.graphs import graph_of
@@ -83,13 +84,14 @@ async def plan(state: PlanState, step: Step[PlanContext]) -> Update:
     prompt = prompts.PLAN.format_messages(today=date, conversation=state["messages"], progress=progress, most=most)
     form = plan_of(most, least=0 if is_any_done(earlier) else 1)
     made = await ask(step, step.context.model, prompt, form, lambda value: flaw(value, earlier))
-    before: list[Subgoal] = [{**goal, "status": "dropped"} if goal["status"] == "open" else goal for goal in earlier]
+    # What is still open waits for what has failed, and would never be ready.
+    dropped: list[Subgoal] = [{**goal, "status": "dropped"} for goal in earlier if goal["status"] == "open"]
     new = [
-        planned(goal, index, number, step.context.worker) for index, goal in enumerate(made.subgoals, len(before) + 1)
+        planned(goal, index, number, step.context.worker) for index, goal in enumerate(made.subgoals, len(earlier) + 1)
     ]
     for goal in new:
         step.emit("subgoal", number=goal["number"], goal=goal["goal"], needs=goal["needs"], status=goal["status"])
-    update: Update = {"subgoals": [*before, *new], "plans": number}
+    update: Update = {"subgoals": [*dropped, *new], "plans": number}
     return update if new else update | stop("answered", f"the answer does without: {ids_of_failed(earlier)}")
 
 
@@ -124,7 +126,7 @@ async def collect(state: PlanState, step: Step[PlanContext]) -> Update:
             goals[index] = now = with_report(goal, reports[goal["number"]], state["waves"])
             answer = brief(now["answer"] or "")
             step.emit("subgoal", number=now["number"], status=now["status"], answer=answer, reason=now["reason"])
-    return {"subgoals": goals, **verdict(goals, state["plans"], step)}
+    return {"subgoals": [goal for goal in goals if goal["number"] in reports], **verdict(goals, state["plans"], step)}
 
 
 @node(PlanContext)
@@ -138,6 +140,7 @@ async def finish(state: PlanState, step: Step[PlanContext]) -> Update:
         answer = await synthesis(state, step)
     except (LimitReached, ModelFailed) as error:
         answer = join_answers(done, thread_sources(state["messages"]))
+        # What has ended the run before says more than the call that it left no room for.
         if ended and ended["status"] == "answered":
             ended = stopped(error)
     writer = model_of(step, step.context.model)
@@ -189,6 +192,7 @@ def verdict(goals: Sequence[Subgoal], plans: int, step: Step[PlanContext]) -> Up
     if plans > context.max_replans:
         last = f"sub-goal {failed[-1]['id']} has failed: {failed[-1]['reason']:.300}"
         return stop_at(context.limit("max_replans", spent=plans - 1), last)
+    # Without an answer yet there is nothing to lose by going on.
     if step.meter.calls_left < 3 and any(goal["answer"] for goal in goals):
         return stop_at(
             step.meter.limit("max_model_calls", next_cost=3), "that is another plan, its work and the answer"
@@ -225,7 +229,7 @@ def join_answers(done: Sequence[Subgoal], earlier: Sources) -> AIMessage:
 builder = strategy_graph(
     PlanState, context_schema=PlanContext, input_schema=Input, output_schema=PlanOutput, employs=employs
 )
-builder.add_node("begin", begin("plan", PlanContext, prepare, subgoals=[], plans=0, waves=0))
+builder.add_node("begin", begin("plan", PlanContext, prepare, subgoals=Overwrite([]), plans=0, waves=0))
 builder.add_node("plan", plan)
 builder.add_node("assign", assign, destinations={"work": "each sub-goal", "finish": ENDED})
 builder.add_node("work", work)

@@ -100,6 +100,7 @@ async def finish(state: SearchState, step: Step[RapContext]) -> Update:
     """Answer with the answer that the environment rewards most, or the verifiers; else with the one whose paths weigh
     most."""
     weights = weigh(state["tree"], await predicted_world(state, step))
+    # A person may have given up the best node since it was found.
     left = {node["id"]: node for node in unpruned(state["tree"])}
     ends = [end for end in left.values() if end["kind"] == "answer"]
     rewarded = min((end for end in ends if is_rewarded(end)), key=rank, default=None)

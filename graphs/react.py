@@ -15,11 +15,18 @@ from typing import Annotated, NotRequired
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 from langgraph.channels import DeltaChannel
+from langgraph.types import Overwrite
 
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.capabilities import takes_stop, with_tools
 from reflective_agents.models.toolless import guess_in
-from reflective_agents.nodes.acting.actions import ActionStep, act_in_environment, act_with_tools, observations_of
+from reflective_agents.nodes.acting.actions import (
+    ActionStep,
+    act_in_environment,
+    act_with_tools,
+    beside_environment,
+    observations_of,
+)
 from reflective_agents.nodes.acting.agent import (
     affordable_samples,
     agent_prompt,
@@ -50,6 +57,7 @@ from reflective_agents.nodes.verifiers.verdict import Verdict, is_verified, veri
 from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.lists import append
 from reflective_agents.state.outcome import pluralize
 from reflective_agents.state.run import Output, latest
 from reflective_agents.state.settings.react import ReactContext
@@ -60,13 +68,14 @@ from reflective_agents.text.actions import read_answer
 class ReactState(ActingState):
     """State of a run: the world as the last action left it, and the steps taken, which are the artefact. `said` is the
     id of the message under which the answer was streamed, if it was; `guess` an answer that followed an action before
-    its result was known."""
+    its result was known, or one that was `sent_back` as it cites what does not exist."""
 
     world: State
     request: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     hints: str
-    steps: list[ActionStep]
+    steps: Annotated[list[ActionStep], DeltaChannel(append, snapshot_frequency=1000)]
     move: ParsedStep | None
+    sent_back: NotRequired[bool]
     said: NotRequired[str | None]
     guess: NotRequired[str | None]
     reward: float | None
@@ -109,6 +118,8 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     if len(samples) > 1:
         move, votes = elect(samples, environment, tools, state["messages"][-1].text)
         step.emit("vote", action=move["action"], answer=move["answer"], votes=votes, samples=len(samples))
+    if environment is None and (sent_back := send_back(move, state, step, listener)):
+        return sent_back
     answer = with_references(move["answer"], state, step, listener)
     guess = next(filter(None, guesses), None) or state.get("guess")
     return {
@@ -122,7 +133,8 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
 async def act(state: ReactState, step: Step[ReactContext]) -> Update:
     """Carry the step out, and tell the agent what came of it."""
     move, environment, tools = state["move"], await environment_of(step.context), tools_of(step, state["run_id"])
-    assert move is not None
+    if move is None:  # the answer was sent back
+        return {}
     if not move["action"] and move["answer"] is None:
         asked_before = bool(state["steps"]) and not state["steps"][-1]["action"]
         if environment is None and asked_before and says_something(move["thought"], state["request"]):
@@ -138,10 +150,12 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
         return record(
             state, step, await act_with_tools(step, move, tools, state["steps"], thread_sources(state["messages"]))
         )
-    effect = await act_in_environment(environment, move, state["world"], state["reward"])
-    step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
+    beside = beside_environment(step, tools)
+    effect = await act_in_environment(environment, move, state["world"], state["reward"], beside)
+    if effect.acted:
+        step.meter.count(tool_calls=1, tool_errors=0 if effect.step["valid"] else 1)
     update = record(state, step, effect.step) | {"world": effect.world, "reward": effect.reward}
-    ended = finished(len(update["steps"]), effect.answer) if effect.done else {}
+    ended = finished(len(state["steps"]) + 1, effect.answer) if effect.done else {}
     return update | {"answer": effect.answer} | ended
 
 
@@ -167,11 +181,7 @@ async def take_answer(state: ReactState, step: Step[ReactContext], move: ParsedS
         return {"answer": answer, **finished(len(state["steps"]), answer)}
     before = await verdict_of(state, step, state["answer"]) if state["answer"] else None
     is_better = before is None or (verdict.score or 0) >= (before.score or 0)
-    told = prompts.REFUSED.format(verdict=quoted("verdict", verdict.feedback))
-    messages = [*move["messages"], HumanMessage(told)] if move["messages"] else []
-    refused = ActionStep(
-        thought=move["thought"], action=f"Answer: {answer}", observation=told, valid=False, messages=messages
-    )
+    refused = refusal(move, prompts.REFUSED.format(verdict=quoted("verdict", verdict.feedback)))
     return record(state, step, refused) | ({"answer": answer} if is_better else {})
 
 
@@ -215,7 +225,7 @@ def record(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Upd
     """Return the update that records a step."""
     number = len(state["steps"]) + 1
     step.emit("action", number=number, action=done["action"], observation=done["observation"], valid=done["valid"])
-    return {"steps": [*state["steps"], done], "move": None}
+    return {"steps": [done], "move": None}
 
 
 def with_references(
@@ -230,6 +240,25 @@ def with_references(
     if checked.wrong:
         step.emit("not_found", sources=checked.wrong)
     return checked.text
+
+
+def send_back(move: ParsedStep, state: ReactState, step: Step[ReactContext], listener: AnswerStream | None) -> Update:
+    """Return the update that sends an answer back which refers to what was never found, once; else an empty one. What
+    is left of it is kept, should no other follow. What somebody has heard stands."""
+    if not move["answer"] or state.get("sent_back") or (listener and listener.has_begun):
+        return {}
+    checked = resolve_citations(move["answer"], observations_of(state["steps"]), state["messages"])
+    if not (checked.sources and checked.wrong):
+        return {}
+    refused = refusal(move, prompts.WRONG_SOURCES.format(names=", ".join(checked.wrong)))
+    return record(state, step, refused) | {"guess": checked.text, "sent_back": True}
+
+
+def refusal(move: ParsedStep, why: str) -> ActionStep:
+    """Return the step that an answer becomes which is not accepted, with what the agent is told of it."""
+    messages = [*move["messages"], HumanMessage(why)] if move["messages"] else []
+    action = f"Answer: {move['answer']}"
+    return ActionStep(thought=move["thought"], action=action, observation=why, valid=False, messages=messages)
 
 
 def finished(actions: int, answer: str | None) -> Update:
@@ -294,7 +323,10 @@ async def conclude(
 
 
 builder = strategy_graph(ReactState, context_schema=ReactContext, input_schema=ActingInput, output_schema=ReactOutput)
-builder.add_node("begin", begin("react", ReactContext, enter, steps=[], move=None, reward=None, guess=None))
+builder.add_node(
+    "begin",
+    begin("react", ReactContext, enter, steps=Overwrite([]), move=None, reward=None, guess=None, sent_back=False),
+)
 builder.add_node("think", think)
 builder.add_node("act", act)
 builder.add_node("finish", finish)

@@ -7,8 +7,11 @@ draft, `reflect` criticises and scores it, and the best-scored draft is the answ
 """
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.channels import DeltaChannel
+from langgraph.types import Overwrite
 
 from reflective_agents.nodes.acting.own_agent import ask_agent
 from reflective_agents.nodes.answer_stream import AnswerStream
@@ -21,6 +24,7 @@ from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import reflection as prompts
 from reflective_agents.prompts.search import TODAY
+from reflective_agents.state.lists import replaced_by
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, VerifiedBy, accepts
 from reflective_agents.state.run import Input, Output, RunState
 from reflective_agents.state.schemas import Critique
@@ -30,7 +34,7 @@ from reflective_agents.state.settings.reflection import ReflectionContext
 class ReflectionState(RunState):
     """State of a run; the drafts are its artefact."""
 
-    drafts: list[Draft]
+    drafts: Annotated[list[Draft], DeltaChannel(replaced_by("round"), snapshot_frequency=1000)]
 
 
 class ReflectionOutput(Output):
@@ -69,7 +73,7 @@ async def reflect(state: ReflectionState, step: Step[ReflectionContext]) -> Upda
     before = judgement_of(earlier[-1] if earlier else None)
     critique = await criticise(step, state["messages"], draft["text"], before, state["run_id"])
     judged, ended = verdict(step, draft, critique)
-    return {"drafts": [*earlier, judged]} | ended
+    return {"drafts": [judged]} | ended
 
 
 @node(ReflectionContext)
@@ -87,10 +91,9 @@ def verdict(step: Step[ReflectionContext], draft: Draft, critique: Critique) -> 
     accepted, number = accepts(critique.accept, critique.score), draft["round"]
     judged: Draft = {**draft, "critique": critique.critique, "score": critique.score, "accepted": accepted}
     step.emit("critique", round=number, score=critique.score, accepted=accepted, critique=critique.critique)
-    if accepted:
-        return judged, stop_solved(
-            VERIFIERS[step.context.critic], f"accepted in round {number} with a score of {critique.score:.2f}"
-        )
+    if accepted:  # also by the verifiers, where there are any that decide
+        by = "verifiers" if step.context.is_decided else VERIFIERS[step.context.critic]
+        return judged, stop_solved(by, f"accepted in round {number} with a score of {critique.score:.2f}")
     if number >= step.context.max_rounds:
         return judged, stop_at(step.context.limit("max_rounds", number))
     return judged, {}
@@ -102,7 +105,7 @@ def add_draft(
     """Return the update that adds a draft; `message_id` is the id under which it was streamed, if it was."""
     draft = Draft(round=len(drafts) + 1, id=message_id or "", text=text, critique="", score=None, accepted=False)
     step.emit("draft", round=draft["round"], words=len(text.split()))
-    return {"drafts": [*drafts, draft]}
+    return {"drafts": [draft]}
 
 
 def appraise(best: Draft | None) -> Appraisal:
@@ -133,7 +136,7 @@ def best_draft(drafts: Sequence[Draft]) -> Draft | None:
 builder = strategy_graph(
     ReflectionState, context_schema=ReflectionContext, input_schema=Input, output_schema=ReflectionOutput
 )
-builder.add_node("begin", begin("reflection", ReflectionContext, drafts=[]))
+builder.add_node("begin", begin("reflection", ReflectionContext, drafts=Overwrite([])))
 builder.add_node("generate", generate)
 builder.add_node("reflect", reflect)
 builder.add_node("finish", finish)

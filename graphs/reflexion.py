@@ -10,9 +10,11 @@ the searches and tools of this run have returned.
 
 import json
 from collections.abc import Sequence
-from typing import NotRequired
+from typing import Annotated, NotRequired
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langgraph.channels import DeltaChannel
+from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
 from reflective_agents.nodes.asking.chat import ask, call_tools
@@ -36,6 +38,7 @@ from reflective_agents.nodes.verifiers.verdict import verify_answer
 from reflective_agents.prompts import experience
 from reflective_agents.prompts import reflexion as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.lists import append, replaced_by
 from reflective_agents.state.run import Input, Output, RunState
 from reflective_agents.state.schemas import AnswerQuestion, ReviseAnswer
 from reflective_agents.state.settings.reflexion import ReflexionContext
@@ -66,8 +69,8 @@ class Answer(TypedDict):
 class ReflexionState(RunState):
     """State of a run; the answers of all rounds are its artefact, `sources` is all that was found."""
 
-    answers: list[Answer]
-    sources: list[SearchResult]
+    answers: Annotated[list[Answer], DeltaChannel(replaced_by("round"), snapshot_frequency=1000)]
+    sources: Annotated[list[SearchResult], DeltaChannel(append, snapshot_frequency=1000)]
 
 
 class ReflexionOutput(Output):
@@ -100,7 +103,7 @@ async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
 @node(ReflexionContext)
 async def execute_tools(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     """Run the queries that are new, and what tools there are, at once, and hand the results to the responder."""
-    *earlier, last = state["answers"]
+    last = state["answers"][-1]
     queries = new_queries(last["queries"], state["answers"], step)
     (results, problems), (called, refused) = await at_once(
         [find(step, state["run_id"], queries), use_tools(step, state["messages"], last, queries)]
@@ -108,7 +111,7 @@ async def execute_tools(state: ReflexionState, step: Step[ReflexionContext]) -> 
     new = [result for result in results + called if result not in state["sources"]]
     problems = [*last["problems"], *problems, *refused]
     searched: Answer = {**last, "searched": queries, "found": new, "problems": problems}
-    return {"answers": [*earlier, searched], "sources": state["sources"] + new}
+    return {"answers": [searched], "sources": new}
 
 
 async def use_tools(
@@ -125,12 +128,14 @@ async def use_tools(
         called = await call_tools(step, step.context.model, prompt, tools)
         replies = await act(step, called, tools)
     except (LimitReached, ModelFailed) as error:
+        # What the searches beside it find is still worth a revision.
         return [], [str(error)]
     results, problems = list[SearchResult](), list[str]()
     for number, reply in enumerate(replies, 1):
         if not isinstance(reply, ToolMessage) or reply.status == "error":
             problems.append(reply.text)
             continue
+        # Parts of a long text are sources already, each with an address of its own.
         if parts := [part for part in results_in(reply.text) if "#char=" in part["url"]]:
             results += [SearchResult(**part) for part in parts]  # type: ignore[typeddict-item]
             continue
@@ -178,6 +183,7 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
         return update | stop("answered", f"the answer is complete after round {done}")
     before = state["answers"][-1]
     is_new = last.body != before["answer"]
+    # The same answer once more would only be given again.
     may_mend = done < step.context.max_rounds and is_new and (refused or not is_mended(before))
     if not may_mend and not new_queries(value.search_queries, state["answers"], step):
         return update | stop("exhausted", f"no new query is left after round {done}; still missing: {missing}")
@@ -211,8 +217,8 @@ def passages_of(state: ReflexionState) -> dict[str, str]:
 
 def with_problem(update: Update, feedback: str) -> Update:
     """Return the update that records an answer, with what the responder is told is wrong with it."""
-    *earlier, last = update["answers"]
-    return {**update, "answers": [*earlier, {**last, "complete": False, "problems": [*last["problems"], feedback]}]}
+    [last] = update["answers"]
+    return {**update, "answers": [{**last, "complete": False, "problems": [*last["problems"], feedback]}]}
 
 
 def lessons(answers: Sequence[Answer]) -> list[Learned]:
@@ -247,7 +253,7 @@ def respond(
         found=[],
         problems=[prompts.REMOVED.format(names=wrong)] if wrong else [],
     )
-    return {"answers": [*state["answers"], record]}
+    return {"answers": [record]}
 
 
 def earlier_rounds(answers: Sequence[Answer], earlier: Sources) -> list[AnyMessage]:
@@ -303,7 +309,7 @@ def new_queries(queries: Sequence[str], answers: Sequence[Answer], step: Step[Re
 builder = strategy_graph(
     ReflexionState, context_schema=ReflexionContext, input_schema=Input, output_schema=ReflexionOutput
 )
-builder.add_node("begin", begin("reflexion", ReflexionContext, answers=[], sources=[]))
+builder.add_node("begin", begin("reflexion", ReflexionContext, answers=Overwrite([]), sources=Overwrite([])))
 builder.add_node("draft", draft)
 builder.add_node("execute_tools", execute_tools)
 builder.add_node("revise", revise)

@@ -13,6 +13,7 @@ mind any more, the judge decides.
 from collections.abc import Hashable, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langgraph.types import Overwrite
 
 from reflective_agents.graphs import graph_of
 from reflective_agents.graphs._team.reports import (
@@ -103,7 +104,7 @@ async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
         rounds = judged(rounds, decided.critique, decided.best, decided.score)
         scored = {"best": decided.best, "score": decided.score, "done": decided.done}
         step.emit("critique", round=len(rounds), critique=decided.critique, **scored)
-    update: Update = {"rounds": rounds}
+    update: Update = {"rounds": rounds[-1:]}
     if decided.done:
         if unfounded := unfounded_in(rounds, decided.best):
             return update | stop("exhausted", f"report {decided.best} refers to what nobody has found: {unfounded}")
@@ -130,14 +131,16 @@ async def debate(state: TeamState, step: Step[TeamContext]) -> Update:
     question = state["messages"][-1].text
     if len(answers) > 1 and len({stance(answer, question) for answer in answers}) == 1:
         agreed = f"{len(answers)} solvers agree after round {len(rounds)}"
-        return {"rounds": judged(rounds, agreed, answers[0]["number"], None)} | stop("answered", agreed)
+        return {"rounds": judged(rounds, agreed, answers[0]["number"], None)[-1:]} | stop("answered", agreed)
     is_over = len(rounds) >= context.max_rounds or (len(rounds) > 1 and is_unchanged(rounds, question))
+    # Code cannot tell whether long answers say the same; a judge does, before another round is paid for.
     is_open = len(answers) > 1 and not all(map(is_short, answers))
     if is_over or (is_open and not is_scored(rounds[-1:])):
         return {"goto": "judge"}
     first, roles = 1 + len(reports_of(rounds)), members(context).values()
     tasks = [argued(number, role, rounds, state["messages"]) for number, role in enumerate(roles, first)]
     keep = estimate_tokens(judge_messages(state["messages"], rounds), {}) + context.max_answer_tokens
+    # A limit of the run replaces the members, not the judge.
     return {"goto": "judge"} | hand_over(state, step, "member", tasks, keep=keep, answered=bool(answers))
 
 
@@ -155,7 +158,7 @@ async def listen(state: TeamState, step: Step[TeamContext]) -> Update:
     charge(step, reports)
     texts = [brief(failure(report) if report["answer"] is None else report["answer"]) for report in reports]
     step.emit("reports", round=number, members=[report["name"] for report in reports], reports=texts)
-    return {"rounds": [*state["rounds"], Round(round=number, reports=[*reports], critique="", best=0, score=None)]}
+    return {"rounds": [Round(round=number, reports=[*reports], critique="", best=0, score=None)]}
 
 
 @node(TeamContext)
@@ -163,6 +166,7 @@ async def judge(state: TeamState, step: Step[TeamContext]) -> Update:
     """Say whether the solvers agree, and decide between their answers if they do, or the debate is over; where no judge
     can be asked, the most frequent answer wins."""
     context, rounds, answers, ended = step.context, state["rounds"], latest_answers(state["rounds"]), state["outcome"]
+    # These answers were judged before a limit forbade another round.
     if ended and is_scored(rounds[-1:]):
         return {}
     if not answers:
@@ -273,7 +277,7 @@ def by_shape(state: TeamState) -> str:
 builder = strategy_graph(
     TeamState, context_schema=TeamContext, input_schema=Input, output_schema=TeamOutput, employs=employs
 )
-builder.add_node("begin", begin("team", TeamContext, prepare, rounds=[]))
+builder.add_node("begin", begin("team", TeamContext, prepare, rounds=Overwrite([])))
 builder.add_node("supervise", supervise, destinations={"member": "each task", "finish": ENDED})
 builder.add_node("debate", debate, destinations={"member": "each solver", "judge": "no more rounds", "finish": ENDED})
 builder.add_node("member", member)

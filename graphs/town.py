@@ -49,6 +49,7 @@ async def wake(state: TownState, step: Step[TownContext]) -> Update:
     agents = await open_agents(state, step)
     planned = await at_once([wake_up(agent, state["messages"]) for agent in agents])
     if not any(planned):
+        # If a limit is why nobody has one, the run ends with that.
         step.meter.check()
         raise InvalidOutput(f"nobody has a plan for the day: {agents[0].failure}")
     for agent in agents:
@@ -56,6 +57,7 @@ async def wake(state: TownState, step: Step[TownContext]) -> Update:
     update, first = agents_update(agents), agents[0]
     if not await first.has_own_news():
         return update
+    # The model has chosen the words that stand for the news; each of them has to be the voice's own.
     is_news = await asyncio.to_thread(is_about, first.news, first.inner_voice)
     news = first.news if is_news else ""
     return update | {"town": {**state["town"], "fact": news}}
@@ -119,6 +121,8 @@ def verdict(town: Town, minute: int, number: int, step: Step[TownContext]) -> Up
     return {}
 
 
+# What is written to the channels with `Overwrite` is appended: an empty list would leave the entries of an
+# earlier day.
 FRESH: Update = {
     "ticks": 0,
     "minds": [],

@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.channels import DeltaChannel
+from langgraph.types import Overwrite
 
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.plain import PLAIN
@@ -37,6 +38,7 @@ from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ende
 from reflective_agents.nodes.verifiers.verdict import verify_answer
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import ActingContext
+from reflective_agents.state.lists import replaced_by
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, VerifiedBy, accepts
 from reflective_agents.state.run import NOTHING_SPENT, Output, latest
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
@@ -60,7 +62,7 @@ class TrialsState(ActingState):
     given: Task | None
     request: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
     earlier: list[str]
-    trials: list[Trial]
+    trials: Annotated[list[Trial], DeltaChannel(replaced_by("trial"), snapshot_frequency=1000)]
     said: list[str | None]
 
 
@@ -110,7 +112,7 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
     )
     if is_refused(result, await environment_of(step.context)):
         trial["refused"] = True
-    return {"trials": [*trials, trial], "said": [*state["said"], result["messages"][-1].id]}
+    return {"trials": [trial], "said": [*state["said"], result["messages"][-1].id]}
 
 
 async def act(step: Step[TrialsContext], state: TrialsState, advice: str) -> Attempt:
@@ -135,8 +137,7 @@ async def act(step: Step[TrialsContext], state: TrialsState, advice: str) -> Att
 @node(TrialsContext)
 async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Ask whether the last trial has solved the task, and end the run if it has."""
-    *earlier, last = state["trials"]
-    trial: Trial = {**last}
+    trial: Trial = {**state["trials"][-1]}
     if uses_judge(step.context) and trial["answer"] is not None and not trial.get("refused"):
         judged = await judge(step, state["request"], trial["attempt"], trial["answer"])
         unsure = contradicts_itself(judged, trial["answer"], step.context.min_score)
@@ -150,7 +151,7 @@ async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
     if trial["answer"] is not None and not trial.get("refused"):
         await verify(state, step, trial)
     step.emit("trial", **{name: trial[name] for name in ("trial", "answer", "reward", "score", "solved")})
-    update: Update = {"trials": [*earlier, trial]}
+    update: Update = {"trials": [trial]}
     if not trial["solved"]:
         return update
     by = await verifier(step.context)
@@ -159,26 +160,26 @@ async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
 
 async def verify(state: TrialsState, step: Step[TrialsContext], trial: Trial) -> None:
     """Add what the verifiers say of a trial, if there are any: it is solved if they accept it, and so does whoever else
-    evaluates it. The lower score counts."""
+    evaluates it. The lower score counts. Where they only rank, they leave to others what is solved."""
     verdict = await verify_answer(step, state["run_id"], state["messages"], trial["answer"] or "")
-    if verdict is None or verdict.only_ranks:
+    if verdict is None:
         return
     others = [grade for grade in (trial["reward"], trial["score"]) if grade is not None]
     scores = [*others, *([] if verdict.score is None else [verdict.score])]
     feedback = "\n".join(filter(None, [trial.get("critique"), verdict.feedback]))
-    solved = verdict.accepted is True and (trial["solved"] or not others)
+    solved = verdict.allows and trial["solved"] if others else verdict.accepted is True
     trial.update({"score": min(scores, default=None), "solved": solved, "critique": feedback, "verified": True})
 
 
 @node(TrialsContext)
 async def reflect(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Draw a lesson from the trial that was not accepted, where the next trial would be shown one."""
-    *earlier, trial = state["trials"]
+    trial = state["trials"][-1]
     if step.context.reflection in ("none", "last_attempt") or trial["trial"] >= step.context.max_trials:
         return {}
     lesson = await reflect_on(step, state["request"], trial)
     step.emit("reflection", trial=trial["trial"], reflection=lesson)
-    return {"trials": [*earlier, {**trial, "reflection": lesson}]}
+    return {"trials": [{**trial, "reflection": lesson}]}
 
 
 @node(TrialsContext)
@@ -191,7 +192,7 @@ async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
     trials = not_refuted(state["trials"], step.context.memory_size)
     learned = [Learned(trial["reflection"], f"{trial['attempt']}\n{verdict_on(trial)}") for trial in trials]
     appraisal = appraise(best)
-    if best and best.get("verified") and not best["solved"]:
+    if best and best.get("verified") and not best["solved"] and step.context.is_decided:
         appraisal = appraisal._replace(by=await verifier(step.context), accepted=False)
     return await end(state, step, answer, learned, appraisal=appraisal)
 
@@ -199,6 +200,7 @@ async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
 def rank(trial: Trial) -> tuple[bool, bool, float, int]:
     """Return the sort key by which one trial is better than another."""
     grades = [value for value in (trial["reward"], trial["score"]) if value is not None]
+    # The score of a verified trial is the lowest of all, and may lie below its reward.
     best = (min if trial.get("verified") else max)(grades, default=-1.0)
     return trial["solved"], not trial.get("refused"), best, -trial["trial"]
 
@@ -216,7 +218,7 @@ def why_solved(trial: Trial, by: VerifiedBy) -> str:
     """Return who says that a trial has solved the task."""
     if by == "verifiers":
         return f"the verifiers accept trial {trial['trial']}"
-    if trial["score"] is not None and not trial.get("verified"):
+    if by == "judge":
         return f"the judge accepts trial {trial['trial']} with a score of {trial['score']:.2f}"
     if by == "checks":
         return f"trial {trial['trial']} gives the right answer"
@@ -256,7 +258,7 @@ def uses_judge(context: TrialsContext) -> bool:
 builder = strategy_graph(
     TrialsState, context_schema=TrialsContext, input_schema=ActingInput, output_schema=TrialsOutput, employs=employs
 )
-builder.add_node("begin", begin("trials", TrialsContext, prepare, trials=[], said=[]))
+builder.add_node("begin", begin("trials", TrialsContext, prepare, trials=Overwrite([]), said=[]))
 builder.add_node("attempt", attempt)
 builder.add_node("evaluate", evaluate)
 builder.add_node("reflect", reflect)

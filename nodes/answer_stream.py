@@ -170,5 +170,6 @@ class AnswerStream:
 def _streams() -> AsyncCallbackManager:
     """Return the callbacks that stream; to those that trace or count calls an answer is no further call."""
     manager = get_async_callback_manager_for_config(ensure_config())
+    # LangChain's streaming handlers are known by this method: their class is private.
     manager.handlers = [handler for handler in manager.handlers if hasattr(handler, "tap_output_aiter")]
     return manager

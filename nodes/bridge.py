@@ -21,6 +21,7 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end from synchronous code, also where an event loop is already running in this thread."""
     running = running_loop()
     loop = background_loop(running if is_background(running) else _serving.get())
+    # The coroutine runs in a copy of this context, and so knows the loop that waits for it.
     outer = _serving.set(loop)
     try:
         future = asyncio.run_coroutine_threadsafe(coroutine, loop)
@@ -29,6 +30,7 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         return future.result()
     finally:
+        # After a Ctrl-C nobody waits for the run any more.
         future.cancel()
 
 

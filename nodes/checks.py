@@ -8,11 +8,13 @@ from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.asking.chat import check_model, model_of
 from reflective_agents.nodes.asking.wording import replacements
 from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.verifiers.program import check_program
 from reflective_agents.state.context import Context, Model
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.families import SearchContext, TaskContext
 from reflective_agents.state.prices import table_of
-from reflective_agents.state.verifiers import Rubric, VerifiedContext
+from reflective_agents.state.verifier_forms import Rubric
+from reflective_agents.state.verifiers import VerifiedContext
 from reflective_agents.web_search.corpus import open_corpus
 from reflective_agents.web_search.engines import choose_search
 from reflective_agents.web_search.own import name_of
@@ -35,6 +37,7 @@ async def check_settings(step: Step[Context], context: Context) -> dict[str, str
         Misuse: if a setting has no effect beside the others; if a model does not exist; if there are images, and they
             cannot be shown; as `check_sources`.
     """
+    # What a strategy hands on was not chosen for this one, and may well have no effect here.
     if not context.is_handed_on:
         context.check_effect()
     if getattr(context, "environment", None) is not None and any(map(images_of, step.meter.questions)):
@@ -43,6 +46,7 @@ async def check_settings(step: Step[Context], context: Context) -> dict[str, str
     names = [name for name in fields if name not in _ONLY_IF_GIVEN or getattr(context, name)]
     chosen = {name: await _check_models(step, name, getattr(context, name)) for name in names}
     for form in context.forms if isinstance(context, VerifiedContext) else ():
+        await check_program(form)
         if isinstance(form, Rubric) and form.model is not None:
             await check_model(step, form.model)
     await check_sources(context)

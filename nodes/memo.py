@@ -20,6 +20,7 @@ class Memo:
 
     async def once(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
         """Return the result under a key, and whether it was there already or was made by another caller."""
+        # Again and again: the one that was waited for may have failed, and another one be at it by now.
         while (under_way := self._in_flight.get(key)) is not None:
             await asyncio.wait([under_way])
         if key in self._results:
@@ -45,6 +46,8 @@ async def each_to_its_end(coroutines: Sequence[Awaitable[None]]) -> None:
     if len(coroutines) == 1:
         return await coroutines[0]
     async with _tasks(coroutines) as tasks:
+        # `gather` raises with the first that stops: it is set aside, and the others are waited for anew. Any
+        # other exception leaves the loop, and ends them.
         while unstopped := [task for task in tasks if not _was_stopped(task)]:
             with suppress(LimitReached, ModelFailed):
                 await asyncio.gather(*unstopped)

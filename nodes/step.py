@@ -1,5 +1,6 @@
 """What a node is given beside the state, and how a function becomes a node."""
 
+import asyncio
 import textwrap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
@@ -22,18 +23,19 @@ from reflective_agents.nodes.asking.summary import compact
 from reflective_agents.nodes.asking.thread import with_question_last
 from reflective_agents.nodes.asking.wording import use_prompts
 from reflective_agents.nodes.bridge import SyncAdapter
-from reflective_agents.nodes.evidence.long_questions import ALWAYS_WHOLE, QUESTION, with_texts, words_of
+from reflective_agents.nodes.evidence.long_questions import QUESTION, is_long, with_texts, words_of
 from reflective_agents.nodes.evidence.long_texts import AND_QUESTION, HOLDS, LongTexts
 from reflective_agents.nodes.evidence.references import in_thread
 from reflective_agents.nodes.remembering.lessons import with_lessons
 from reflective_agents.nodes.strategy import own_settings
+from reflective_agents.nodes.unfinished import keep_for_resumption
 from reflective_agents.nodes.users import authenticated_user
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import ConversationTooLong, LimitReached, Misuse, ModelFailed, TooLong
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.outcome import Outcome, VerifiedBy, limited, stopped
 from reflective_agents.state.policy import check_caller
-from reflective_agents.state.run import NOTHING_SPENT, LongText, RunState, S, Usage
+from reflective_agents.state.run import NOTHING_SPENT, Compaction, LongText, RunState, S, Usage
 from reflective_agents.state.versions import upgraded
 
 telemetry.configure()  # before the first run begins, and not in an event loop
@@ -51,6 +53,8 @@ COST: tuple[Literal["model_calls", "total_tokens", "seconds", "cost"], ...] = (
 """What an event tells of the usage; the money only where there is a price."""
 MOST_COMPACTIONS = 4
 """How often a conversation is compacted for one node, each time to less."""
+LONG_THREAD = 1_000
+"""Messages that are read beside the event loop: reading so many would hold it."""
 LISTED = 5
 """Items of a list that an event tells."""
 
@@ -72,9 +76,12 @@ class Step(Generic[C]):
         meter: What the run may still spend.
         texts: The texts that are too long to be shown whole.
         messages: The messages that are shown in other words, as they were, by their ids.
+        compaction: What is compacted of the conversation.
     """
 
-    def __init__(self, context: C, state: StateBefore, write: StreamWriter) -> None:
+    def __init__(
+        self, context: C, state: StateBefore, write: StreamWriter, compaction: Compaction | None = None
+    ) -> None:
         self.context = context
         self._before: Usage | dict[str, float] = state.get("usage") or {}
         self.meter = Meter(context, state.get("usage") or NOTHING_SPENT, self.emit, state.get("messages") or ())
@@ -82,6 +89,7 @@ class Step(Generic[C]):
         self._write = write
         self.messages: dict[str | None, AnyMessage] = {}
         self._events = state.get("events") or 0
+        self.compaction = self._compaction = compaction
 
     def emit(self, event: str, **data: Any) -> None:
         """Tell the `custom` stream what has just happened: a small numbered event of plain data, with the cost up to
@@ -98,6 +106,14 @@ class Step(Generic[C]):
         spent = {name: amount for name, amount in self.meter.usage.items() if self._before.get(name) != amount}
         return {"usage": spent, "events": self._events}
 
+    def compacted(self) -> Update:
+        """Return the update of what is compacted; nothing where that is as it was."""
+        return {} if self.compaction is self._compaction else {"compaction": self.compaction}
+
+    def keep(self, compaction: Compaction) -> None:
+        """Keep what is compacted by now, so that it is found there also if the node does not end."""
+        self.compaction = compaction
+
     async def show_texts(self, state: S, *, begins: bool = False) -> S:
         """Return the state as a node sees it, with the long messages of the user in part.
 
@@ -105,12 +121,12 @@ class Step(Generic[C]):
             Misuse: as `nodes.evidence.long_questions.with_texts`.
         """
         shown = await with_texts(state, self.texts, self.context, begins=begins)
-        pairs = [*zip(state["messages"], shown["messages"], strict=True)]
-        self.meter.long_messages = [new for _, new in pairs if new.type == "human" and len(new.text) > ALWAYS_WHOLE]
+        self.meter.long_messages = [message for message in shown["messages"] if is_long(message)]
         if shown is not state:
+            pairs = zip(state["messages"], shown["messages"], strict=True)
             self.messages = {old.id: old for old, new in pairs if old is not new}
-            asked = [message for message in shown["messages"] if message.type == "human"]
-            questions: list[BaseMessage] = [HumanMessage([words_of(each), *images_of(each)]) for each in asked]
+            users = [message for message in shown["messages"] if message.type == "human"]
+            questions: list[BaseMessage] = [HumanMessage([words_of(each), *images_of(each)]) for each in users]
             self.meter.questions = questions
         return shown
 
@@ -174,6 +190,18 @@ def stop_because(error: LimitReached | ModelFailed) -> Update:
     return {"outcome": stopped(error)}
 
 
+async def _beside_loop(function: Callable[..., S], state: S, *args: Any) -> S:
+    """Call a function that reads each message of a state, in another thread if they are many."""
+    stored: RunState = state  # what `get` returns, mypy knows of this only
+    is_long = len(stored.get("messages") or ()) > LONG_THREAD
+    return await asyncio.to_thread(function, state, *args) if is_long else function(state, *args)
+
+
+def _in_order(state: S) -> S:
+    """Return a state with its question last, and one numbering of its sources."""
+    return in_thread(with_question_last(state))
+
+
 def _shown_within_context(state: S, step: Step[C], left: int, whole: S | None) -> S:
     """Return what a node is shown, and say what of it could be compacted, if that may be done so many times.
 
@@ -217,8 +245,10 @@ async def _shortened(shown: S, step: Step[C], most: int, left: int, thread: S) -
     """
     if less := await step.show_less(thread):
         return _compacted_as(less, shown), left
+    # Meanwhile nothing can be compacted: the call that summarises must not ask for a shorter conversation itself.
     long_messages, step.meter.compactable, step.meter.long_messages = step.meter.long_messages, (), ()
-    compaction = await compact(shown, step.context, step.meter, most, authenticated_user()) if left else None
+    user = authenticated_user()
+    compaction = await compact(shown, step.context, step.meter, most, user, step.keep) if left else None
     if compaction is None:
         return shown, 0
     step.meter.long_messages = long_messages
@@ -248,35 +278,38 @@ def node(
         async def run(state: S) -> Update:
             state = upgraded(state)
             stored: RunState = state  # what `get` returns, mypy knows of this only
+            compaction = stored.get("compaction")
             runtime = get_runtime(schema)
             context = own_settings(runtime.context, schema) or schema.ambient()
             if begins:
                 before: StateBefore = {"messages": stored.get("messages") or [], "texts": stored.get("texts") or {}}
-                step = Step(context, before, runtime.stream_writer)
+                step = Step(context, before, runtime.stream_writer, compaction)
             else:
                 context = context.resumed(stored.get("settings") or {}).raised(stored.get("raised") or {})
-                step = Step(context, state, runtime.stream_writer)
+                step = Step(context, state, runtime.stream_writer, compaction)
             check_caller(step.context, step.context.defaults)
             run_id = uuid4().hex if begins else stored.get("run_id")
             with telemetry.step(function.__name__, run_id, stored.get("strategy"), get_config()):
                 update: Update | None = None
-                thread = in_thread(with_question_last(state))
+                thread = await _beside_loop(_in_order, state)
                 shown = await step.show_texts(thread)
                 whole, left = state if begins else None, MOST_COMPACTIONS if step.context.compact == "auto" else 0
                 try:
                     with use_prompts(step.context.prompts):
                         while update is None:
                             try:
-                                update = await function(_shown_within_context(shown, step, left, whole), step)
+                                within = await _beside_loop(_shown_within_context, shown, step, left, whole)
+                                update = await function(within, step)
                             except ConversationTooLong as error:
                                 shown, left = await _shortened(shown, step, error.most, left, thread)
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
+                except BaseException:
+                    spent = {} if begins else {"usage": step.cost()["usage"]}
+                    await keep_for_resumption({**spent, **step.compacted()}, runtime.execution_info)
+                    raise
             kept = {"texts": step.texts.new} if step.texts.new else {}
-            shortened: RunState = shown
-            compaction = shortened.get("compaction")
-            compacted = {"compaction": compaction} if compaction is not stored.get("compaction") else {}
-            return {**step.cost(), **kept, **compacted, **update, **({"run_id": run_id} if begins else {})}
+            return {**step.cost(), **kept, **step.compacted(), **update, **({"run_id": run_id} if begins else {})}
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         return SyncAdapter(run)

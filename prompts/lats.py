@@ -127,8 +127,8 @@ RUBRIC = """Criteria:
 - Correct: what the answer states is true, and every figure holds: work the result out yourself before you score.
 - Complete: it gives what the request asks for, all of it, or says what a search for it did not bring to light.
 - Support: what it states was found on the way, or is beyond doubt; each citation names a result that says so. An \
-invented fact or source weighs heaviest. In fiction, speeches, slogans and copy invention is part of the work, and a \
-text that is handed on as it is needs no citations.
+invented fact or source weighs heaviest. In fiction, speeches, slogans and copy invention is part of the work. A text \
+that is handed on as it is, such as a letter or JSON, has no citations, unless they were asked for.
 - Form: length, language and format are those asked for, without remarks about the work.
 Scores, with steps between them as needed:
 0.0 off the request, a last step that brought nothing of use, or a wrong answer

@@ -33,13 +33,15 @@ TOOLS = ChatPromptTemplate(
     ]
 )
 
+BESIDE_ACTIONS = "Other tools help you to know what to do, and change nothing of the task: {tools}. "
+"""Stands in a prompt with an environment, where an agent has tools beside its actions."""
 ACTIONS = ChatPromptTemplate(
     [
         (
             "system",
             "{task}Solve the task with the tool act, one action at a time, for each changes what comes next. "
             "Where an example shows an action, call act with it. The answer is an action, too: give it as soon as you "
-            "know it, also where no other action leads on. " + _MATERIAL + "{lessons}",
+            "know it, also where no other action leads on. {beside}" + _MATERIAL + "{lessons}",
         ),
         ("placeholder", "{conversation}"),
         ("human", "{request}"),
@@ -55,6 +57,7 @@ UNREADABLE = (
 )
 NO_ACTION = "No action could be read. Give one, as text."
 KNOWN = "You have this already: take another step, or give the answer."
+WRONG_SOURCES = "These results do not exist: {names}. Cite only the numbers listed, and give the whole answer again."
 LEFT_OUT = "(Steps 1 to {last} are left out, because the context is full.)"
 REFUSED = "Your answer is not accepted. What is wrong with it, as material:\n{verdict}\nMend that, and answer again."
 BEST_ANSWER = "No further action is allowed. Give the best answer you have, as 'Final Answer: ...'."

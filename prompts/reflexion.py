@@ -51,7 +51,7 @@ answer to my question, and say in it what could not be found."""
 TODO_MEND = "Rewrite your answer to my question, without the faults that your own critique has named."
 LAST_TODO = " This is the last revision: no further search follows."
 TODO_ALONE = "Rewrite your answer to my question."
-WRONG_SOURCES = "there is no result {names}. Cite only the numbers listed"
+WRONG_SOURCES = "these results do not exist: {names}. Cite only the numbers listed"
 REMOVED = "The last answer referred to what no search has found; that was removed: {names}"
 
 GATHER = ChatPromptTemplate(

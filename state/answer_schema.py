@@ -53,6 +53,7 @@ def type_faults(schema: JsonMapping, data: JsonMapping) -> str:
     """Say in words what the type's own validators have against data; nothing if the schema is not that of a type."""
     if isinstance(schema, TypeSchema):
         try:
+            # From JSON, since only there does a strict type take a date or the member of an enum as a text.
             TypeAdapter(schema.type).validate_json(to_json(data))
         except ValidationError as error:
             return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False))
@@ -86,6 +87,7 @@ def parsed(result: Mapping[str, Any], schema: type[T]) -> T:
         pydantic.ValidationError: if the answer is of another class.
     """
     data, outcome = result.get("structured_response"), result.get("outcome") or {}
+    # A run that failed without a schema holds its outcome in that place.
     if data is None or data == outcome:
         raise Misuse(f"there is no structured answer: {outcome.get('reason', 'the run had no answer_schema')}")
     return TypeAdapter(schema).validate_json(to_json(data))

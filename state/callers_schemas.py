@@ -72,6 +72,7 @@ def expanded(schemas: Sequence[JsonMapping], bounds: Bounds = SINGLE) -> Sequenc
     Raises:
         ValueError: if they hold more, or one is not valid; the text says what, and the bound.
     """
+    # First, since what is too deep ends in `json.dumps` in a RecursionError, which names no bound.
     patterns = _patterns(schemas, bounds)
     return _expanded(json.dumps(schemas, allow_nan=False), tuple(patterns), bounds)
 
@@ -85,6 +86,7 @@ def _expanded(schemas: str, patterns: Sequence[str], bounds: Bounds) -> Sequence
     expanded = [expansion.of(schema) for schema in read]
     try:
         for schema in read:
+            # A `$schema` would have it held against another draft than the one that everything else reads it as.
             jsonschema_rs.meta.validate({name: part for name, part in schema.items() if name != "$schema"})
         for pattern in patterns:
             jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=linear)
@@ -151,6 +153,7 @@ class _Expansion:
 
     def _object(self, value: JsonObject, schema: JsonObject, path: tuple[str, ...]) -> JsonObject:
         self._count(path)
+        # What stands beside a reference holds as well, and wins over what it leads to.
         beside = {name: part for name, part in value.items() if name != "$ref"}
         parts = {name: self._value(part, schema, (*path, "")) for name, part in beside.items()}
         if "$ref" not in value or value["$ref"] in path:

@@ -68,6 +68,7 @@ def validate_settings(strategy: str, settings: JsonObject) -> None:
 def _plain(value: Any) -> Any:
     """Return a setting as plain data; None if it holds an object, which only Python can give."""
     if isinstance(value, BaseModel):
+        # `exclude` marks the fields that hold what only Python can give, such as tools.
         objects = any(getattr(value, name) for name, field in type(value).model_fields.items() if field.exclude)
         value = None if objects else value.model_dump(exclude_unset=True)
     if isinstance(value, list):

@@ -1,8 +1,7 @@
 """Settings that several strategies share: to search the web, to act in environments, to grow a tree."""
 
-import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, Self, TypeVar
 
 from pydantic import (
@@ -32,6 +31,7 @@ from reflective_agents.state.effect import (
     Replication,
 )
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.own_tools import Tools
 from reflective_agents.state.policy import OBJECT, OPERATOR, TEXT, Names, Operator
 from reflective_agents.state.verifiers import VerifiedContext
 
@@ -200,31 +200,8 @@ Embeddings = Annotated[
 """A string that names embeddings, or in Python an object of LangChain's."""
 
 
-def _are_tools(value: Sequence[T]) -> list[T]:
-    if not isinstance(value, list | tuple) or not all(callable(tool) or hasattr(tool, "ainvoke") for tool in value):
-        raise ValueError("tools are a list of LangChain's tools, or of functions with type hints and a docstring")
-    if problems := list(filter(None, map(_tool_problem, value))):
-        raise ValueError("; ".join(problems))
-    return list(value)
-
-
-def _tool_problem(tool: Any) -> str:
-    """Say in words why a model could not call a tool; nothing if it could."""
-    is_function = not hasattr(tool, "ainvoke")
-    function = tool if is_function else getattr(tool, "func", None) or getattr(tool, "coroutine", None)
-    name = getattr(tool, "__name__" if is_function else "name", "")
-    if function and any(each.kind is each.VAR_POSITIONAL for each in inspect.signature(function).parameters.values()):
-        return f"no model can fill in the *arguments of {name}: let it take a list, such as numbers: list[float]"
-    if is_function and not inspect.getdoc(function):
-        return f"{name} has no docstring: write one, which tells the model what it does and when to use it"
-    return ""
-
-
-Tools = Annotated[SkipJsonSchema[list[Any]], BeforeValidator(_are_tools), OBJECT]
-"""In Python: tools of LangChain's, or functions, which become tools."""
-
-
 def _is_agent(value: T) -> T:
+    # What binds tools is a chat model, which has `ainvoke` too.
     if value is not None and (not hasattr(value, "ainvoke") or hasattr(value, "bind_tools")):
         raise ValueError("an agent is a graph of LangGraph's, or an agent of LangChain's, that takes messages")
     return value
@@ -369,6 +346,7 @@ class TreeContext(TaskContext):
         presets = {} if self.environment is None else presets_of(self.environment, type(self))
         if unknown := presets.keys() - type(self).model_fields:
             raise ValueError(f"the environment has presets for settings that do not exist: {', '.join(unknown)}")
+        # Not by assignment: pydantic would count a preset as given by the caller.
         vars(self).update({field: preset for field, preset in presets.items() if field not in self.model_fields_set})
         return self
 
@@ -382,6 +360,7 @@ def presets_of(environment: Any, schema: type[TreeContext]) -> Preset:
     """
     kind = shipped.environments()[environment] if isinstance(environment, str) else environment
     presets: Mapping[str, Preset] = getattr(kind, "presets", {})
+    # A search that builds upon another's settings, as auto does on those of LATS, takes its presets too.
     names = [part.__module__.rpartition(".")[2] for part in schema.__mro__]
     return next((presets[name] for name in names if name in presets), schema.task_presets)
 

@@ -28,6 +28,7 @@ def sentence(limit: Limit, detail: str = "") -> str:
         detail: What else there is to say, if anything.
     """
     counter = limit["name"].removeprefix("max_")
+    # As people write numbers: neither 1e+06 nor 0.30000000000000004.
     digits = 6 if counter.endswith("cost") else 1
     numbers = f"{counter}={round(limit['spent'], digits):.10g}"
     if next_cost := limit.get("needed"):

@@ -67,6 +67,7 @@ def check_time(seconds: float) -> None:
     Raises:
         Misuse: if it is too far away, or no number.
     """
+    # Turned round, so that it catches NaN as well, which compares as false.
     if not abs(seconds) <= FARTHEST:
         raise Misuse(f"the time of a memory is a finite number of seconds up to {FARTHEST:g}, not {seconds}")
 

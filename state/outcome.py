@@ -82,6 +82,7 @@ def decide(reached: Outcome | None, answer: str | None, appraisal: Appraisal = U
     """
     reached = reached or Outcome(status="exhausted", reason="nothing was left to do")
     by, accepted, reason, answered = appraisal
+    # The node that ended the run has verified the answer.
     if accepted is None and "verified_by" in reached:
         by, accepted = reached["verified_by"], True
     is_open = accepted is None or by in _BLIND  # what a judge, an environment or a person has decided stands

@@ -43,6 +43,7 @@ def table_of(prices: Mapping[str, Price] | str | None) -> Mapping[str, Price]:
     if not isinstance(prices, str):
         return prices or {}
     try:
+        # Every run begins here, so the file is read again only when it has changed.
         return _read(prices, Path(prices).stat().st_mtime_ns)
     except (OSError, ValidationError) as error:
         raise Misuse(f"the prices of {prices} cannot be read: {error}") from error

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 T = TypeVar("T")
+# Models fill in forms in the language of the question, whatever the form says.
 _YES = "yes y true ja oui sí si sì sim да 是 はい 예 네 ใช่ نعم"
 _NO = "no n false nein non não нет 否 不 不是 いいえ 아니요 ไม่ ไม่ใช่ لا"
 _TRUTHS: dict[str, bool] = {**dict.fromkeys(_NO.split(), False), **dict.fromkeys(_YES.split(), True)}
@@ -75,7 +76,7 @@ class Reflection(BaseModel):
 
     missing: str = Field(description="What the answer still lacks. Empty if nothing is missing.")
     superfluous: str = Field(description="What the answer could do without. Empty if nothing is superfluous.")
-    complete: Truth = Field(description="Whether nothing significant is missing; false also if it cannot be found.")
+    complete: Truth = Field(description="Whether all that was asked for is there; false also if it cannot be found.")
 
 
 class AnswerQuestion(BaseModel):

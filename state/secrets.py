@@ -48,6 +48,7 @@ def _secrets(environment: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
         for form in _spellings(secret)
         if len(form) >= _SHORTEST
     }
+    # A shorter one may be part of a longer, of which it would leave the rest.
     return sorted(secrets.items(), key=lambda secret: -len(secret[0]))
 
 
@@ -112,6 +113,7 @@ def _secrets_in_address(value: str) -> Iterator[str]:
 def _spellings(secret: str) -> Iterator[str]:
     """Yield a secret as it may stand in an address, in JSON, and in a header."""
     if secret:
+        # Variables are bytes, which need not be UTF-8.
         encoded = secret.encode(errors="surrogateescape")
         yield from (
             secret,

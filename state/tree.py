@@ -11,6 +11,7 @@ from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.lists import append
 from reflective_agents.state.run import Output, RunState, latest
 
 T = TypeVar("T")
@@ -113,7 +114,7 @@ class LogEntry(TypedDict):
     refused: NotRequired[int]
     """How many steps could not be carried out."""
     why: NotRequired[str]
-    """What was said of the last of them, where nothing else came of the job."""
+    """What was said of the last of them, or of what has failed, where nothing else came of the job."""
     change: NotRequired["Change"]
     """What a person has ordered, where that was the job; `said` tells why it was not done, if it was not."""
     said: NotRequired[str]
@@ -213,6 +214,7 @@ def _changed(node: NodeStats, before: NodeStats) -> JsonObject:
 
 
 def _differing(new: JsonMapping, before: JsonMapping) -> JsonObject:
+    # What is gone is written as empty: a merge cannot take it away.
     emptied = {key: type(value)() for key, value in before.items() if key not in new}
     return {key: value for key, value in new.items() if key not in before or before[key] != value} | emptied
 
@@ -224,11 +226,6 @@ def merge_values(values: dict[str, str], writes: Sequence[dict[str, str]]) -> di
         for key, node_id in write.items():
             merged.setdefault(key, node_id)
     return merged
-
-
-def append(entries: list[T], writes: Sequence[list[T]]) -> list[T]:
-    """Reduce a list that only grows by appending every write."""
-    return [*entries, *(entry for write in writes for entry in write)]
 
 
 class SearchOutput(Output):

@@ -1,148 +1,18 @@
-"""Verifiers: functions and data that say whether an answer is good, and what they may be (docs/verifiers.md)."""
+"""Verifiers: the settings that say whether an answer is good (docs/verifiers.md)."""
 
-import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict
+from collections.abc import Sequence
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from reflective_agents.state.answer_schema import AnswerSchema
-from reflective_agents.state.callers_schemas import expanded
-from reflective_agents.state.context import Context, Model, from_json
+from reflective_agents.state.context import Context, from_json
 from reflective_agents.state.effect import only_with
 from reflective_agents.state.policy import Operator
+from reflective_agents.state.verifier_forms import KINDS, MOST, Form, Function, Reward, Rubric
 
-if TYPE_CHECKING:  # the command shows the settings without loading LangChain
-    from langchain_core.messages import AnyMessage
-
-MOST = 20
-"""Verifiers of one run, and criteria of one rubric."""
-
-
-class VerifiedRun(TypedDict):
-    """What a verifier with a third argument is given: the conversation with the request, and the sources that the
-    answer rests on, by the marks that cite them: title and passages as one text. It never holds the right answer."""
-
-    messages: "Sequence[AnyMessage]"
-    sources: Mapping[str, str]
-
-
-Reply: TypeAlias = bool | float | str | Mapping[str, Any] | None
-"""What a function may say of an answer: whether it is good, a score from 0 to 1, what is wrong with it (None or "" if
-nothing is), or `{"score": ..., "feedback": ...}`."""
-VerifierFunction = Callable[..., Reply | Awaitable[Reply]]
-"""`(request, answer) -> reply`, or `(request, answer, run) -> reply`; it may await."""
-
-
-class Form(BaseModel):
-    """What all verifiers have: whether an answer needs its acceptance, how much its score weighs, and the score that it
-    accepts, where that is not the run's `threshold`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True)
-
-    name: str = Field(default="", max_length=100)
-    must: bool = True
-    weight: float = Field(default=1, gt=0, le=1000, allow_inf_nan=False)
-    threshold: float | None = Field(default=None, gt=0, le=1)
-
-
-class Function(Form):
-    """A function of the user's own."""
-
-    function: VerifierFunction
-
-    @model_validator(mode="after")
-    def _takes_an_answer(self) -> "Function":
-        if arguments(self.function) is None:
-            raise ValueError("a verifier takes two or three arguments: (request, answer) or (request, answer, run)")
-        return self
-
-
-class Pattern(Form):
-    """A regular expression that is found in the answer. It is matched in linear time (the syntax of Rust's regex)."""
-
-    pattern: str = Field(min_length=1, max_length=10_000)
-
-    @model_validator(mode="after")
-    def _is_valid(self) -> "Pattern":
-        expanded([{"type": "string", "pattern": self.pattern}])
-        return self
-
-
-class Schema(Form):
-    """A JSON schema that the answer, a JSON object, fits."""
-
-    form: AnswerSchema = Field(alias="schema")
-
-
-class Length(Form):
-    """How long the answer is, without its list of references."""
-
-    min_words: int | None = Field(default=None, ge=1, le=1_000_000)
-    max_words: int | None = Field(default=None, ge=1, le=1_000_000)
-    min_characters: int | None = Field(default=None, ge=1, le=10_000_000)
-    max_characters: int | None = Field(default=None, ge=1, le=10_000_000)
-
-    @model_validator(mode="after")
-    def _has_a_bound(self) -> "Length":
-        if not self.model_fields_set & {"min_words", "max_words", "min_characters", "max_characters"}:
-            raise ValueError("a verifier is one of " + ", ".join(KINDS))
-        return self
-
-
-class Criterion(BaseModel):
-    """What a rubric demands, how much it weighs, and whether an answer is refused that does not meet it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-    criterion: str = Field(min_length=1, max_length=2_000)
-    weight: float = Field(default=1, gt=0, le=1000, allow_inf_nan=False)
-    must: bool = False
-
-
-class Rubric(Form):
-    """Criteria in words, each of which a model judges apart; by default the run's judge."""
-
-    rubric: list[Annotated[str, Field(min_length=1, max_length=2_000)] | Criterion] = Field(
-        min_length=1, max_length=MOST
-    )
-    model: Model = None
-
-    @property
-    def criteria(self) -> list[Criterion]:
-        """The criteria; a text alone weighs 1, and is no must."""
-        return [Criterion(criterion=each) if isinstance(each, str) else each for each in self.rubric]
-
-
-KINDS: Mapping[str, type[Form]] = {
-    "function": Function,
-    "pattern": Pattern,
-    "schema": Schema,
-    "min_words": Length,
-    "max_words": Length,
-    "min_characters": Length,
-    "max_characters": Length,
-    "rubric": Rubric,
-}
-"""The form of each kind of verifier, by the key that it is known by."""
-OPERATORS = ("function", "model")
-"""Keys of verifiers that reach the machine, or a model of their own: only the operator may give them where others send
-the requests."""
-
-
-def arguments(function: Callable[..., Any]) -> int | None:
-    """Return how many arguments a verifier is given, two or three; None if it takes neither."""
-    try:
-        signature = inspect.signature(function)
-    except ValueError:
-        return 2  # a built-in that does not say
-    for count in (3, 2):
-        try:
-            signature.bind(*range(count))
-        except TypeError:
-            continue
-        return count
-    return None
+OPERATORS = ("function", "model", "reward", "tests", "command", "key_variable")
+"""Keys of verifiers that reach the machine, another one, or a model of their own: only the operator may give them where
+others send the requests."""
 
 
 def read_verifier(value: Any) -> Form:
@@ -159,8 +29,8 @@ def read_verifier(value: Any) -> Form:
     return KINDS[known[0]].model_validate(value)
 
 
-def _are_verifiers(value: Any) -> Any:
-    for verifier in value if isinstance(value, list) else []:
+def _are_verifiers(value: list[Any]) -> list[Any]:
+    for verifier in value:
         read_verifier(verifier)
     return value
 
@@ -172,7 +42,7 @@ def _reach_nothing(verifiers: Sequence[Any]) -> bool:
 
 Verifiers = Annotated[
     list[Any],
-    BeforeValidator(_are_verifiers),
+    AfterValidator(_are_verifiers),
     BeforeValidator(from_json),
     WithJsonSchema({"type": "array", "items": {"type": "object"}, "default": []}),
     Operator(_reach_nothing),
@@ -202,11 +72,22 @@ class VerifiedContext(Context):
         return bool(self.verifiers)
 
     @property
+    def is_decided(self) -> bool:
+        """Whether anything of this decides, and does not only rank."""
+        return any(form.decides for form in self.forms)
+
+    @property
     def verifying_calls(self) -> int:
         """The most model calls that it takes to verify an answer, without retries."""
-        return sum(len(each["rubric"]) for each in self.verifiers if isinstance(each, dict) and "rubric" in each)
+        return sum(form.most_calls for form in self.forms if isinstance(form, Rubric))
 
     @property
     def forms(self) -> list[Form]:
         """The verifiers as they are read."""
         return [read_verifier(verifier) for verifier in self.verifiers]
+
+    @property
+    def process_reward(self) -> Reward | None:
+        """What scores the steps on the way to an answer; None where nothing of the user's does."""
+        rewards = (form for form in self.forms if isinstance(form, Reward) and form.task == "token_classify")
+        return next(rewards, None)

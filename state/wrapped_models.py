@@ -54,6 +54,7 @@ def is_configurable(value: object) -> TypeGuard[Any]:
 
 
 def _is_initialized_late(value: object) -> bool:
+    # Not imported, which takes a while: who holds such a model has loaded its module.
     module = sys.modules.get("langchain.chat_models.base")
     return module is not None and isinstance(value, module._ConfigurableModel)
 

@@ -19,7 +19,7 @@ SERVER = "http://localhost:2024"
 """Named in single examples that ask a server: `tests/studio/test_remote.py` runs them."""
 EXAMPLE = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
 EXAMPLES = [
-    pytest.param(*found, id=f"{page.stem}-{number}")
+    pytest.param(*found, id=f"{page.stem}-{number}", marks=[pytest.mark.wire] if "Server(" in found[0] else [])
     for page in PAGES
     if page.name not in APART
     for number, found in enumerate(EXAMPLE.findall(page.read_text()))

@@ -77,7 +77,7 @@ class Chance(Player):
 
     def likelihood(self, numbers: str, step: str) -> float:
         """Return nearly 0 for a step after which the game is lost, else 1."""
-        return 1.0 if numbers == "24" or solvable(str(after(numbers, step))) else 0.01
+        return 1.0 if solvable(str(after(numbers, step))) else 0.01
 
 
 class Writer:

@@ -19,7 +19,6 @@ from reflective_agents.tree_search.values import grade_from_labels
 
 GAME = Game24()
 _LEFT = re.compile(r"Left: ((?:-?\d+(?:[./]\d+)?\b *)+)")
-_NUMBERS = re.compile(r"Numbers: (.+)")
 _STEP = re.compile(r"^(?:Action \d+: )?(\(?-?[\d./]+\)? [-+*/] .+)$", re.MULTILINE)
 _ACTION = re.compile(r"<action>\n(.*)\n</action>")
 _STATE = re.compile(r"<state>\n(.*?)\n</state>", re.DOTALL)
@@ -60,22 +59,6 @@ def taken(text: str) -> list[str]:
     return [line for line in _STEP.findall(text) if parse_step(line)]
 
 
-def written(text: str) -> str:
-    """Write the answer that the steps in a prompt amount to, once 24 is left."""
-    numbers = _NUMBERS.findall(text)[-1].split()
-    terms = [(Fraction(number), number) for number in numbers]
-    for line in _STEP.findall(text):
-        step = parse_step(line)
-        if step is None or not {step.a, step.b} <= {value for value, _ in terms}:
-            continue
-        taken = []
-        for operand in (step.a, step.b):
-            taken.append(next(term for term in terms if term[0] == operand))
-            terms.remove(taken[-1])
-        terms.append((step.c, f"({taken[0][1]} {step.operation} {taken[1][1]})"))
-    return f"Answer: {terms[-1][1]} = 24"
-
-
 class Player(ABC):
     """A model that plays. Subclasses say which steps come to its mind, and which labels it gives."""
 
@@ -111,7 +94,7 @@ class Player(ABC):
 
     def _proposed(self, numbers: str, request: Request) -> Reply:
         """Reply with a list of steps, or with one of them at random."""
-        steps = [written(shown(request))] if numbers == "24" else self.steps(numbers, request)
+        steps = self.steps(numbers, request)
         if "Possible next steps:" in request.last:
             return "\n".join(steps) or "none"
         if "List up to" in request.last:
@@ -133,8 +116,6 @@ class Player(ABC):
         return {"reasoning": f"{numbers} left", "score": grade_from_labels(self.labels(numbers)).score, "solved": False}
 
     def _useful(self, numbers: str, action: str) -> float:
-        if action.startswith("Answer:"):
-            return float(numbers == "24")
         reached = after(numbers, action)
         return 0.0 if reached is None else grade_from_labels(self.labels(reached)).score
 
@@ -142,12 +123,10 @@ class Player(ABC):
 def foreseen(numbers: str, text: str) -> str:
     """Predict by arithmetic the state after the step at the end of a prompt."""
     (*_, state), (*_, action) = _STATE.findall(text), _ACTION.findall(text)
-    if action.startswith("Answer:"):
-        return f"{state}\nDone: yes"
     reached = after(numbers, action)
     if reached is None:
         return "Impossible"
-    ended = " " not in reached and reached != "24"
+    ended = " " not in reached
     return f"{state.rpartition('Left:')[0]}{action}\nLeft: {reached}\nDone: {'yes' if ended else 'no'}"
 
 

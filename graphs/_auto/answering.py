@@ -76,9 +76,9 @@ async def verified(state: AutoState, step: Step[AutoContext], attempt: Attempt) 
     answer, reward = attempt["answer"], attempt["reward"]
     verdict = await verify_answer(step, state["run_id"], state["messages"], answer) if answer else None
     if verdict is None or verdict.score is None:
-        return {**attempt, "accepted": False} if verdict else attempt
+        return {**attempt, "accepted": False} if verdict and not verdict.only_ranks else attempt
     observation = "\n".join(filter(None, [attempt["observation"], verdict.feedback]))
-    accepted = verdict.allows and (reward is None or reward >= 1)
+    accepted = verdict.accepted is True if reward is None else verdict.allows and reward >= 1
     lower = verdict.score if reward is None else min(reward, verdict.score)
     return {**attempt, "reward": lower, "observation": observation, "accepted": accepted}
 

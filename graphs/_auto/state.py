@@ -1,11 +1,13 @@
 """The state of a run of `graphs.auto`: that of a tree search, and what the other stages have found."""
 
-from typing import Literal, NotRequired
+from typing import Annotated, Literal, NotRequired
 
+from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
 from reflective_agents.graphs.chain_of_thought import Sample
 from reflective_agents.state.limits import Limit
+from reflective_agents.state.lists import append
 from reflective_agents.state.support import Support
 from reflective_agents.state.tree import SearchOutput, SearchState
 from reflective_agents.web_search.results import SearchResult
@@ -49,9 +51,9 @@ class LookedUp(TypedDict):
 class AutoOutput(SearchOutput):
     """What a run returns: beside the tree the sampled answers, the evidence, and the decisions."""
 
-    samples: list[Attempt]
+    samples: Annotated[list[Attempt], DeltaChannel(append, snapshot_frequency=1000)]
     evidence: LookedUp | None
-    turns: list[Turn]
+    turns: Annotated[list[Turn], DeltaChannel(append, snapshot_frequency=1000)]
 
 
 class AutoState(SearchState, AutoOutput):

@@ -95,6 +95,7 @@ def _is_chatter(memory: Memory) -> bool:
 def _without_repetitions(ranked: "Sequence[Scored]", in_thread: set[str]) -> "list[Scored]":
     """Drop repetitions: a fact replaces the turn it was drawn from, at the rank of whichever fits better. What another
     supersedes comes behind that."""
+    # Turned round here and below, so that of several the one that fits best is kept.
     fact_of = {
         turn: fact for fact in reversed(ranked) if fact.memory["kind"] == "fact" for turn in fact.memory["evidence"]
     }
@@ -111,6 +112,7 @@ def _without_repetitions(ranked: "Sequence[Scored]", in_thread: set[str]) -> "li
 def _versions(scored: "Scored", later: "Mapping[str, Scored]") -> "list[Scored]":
     """Return what supersedes a memory, the latest first, and the memory itself."""
     versions = [scored]
+    # No circle, whatever the memories name.
     while (after := later.get(versions[-1].memory["id"])) and after not in versions:
         versions.append(after)
     return versions[::-1]

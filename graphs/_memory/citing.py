@@ -41,8 +41,10 @@ class Citing:
     def feed(self, text: str) -> str:
         """Return what stands before a citation that has not ended yet."""
         self._held += text
+        # What is longer is no citation, and need not be held back.
         begun = self._held.rfind("[", -LONGEST_CITATION)
         end = len(self._held) if begun < 0 or "]" in self._held[begun:] else begun
+        # Blanks go with a citation that follows and is removed.
         ready = self._held[:end].rstrip()
         self._held = self._held[len(ready) :]
         return only_cited(ready, self._count)

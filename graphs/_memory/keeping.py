@@ -39,6 +39,7 @@ _FACTS: tuple[Kind, ...] = ("fact",)
 
 def parts(text: str) -> list[str]:
     """Split a message into texts of memories: one, or several where it is long."""
+    # Cut before it is wrapped, which would take long for megabytes; twice as much, since wrapping leaves blanks out.
     text = text.strip()[: 2 * MOST_PARTS * LONGEST]
     return textwrap.wrap(text, LONGEST, replace_whitespace=False, break_on_hyphens=False)[:MOST_PARTS]
 
@@ -72,6 +73,7 @@ async def remember(step: Step[MemoryContext], state: MemoryState) -> LimitReache
     memories = _new(_memories(state, facts, known, [turn["id"] for turn in by_user]), known)
     for turn in by_user:
         turn["importance"] = UNRATED if failed else max([LEAST, *(memory["importance"] for memory in memories)])
+    # A millisecond apart, so that the order stays.
     for index, memory in enumerate(memories, len(turns)):
         memory["created"] = memory["accessed"] = now + index / 1000
     change = await stream.add([*turns, *memories])

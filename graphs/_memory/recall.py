@@ -52,6 +52,7 @@ def user_of(context: MemoryContext) -> str:
         OperatorOnly: if the settings name somebody else than the key.
     """
     user = authenticated_user()
+    # The default is no choice: a key's owner need not name it.
     if user and context.user not in (user, MemoryContext.model_fields["user"].default):
         raise OperatorOnly(f"the memories of {context.user!r} are not yours: leave user out, your key says who you are")
     return user or context.user

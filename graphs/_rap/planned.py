@@ -20,6 +20,7 @@ from reflective_agents.text.normal import folded
 from reflective_agents.tree_search.candidates import Candidate, hints_text
 from reflective_agents.tree_search.worlds import TaskWorld
 
+# Models answer in the language of the task.
 _YES = ("yes", "是", "ja", "ใช่", "oui", "sí", "sì", "да")
 _IMPOSSIBLE = re.compile(r"\W*impossible\b", re.IGNORECASE)
 _CLAUSES = re.compile(r"[\n,;]|\.(?:\s|$)|\band\b")
@@ -123,6 +124,7 @@ class PlannedTask(WorldModel):
             self.step.meter.count(tool_calls=1, tool_errors=int(not done.valid))
             return done
 
+        # Paths share their beginnings, which are carried out once.
         done, _ = await self.memo.once(("carried out", *actions), make)
         return done
 

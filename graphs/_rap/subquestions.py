@@ -32,6 +32,7 @@ from reflective_agents.text.words import content_words, words
 from reflective_agents.tree_search.candidates import Candidate, hints_text
 from reflective_agents.web_search.results import SearchResult
 
+# The prompt's "Now we can answer the question", which models translate with it.
 _LAST = re.compile(
     r"\W*(?:now we can answer\b|现在(?:我们)?(?:可以|能)回答|jetzt können wir\b|ตอนนี้เรา(?:สามารถ)?ตอบ)", re.IGNORECASE
 )

@@ -141,6 +141,7 @@ class WorldModel(ABC):
 
 def digest(text: str) -> str:
     """Return a short text that stands for a long one."""
+    # Models may write halves of surrogate pairs, which plain UTF-8 refuses.
     return blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest() if text else ""
 
 

@@ -201,13 +201,16 @@ def judge_messages(conversation: Sequence[BaseMessage], rounds: Sequence[Round])
     """Build the prompt for the judge of a debate."""
     rounds, urls = numbered(rounds)
     answers = latest_answers(rounds)
-    parts = [_candidate(report, len(urls)) for report in answers] + passages_text(answers, reports_of(rounds), urls)
+    parts = [_candidate(report, len(urls), conversation[-1].text) for report in answers]
+    parts += passages_text(answers, reports_of(rounds), urls)
     date = search_prompts.TODAY.format(today=today())
     return prompts.JUDGE.format_messages(today=date, request=request_text(conversation), answers="\n".join(parts))
 
 
-def _candidate(report: Report, sources: int) -> str:
-    answer, parts = report["answer"], [quoted("author", report["name"]), quoted("task", report["task"])]
+def _candidate(report: Report, sources: int, requested: str = "") -> str:
+    """Show a report, with its task unless that is what is `requested`, which stands before all reports."""
+    answer, parts = report["answer"], [quoted("author", report["name"])]
+    parts += [quoted("task", report["task"])] if report["task"] != requested else []
     if answer is None:
         parts.append(quoted("failure", failure(report)))
     else:

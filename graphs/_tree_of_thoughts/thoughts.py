@@ -40,6 +40,7 @@ class Thoughts(OpenWorld):
     async def act(self, candidate: Candidate, path: Sequence[TreeNode]) -> str | None:
         """Run the tools that the message calls; plain text on the first level becomes the plan."""
         early = len(path) <= self.plans
+        # First, since it takes off the label by which the message says so.
         at_once = early and _without_need_of_a_plan(candidate)
         refused = await super().act(candidate, path)
         if refused is None and candidate.answers and early and not at_once:

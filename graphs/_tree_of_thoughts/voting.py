@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from reflective_agents.nodes.asking.chat import ATTEMPTS
 from reflective_agents.nodes.asking.transcript import around
 from reflective_agents.nodes.step import Step
+from reflective_agents.prompts import lats as lats_prompts
 from reflective_agents.prompts import tree_of_thoughts as prompts
 from reflective_agents.state.errors import InvalidOutput
 from reflective_agents.state.families import TreeContext
@@ -56,7 +57,7 @@ class VoteJudge(Judge):
         prompt = prompts.VOTE.format_messages(
             task=self.task,
             request=branch.request,
-            trajectory=around("trajectory", trajectory_text(branch.path, goes_on=True)),
+            trajectory=around("trajectory", trajectory_text(branch.path, goes_on=True) or lats_prompts.NOTHING_DONE),
             candidates=candidates_text(candidates),
         )
         for _ in range(ATTEMPTS):

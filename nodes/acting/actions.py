@@ -1,6 +1,6 @@
 """Acting: doing what an agent wants to do, in an environment or with tools."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
@@ -30,13 +30,15 @@ class ActionStep(TypedDict):
 
 
 class Effect(NamedTuple):
-    """What came of a move: the step, where the world stands now, the reward if it is decided, and an answer."""
+    """What came of a move: the step, where the world stands now, the reward if it is decided, an answer, and whether it
+    acted in the environment, and did not only call a tool."""
 
     step: ActionStep
     world: State
     reward: float | None = None
     done: bool = False
     answer: str | None = None
+    acted: bool = True
 
 
 async def take(environment: Environment, world: State, action: str) -> Transition:
@@ -48,15 +50,35 @@ async def take(environment: Environment, world: State, action: str) -> Transitio
         return environment.with_final_reward(await environment.step(world, action))
 
 
+CallTool = Callable[[ToolCall | InvalidToolCall], Awaitable[ToolMessage | None]]
+"""Calls a tool beside the environment; None if there is no such tool."""
+
+
+def beside_environment(step: Step[Context], tools: list[BaseTool]) -> CallTool:
+    """Return what calls the tools that an agent has beside its actions in an environment."""
+    names = {tool.name for tool in tools}
+
+    async def call(wanted: ToolCall | InvalidToolCall) -> ToolMessage | None:
+        name, args = wanted["name"], wanted["args"]
+        if name not in names or not isinstance(args, dict):
+            return None
+        tool_call = ToolCall(name=str(name), args=args, id=wanted["id"])
+        [reply] = await act(step, AIMessage("", tool_calls=[tool_call]), tools)
+        assert isinstance(reply, ToolMessage)
+        return reply
+
+    return call
+
+
 async def act_in_environment(
-    environment: Environment, move: ParsedStep, world: State, reward: float | None = None
+    environment: Environment, move: ParsedStep, world: State, reward: float | None, call_tool: CallTool
 ) -> Effect:
     """Do what a move wants in an environment; an answer becomes the action that gives it.
 
-    `reward` is that of the world as it stands, which a refused action leaves as it is.
+    `reward` is that of the world as it stands, which a refused action, and a tool, leave as it is.
     """
     if calls := _calls(move):
-        return await _act_calls(environment, move, world, calls, reward)
+        return await _act_calls(environment, move, world, calls, reward, call_tool)
     answer = move["answer"]
     action = move["action"] if answer is None else action_of(answer, environment)
     done = await take(environment, world, action)
@@ -72,11 +94,18 @@ async def _act_calls(
     world: State,
     calls: list[ToolCall | InvalidToolCall],
     reward: float | None,
+    call_tool: CallTool,
 ) -> Effect:
-    """Apply the calls of the tool `act` one after another: each may change what the next one meets."""
+    """Apply the calls of the tool `act` one after another, and those of others between them: each may change what the
+    next one meets."""
     replies: list[AnyMessage] = []
-    done, valid = bool(world["done"]), True
+    done, valid, acted = bool(world["done"]), True, False
     for call in calls:
+        if reply := await call_tool(call):
+            replies.append(reply)
+            valid = valid and reply.status != "error"
+            continue
+        acted = True
         action = action_in(call)
         if action is None:
             text, accepted = prompts.NO_ACTION, False
@@ -87,7 +116,7 @@ async def _act_calls(
         status = "success" if accepted else "error"
         replies.append(ToolMessage(text, tool_call_id=call["id"], name=call["name"], status=status))
     step = _taken(move, "\n".join(reply.text for reply in replies), valid, replies)
-    return Effect(step, world, reward, done, environment.answer(world) or None)
+    return Effect(step, world, reward, done, environment.answer(world) or None, acted)
 
 
 def _taken(move: ParsedStep, observation: str, valid: bool, replies: Sequence[AnyMessage]) -> ActionStep:

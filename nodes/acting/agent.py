@@ -12,6 +12,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from reflective_agents.environments.base import Environment, State, Task, Transition, cleaned
 from reflective_agents.models.context_window import longest_estimated, make_way
 from reflective_agents.models.costs import estimate_tokens
+from reflective_agents.models.toolless import ACT
 from reflective_agents.nodes.acting.actions import ActionStep, act_tool, take
 from reflective_agents.nodes.acting.client_tools import client_tools
 from reflective_agents.nodes.acting.react_text import describe_tools
@@ -21,7 +22,7 @@ from reflective_agents.nodes.evidence.research import as_tools, search_tools, to
 from reflective_agents.nodes.step import Step, Update
 from reflective_agents.prompts import react as prompts
 from reflective_agents.prompts import task as task_prompts
-from reflective_agents.state.errors import TooLong
+from reflective_agents.state.errors import Misuse, TooLong
 from reflective_agents.state.families import TaskContext
 from reflective_agents.state.limits import NANO, Limit
 from reflective_agents.state.outcome import UNCHECKED, Appraisal
@@ -88,12 +89,19 @@ def appraise(environment: Environment | None, answer: str, reward: float | None)
 
 
 def tools_of(step: Step[ReactContext], run_id: str) -> list[BaseTool]:
-    """Return the tools of an agent without an environment: web search, those given, the caller's, the calculator.
+    """Return the tools of an agent: web search, those given, the caller's, the calculator; beside the actions of an
+    environment those given alone.
 
     A tool that was given takes the place of one of ours of the same name; a plain function becomes a tool.
+
+    Raises:
+        Misuse: if one has the name of the tool that acts in an environment.
     """
     if step.context.environment is not None:
-        return []
+        given = as_tools(step.context.tools)
+        if any(tool.name == ACT for tool in given):
+            raise Misuse(f"the tool {ACT} acts in the environment: give yours another name")
+        return given
     theirs = [*as_tools(step.context.tools), *client_tools(step.context.client_tools)]
     calculates = not theirs if step.context.calculator is None else step.context.calculator
     ours = [*search_tools(step, run_id), *([calculator()] if calculates else [])]
@@ -149,7 +157,8 @@ def agent_prompt(
         }
         if environment:
             task = task_prompt(environment, examples=step.context.few_shot, request=state["request"])
-            return prompts.ACTIONS.format_messages(task=task, **parts)
+            beside = prompts.BESIDE_ACTIONS.format(tools=", ".join(tool.name for tool in tools)) if tools else ""
+            return prompts.ACTIONS.format_messages(task=task, beside=beside, **parts)
         return prompts.TOOLS.format_messages(
             task=examples_text(step.context.few_shot), situation=situation(tools), **parts
         )
@@ -159,6 +168,7 @@ def agent_prompt(
     held = min(limit for limit in (step.context.max_context_tokens, held) if limit is not None)
     longest = held if most is None else min(held, most)
     first, prompt = 0, with_steps(0)
+    # The conversation is compacted before steps are left out, which the agent would take again.
     make_way(prompt, held, step.meter)
     while first < len(state["steps"]) and estimate_tokens(prompt, {}) > longest:
         first += 1
@@ -203,6 +213,7 @@ def answer_reserve(step: Step[ReactContext], prompt: Sequence[BaseMessage]) -> L
     if step.meter.calls_left <= 1:
         return step.meter.limit("max_model_calls", next_cost=2)
     needed = estimate_tokens(prompt, {}) + context.max_answer_tokens
+    # The next action, and the answer after it, whose prompt is about as long.
     if spent + 2 * needed > context.max_total_tokens:
         return step.meter.limit("max_total_tokens", 2 * needed)
     money = step.meter.nano_left
@@ -271,4 +282,4 @@ def situation(tools: Sequence[BaseTool]) -> str:
 
 def callable_tools(environment: Environment | None, tools: Sequence[BaseTool]) -> list[BaseTool]:
     """Return the tools that the agent may call."""
-    return [act_tool(environment)] if environment else list(tools)
+    return [act_tool(environment), *tools] if environment else list(tools)

@@ -64,6 +64,7 @@ async def ask_agent(agent: Agent, messages: Sequence[BaseMessage], meter: Meter)
         async with time:
             result = await _invoke(agent, list(messages), watch)
     except TimeoutError:
+        # Another TimeoutError is the agent's own.
         if time.expired():
             raise LimitReached(meter.limit("max_seconds")) from None
         raise
@@ -75,6 +76,7 @@ async def ask_agent(agent: Agent, messages: Sequence[BaseMessage], meter: Meter)
     meter.count(tool_calls=len(tools), tool_errors=sum(message.status == "error" for message in tools))
     answers = [message for message in taken if _is_answer(message)]
     form = _structured(agent, result)
+    # Before a form the agent may have written at length: then only what comes last is its answer.
     if answers and (form is None or answers[-1] is taken[-1]):
         return AgentReply(clean(answers[-1].text), _steps_text(taken, answers[-1]))
     if form is None:
@@ -101,6 +103,7 @@ async def _invoke(agent: Agent, messages: list[BaseMessage], watch: Watch) -> Js
     manager = get_async_callback_manager_for_config(ensure_config())
     for handler in watch.handlers:
         manager.add_handler(handler)
+    # Its words are not yet the strategy's answer, so they do not enter its stream.
     config = RunnableConfig(callbacks=manager, tags=[TAG_NOSTREAM])
     if not isinstance(agent, Pregel):
         return await agent.ainvoke({"messages": messages}, config)

@@ -50,6 +50,7 @@ async def in_form(
         ended = stopped(error)
         reason = f"{outcome['reason']}; the answer was not put into its form: {ended['reason']}"
         before = outcome.copy()
+        # The text was verified, and the form that was asked for is not there.
         before.pop("verified_by", None)
         status: Status = "limit_reached" if "limit" in ended else "exhausted"
         return None, {**before, **ended, "status": status, "reason": reason}

@@ -135,6 +135,7 @@ async def call_tools(
     listener = None if capabilities_of(chat).talks else listener
     reply = (await request(with_tools(chat, tools), messages, step.meter, listener=listener))[0]
     if listener and (reply.tool_calls or reply.invalid_tool_calls):
+        # Something was shown as the answer and turned out to be none: this model writes at length before it calls.
         capabilities_of(chat).talks = await listener.retract()
     return called(reply)
 
@@ -184,6 +185,7 @@ async def ask(
             return value
         step.meter.count(parse_failures=1)
         step.emit("invalid_output", schema=schema.__name__, problem=problem[:200], way=methods.current)
+        # A method that has worked before was only missed this time.
         if value is None and was_ignored(reply, methods.current) and not capabilities.proven:
             methods.ignored()
         prompt += retry(reply, problem)
@@ -217,6 +219,7 @@ class _Methods:
 
     def refused(self, refusal: Refused) -> bool:
         """Go on to the next method, since the server refuses this one; False if there is none."""
+        # Of a refusal that has other grounds, such as the prompt, nothing is to be learned.
         lessons: list[tuple[Structured, str]] = [(self.current, "refused")] if is_unsupported(str(refusal)) else []
         return self._next(f"refuses {self.current}: {refusal}"[:200], lessons)
 

@@ -42,7 +42,8 @@ def with_same_request(state: S, whole: Iterable[BaseMessage]) -> S:
     stored: JsonObject = {**state}
     if not isinstance(written := stored.get("request"), str):
         return state
-    request, shown_by_id = written, {message.id: message.text for message in state["messages"]}
+    whole, request = [*whole], written
+    shown_by_id = {message.id: message.text for message in state["messages"]} if whole else {}
     for message in whole:
         request = in_other_words(request, message.text, shown_by_id.get(message.id, message.text))
     if stored.get("compaction"):
@@ -83,6 +84,11 @@ def first_of_last_turns(conversation: Sequence[AnyMessage], most: int) -> int:
         left -= estimate_tokens([conversation[index]], {})
         if left < 0:
             break
-        if conversation[index].type == "human":
+        if ends_turn(conversation, index):
             first = index
     return first
+
+
+def ends_turn(conversation: Sequence[AnyMessage], count: int) -> bool:
+    """Tell whether a turn ends with the first `count` messages."""
+    return count == len(conversation) or conversation[count].type == "human"

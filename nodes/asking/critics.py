@@ -10,10 +10,12 @@ from typing_extensions import TypedDict
 
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import quoted, request_text
+from reflective_agents.nodes.evidence.looking_up import look_up
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.verifiers.verdict import verify_answer
+from reflective_agents.prompts import looking_up
 from reflective_agents.prompts import reflection as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.schemas import Critique
@@ -72,14 +74,17 @@ async def criticise(
     """
     verdict = await verify_answer(step, run_id, conversation, draft)
     problems = [verdict.feedback] if verdict and verdict.feedback else []
+    # Verifiers that only rank and give no score say nothing against it; others without a score have failed.
     passed = 1.0 if verdict is None or (verdict.score is None and verdict.only_ranks) else verdict.score or 0.0
     allowed = verdict is None or verdict.allows
     if step.context.critic == "checks":
-        return Critique(critique="\n".join(problems) or NO_PROBLEM, score=passed, accept=allowed)
+        accepted = verdict is not None and verdict.accepted is True
+        words = "\n".join(problems) or (NO_PROBLEM if accepted else "")
+        return Critique(critique=words, score=passed, accept=accepted)
     if step.context.critic == "human":
         opinion = _ask_person(conversation, draft, problems)
     else:
-        opinion = await _ask_model(step, conversation, draft, problems, before)
+        opinion = await _ask_model(step, conversation, draft, problems, before, run_id)
     return Critique(
         critique="\n".join([opinion.critique, *problems]).strip(),
         score=min(opinion.score, passed),
@@ -93,17 +98,22 @@ async def _ask_model(
     draft: str,
     problems: Sequence[str],
     before: Judged | None,
+    run_id: str,
 ) -> Critique:
-    text, _ = split_references(draft)
+    model, (text, _) = step.context.critic_model or step.context.model, split_references(draft)
     facts = [prompts.LENGTH.format(words=count_words(text), characters=len(text)), *problems]
     earlier = quoted("critique", before.critique, of="the draft before", score=f"{before.score:.2f}") if before else ""
+    material = f"{request_text(conversation)}\n{quoted('draft', draft)}"
+    found = await look_up(step, run_id, model, material, step.context.critic_tools) if step.context.critic_tools else ""
     prompt = prompts.CRITICISE.format_messages(
         instructions=step.context.reflect_prompt or f"{TODAY.format(today=today())} {prompts.REFLECT}",
         request=request_text(conversation),
         draft=quoted("draft", draft),
-        checked="\n".join(filter(None, [quoted("checked", "\n".join(facts)), earlier])),
+        checked="\n".join(
+            filter(None, [quoted("checked", "\n".join(facts)), earlier, found and f"{looking_up.FOUND}\n{found}"])
+        ),
     )
-    return await ask(step, step.context.critic_model or step.context.model, prompt, Critique, judging=True)
+    return await ask(step, model, prompt, Critique, judging=True)
 
 
 def _ask_person(conversation: Sequence[BaseMessage], draft: str, problems: list[str]) -> Critique:

@@ -59,11 +59,13 @@ def find_summary(keys: Sequence[str], conversation: Sequence[BaseMessage]) -> Co
     return None
 
 
-def keep_summary(keys: Sequence[str], compaction: Compaction) -> None:
-    """Keep a summary by the beginning that it covers."""
+def keep_summary(keys: Sequence[str], compaction: Compaction, extended: Compaction | None = None) -> None:
+    """Keep a summary by the beginning that it covers, in place of the part of it that it has extended."""
     if not keys or len(json.dumps(compaction)) > LONGEST_KEPT:
         return
     with _lock:
+        if extended:
+            _kept.pop(keys[extended["messages"] - 1], None)
         _kept[keys[compaction["messages"] - 1]] = compaction
         if len(_kept) > MOST_KEPT:
             _kept.popitem(last=False)

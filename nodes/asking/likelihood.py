@@ -16,6 +16,7 @@ def lines(reply: AIMessage) -> list[tuple[str, float | None]]:
     for token in tokens_of(reply):
         shares[min(line, len(texts) - 1)].append(token)
         line += str(token.get("token")).count("\n")
+    # Tokens with other line breaks than the text are those of something else, such as a thought before it.
     likelihoods = [likelihood(share) if line == len(texts) - 1 else None for share in shares]
     return [(text, likely) for text, likely in zip(texts, likelihoods, strict=True) if text.strip()]
 

@@ -130,6 +130,7 @@ async def run_until(done: asyncio.Event, work: Awaitable[None]) -> None:
     finally:
         working.cancel()
         waiting.cancel()
+        # Cancelled tasks have to end here, or a request could still be settled after the node has.
         await asyncio.wait([working, waiting])
 
 
@@ -192,11 +193,13 @@ def majority(most: int, second: int) -> float:
         most: Votes for the answer that leads.
         second: Votes for the one behind it.
     """
+    # With whole parameters the integral is a sum of binomial coefficients.
     votes = most + second + 1
     return float(sum(comb(votes, count) for count in range(most + 1)) / 2**votes)
 
 
 def was_cut_off(reply: AIMessage) -> bool:
     """Return whether a reply ends because it was as long as it may be, in the words of any provider."""
+    # OpenAI and Google, Anthropic, Ollama.
     ended = (reply.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
     return any(str(reason).lower() in ("length", "max_tokens") for reason in ended)

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 
@@ -11,12 +12,11 @@ from reflective_agents.models.context_window import HIGH, longest_estimated
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import describe_model, get_model
-from reflective_agents.nodes.asking.compaction import first_kept, first_of_last_turns, with_summary
+from reflective_agents.nodes.asking.compaction import ends_turn, first_kept, first_of_last_turns, with_summary
 from reflective_agents.nodes.asking.kept import beginnings, find_summary, keep_summary
 from reflective_agents.nodes.asking.thread import position_of_question
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.reference_list import split_references
-from reflective_agents.nodes.evidence.references import in_thread
 from reflective_agents.nodes.evidence.sources import thread_sources
 from reflective_agents.prompts import compaction as prompts
 from reflective_agents.state.context import Context
@@ -45,17 +45,23 @@ _WORD = 3
 
 
 async def compact(
-    state: RunState, context: Context, meter: Meter, most: int, user: str | None = None
+    state: RunState,
+    context: Context,
+    meter: Meter,
+    most: int,
+    user: str | None = None,
+    keep: Callable[[Compaction], None] = lambda _: None,
 ) -> Compaction | None:
     """Summarise the oldest turns of the conversation, as many as needed; or take the summary that was made of them in
     another run.
 
     Args:
-        state: The state of the run; its messages are whole.
+        state: The state of the run as a node sees it, but for what is compacted.
         context: The settings of the run.
         meter: Its limits.
         most: Estimated tokens that the conversation may have then, without the question.
         user: The user whom a server has authenticated.
+        keep: Is given what is compacted by then after each call, so that no call is made twice.
 
     Returns:
         What is compacted now; None if nothing could be made shorter.
@@ -64,33 +70,34 @@ async def compact(
         LimitReached: if a limit of the run is met. A model that fails is replaced by an extract.
     """
     before = state.get("compaction")
-    messages = in_thread(state)["messages"]
+    messages = state["messages"]
     conversation = messages[: position_of_question(messages)]
-    begins, keys = first_kept(messages, before), beginnings(conversation, context, user)
+    begins, keys = first_kept(messages, before), await asyncio.to_thread(beginnings, conversation, context, user)
     if not begins and (compaction := find_summary(keys, conversation)):
-        _tell(meter, state, conversation, compaction)
+        keep(compaction)
+        await _tell(meter, state, conversation, compaction)
         return compaction
     length = max(most - int(LAST_TURNS * most), SMALLEST_SUMMARY)
     ends = begins + first_of_last_turns(conversation[begins:], int(LAST_TURNS * most))
     earlier = before["summary"] if before and begins else ""
     if ends == begins and len(earlier.encode()) <= LONGEST_SUMMARY * length:
         return None
-    writer = Writer(context, meter, length)
-    summary = await writer.extend(earlier, conversation[begins:ends])
-    compaction = Compaction(
-        until=str(conversation[ends - 1].id),
-        messages=ends,
-        summary=summary,
-        sources={
-            str(number): [source.url, source.title] for number, source in thread_sources(conversation[:ends]).items()
-        },
-    )
-    keep_summary(keys, compaction)
-    _tell(meter, state, conversation, compaction, begins, writer)
-    return compaction
+    writer, made = Writer(context, meter, length), list[Compaction]()
+    async for part in writer.extend(earlier, conversation[begins:ends]):
+        longer = await asyncio.to_thread(_compaction, conversation[: begins + part.messages], part.text)
+        keep_summary(keys, longer, *made[-1:])
+        keep(longer)
+        made.append(longer)
+    await _tell(meter, state, conversation, made[-1], begins, writer)
+    return made[-1]
 
 
-def _tell(
+def _compaction(covered: Sequence[AnyMessage], summary: str) -> Compaction:
+    sources = {str(number): [source.url, source.title] for number, source in thread_sources(covered).items()}
+    return Compaction(until=str(covered[-1].id), messages=len(covered), summary=summary, sources=sources)
+
+
+async def _tell(
     meter: Meter,
     state: RunState,
     conversation: Sequence[AnyMessage],
@@ -101,7 +108,8 @@ def _tell(
     """Tell what is compacted; nobody has written a summary that was there already."""
     after = state.copy()
     after["compaction"] = compaction
-    whole, shown = _count(conversation), _count(with_summary(after)["messages"][:-1])
+    whole = await asyncio.to_thread(_count, conversation)
+    shown = await asyncio.to_thread(_count, with_summary(after)["messages"][:-1])
     written = {"calls": writer.calls, "model": writer.name} if writer else {"calls": 0}
     meter.tell(
         "compacted", messages=compaction["messages"] - begins, covered=compaction["messages"], tokens_before=whole,
@@ -111,6 +119,13 @@ def _tell(
 
 def _count(messages: Sequence[BaseMessage]) -> int:
     return estimate_tokens(messages, {})
+
+
+class Written(NamedTuple):
+    """A summary of so many messages, with an earlier one."""
+
+    text: str
+    messages: int
 
 
 class Writer:
@@ -130,18 +145,22 @@ class Writer:
         self.name = describe_model(self._chat)["model_name"]
         self.calls = 0
 
-    async def extend(self, summary: str, messages: Sequence[AnyMessage]) -> str:
-        """Return a summary that holds what messages add to an earlier one, which may be empty. Of more turns than the
-        calls hold, the oldest are extracted."""
+    async def extend(self, summary: str, messages: Sequence[AnyMessage]) -> AsyncIterator[Written]:
+        """Yield a summary that holds what messages add to an earlier one, which may be empty: after each call that has
+        read a turn to its end. The last one holds them all. Of more turns than the calls hold, the oldest are
+        extracted."""
         part = self._part()
-        calls, spoken = self._affordable(part), [message for message in messages if message.type != "system"]
-        most = max(calls * int(_FILLED * part) - _TAGS * len(spoken), _SHORTEST * len(spoken))
-        groups = await asyncio.to_thread(_groups, spoken, most, part)
-        if early := [turn for group in groups[:-calls] for turn in group]:
+        calls, spoken = self._affordable(part), sum(message.type != "system" for message in messages)
+        most = max(calls * int(_FILLED * part) - _TAGS * spoken, _SHORTEST * spoken)
+        groups = await asyncio.to_thread(_groups, messages, most, part)
+        if early := [turn for group in groups[:-calls] for turn in group.turns]:
             summary = await asyncio.to_thread(self._extract, summary, early)
+        covered = 0
         for group in groups[-calls:]:
-            summary = await self._extend(summary, group)
-        return summary
+            summary = await self._extend(summary, group.turns)
+            if group.covers > covered or group is groups[-1]:
+                covered = group.covers
+                yield Written(summary, covered)
 
     def _part(self) -> int:
         """Return how many estimated tokens of turns are summarised by one call."""
@@ -180,12 +199,28 @@ class Writer:
         return shorten(digest([summary, *turns], self._length // _WORD), 2 * self._length)
 
 
-def _groups(spoken: Sequence[AnyMessage], most: int, part: int) -> list[list[str]]:
-    """Return turns as quoted text, shortened to so many estimated tokens, in groups for one call each. It is called in
-    a thread: thousands of turns take more than a second."""
-    texts = shortened([_text(message) for message in spoken], most)
-    turns = [quoted("turn", text, by=message.type) for message, text in zip(spoken, texts, strict=True) if text]
-    return [*grouped([piece for turn in turns for piece in pieces(turn, part)] or [""], part)]
+class _Group(NamedTuple):
+    """What one call reads, and how many of the messages are read to the end of a turn then."""
+
+    turns: list[str]
+    covers: int
+
+
+def _groups(messages: Sequence[AnyMessage], most: int, part: int) -> list[_Group]:
+    """Return messages as quoted text, shortened to so many estimated tokens, in groups for one call each. It is called
+    in a thread: thousands of them take more than a second."""
+    spoken = [index for index, message in enumerate(messages) if message.type != "system"]
+    texts = zip(spoken, shortened([_text(messages[index]) for index in spoken], most), strict=True)
+    turns = [(index, quoted("turn", text, by=messages[index].type)) for index, text in texts if text]
+    read = [(index, piece) for index, turn in turns for piece in pieces(turn, part)] or [(0, "")]
+    groups, count, covers = list[_Group](), 0, 0
+    for group in grouped([piece for _, piece in read], part):
+        count += len(group)
+        following = read[count][0] if count < len(read) else len(messages)
+        ends = (index for index in range(following, covers, -1) if ends_turn(messages, index))
+        covers = next(ends, covers)
+        groups.append(_Group(group, covers))
+    return groups
 
 
 def _text(message: AnyMessage) -> str:

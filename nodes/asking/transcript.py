@@ -57,6 +57,7 @@ def _escape_tags(text: str) -> str:
 
 def around(tag: str, parts: str, **attributes: object) -> str:
     """Put tags around what is quoted already."""
+    # Attributes come from outside as well, such as the name of a tool.
     names = "".join(f' {name}="{_NOT_IN_A_NAME.sub(" ", str(value))}"' for name, value in attributes.items())
     return f"<{tag}{names}>\n{parts}\n</{tag}>"
 

@@ -57,6 +57,7 @@ def templates() -> Mapping[str, Template]:
         named = {name: value for name, value in vars(loaded).items() if name.isupper() and not name.startswith("_")}
         templates |= {f"{module}.{name}": each for name, each in named.items() if isinstance(each, Template)}
         sys.modules[loaded.__name__].__class__ = _Prompts
+    # The same object under the same name in two modules is a part that both import.
     owners = Counter((name.partition(".")[2], id(each)) for name, each in templates.items())
     return {name: each for name, each in templates.items() if owners[name.partition(".")[2], id(each)] == 1}
 

@@ -3,11 +3,13 @@
 from typing import Annotated, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
+from langgraph.channels import DeltaChannel
 from langgraph.channels.topic import Topic
 from typing_extensions import TypedDict
 
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
+from reflective_agents.state.lists import replaced_by
 from reflective_agents.state.run import Output, RunState, Usage
 
 # What workers are sent and send back
@@ -93,7 +95,7 @@ class Subgoal(TypedDict):
 class PlanState(CooperationState):
     """State of a run; the sub-goals are its artefact."""
 
-    subgoals: list[Subgoal]
+    subgoals: Annotated[list[Subgoal], DeltaChannel(replaced_by("number"), snapshot_frequency=1000)]
     plans: int
     waves: int
 
@@ -125,7 +127,7 @@ class TeamState(CooperationState):
     """State of a run; the rounds are its artefact."""
 
     shape: str
-    rounds: list[Round]
+    rounds: Annotated[list[Round], DeltaChannel(replaced_by("round"), snapshot_frequency=1000)]
 
 
 class TeamOutput(Output):

@@ -158,6 +158,7 @@ def _shares(step: Step[Context], least: Sequence[int], calls_kept: int, tokens_k
         raise LimitReached(step.meter.limit("max_model_calls", next_cost=1 + calls_kept))
     if tokens < least[0]:
         raise LimitReached(step.meter.limit("max_total_tokens", least[0] + tokens_kept))
+    # Fewer workers with enough rather than all with too little.
     width = min(len(least), max(calls // LEAST_CALLS, 1))
     while width > 1 and tokens // width < max(least[:width]):
         width -= 1
@@ -167,7 +168,7 @@ def _shares(step: Step[Context], least: Sequence[int], calls_kept: int, tokens_k
     shared: Allowance = {
         "max_model_calls": calls // width,
         "max_total_tokens": tokens // width,
-        "max_seconds": max(step.meter.seconds_left, 0.001),
+        "max_seconds": max(step.meter.seconds_left, 0.001),  # a setting has to be more than 0
     }
     if money is not None:
         shared["max_cost"] = money // width / NANO
@@ -200,6 +201,7 @@ async def run_strategy(
         context: The settings of the run.
         overrides: Settings of the worker, which take the place of those of the run.
     """
+    # The answer of the run is held against its sources at the end: the passages of all reports are at hand there.
     checked_later = {"verify_sources": False} if issubclass(settings_of(strategy), SourcedContext) else {}
     settings = settings_for(settings_of(strategy), context, checked_later | dict(overrides or {}), sent["allowance"])
     result = await graph.ainvoke({"messages": sent["messages"]}, context=settings)

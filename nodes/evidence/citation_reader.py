@@ -43,6 +43,7 @@ class CitationReader:
     def _end_line(self) -> str:
         """Return the rest of a line that is whole."""
         line, shown = self._line, self._shown
+        # The first line is never a heading or an entry: an answer cannot begin with its list.
         if not shown and not self._is_first:
             self._ended = self._ended or is_heading(line) or is_entry(line)
         if self._ended:
@@ -71,6 +72,7 @@ class CitationReader:
         self._read = end
         if any(bracket in self._line[self._shown :] for bracket in "[【"):
             end = read_line(self._line, self._closer).settled
+        # Blanks wait: they go with a citation behind them that is taken out.
         end = len(self._line[:end].rstrip())
         if end <= self._shown:
             return ""

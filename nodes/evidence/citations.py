@@ -134,10 +134,12 @@ class _Check:
 
 
 def _unknown_addresses(text: str, material: str) -> list[str]:
+    # Every second part is code, in which any address may be an example.
     named = [url.rstrip(ENDS) for part in _CODE.split(text)[::2] for url in _ADDRESS.findall(part)]
     return [url for url in named if url not in material]
 
 
 def says_nothing(text: str) -> bool:
     """Tell whether a critique says that there is nothing to criticise."""
+    # "n a" is what is left of "N/A".
     return " ".join(re.findall(r"\w+", text.casefold())) in {"", "none", "nothing", "nothing is missing", "n a", "no"}

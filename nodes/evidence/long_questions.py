@@ -60,7 +60,7 @@ async def with_texts(state: S, texts: LongTexts, context: Context, *, begins: bo
         Misuse: if there is no question apart from the text of the last message, or it is too long.
     """
     messages = state["messages"]
-    if all(message.type != "human" or len(message.text) <= ALWAYS_WHOLE for message in messages):
+    if not any(map(is_long, messages)):
         return state
     most = longest_message(context)
     shown = [_in_part(message, texts, most, refuses=begins and message is messages[-1]) for message in messages]
@@ -69,6 +69,12 @@ async def with_texts(state: S, texts: LongTexts, context: Context, *, begins: bo
     changed = state.copy()
     changed["messages"] = [*shown[:-1], await _with_passages(shown, texts)]
     return changed
+
+
+def is_long(message: BaseMessage) -> bool:
+    """Tell whether a message of the user's is so long that it may be shown in part."""
+    text = message.content if isinstance(message.content, str) else message.text
+    return message.type == "human" and len(text) > ALWAYS_WHOLE
 
 
 def longest_message(context: Context) -> int:

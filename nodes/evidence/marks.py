@@ -52,6 +52,7 @@ def replace_citations(
     parts, done, blank = list[str](), 0, ""
     for mark in marks(text) if among is None else among:
         names = (*change(mark.names),) if is_citation(mark, known) else mark.names
+        # The blank before a mark goes with it, unless another mark follows at once: then it stands before that one.
         blank = blank if mark.begin == done else ""
         begin = mark.begin if names or blank else _blank_before(text, mark.begin, done)
         parts += [blank if names else "", text[done:begin]]

@@ -38,6 +38,9 @@ HEADINGS = {
 }
 """What the list is called in the languages that `name_of` tells apart."""
 
+_IN_LISTS = ("reference", "http", "corpus:", "tool:", "message:", *{heading.lower() for heading in HEADINGS.values()})
+"""What a list of references has at least one of, in small letters."""
+# Possessive throughout, since a line of thousands of blanks would otherwise be read anew from each of them.
 _HEADING = re.compile(r"\s*+(?:#++\s*+)?\**+\s*+references?+\s*+[:：]?+\**+[:：]?+\s*+", re.IGNORECASE)
 _ENTRY = re.compile(r"^\W{0,8}(\d{1,3})\W{1,4}[^\n]*?((?:https?|corpus|tool|message):[^\s<>]+)")
 _TITLED = re.compile(r"^\[s?\d{1,3}\] (\S[^\n]*?), ((?:https?|corpus|tool|message):[^\s<>]+)$", re.MULTILINE)
@@ -46,6 +49,7 @@ _SCHEME = re.compile(r"(https?|corpus|tool|message):(?=\S)")
 
 def reference_line(url: str, title: str) -> str:
     """Return an address as a list of references shows it: after its title, if that is known."""
+    # A title that holds an address would be read as the entry's own.
     title = shorten(_SCHEME.sub(r"\1: ", title), LONGEST_TITLE, placeholder=" ...")
     return f"{title}, {url}" if title else url
 
@@ -85,6 +89,9 @@ def is_entry(line: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _split(answer: str) -> tuple[str, tuple[tuple[int, str], ...]]:
+    small = answer.lower()
+    if not any(part in small for part in _IN_LISTS):
+        return answer, ()
     lines = answer.split("\n")
     begin = _list_begins(lines)
     if begin == len(lines):
@@ -115,6 +122,7 @@ def _list_begins(lines: Sequence[str]) -> int:
         return len(lines)
     if begin - 1 > first and lines[begin - 1].strip(" :") in HEADINGS.values():
         return begin - 1
+    # Where nothing is cited, a numbered list of addresses is the answer itself.
     if not marks("\n".join(lines[:begin])):
         return len(lines)
     return begin - (begin - 1 > first and may_head_entries(lines[begin - 1]))

@@ -102,9 +102,9 @@ def with_own_references(answer: str, sources: Sequence[str], *, searched: bool, 
 
 
 def _in_numbers(message: AIMessage, numbers: Mapping[str, int]) -> AIMessage:
-    if (text := _renumbered(message.text, numbers)) == message.text:
-        return message
-    return message.model_copy(update={"content": text})
+    text = message.text
+    renumbered = _renumbered(text, numbers)
+    return message if renumbered == text else message.model_copy(update={"content": renumbered})
 
 
 def _uncited(message: AIMessage) -> AIMessage:

@@ -77,6 +77,7 @@ async def act(step: Step[Context], message: AIMessage, tools: list[BaseTool]) ->
     observations = await step.texts.shown(observations, queries)
     errors = sum(observation.status == "error" for observation in observations)
     step.meter.count(tool_calls=len(observations), tool_errors=errors)
+    # What lies beside the text is the same again, and would be stored with each step.
     return [observation.model_copy(update={"artifact": None}) for observation in observations]
 
 
@@ -112,4 +113,5 @@ async def find(step: Step[SearchContext], run_id: str, queries: list[str]) -> tu
     share = step.texts.most_shown // len(queries)
     fitting = [await step.texts.fit_found(*found, share) for found in zip(batches, queries, strict=True)]
     unique = {(result["url"], result["content"]): result for results in fitting for result in results}
+    # Sorted, since queries at once fail in an order that is another one each time.
     return list(unique.values()), sorted(problems)

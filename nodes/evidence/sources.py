@@ -88,8 +88,9 @@ def thread_sources(conversation: Iterable[BaseMessage]) -> dict[int, Source]:
         if not isinstance(message, AIMessage):
             continue
         text = message.text
-        titles = titles_in(text)
-        for listed, url in split_references(text)[1].items():
+        entries = split_references(text)[1]
+        titles = titles_in(text) if entries else {}
+        for listed, url in entries.items():
             if url not in urls:
                 number = listed if listed and listed not in sources else max(sources, default=0) + 1
                 sources[number] = Source(number, url, titles.get(url, ""))
@@ -140,6 +141,7 @@ def _titles(results: Iterable[JsonMapping]) -> dict[str, str]:
 
 def _document_title(titles: Sequence[str]) -> str:
     """Return the title of a document of which several passages were found, or else the first title."""
+    # As `web_search.documents` titles the passages of a file.
     documents = {title.partition(" — ")[0] for title in titles}
     return documents.pop() if len(titles) > 1 and len(documents) == 1 else titles[0]
 

@@ -49,6 +49,7 @@ Passages = Mapping[str, str]
 earlier answer of the thread, and no longer at hand, or said by the assistant itself."""
 
 _FIGURE = re.compile(r"\d(?:[\d.,']*\d)?")
+# Python refuses to read numbers of more than 4,300 digits, and nobody writes one of more than twenty.
 _WHOLE_NUMBER = re.compile(r"(?<![.,'\d])\d{1,20}(?![.,']?\d)")
 _OMISSION = re.compile(r"\.{3,}|…+|\[\s*(?:\.{3}|…)\s*\]")
 
@@ -133,6 +134,7 @@ def _contents(passages: tuple[str, ...]) -> _Contents:
     text = tidy("\n".join(passages))
     words = frozenset(cut(text.casefold()))
     return _Contents(
+        # Also the digits in names such as A320, which are no numbers otherwise.
         frozenset([*numbers(text), *map(Fraction, _WHOLE_NUMBER.findall(text))]),
         frozenset(_without_groups(figure) for figure in _FIGURE.findall(text)),
         words,
@@ -281,6 +283,7 @@ def _level(
         return ("uncited", check.words) if check.fact else ("no_fact", "")
     if check.support == "full" and not _is_quoted(sentence, check.words, passages):
         return "misquoted", check.words
+    # What the checker was not shown may support it all the same.
     if check.support != "full" and not _is_read(sentence, passages):
         return "unchecked", ""
     return check.support, check.words

@@ -181,6 +181,7 @@ async def _revise(state: RunState, step: Step[Context], body: str, support: Supp
 
 
 def _replaced(body: str, sentences: Sequence[Sentence], texts: dict[int, str]) -> str:
+    # From the end, so that the places of the sentences before stay right.
     for sentence in reversed(sentences):
         text = texts[sentence.number].strip()
         before, after = body[: sentence.begin], body[sentence.end :]

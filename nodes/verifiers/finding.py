@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from reflective_agents.state.verifiers import VerifiedRun
+from reflective_agents.state.verifier_forms import VerifiedRun
 from reflective_agents.text.clean import clean
 
 LONGEST = 4_000
@@ -10,11 +10,13 @@ LONGEST = 4_000
 
 
 class Case(NamedTuple):
-    """What is verified: the answer, without its list of references, to a request, and how the run came to it."""
+    """What is verified: the answer, without its list of references, to a request, how the run came to it, and the id of
+    the run, which is empty where nothing is shared."""
 
     request: str
     answer: str
     run: VerifiedRun
+    run_id: str = ""
 
 
 class Finding(NamedTuple):

@@ -14,7 +14,7 @@ from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.verifiers.finding import Case, Finding, NoVerdict, bounded, passes
 from reflective_agents.state.context import Context
 from reflective_agents.state.secrets import redacted
-from reflective_agents.state.verifiers import Function, arguments
+from reflective_agents.state.verifier_forms import Function, arguments
 
 
 async def verify(_: Step[Context], verifier: Function, case: Case) -> Finding:
@@ -26,12 +26,11 @@ async def verify(_: Step[Context], verifier: Function, case: Case) -> Finding:
     function, given = verifier.function, [*case][: arguments(verifier.function)]
     try:
         reply: object = function(*given) if _awaits(function) else await in_thread(lambda: function(*given))
-        reply = await reply if inspect.isawaitable(reply) else reply
-    except GraphBubbleUp:  # how `interrupt()` pauses a run
+        return read_reply(await reply if inspect.isawaitable(reply) else reply)
+    except (GraphBubbleUp, NoVerdict):  # the former is how `interrupt()` pauses a run
         raise
-    except Exception as error:  # whatever the code of others raises is no verdict
+    except (Exception, SystemExit) as error:  # whatever the code of others raises is no verdict
         raise NoVerdict(f"it raises {type(error).__name__}: {redacted(str(error)[:300])}") from error
-    return read_reply(reply)
 
 
 def _awaits(function: Callable[..., Any]) -> bool:

@@ -4,13 +4,15 @@ from pydantic import BaseModel, Field
 
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import quoted, request_text
+from reflective_agents.nodes.evidence.looking_up import look_up
 from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.verifiers.finding import Case, Finding, bounded
+from reflective_agents.prompts import looking_up
 from reflective_agents.prompts import rubric as prompts
-from reflective_agents.state.context import Context
+from reflective_agents.state.context import Context, Model
 from reflective_agents.state.schemas import Truth
-from reflective_agents.state.verifiers import Criterion, Rubric
+from reflective_agents.state.verifier_forms import Criterion, Rubric
 
 
 class Met(BaseModel):
@@ -21,12 +23,14 @@ class Met(BaseModel):
 
 
 async def verify(step: Step[Context], rubric: Rubric, case: Case) -> Finding:
-    """Judge all criteria at once. The score is the share of those that are met, by their weights.
+    """Judge all criteria at once, after a look at what can be looked up, where there are tools. The score is the share
+    of the criteria that are met, by their weights.
 
     Raises:
         LimitReached, ModelFailed: if one cannot be judged.
     """
-    judged = await at_once([_judge(step, rubric, criterion, case) for criterion in rubric.criteria])
+    found = await _look_up(step, rubric, case) if rubric.tools else ""
+    judged = await at_once([_judge(step, rubric, criterion, case, found) for criterion in rubric.criteria])
     pairs = list(zip(rubric.criteria, judged, strict=True))
     unmet = [(criterion, verdict) for criterion, verdict in pairs if not verdict.met]
     weight = sum(criterion.weight for criterion, _ in pairs)
@@ -37,11 +41,23 @@ async def verify(step: Step[Context], rubric: Rubric, case: Case) -> Finding:
     )
 
 
-async def _judge(step: Step[Context], rubric: Rubric, criterion: Criterion, case: Case) -> Met:
-    model = rubric.model or getattr(step.context, "judge_model", None) or step.context.model
+async def _look_up(step: Step[Context], rubric: Rubric, case: Case) -> str:
+    """Let the judge look things up, once for all criteria."""
+    criteria = [quoted("criterion", each.criterion) for each in rubric.criteria]
+    material = [request_text(case.run["messages"]), quoted("answer", case.answer), *criteria]
+    model = _model(step, rubric)
+    return await look_up(step, case.run_id, model, "\n".join(material), rubric.tools, reserved=len(criteria))
+
+
+async def _judge(step: Step[Context], rubric: Rubric, criterion: Criterion, case: Case, found: str) -> Met:
+    evidence = f"\n{looking_up.FOUND}\n{found}" if found else ""
     prompt = prompts.JUDGE.format_messages(
         request=request_text(case.run["messages"]),
-        answer=quoted("answer", case.answer),
+        answer=quoted("answer", case.answer) + evidence,
         criterion=quoted("criterion", criterion.criterion),
     )
-    return await ask(step, model, prompt, Met, judging=True)
+    return await ask(step, _model(step, rubric), prompt, Met, judging=True)
+
+
+def _model(step: Step[Context], rubric: Rubric) -> Model:
+    return rubric.model or getattr(step.context, "judge_model", None) or step.context.model

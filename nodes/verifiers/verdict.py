@@ -14,21 +14,25 @@ from langchain_core.messages import BaseMessage
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.memo import at_once, memo_of
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.verifiers import function, measure, rubric
+from reflective_agents.nodes.verifiers import function, measure, program, reward, rubric
 from reflective_agents.nodes.verifiers.finding import Case, Finding, NoVerdict
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome, VerifiedBy
-from reflective_agents.state.verifiers import (
+from reflective_agents.state.verifier_forms import (
+    Command,
     Form,
     Function,
+    Language,
     Length,
     Pattern,
+    ProgramTests,
+    Reward,
     Rubric,
     Schema,
-    VerifiedContext,
     VerifiedRun,
 )
+from reflective_agents.state.verifiers import VerifiedContext
 
 Verify = Callable[[Step[Context], Any, Case], Awaitable[Finding]]
 VERIFY: Mapping[type[Form], Verify] = {
@@ -37,8 +41,14 @@ VERIFY: Mapping[type[Form], Verify] = {
     Pattern: measure.pattern,
     Schema: measure.schema,
     Rubric: rubric.verify,
+    Language: measure.language,
+    ProgramTests: program.tests,
+    Command: program.command,
+    Reward: reward.verify,
 }
 """How each kind of verifier works."""
+PROGRAMS = (ProgramTests, Command)
+"""What an outcome calls `tests`."""
 REWARDERS = ("environment", "tests")
 """What an environment calls itself in an outcome."""
 TO_END = 1.0
@@ -53,7 +63,8 @@ class Verdict(NamedTuple):
         score: The mean of their scores by their weights, 0..1; None if none has given one.
         accepted: Whether all that must accept the answer do; None if one gives no verdict, or all only rank.
         feedback: What is wrong with it, in their words.
-        missing: Which have given no verdict, and why; a run whose verdict lacks one that is a must is never solved.
+        missing: Which have given no verdict, and why; a run whose verdict lacks one that decides is never solved.
+        only_ranks: Whether none of them decides.
     """
 
     by: VerifiedBy
@@ -61,11 +72,7 @@ class Verdict(NamedTuple):
     accepted: bool | None
     feedback: str
     missing: str
-
-    @property
-    def only_ranks(self) -> bool:
-        """Whether none of the verifiers decides."""
-        return self.accepted is None and not self.missing
+    only_ranks: bool
 
     @property
     def allows(self) -> bool:
@@ -111,7 +118,7 @@ async def verify_answer(
     body = split_references(answer)[0].strip()
     messages: Sequence[Any] = conversation
     run = VerifiedRun(messages=[*messages], sources={**(sources or {})})
-    case = Case(messages[-1].text, body, run)
+    case = Case(messages[-1].text, body, run, run_id)
     key = ("verdict", body, repr(context.forms), context.threshold)
     make = partial(_verdict, step, context, case)
     return (await memo_of(run_id).once(key, make))[0] if run_id else await make()
@@ -125,22 +132,29 @@ async def _verdict(step: Step[Context], context: VerifiedContext, case: Case) ->
     faults = [(form, why) for form, why in zip(forms, results, strict=True) if isinstance(why, str)]
     weights = sum(form.weight for form, _ in pairs)
     score = sum(form.weight * found.score for form, found in pairs) / weights if weights else None
+    deciding = [form for form in forms if form.decides]
     verdict = Verdict(
-        by="verifiers",
+        by="tests" if deciding and all(isinstance(form, PROGRAMS) for form in deciding) else "verifiers",
         score=None if score is None else min(score, 1.0),
         accepted=_decide([form for form, _ in refused], [form for form, _ in faults], forms),
-        feedback="\n".join(found.feedback or f"{name_of(form)} does not accept this." for form, found in refused),
+        feedback="\n".join(filter(None, [_feedback(form, found) for form, found in refused])),
         missing="; ".join(f"{name_of(form)} gives no verdict: {why}" for form, why in faults),
+        only_ranks=not deciding,
     )
     step.emit("verified", **verdict._asdict())
     return verdict
 
 
+def _feedback(form: Form, found: Finding) -> str:
+    """Return what is wrong with an answer; empty for a verifier that only ranks, and says nothing."""
+    return found.feedback or (f"{name_of(form)} does not accept this." if form.decides else "")
+
+
 def _decide(refused: Sequence[Form], faulty: Sequence[Form], forms: Sequence[Form]) -> bool | None:
     """Say whether an answer is accepted, by those that must accept it."""
-    if any(form.must for form in refused):
+    if any(form.decides for form in refused):
         return False
-    return None if any(form.must for form in faulty) or not any(form.must for form in forms) else True
+    return None if any(form.decides for form in faulty) or not any(form.decides for form in forms) else True
 
 
 def _accepts(form: Form, found: Finding, context: VerifiedContext) -> bool:
@@ -158,7 +172,7 @@ async def _in_time(step: Step[Context], context: VerifiedContext, form: Form, ca
         task.cancel()
         await asyncio.wait([task], timeout=TO_END)
         return f"it takes more than {seconds:g} seconds"
-    except (NoVerdict, LimitReached, ModelFailed) as error:
+    except (NoVerdict, LimitReached, ModelFailed, Misuse) as error:  # misuse: what was there when the run began
         return str(error)
     finally:
         task.cancel()
@@ -169,7 +183,7 @@ def name_of(form: Form) -> str:
     if isinstance(form, Function):
         name = getattr(form.function, "__name__", None) or type(form.function).__name__
         return form.name or (name if name != "<lambda>" else "a verifier")
-    return form.name or f"the verifier of the {type(form).__name__.lower()}"
+    return form.name or f"the {form.kind}"
 
 
 def with_verdict(reached: Outcome | None, appraisal: Appraisal, verdict: Verdict) -> tuple[Outcome | None, Appraisal]:

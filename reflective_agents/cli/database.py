@@ -71,6 +71,7 @@ def _claim(file: Path) -> None:
         if sys.platform != "win32" and file.stat().st_uid == os.getuid():
             file.chmod(0o600)  # conversations are private
         with closing(sqlite3.connect(file, timeout=LOCKED_SECONDS)) as connection:
+            # Tells whether the file can be written, and whether somebody else is writing.
             connection.execute("BEGIN IMMEDIATE")
             connection.rollback()
             _log_ahead(connection)
@@ -123,6 +124,7 @@ async def _postgres(url: str, package: str, kind: str) -> AsyncIterator[Any]:
 
     factory = getattr(importlib.import_module(f"{package}.postgres.aio"), f"AsyncPostgres{kind}")
     try:
+        # What the user's address says about time goes before ours.
         address = make_conninfo("", **{"connect_timeout": CONNECT_SECONDS, **conninfo_to_dict(url)})
     except psycopg.ProgrammingError as error:  # its text would show the password
         advice = "write postgresql://user:password@host:5432/name, or unset it to use SQLite"

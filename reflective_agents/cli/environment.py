@@ -43,6 +43,7 @@ def _check(name: str) -> None:
     if name in OTHERS or name.removeprefix(PREFIX) in PROCESS:
         return
     variables = [*OTHERS, *_prefixed()]
+    # Stricter without our prefix: most of what stands in `.env` is meant for other programs.
     close = difflib.get_close_matches(name, variables, n=1, cutoff=0.75 if ours else 0.85)
     if name not in variables and (ours or close):
         hint = f"; did you mean {close[0]}?" if close else ": reflect run STRATEGY --help lists the settings"

@@ -162,6 +162,7 @@ async def _workers(request: Evaluation, context: Context, dataset: Dataset, fold
         yield None
         return
     job = _job(request, context, dataset)
+    # A file of an earlier session goes on being kept, or a later budget would not know of this one.
     if request.has_budget or (folder / SPENT).exists():
         job["spent"] = str((folder / SPENT).absolute())
     if request.ray is None:
@@ -215,6 +216,7 @@ async def _settings(request: Evaluation, dataset: Dataset) -> Context:
     if "max_actions" in schema.model_fields and (note := await advice(dataset, context)):
         say(f"note: {note}")
     search = choice.search if choice.searches else None
+    # Written into the settings: results say which model was run, and a later run on other defaults is another one.
     chosen = {name: value for name, value in (("model", choice.model), ("search", search)) if value}
     return context.model_copy(update=chosen)
 

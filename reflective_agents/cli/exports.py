@@ -89,6 +89,7 @@ def _partial(option: str, path: Path) -> Iterator[Path]:
     Raises:
         Misuse: if it cannot be written.
     """
+    # Beside it, since a file can only be moved whole within one file system.
     partial = path.with_name(f".reflect-{os.getpid()}.part")
     try:
         yield partial

@@ -238,7 +238,7 @@ def steer(
 
 @app.command(short_help="Let a small town of agents live for a day.")
 def town(
-    told: Annotated[
+    opening: Annotated[
         str | None, typer.Argument(help="What the first agent is told. Default: what the town's file says.")
     ] = None,
     thread: Annotated[str | None, typer.Option(help="Name of the run, to find it again.")] = None,
@@ -261,7 +261,7 @@ def town(
 
     options = {"town": file, "model": model, "max_steps": steps, "minutes": minutes, "embeddings": embeddings}
     settings = {name: value for name, value in options.items() if value is not None}
-    return play(TownRequest(told, thread, resume, as_json, html, show, force, settings))
+    return play(TownRequest(opening, thread, resume, as_json, html, show, force, settings))
 
 
 def _run(**values: Any) -> int:

@@ -79,6 +79,7 @@ def strategy_command(
             strategy=name, settings={key: value for key, value in options.items() if value is not None}, **values
         )
 
+    # Typer reads the options off the signature of a function.
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*parameters, *settings]}
     command.__signature__ = inspect.Signature([*parameters, *settings])  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

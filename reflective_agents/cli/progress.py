@@ -57,6 +57,7 @@ class Progress:
         number = event.get("round", event.get("number", event.get("trial")))
         self._drawn = None
         if event["event"] in ("node", "judged"):
+            # A node is told of again when it was judged.
             self.children[event["parent_id"]] += event["id"] not in self.nodes
             self._expansions = max(self._expansions, event["expansions"])
             self.nodes[event["id"]] = event
@@ -144,6 +145,7 @@ def tree_view(progress: Progress, height: int) -> Tree:
 
 
 def _choose(nodes: Mapping[str, Event], height: int) -> set[str]:
+    # From the best node upwards: a node that is shown has all of its ancestors, or it would hang in the air.
     chosen: set[str] = set()
     for best in sorted(nodes.values(), key=lambda node: (not node["solved"], -(node["score"] or 0))):
         path: list[str] = []

@@ -127,6 +127,8 @@ async def _run_on(request: Request, done: Run, graph: Graph, saver: Saver) -> No
         try:
             await _follow(events, done, done.progress)
         except Misuse:
+            # Refused before anything was paid for: there is nothing to resume, and the question must not stay
+            # on the thread.
             if not request.resume and not done.progress.cost["model_calls"]:
                 await restore_thread(graph, saver, state)
             raise

@@ -58,6 +58,7 @@ class Tally:
         missing = self.total - len(self.results)
         if not missing or not self._new:
             return []
+        # By the new results alone: those of an earlier run took no time in this one.
         return [f"{_duration((time.monotonic() - self._began) / self._new * missing)} left"]
 
 

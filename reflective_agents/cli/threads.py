@@ -57,6 +57,7 @@ async def lock_thread(saver: Saver, thread: str) -> AsyncIterator[None]:
 
         assert isinstance(saver, AsyncPostgresSaver)
         assert isinstance(saver.conn, AsyncConnection)
+        # Postgres takes a signed number of 64 bits.
         lock = await saver.conn.execute("SELECT pg_try_advisory_lock(%s) AS taken", (int(key, 16) - 2**63,))
         if (await lock.fetchone() or {})["taken"] is not True:
             raise in_use
@@ -196,6 +197,7 @@ async def recent(saver: Saver, strategy: str | None = None) -> list[tuple[str, s
         async for saved in saver.alist(None, filter=inputs):
             metadata: JsonMapping = {**saved.metadata}
             if "strategy" in metadata:
+                # The latest input of a thread comes first.
                 names.setdefault(_thread_of(saved.config), metadata["strategy"])
     return list(names.items())
 

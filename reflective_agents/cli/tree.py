@@ -149,6 +149,7 @@ def tree_view(search: Picture) -> View:
     below, seen, given_up = children(search), figures(search), pruned(search)
     root = below[None][0]
     view = View(_label(search, root, seen, given_up))
+    # Without recursion: a tree may be deeper than Python's stack.
     waiting = [(root, view)]
     while waiting:
         parent, branch = waiting.pop()

@@ -81,6 +81,7 @@ def answer_action(action: str) -> str | None:
     label = label_of(text.partition("\n")[0], ("final", "answer"))
     if label:
         return bare(text[label[1] :]).strip("*_` \t\r\n")
+    # "The answer is 4" is one; "The answer is in the article on Rome" is a thought, and has no number.
     stated = without_answer_label(text)
     return bare(stated).strip("*_`") if stated != text and _EXPRESSION.match(stated) else None
 

@@ -101,6 +101,7 @@ class Arithmetic(Environment):
         if (match := _QUESTION.fullmatch(text)) and match[1].strip() and match[2].strip():
             question, answer = (" ".join(part.split()) for part in match.groups())
             return _with_step(state, f"Question: {question} Answer: {answer}", "Noted.")
+        # A bare number is refused below, or taken for the answer; without a label it would not be read at all.
         calculation = read_calculation(f"calculate: {text}" if _NUMBER.fullmatch(text) else text)
         if calculation is None:
             return refuse(state, "No calculation and no answer can be read in this.")

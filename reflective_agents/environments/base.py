@@ -297,6 +297,7 @@ class Cleaned(Environment):
 
     def __getattribute__(self, name: str) -> Any:
         """Return an attribute of the inner environment, or a method that cleans its result."""
+        # Private names and what the object lacks are looked up here, where `Environment` has its defaults.
         if name in ("start", "step") or name.startswith("_") or not hasattr(self._inner, name):
             return super().__getattribute__(name)
         value = getattr(self._inner, name)
@@ -310,6 +311,7 @@ class Cleaned(Environment):
     async def step(self, state: State, action: str) -> Transition:
         """Apply one action. The task stays as it is: `start` has cleaned it."""
         transition: Transition = await self._inner.step(state, action)
+        # A task may hold whole articles, which need not be read again at each step.
         new = {name: part if name == "task" else clean_data(part) for name, part in transition.state.items()}
         return transition._replace(state=new, observation=clean(transition.observation))
 

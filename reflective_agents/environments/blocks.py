@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from reflective_agents.state.errors import Misuse
 
+# "the" and "block" are words of the sentence, or "stack the red on the blue" would move a block called "the".
 _NAME = r"(?!the\b|block\b)([a-z0-9_]+)"
 _BLOCK = rf"(?:the\s+)?{_NAME}(?:\s+block)?"
 _ONE_BLOCK = re.compile(rf"(pick|put)(?:\s+|-)?(up|down)\s+{_BLOCK}(?:\s+(?:from|on)\s+the\s+table)?", re.IGNORECASE)
@@ -98,6 +99,7 @@ def read_plan(text: str) -> list[Move] | None:
     lines = [_LIST_MARK.sub("", line.strip(), count=1) for line in text.split("\n")]
     moves = [parse_move(line) for line in lines if _ACTION_LINE.match(line)]
     plan = [move for move in moves if move is not None]
+    # A plan with a gap would be carried out as another plan than was meant.
     return plan if plan and len(plan) == len(moves) else None
 
 

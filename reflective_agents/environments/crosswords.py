@@ -193,6 +193,7 @@ def read_board(text: str) -> str:
     """
     if re.fullmatch(rf"[A-Za-z{BLANK}]{{{SIZE**2}}}", text):
         return text.upper()
+    # As the published code of Tree of Thoughts does, so that its recorded figures compare.
     lines = text.rpartition("Output:\n")[2].strip().split("\n")[:SIZE]
     rows = ["".join(line.split(" ")[:SIZE])[:SIZE].ljust(SIZE, BLANK) for line in lines]
     return "".join(rows).upper().ljust(SIZE**2, BLANK)[: SIZE**2]

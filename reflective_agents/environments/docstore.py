@@ -64,6 +64,7 @@ class LocalDocstore:
 
     def __init__(self, articles: Iterable[Article]) -> None:
         """Take the articles and index their words."""
+        # Backwards, so that the first of two overwrites the second.
         self._articles = {_key(article.title): article for article in reversed(list(articles))}
         self._weights: defaultdict[str, dict[str, float]] = defaultdict(dict)
         for key, article in self._articles.items():

@@ -42,7 +42,8 @@ class Game24(Environment):
     """The game as an environment. A task's `question` holds the numbers, such as "4 5 6 10".
 
     The state holds the numbers that remain, in rising order, as text ("3/2" is exact), and the expression that each
-    stands for. A task ends with an answer, or where one number remains that is not 24.
+    stands for. A task ends with an answer, or where one number remains: nothing is left to decide then, and where it is
+    24, the answer is the expression that it stands for.
     """
 
     name = "game24"
@@ -50,7 +51,7 @@ class Game24(Environment):
     goal = "Combine the numbers with + - * / until the result is 24. Each number is used exactly once."
     rules = (
         "A step takes two of the numbers that are left and puts their result in their place; fractions are allowed. "
-        "Once 24 alone is left, the answer is the whole expression, made of the numbers of the task."
+        "Once 24 alone is left, the game is won; whoever sees the whole expression before that may answer with it."
     )
     answer_form = "End with a line 'Answer: expression = 24' that uses each number once."
     examples = (
@@ -59,8 +60,7 @@ class Game24(Environment):
             (
                 Act("12 times 2 is 24, so 3 and 4 have to become 1.", "4 - 3 = 1 (left: 1 2 12)", "Left: 1 2 12."),
                 Act("Twice 12 is 24.", "2 * 12 = 24 (left: 1 24)", "Left: 1 24."),
-                Act("Times 1 changes nothing.", "1 * 24 = 24 (left: 24)", "Left: 24."),
-                Act("24 is left.", "Answer: (4 - 3) * (2 * 12) = 24"),
+                Act("Times 1 changes nothing.", "1 * 24 = 24 (left: 24)"),
             ),
             "4 - 3 = 1, which leaves 1 2 12. 2 * 12 = 24, which leaves 1 24. 1 * 24 = 24.\n"
             "Answer: (4 - 3) * (2 * 12) = 24",
@@ -70,8 +70,7 @@ class Game24(Environment):
             (
                 Act("5 times 5 is 25, which is near.", "1 / 5 = 0.2 (left: 0.2 5 5)", "Left: 0.2 5 5."),
                 Act("5 less a fifth is 4.8.", "5 - 0.2 = 4.8 (left: 4.8 5)", "Left: 4.8 5."),
-                Act("Five times 4.8 is 24.", "4.8 * 5 = 24 (left: 24)", "Left: 24."),
-                Act("24 is left.", "Answer: (5 - 1 / 5) * 5 = 24"),
+                Act("Five times 4.8 is 24.", "4.8 * 5 = 24 (left: 24)"),
             ),
             "1 / 5 = 0.2, which leaves 0.2 5 5. 5 - 0.2 = 4.8, which leaves 4.8 5. 4.8 * 5 = 24.\n"
             "Answer: (5 - 1 / 5) * 5 = 24",
@@ -176,7 +175,7 @@ class Game24(Environment):
         return f"{a} {step.operation} {b} = {step.c}"
 
     def legal_actions(self, state: State) -> list[str]:
-        """Return the arithmetic steps, or the answer once 24 is left."""
+        """Return the arithmetic steps."""
         return legal_steps(state)
 
     def final_action(self, answer: str) -> str:
@@ -268,12 +267,10 @@ def check_expression(numbers: Iterable[str], expression: str) -> str | None:
 
 
 def legal_steps(state: State) -> list[str]:
-    """Return every action that leads on from a state: the arithmetic steps, or the answer once 24 is left."""
+    """Return every arithmetic step that leads on from a state."""
     if state["done"]:
         return []
     numbers = _left(state)
-    if numbers == [TARGET]:
-        return [f"Answer: {state['terms'][0]} = 24"]
     steps = [
         Step(a, operation, b, result, None)
         for a, b in dict.fromkeys(itertools.permutations(numbers, 2))
@@ -315,16 +312,17 @@ def _apply_step(state: State, step: Step) -> Transition:
     left.append((step.c, f"({operands[0][1]} {step.operation} {operands[1][1]})"))
     left.sort()
     numbers = [number for number, _ in left]
-    stuck = len(numbers) == 1 and numbers != [TARGET]
+    done, won = len(numbers) == 1, numbers == [TARGET]
     new = {
         **state,
         "numbers": [str(number) for number in numbers],
         "terms": [term for _, term in left],
         "steps": [*state["steps"], _step_text(_left(state), step)],
-        "done": stuck,
+        "answer": left[0][1] if won else "",
+        "done": done,
     }
-    end = " That is not 24, and no step is left." if stuck else ""
-    return Transition(new, f"Left: {_listed(numbers)}.{end}", 0.0 if stuck else None, stuck)
+    end = "" if not done else " That is 24." if won else " That is not 24, and no step is left."
+    return Transition(new, f"Left: {_listed(numbers)}.{end}", float(won) if done else None, done)
 
 
 def _result(a: Fraction, operation: str, b: Fraction) -> Fraction | None:

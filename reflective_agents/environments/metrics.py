@@ -10,6 +10,7 @@ _CLOSED = frozenset({"yes", "no", "noanswer"})
 
 def normalise_answer(text: str) -> str:
     """Return a text in lower case without punctuation, articles and superfluous blanks."""
+    # Punctuation goes before the articles, as in the official script: "a.m." has become "am" by then.
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", text.lower().translate(_PUNCTUATION)).split())
 
 

@@ -36,6 +36,7 @@ class Plain(Environment):
     def find_answer(self, text: str) -> str:
         """Return the answer that a text ends with; of a calculation, its result."""
         answer = super().find_answer(text)
+        # Signs and digits alone: "E = mc^2" is an answer as a whole.
         return answer.rpartition("=")[2].strip() if _CALCULATION.fullmatch(answer) else answer
 
     def vote(self, answer: str, question: str) -> str:

@@ -36,6 +36,8 @@ def complete(prompt: str, entry_point: str, text: str) -> str:
     lines = [line for line in text.split("\n") if line.strip()]
     if not lines or lines[0][0].isspace():
         return prompt + text
+    # Models continue behind the prompt's last blanks. Where the first line opens a block, the second is
+    # indented anyway.
     first_only = len(lines) > 1 and lines[1][0].isspace() and not lines[0].rstrip().endswith((":", "(", "[", "{"))
     return prompt + ("    " + text if first_only else textwrap.indent(text, "    "))
 

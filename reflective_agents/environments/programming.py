@@ -152,6 +152,7 @@ class Programming(Environment):
 
     def score(self, task: Task, answer: str) -> dict[str, float]:
         """Return whether a program passes the hidden tests ("passed"). Blocks: within a loop, use `measure`."""
+        # In a thread of its own: `asyncio.run` refuses a thread in which a loop is running.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, self.measure(task, answer)).result()
 
@@ -167,6 +168,7 @@ class Programming(Environment):
 
     async def _run(self, task: Task, program: str, tests: list[str]) -> Report:
         prompt = task.get("data", {}).get("prompt", "")
+        # HumanEval's prompts use names such as List, end within the function, and may define helpers for the tests.
         setup = f"from typing import *\n{prompt}\n    pass\n" if prompt else "from typing import *\n"
         return await run_tests(
             program,
@@ -199,6 +201,7 @@ def read_task(row: JsonObject) -> Task:
     if not {"prompt", "entry_point", "test"} <= row.keys():
         raise Misuse(f"Neither HumanEval nor MBPP: a row with {', '.join(row) or 'nothing'}.")
     prompt, name, test = str(row["prompt"]), str(row["entry_point"]), str(row["test"])
+    # Some forms of HumanEval end with the call of `check`, the original leaves it to whoever runs the test.
     is_called = re.search(r"^(?:check|test_check)\(", test, re.MULTILINE)
     data = {
         "entry_point": name,

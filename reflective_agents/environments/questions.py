@@ -125,6 +125,7 @@ class Questions(Environment):
         try:
             return await (self._search if parsed.name == "search" else self._lookup)(state, parsed.argument)
         except SearchFailed as error:
+            # Valid: nothing is wrong with the action, and a retry may succeed.
             return Transition(state, f"{error} Try again, or try something else.")
 
     def is_action(self, line: str) -> bool:
@@ -158,6 +159,7 @@ class Questions(Environment):
         return Transition({**state, "answer": answer, "done": True}, "Finished.", reward, True)
 
     def _articles(self, task: Task) -> Docstore:
+        # As text, by which the cache can find it: lists have no hash.
         return self._docstore or _task_docstore(json.dumps(task.get("data", {}).get("context", [])))
 
     def canonical(self, action: str) -> str:

@@ -29,6 +29,7 @@ def load_environment(path: str) -> Environment:
         Misuse: if there is no such class.
     """
     module, _, name = path.partition(":")
+    # The command `reflect` has its own folder there instead. Last, so that no file of the user's hides a library.
     if "" not in sys.path:
         sys.path.append("")
     try:

@@ -81,6 +81,7 @@ class Wikipedia:
             return None
         article = Article(page.title, _text(page.extract))
         for key in (title, page.title):
+            # Taken out first, so that it moves to the end: a dict keeps the place of a key that it has.
             self._cache.pop(key, None)
             self._cache[key] = article
         for oldest in list(self._cache)[:-MAX_CACHED]:

@@ -85,6 +85,7 @@ class Budget:
         reported = {"budget_tokens": sum(usage["total_tokens"] for usage in usages), "max_total_cost": cost}
         written = self._ledger.total()
         self.unreadable = self._ledger.unreadable
+        # The ledger also knows tasks that did not end; results know sessions from before there was a ledger.
         self._spent = {name: max(reported[name], written[name]) for name in UNITS}
         self._write({name: self._spent[name] - written[name] for name in UNITS})
         self._check(0, 0)
@@ -120,6 +121,7 @@ class Budget:
                         cut.short = True
                     raise LimitReached(self.reached)
                 await self._settled.wait()
+            # On the disk before it is sent: a process that is killed cannot forget it.
             self._write(needed)
             self._add(self._held, needed)
 

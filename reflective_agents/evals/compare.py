@@ -146,6 +146,7 @@ def _difference(values: Sequence[float]) -> Difference:
 
     if len(values) < 2:
         return {"mean": fmean(values), "interval": None}
+    # A fixed seed, so that the same results have the same interval; batches, so that not all resamples are in memory.
     resampled = bootstrap((values,), mean, confidence_level=CONFIDENCE, method="percentile", rng=0, batch=100)
     interval = float(resampled.confidence_interval.low), float(resampled.confidence_interval.high)
     return {"mean": fmean(values), "interval": interval}

@@ -49,6 +49,7 @@ class Dataset:
     @CachedProperty
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits that are the same only for the same tasks in the same order."""
+        # In ASCII: a lone surrogate, which JSON allows, cannot be encoded otherwise.
         text = json.dumps([self.environment_name, self.tasks], sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -157,6 +158,7 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
         if data.startswith(_GZIP):
+            # A small file may unpack to terabytes.
             most = min(LARGEST, EXPANSION * len(data) + 1_000_000)
             with gzip.open(path) as packed:
                 data = packed.read(most + 1)

@@ -283,6 +283,7 @@ class Plain(Format):
         return _task(self.id or str(number), self.question, self.answer)
 
 
+# The most particular first: a question with an answer fits several.
 FORMATS: dict[str, type[Format]] = {
     "hotpotqa": HotpotQA,
     "fever": Fever,

@@ -52,6 +52,8 @@ class Ledger:
         """
         line = b"\n" + json.dumps(amounts).encode() + b"\n"
         try:
+            # Appended in one call: processes that write at once do not mix their lines. A full disk takes a
+            # part of it.
             if os.write(self._file, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:

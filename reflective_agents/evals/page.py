@@ -99,6 +99,7 @@ def _packs(transcripts: Iterable[tuple[Cell, JsonMapping]]) -> Iterator[str]:
     waiting: list[str] = []
     size = number = taken = 0
     for cell, transcript in transcripts:
+        # Noted before the list of the tasks is written into the page, which `results_page` does after this.
         cell["at"] = (number, len(waiting))
         waiting.append(_plain(transcript if taken < ROOM else _without_pages(transcript)))
         size += len(waiting[-1])

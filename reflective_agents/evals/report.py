@@ -108,6 +108,7 @@ def curves(runs: Sequence[Collection[Result]]) -> dict[str, list[list[Point]]]:
 
 def _curve(name: Cost, measured: Sequence[Result]) -> list[Point]:
     solved = sorted(cost_of(result, name) for result in measured if result["correct"] and result["usage"])
+    # Of tasks that have cost the same only the last counts: a step of the curve.
     last = {spent: count for count, spent in enumerate(solved, 1)}
     amounts = sorted(last)
     drawn_at = (

@@ -132,6 +132,7 @@ class Store:
             with ExitStack() as undo:
                 undo.enter_context(FileLock(folder / LOCK, blocking=False, thread_local=False))
                 self._open(folder, about, undo)
+                # Only if all has gone well; otherwise the lock is given back here.
                 self.close = undo.pop_all().close
         except Timeout as error:
             raise Misuse(f"{folder} is in use by another process: wait for it, or choose another --out") from error
@@ -151,6 +152,7 @@ class Store:
             self.about, whole = about, 0
             _write_at_once(folder / RUN, json.dumps(about, indent=2, ensure_ascii=False))
         self._lines = undo.enter_context(self._file.open("ab"))
+        # Cuts a half-written line off, which would spoil the next one.
         self._lines.truncate(whole)
         self._transcripts = undo.enter_context((folder / TRANSCRIPTS).open("ab"))
 
@@ -165,6 +167,8 @@ class Store:
             with self._turn:
                 if transcript is not None:
                     data = packed(transcript)
+                    # Before the result: one that points to nothing would be worse than a transcript that
+                    # nothing points to.
                     result["transcript"] = [self._transcripts.tell(), len(data)]
                     _flush(self._transcripts, data)
                 _flush(self._lines, json.dumps(result, ensure_ascii=True).encode() + b"\n")

@@ -116,6 +116,7 @@ def _counted(run: Run, budget: Budget) -> Run:
 async def _run_all(
     run: Run, tasks: Sequence[Task], concurrency: int, store: Store, tell: OnResult, budget: Budget | None
 ) -> None:
+    # One iterator for all workers: each takes the next task when it is free.
     todo = iter(tasks)
 
     async def work() -> None:
@@ -161,6 +162,8 @@ async def attempt(
         result["correct"] = False
     state: JsonObject = {}
     with caching(cache) as replies:
+        # `gather` tells a task that has cancelled itself, which is a fault of its own, from the cancellation
+        # of this run.
         [fault] = await asyncio.gather(_fill(result, state, graph, environment, task, context), return_exceptions=True)
     if replies:
         result["cached_calls"] = replies.hits

@@ -93,6 +93,7 @@ def plain(value: Any) -> Any:
 def packed(transcript: Transcript) -> bytes:
     """Return a transcript as it lies in the file."""
     line = json.dumps(transcript, ensure_ascii=True, default=str).encode() + b"\n"
+    # Without a time, so that the same transcript has the same bytes.
     return gzip.compress(line, compresslevel=4, mtime=0)
 
 

@@ -65,10 +65,12 @@ async def serve(read: asyncio.StreamReader, out: int) -> None:
     if ledger := job.get("spent"):
         runner.budget.record(Path(ledger))
     under_way: set[asyncio.Task[None]] = set()
+    writing = asyncio.Lock()  # a pipe takes a long line in parts, between which another thread could write
 
     async def work(task: Task) -> None:
         line = json.dumps((await runner.run(task))._asdict(), default=str).encode() + b"\n"
-        await asyncio.to_thread(_write, out, line)
+        async with writing:
+            await asyncio.to_thread(_write, out, line)
 
     while line := await read.readline():
         running = asyncio.create_task(work(json.loads(line)))

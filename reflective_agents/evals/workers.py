@@ -101,6 +101,7 @@ class Process:
     async def _listen(self) -> None:
         assert self.process.stdout is not None
         try:
+            # A line without an end is what a dying process has left.
             while (line := await self.process.stdout.readline()).endswith(b"\n"):
                 finished = Finished(**json.loads(line))
                 if (answer := self._waiting.get(finished.result["id"])) and not answer.done():
@@ -140,6 +141,7 @@ async def sharing(begin: Callable[[], Awaitable[Worker]], number: int, environme
             index = busy.index(min(busy))
             busy[index] += 1
             try:
+                # Two tasks may meet the same dead worker.
                 async with replacing:
                     if not team[index].alive:
                         await team[index].close()

@@ -64,14 +64,14 @@ def merged(insights: Sequence[Memory], existing: Sequence[Memory]) -> list[Memor
     Case, punctuation and white space make no difference.
     """
     by_words: dict[str, Memory] = {}
-    existing_texts = {normalised(one["text"]) for one in existing}
-    for one in insights:
-        key = normalised(one["text"])
+    existing_texts = {normalised(memory["text"]) for memory in existing}
+    for insight in insights:
+        key = normalised(insight["text"])
         if key in by_words:
-            evidence = [*by_words[key]["evidence"], *one["evidence"]]
+            evidence = [*by_words[key]["evidence"], *insight["evidence"]]
             by_words[key] = {**by_words[key], "evidence": list(dict.fromkeys(evidence))}
         elif key not in existing_texts:
-            by_words[key] = one
+            by_words[key] = insight
     return list(by_words.values())
 
 

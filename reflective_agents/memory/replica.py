@@ -141,8 +141,8 @@ class Replica:
     async def _with_words(self, store: BaseStore, items: Sequence[Item]) -> list[Item]:
         texts = await read(store, self.layout.get("text", [item.key for item in items]))
         counted = await asyncio.to_thread(stems, [item.value["text"] if item else "" for item in texts])
-        updated = [self.layout.with_words(item, pack(one)) for item, one in zip(items, counted, strict=True)]
-        await store.abatch([write(one.namespace, one.key, one.value) for one in updated])
+        updated = [self.layout.with_words(item, pack(words)) for item, words in zip(items, counted, strict=True)]
+        await store.abatch([write(item.namespace, item.key, item.value) for item in updated])
         return updated
 
     async def _replace(self, store: BaseStore, heads: Iterable[str]) -> None:

@@ -168,6 +168,7 @@ def _answer_in(state: ReflectedState) -> Answer | None:
     last = state["messages"][-1]
     data = state.get("structured_response")
     if data is not None:
+        # Not always the last message: with a tool strategy the result of its call follows.
         written = next(message for message in reversed(state["messages"]) if isinstance(message, AIMessage))
         return Answer(written.id or "", to_json(data).decode())
     if not isinstance(last, AIMessage) or last.tool_calls or not last.text.strip():

@@ -35,6 +35,7 @@ def charge_to(account: Account | None) -> None:
 
 def needs_charge() -> bool:
     """Tell whether there is an account that does not hold the call under way already."""
+    # A strategy within an agent of the user's holds its own calls, and the agent's `Watch` is told of the same ones.
     return _account is not None and not _is_held.get()
 
 
@@ -68,4 +69,5 @@ async def charged(tokens: int, nano: int | None) -> AsyncIterator[Charge]:
         yield charge
     finally:
         _is_held.reset(token)
+        # A run that is cancelled here would keep from its caller what it holds for ever.
         await asyncio.shield(settle(charge.calls, charge.tokens, charge.nano))

@@ -111,11 +111,13 @@ def request_key(base: BaseChatModel, messages: Sequence[BaseMessage], options: J
         None if the model cannot be told from others: it holds objects, such as a function, and names no parameters.
     """
     prompt = [message.model_dump(exclude={"id", "response_metadata", "usage_metadata"}) for message in messages]
+    # What all chat models have, such as callbacks and a rate limit, does not change an answer.
     fields = type(base).model_fields.keys() - BaseChatModel.model_fields.keys()
     parameters = base._identifying_params
     description = [base.model_dump(include=fields, warnings=False), parameters, sorted(_addresses(base))]
     try:
         model = [_kind_of(base), *(_plain(part, opaque=bool(parameters)) for part in description)]
+        # Providers' models name what matters. A class of the user's may keep it in private attributes.
         hidden = {} if parameters else _plain(_private(base))
     except _Opaque:
         return None
@@ -142,13 +144,16 @@ def _plain(value: object, *, opaque: bool = False) -> object:
     Raises:
         _Opaque: for an object that shows nothing of itself, unless `opaque` ones may be described by their kind.
     """
+    # An enum goes on to its repr, which names its class: two of them may share a value.
     if value is None or (isinstance(value, str | int | float) and not isinstance(value, Enum)):
         return value
     if isinstance(value, Mapping):
+        # JSON would write 1 and "1" alike, and cannot sort keys of several types.
         return {repr(key): _plain(part, opaque=opaque) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(part, opaque=opaque) for part in value]
     if isinstance(value, set | frozenset):
+        # The order of a set differs from process to process.
         return sorted(map(repr, value))
     if isinstance(value, type) and issubclass(value, BaseModel):
         return value.model_json_schema()

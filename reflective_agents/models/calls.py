@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from reflective_agents.models.cache import cache_entry
 from reflective_agents.models.capabilities import (
     ChatModel,
-    Way,
+    ModelCapabilities,
     capabilities_of,
     context_size,
     is_forced,
@@ -20,15 +20,16 @@ from reflective_agents.models.capabilities import (
     refused_option,
     takes_n,
     takes_seed,
-    takes_stop,
     unbind,
     way_of_acting,
 )
 from reflective_agents.models.context_window import (
+    HIGH,
     SMALLEST_ANSWER,
     advice,
     check_length,
     context_of,
+    likely_prompt,
     likely_tokens,
     too_long_conversation,
 )
@@ -39,13 +40,7 @@ from reflective_agents.models.language import in_language
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.sending import Listener, merged, send_with_retries, thinking_options
 from reflective_agents.models.structured import was_ignored
-from reflective_agents.models.toolless import (
-    read_step_object,
-    read_written_calls,
-    step_format,
-    tools_in_words,
-    without_answer_label,
-)
+from reflective_agents.models.tool_form import ToolForm, tool_form
 from reflective_agents.models.turns import escape_turn_signs
 from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.errors import LimitReached, ModelFailed, Refused, TooLong
@@ -87,6 +82,8 @@ async def request(
     chats = in_turn(base, meter)
     for chat, instead in zip(chats, [*chats[1:], None], strict=True):
         by_run = {"seed": meter.seed} if meter.seed is not None and takes_seed(chat) else {}
+        # The narrower wins: the run's seed, the settings' sampling, what is bound to the model, this call's
+        # own options.
         sent = merged({**by_run, **parameters}, {**rebound(base, chat, bound), **options})
         if isinstance(chat, OfflineChatModel):
             sent["request"] = meter.question
@@ -99,6 +96,8 @@ async def request(
         except ModelFailed as failure:
             if n > 1 and _refuses_n(chat, failure, n):
                 replies = await _one_by_one(chat, prompt, meter, n, sent)
+                # Only now that the request has succeeded without `n`: the refusal may have been about
+                # something else.
                 _learn(chat, "n", meter)
                 return replies
             if instead is None or _is_about_a_form(failure, sent):
@@ -136,6 +135,7 @@ async def _one_by_one(
     base: BaseChatModel, messages: Sequence[BaseMessage], meter: Meter, n: int, options: JsonObject
 ) -> list[AIMessage]:
     """Request several candidates from a server that gives one per request; those that fail are missing."""
+    # No TaskGroup, which would cancel the candidates that are still to come when one fails or meets a limit.
     results = await asyncio.gather(
         *(_send_with_fallbacks(base, messages, meter, seeded(options, index)) for index in range(n)),
         return_exceptions=True,
@@ -160,69 +160,90 @@ async def _send_with_fallbacks(
 
     Raises:
         Refused: if the server refuses it in every way there is; also if it refuses n, which the caller has to mend.
+        TooLong: if the prompt does not fit into the model's context.
     """
     capabilities = capabilities_of(base).trial()
     refused: list[str] = []
     while True:
-        tools = options.get("tools") or []
-        forced = is_forced(options.get("tool_choice"))
-        way = way_of_acting(capabilities, meter.acting) if tools and not forced else "tools"
-        in_words, ends = way != "tools", options.get("tool_choice") == "none"
-        waits = way == "schema" or (in_words and not ends)
-        left_out = [name for name in ("seed", "logprobs") if not getattr(capabilities, name)]
-        left_out += ("tools", "tool_choice") if in_words else ()
-        sent = {name: value for name, value in options.items() if name not in left_out}
-        sent = merged(sent, _options_in_words(base, way, tools, ends=ends) if in_words else {})
-        sent = _within_context_size(base, merged(sent, thinking_options(capabilities, meter.thinking)), meter)
-        prompt = tools_in_words(messages, tools, way, ends=ends) if in_words else messages
+        form = tool_form(capabilities, options, meter.acting)
+        prompt = form.prompt(messages)
+        sent = _supported_options(base, prompt, form.options(base, options), capabilities, meter)
         check_length(base, prompt, sent, meter)
         sent = _within_budget(base, prompt, sent, meter)
+        following = listener if form.streams else None
         entry = cache_entry(base, prompt, sent)
         try:
             replies = await entry.get() if entry else None
             if replies is None:
-                replies = await send_with_retries(base, prompt, meter, None if waits else listener, sent)
+                replies = await send_with_retries(base, prompt, meter, following, sent)
                 if entry:
                     await entry.keep(replies)
-            elif listener and not waits:
-                await listener.on_token(replies[0].text)
+            elif following:
+                await following.on_token(replies[0].text)
         except TooLong as error:
-            known, tokens = capabilities.context_tokens, likely_tokens(base, prompt, sent, meter)
+            tokens = likely_tokens(base, prompt, sent, meter)
+            known = capabilities.context_tokens
             capabilities.context_tokens = _learn_context_size(base, str(error), tokens, known, meter)
-            is_mostly_answer = 4 * int(sent.get("max_tokens") or longest_answer(base, meter)) > tokens
-            if is_mostly_answer and _within_context_size(base, sent, meter) != sent:
-                continue
-            shorter = too_long_conversation(base, prompt, sent, meter, refused=True)
-            raise shorter or TooLong(f"{error}{advice(meter)}") from error
+            if not _shorter_answer_may_fit(base, prompt, sent, tokens, meter):
+                shorter = too_long_conversation(base, prompt, sent, meter, refused=True)
+                raise shorter or TooLong(f"{error}{advice(meter)}") from error
         except Refused as error:
-            if about_images(prompt, str(error)) and is_unsupported(str(error)):
-                _learn(base, "images", meter)
-                raise ModelFailed(f"{name_of(base)} takes no images: choose a model that does ({error})") from error
-            option = refused_option(capabilities, str(error), sent)
-            if option is None and way == "schema" and len(capabilities.structured) > 1:
-                option = "json_schema"
-            if option is None or option == "n" or _is_set(option, meter):
-                raise
+            _check_images(base, prompt, error, meter)
+            option = _option_to_leave_out(capabilities, form, sent, error, meter)
             capabilities.give_up(option)
             if option != "json_schema" or is_unsupported(str(error)):
                 refused.append(option)
         else:
             for option in refused:  # for without it the request has succeeded
                 _learn(base, option, meter)
-            if way == "schema":
+            if form.way == "schema":
                 _notice_ignored_schema(base, replies, meter)
-                return [read_step_object(reply, tools, ends=ends) for reply in replies]
-            if in_words and ends:
-                return [without_answer_label(reply) for reply in replies]
-            shown = tools if not ends and not forced else []
-            return [read_written_calls(reply, shown, labelled=in_words) for reply in replies]
+            return [form.read(reply) for reply in replies]
 
 
-def _options_in_words(base: BaseChatModel, way: Way, tools: Sequence[JsonObject], *, ends: bool) -> JsonObject:
-    """Return the options that hold a model to its step: a format, or the text before which it stops."""
-    if way == "schema":
-        return {"extra_body": {"response_format": step_format(tools, ends=ends)}}
-    return {"stop": ["\nObservation"]} if takes_stop(base) and not ends else {}
+def _supported_options(
+    base: BaseChatModel,
+    prompt: Sequence[BaseMessage],
+    options: JsonObject,
+    capabilities: ModelCapabilities,
+    meter: Meter,
+) -> JsonObject:
+    """Return a request's options without what the server does not take, and with those of thinking."""
+    left_out = [name for name in ("seed", "logprobs") if not getattr(capabilities, name)]
+    supported = {name: value for name, value in options.items() if name not in left_out}
+    sent = merged(supported, thinking_options(capabilities, meter.thinking))
+    return _within_context_size(base, prompt, sent, meter)
+
+
+def _shorter_answer_may_fit(
+    base: BaseChatModel, prompt: Sequence[BaseMessage], options: JsonObject, tokens: int, meter: Meter
+) -> bool:
+    """Tell whether a request that was too long is mostly room for an answer, of which less is known to do now."""
+    is_mostly_answer = 4 * int(options.get("max_tokens") or longest_answer(base, meter)) > tokens
+    return is_mostly_answer and _within_context_size(base, prompt, options, meter) != options
+
+
+def _check_images(base: BaseChatModel, prompt: Sequence[BaseMessage], refusal: Refused, meter: Meter) -> None:
+    """Raise ModelFailed if what a server refuses are the images of a prompt: no other way of asking helps."""
+    if about_images(prompt, str(refusal)) and is_unsupported(str(refusal)):
+        _learn(base, "images", meter)
+        raise ModelFailed(f"{name_of(base)} takes no images: choose a model that does ({refusal})") from refusal
+
+
+def _option_to_leave_out(
+    capabilities: ModelCapabilities, form: ToolForm, options: JsonObject, refusal: Refused, meter: Meter
+) -> str:
+    """Return the option without which a refused request is sent again.
+
+    Raises:
+        Refused: the refusal, if there is none, the settings demand it, or it is n.
+    """
+    option = refused_option(capabilities, str(refusal), options)
+    if option is None and form.way == "schema" and len(capabilities.structured) > 1:
+        option = "json_schema"
+    if option is None or option == "n" or _is_set(option, meter):
+        raise refusal
+    return option
 
 
 def _is_set(option: str, meter: Meter) -> bool:
@@ -242,6 +263,7 @@ def _notice_ignored_schema(base: BaseChatModel, replies: Sequence[AIMessage], me
 def _learn(base: BaseChatModel, option: str, meter: Meter) -> None:
     """Remember that a model does not take an option, and tell it once."""
     capabilities = capabilities_of(base)
+    # A copy: requests at once are refused together, and the event must come once.
     before = capabilities.trial()
     capabilities.give_up(option)
     if capabilities != before:
@@ -274,13 +296,20 @@ def _learn_context_size(base: BaseChatModel, refusal: str, tokens: int, known: i
     return capabilities.context_tokens
 
 
-def _within_context_size(base: BaseChatModel, options: JsonObject, meter: Meter) -> JsonObject:
-    """Limit the answer to a quarter of the context, where its size is known."""
-    most = int(options.get("max_tokens") or getattr(base, "max_tokens", None) or 0)
+def _within_context_size(
+    base: BaseChatModel, prompt: Sequence[BaseMessage], options: JsonObject, meter: Meter
+) -> JsonObject:
+    """Limit the answer to what the prompt leaves of the context, where its size is known: at most a quarter of it, and
+    at least an eighth. It is a quarter until the server has reported how it counts."""
+    # A model object of the user's that sets no limit is sent that of the run.
+    most = int(options.get("max_tokens") or (longest_answer(base, meter) if hasattr(base, "max_tokens") else 0))
     size = context_of(base, meter)
-    if size and most > size // 4:
-        return {**options, "max_tokens": max(size // 4, SMALLEST_ANSWER)}
-    return options
+    if not size or not most:
+        return options
+    prompt_tokens = likely_prompt(base, prompt, options) if capabilities_of(base).is_calibrated else 0
+    left = size - int(prompt_tokens / HIGH)  # a text may have more tokens than is likely
+    longest = max(min(left, size // 4), size // 8, SMALLEST_ANSWER)
+    return {**options, "max_tokens": longest} if most > longest else options
 
 
 def _within_budget(

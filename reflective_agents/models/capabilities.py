@@ -33,12 +33,17 @@ Tool = JsonObject | BaseTool
 """A tool, or its description in any provider's form."""
 
 _CONTEXT = re.compile(
+    # OpenAI, vLLM: "context_length_exceeded", "maximum context length"; llama.cpp: "exceed_context_size_error".
     r"context[ _](?:length|size|window)|maximum context|exceed_context|too many (?:input |prompt )?tokens"
+    # Anthropic: "prompt is too long"; proxies: "Request Entity Too Large".
     r"|(?:prompt|inputs?|request|message|entity|payload|content|body) (?:is |are )?too (?:long|large)",
     re.IGNORECASE,
 )
 _SIZE = re.compile(
+    # The number next to the words, and not that of the tokens sent: "maximum context length is 4096 tokens,
+    # but 5000 ..."
     r"(?:n_ctx\D{1,4}|context (?:length|size|window)\D{1,40}?|maximum (?:context )?(?:length )?of )"
+    # 128,000, 1.048.576 and 32 k, as servers of several countries write them.
     r"(?P<digits>\d{1,3}(?:[,._ ]\d{3})+(?!\d)|\d+)(?P<thousands>\s?k\b)?",
     re.IGNORECASE,
 )
@@ -47,8 +52,11 @@ SMALLEST_CONTEXT = 256
 SMALLEST_ASSUMED = 2_048
 """Tokens of a context that are assumed at least, where a server refuses prompts and names no size."""
 _UNSUPPORTED = re.compile(
+    # "does not support thinking", "logprobs is not supported", "are not permitted".
     r"(?:not|n't)\W+(?:\w+\W+){0,2}?(?:support|implement|permit|allow|enabl|accept|avail)|unsupported|no support"
+    # "Unsupported parameter", Gemini's "Unknown name", pydantic's "Extra inputs"; not "Invalid schema for function".
     r"|(?:unknown|unrecogni[sz]ed|unexpected|invalid|extra)\W+(?:\w+\W+)?(?:parameter|argument|field|key|keyword|name|input)s?\b"
+    # vLLM and llama.cpp name their flag ("requires --jinja"); of `n` it is said that it must be at most 1.
     r"|requires? \W*-|(?:must|should|can only) be\b.{0,40}\b1\b|<= ?1\b|only (?:one|1)\b|is disabled",
     re.IGNORECASE,
 )
@@ -56,6 +64,7 @@ _UNSUPPORTED = re.compile(
 _NAMED = {
     "logprobs": re.compile(r"logprobs"),
     "seed": re.compile(r"\bseeds?\b", re.IGNORECASE),
+    # The letter alone, but not the end of "don't".
     "n": re.compile(r"(?<![\w'])n(?![\w'])|['\"`]n['\"`]"),
     "tools": re.compile(r"\btools?\b|\bfunctions?\b|tool_c", re.IGNORECASE),
 }
@@ -101,6 +110,8 @@ class ModelCapabilities:
     """Tokens of prompts that its server has reported, the latest ones with most weight. At first: a guess."""
     estimated_tokens: float = field(default=1_500.0, compare=False)
     """What was estimated for the same prompts."""
+    is_calibrated: bool = field(default=False, compare=False)
+    """Whether its server has reported the tokens of a prompt."""
     cuts_prompts: bool = field(default=False, compare=False)
     """Whether it has cut a prompt without a word."""
     failed_at: float | None = field(default=None, compare=False)
@@ -113,6 +124,8 @@ class ModelCapabilities:
 
     def calibrate(self, reported: int, estimated: int) -> None:
         """Note how long a prompt was by its server's count, and by the estimate."""
+        self.is_calibrated = True
+        # Sums and not a mean of ratios, so that a long prompt says more than a short one.
         self.reported_tokens = _FADING * self.reported_tokens + reported
         self.estimated_tokens = _FADING * self.estimated_tokens + estimated
 
@@ -171,8 +184,10 @@ def capabilities_of(model: BaseChatModel) -> ModelCapabilities:
             _by_name.setdefault((type(model).__name__, name, address), _first(model)) if address else _first(model)
         )
         _of_objects[id(model)] = capabilities
+        # Another object may get the same id once this one is gone.
         weakref.finalize(model, _of_objects.pop, id(model), None)
     if capabilities.learned_at is not None and time.monotonic() - capabilities.learned_at > MAX_AGE:
+        # In place: all model objects of this name and address share it.
         vars(capabilities).update(vars(_first(model)))
     return capabilities
 
@@ -214,6 +229,7 @@ def _first(model: BaseChatModel) -> ModelCapabilities:
     speaks_openai = hasattr(model, "openai_api_base")
     own_server = speaks_openai and not is_openais(model)
     capabilities: list[Structured] = ["tool", "text"]
+    # Servers of one's own hold a model to a schema, and often take no notice of a forced tool, as llama.cpp's.
     if own_server:
         capabilities = ["json_schema", "tool", "text"]
     elif speaks_openai:
@@ -225,6 +241,7 @@ def _first(model: BaseChatModel) -> ModelCapabilities:
     return ModelCapabilities(
         structured=capabilities,
         tools=has_tools,
+        # LangChain's profile knows the provider's model, and a server of one's own may call anything by that name.
         context_tokens=None if own_server else profile.get("max_input_tokens"),
         images=False if isinstance(model, OfflineChatModel) else None if own_server else profile.get("image_inputs"),
         switches=switches if speaks_openai else [],
@@ -247,6 +264,7 @@ def with_tools(model: BaseChatModel, tools: Sequence[Tool], tool_choice: str | N
 def takes_n(model: ChatModel) -> bool:
     """Tell whether one request may ask for several candidates."""
     base, _ = unbind(model)
+    # The Responses API has no `n`.
     has_field = "n" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
     return has_field and capabilities_of(base).n
 
@@ -306,6 +324,7 @@ def context_size(text: str) -> int | None:
     sizes = [
         int(re.sub(r"\D", "", size["digits"])) * (1_000 if size["thousands"] else 1) for size in _SIZE.finditer(text)
     ]
+    # Several may be named; the smallest one is certainly held to.
     return min((size for size in sizes if size >= SMALLEST_CONTEXT), default=None)
 
 
@@ -325,6 +344,7 @@ def refused_option(capabilities: ModelCapabilities, text: str, options: JsonObje
     sent = {**options, **options.get("extra_body", {})}
     switches = [switch for switch in capabilities.switches if switch in sent]
     named = [switch for switch in switches if switch in text]
+    # Ollama says that a model "does not support thinking", and not which parameter asked for it.
     if not named and "think" in text.casefold():
         named = switches
     if sent.get("seed") is not None and _NAMED["seed"].search(text):
@@ -333,6 +353,7 @@ def refused_option(capabilities: ModelCapabilities, text: str, options: JsonObje
         named.append("logprobs")
     if sent.get("n", 1) > 1 and _NAMED["n"].search(text):
         named.append("n")
+    # A forced tool is a form: that it is refused says nothing about tools that the model may choose.
     if sent.get("tools") and not is_forced(sent.get("tool_choice")) and _NAMED["tools"].search(text):
         named.append("tools")
     return next(iter(named), None)

@@ -24,6 +24,7 @@ class CompatibleChatOpenAI(ChatOpenAI):
         self, response: JsonObject | BaseModel, generation_info: JsonObject | None = None
     ) -> ChatResult:
         result = super()._create_chat_result(response, generation_info)
+        # Servers add fields and types that OpenAI's classes do not have, of which pydantic would warn.
         data = response if isinstance(response, dict) else response.model_dump(warnings=False)
         for generation, choice in zip(result.generations, data.get("choices") or [], strict=False):
             if thought := _thought(choice.get("message") or {}):
@@ -35,6 +36,7 @@ class CompatibleChatOpenAI(ChatOpenAI):
     def _convert_chunk_to_generation_chunk(
         self, chunk: JsonObject, default_chunk_class: type, base_generation_info: JsonObject | None
     ) -> ChatGenerationChunk | None:
+        # Usage has to be in place before LangChain converts the piece: it reads `usage` only.
         chunk = _with_usage(chunk)
         converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         choices = chunk.get("choices") or []
@@ -63,6 +65,8 @@ class CompatibleChatOpenAI(ChatOpenAI):
         payload = super()._get_request_payload(input_, stop=stop, **kwargs)
         messages = self._convert_input(input_).to_messages()
         for message, sent in zip(messages, payload.get("messages") or [], strict=False):
+            # Models that think between their calls, such as DeepSeek's, have to be sent that thought again;
+            # answers go without.
             if isinstance(message, AIMessage) and message.tool_calls and KEY in message.additional_kwargs:
                 sent[KEY] = message.additional_kwargs[KEY]
         if "max_completion_tokens" in payload and "api.openai.com" not in str(self.root_async_client.base_url):
@@ -83,6 +87,7 @@ def _keep_usage(message: BaseMessage, data: JsonObject) -> None:
     if isinstance(message, AIMessage) and message.usage_metadata and usage.get("prompt_cache_hit_tokens"):
         message.usage_metadata.setdefault("input_token_details", {})["cache_read"] = usage["prompt_cache_hit_tokens"]
     if isinstance(usage.get("cost"), int | float):
+        # A list, since LangChain joins lists of several pieces and refuses to merge two unequal floats.
         message.response_metadata["costs"] = [usage["cost"]]
 
 

@@ -68,6 +68,7 @@ def check_length(base: BaseChatModel, messages: Sequence[BaseMessage], options: 
     estimated, rate = estimate_tokens(messages, options), capabilities_of(base).tokens_per_estimated
     if estimated * rate > HIGH * most and (shorter := too_long_conversation(base, messages, options, meter)):
         raise shorter
+    # Refused here only beyond doubt: the likely number may be too high, and the server knows better.
     least = int(estimated * min(rate, _FEWEST)) + SMALLEST_ANSWER
     if least > size and not capabilities_of(base).is_assumed:
         raise TooLong(f"{name_of(base)} holds {size} tokens, and the prompt alone has about {least}{advice(meter)}")
@@ -94,12 +95,14 @@ def too_long_conversation(
     message that is longer than is known now that it may be.
     """
     longest, conversation = longest_estimated(base, meter) or 0, estimate_tokens(meter.compactable, {})
+    # Its node begins anew and shows less of that message, which may be all that is needed.
     if _holds_long_message(base, meter):
         return ConversationTooLong(max(conversation, 1))
     if not meter.compactable:
         return None
     shorter = longest and _shorter(estimate_tokens(messages, options), longest, meter)
     if not shorter and refused and conversation > LEAST * longest:
+        # The estimate was too low for this text, so no number that is derived from it helps.
         return ConversationTooLong(conversation // 2)
     return shorter or None
 
@@ -112,8 +115,12 @@ def _holds_long_message(base: BaseChatModel, meter: Meter) -> bool:
 
 def likely_tokens(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject, meter: Meter) -> int:
     """Return how many tokens a request has, prompt and answer together, as its server is likely to count them."""
-    prompt = estimate_tokens(messages, options) * capabilities_of(base).tokens_per_estimated
-    return int(prompt) + int(options.get("max_tokens") or longest_answer(base, meter))
+    return likely_prompt(base, messages, options) + int(options.get("max_tokens") or longest_answer(base, meter))
+
+
+def likely_prompt(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject) -> int:
+    """Return how many tokens a prompt has, as its server is likely to count them."""
+    return int(estimate_tokens(messages, options) * capabilities_of(base).tokens_per_estimated)
 
 
 def holds(base: BaseChatModel, messages: Sequence[BaseMessage], meter: Meter) -> bool:
@@ -157,7 +164,9 @@ def learn_count(
     """
     tokens, capabilities = reported(replies).input, capabilities_of(base)
     if capabilities.is_assumed and capabilities.context_tokens:
+        # Never beyond the estimate, which is an upper bound: some servers report absurd numbers.
         capabilities.context_tokens = max(capabilities.context_tokens, min(tokens, guess))
+    # Images are estimated at a flat price, and would spoil the rate of words.
     if not tokens or is_cached(replies) or any(map(images_of, messages)):
         return
     expected = math.ceil(guess * capabilities.tokens_per_estimated)

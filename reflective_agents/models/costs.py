@@ -25,10 +25,14 @@ _ABSURD = 100
 def estimate_tokens(messages: Sequence[BaseMessage], options: JsonObject) -> int:
     """Estimate an upper bound of a prompt's tokens without the provider's tokenizer: one per two bytes, ten per
     message, and those of its images."""
-    text = "".join(message.text + json.dumps(getattr(message, "tool_calls", [])) for message in messages)
+    text = "".join(message.text + _calls_text(message) for message in messages)
     tools = json.dumps(options["tools"]) if options.get("tools") else ""
     images = sum(len(images_of(message)) for message in messages)
     return math.ceil((len(text.encode()) + len(tools.encode())) / 2) + 10 * len(messages) + IMAGE_TOKENS * images
+
+
+def _calls_text(message: BaseMessage) -> str:
+    return json.dumps(message.tool_calls) if isinstance(message, AIMessage) and message.tool_calls else "[]"
 
 
 def settle(reservation: Reservation, replies: Sequence[AIMessage], guess: int, prices: Prices) -> None:
@@ -58,6 +62,7 @@ def tokens_of(replies: Sequence[AIMessage], guess: int, reserved: int) -> Tokens
     used = reported(replies)
     if used.input + used.output > _ABSURD * reserved:
         used = Tokens()
+    # What the answer took is estimated from what is there, but within what was held: limits are never exceeded.
     written = "".join(reply.text + str(reply.tool_calls or "") + thought_of(reply) for reply in replies)
     answer = min(math.ceil(len(written.encode()) / 2), max(reserved - guess, 1)) if written else 0
     return used._replace(input=used.input or guess, output=used.output or answer)
@@ -66,6 +71,7 @@ def tokens_of(replies: Sequence[AIMessage], guess: int, reserved: int) -> Tokens
 def _paid(replies: Sequence[AIMessage], used: Tokens, rates: Rates | None) -> int:
     """Return the nano-dollars that a call has cost: what the provider says, or the price of its tokens."""
     metadata = replies[0].response_metadata if replies else {}
+    # The last piece of a stream has the cost of the whole.
     cost = (metadata.get("costs") or [metadata.get("cost")])[-1]
     if isinstance(cost, int | float) and 0 <= cost < math.inf:
         return math.ceil(cost * NANO)
@@ -77,6 +83,7 @@ def count_thoughts(name: str, replies: Sequence[AIMessage], meter: Meter) -> Non
     thought = "\n".join(filter(None, (thought_of(reply) for reply in replies)))
     if not thought:
         return
+    # Nothing is charged for this number, so a likely one is better than the upper bound of prompts.
     tokens = reported(replies).thought or math.ceil(len(thought.encode()) / 4)
     meter.count(thinking_tokens=tokens)
     meter.tell("thought", model=name, tokens=tokens, text=thought)

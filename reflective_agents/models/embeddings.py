@@ -81,6 +81,7 @@ def get_embeddings(setting: str | Embeddings | None = None) -> Embeddings:
     try:
         made = _made.setdefault(asyncio.get_running_loop(), {})
     except RuntimeError:
+        # Outside of an event loop nothing can be kept: its client would belong to the next loop that asks.
         made = {}
     key = (chosen, *(os.environ.get(name) for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST")))
     if key not in made:
@@ -132,6 +133,7 @@ def _local(embeddings: Embeddings, texts: list[str]) -> NDArray[np.float32]:
 async def _request(embeddings: Embeddings, texts: list[str], meter: Meter | None) -> NDArray[np.float32]:
     try:
         if meter is None:
+            # Without a run there are no limits, and nobody to tell of retries.
             with _trace(embeddings, texts) as call:
                 return await _embed_remotely(embeddings, texts, call)
         return await retrying(meter)(_attempt, embeddings, texts, meter)
@@ -143,6 +145,7 @@ async def _request(embeddings: Embeddings, texts: list[str], meter: Meter | None
 
 async def _attempt(embeddings: Embeddings, texts: list[str], meter: Meter) -> NDArray[np.float32]:
     tokens, rates = _tokens(texts), embedding_rates(embeddings, meter.prices)
+    # The price of models is checked when a run begins, that of embeddings only when they are needed.
     if rates is None and meter.nano_left is not None:
         raise UnknownPrice(no_price(name_of(embeddings)))
     async with (
@@ -170,6 +173,7 @@ def _tokens(texts: list[str]) -> int:
 
 def _unit(vectors: list[list[float]], count: int) -> NDArray[np.float32]:
     """Normalize vectors to rows of length 1; raises ValueError if they are not vectors."""
+    # In double precision the square of a large number does not overflow.
     rows = np.asarray(vectors, np.float64)
     if rows.ndim != 2 or len(rows) != count or not np.isfinite(rows).all():
         raise ValueError(f"{count} vectors of one length were asked for, and something else was sent")
@@ -208,6 +212,7 @@ def _openai(model: str, key: str, base_url: str | None) -> "OpenAIEmbeddings":
             "model": model,
             "api_key": SecretStr(key),
             "base_url": base_url,
+            # Retries of the client's own would escape the meter.
             "max_retries": 0,
             "timeout": TIMEOUT,
             "check_embedding_ctx_length": False,  # it would fetch OpenAI's tokenizer, and send numbers, not texts

@@ -40,6 +40,7 @@ def background_loop(caller: asyncio.AbstractEventLoop | None = None) -> asyncio.
     return loop
 
 
+# A forked process has the loop, but not the thread that runs it: a caller would wait for ever.
 after_fork(background_loop.cache_clear)
 
 
@@ -98,6 +99,8 @@ class Loop:
         client = self._make_client()
         if running_loop() is not None:
             self._closing = _closing(client)
+            # Begins the generator without waiting: it has nothing to await before its `yield`, and the loop
+            # now knows it.
             with suppress(StopIteration):
                 self._closing.__anext__().send(None)
         return client
@@ -162,6 +165,7 @@ def without_streaming(model: BaseChatModel) -> BaseChatModel:
 
 def quiet_copy(model: BaseChatModel) -> BaseChatModel:
     """Copy a model, to answer in one piece; some also have a field of their own for that."""
+    # ChatOpenAI(streaming=True) streams in spite of `disable_streaming`.
     own = {"streaming": False} if "streaming" in type(model).model_fields else {}
     return model.model_copy(update={"disable_streaming": True, **own})
 
@@ -178,6 +182,7 @@ def for_this_loop(model: BaseChatModel) -> BaseChatModel:
         return model
     loop, fields = of_this_loop(), tuple(map(id, vars(model).values()))
     adapted = loop.adapted.get(id(model))
+    # A user who sets another key or client on the object expects the next call to use it.
     if adapted is None or adapted.fields != fields:
         adapted = loop.adapt(model, fields, _adapted_copy(model, running, loop))
     return adapted.copy or model
@@ -198,6 +203,8 @@ def _adapted_copy(model: BaseChatModel, running: asyncio.AbstractEventLoop, loop
 def _shares_client(model: BaseChatModel) -> bool:
     """Tell whether a model has the asynchronous client that LangChain shares between all models of one address."""
     http = getattr(getattr(model, "root_async_client", None), "_client", None)
+    # The private module is LangChain's wrapper of its shared client; what a user has chosen has another class
+    # or is named.
     chosen = [getattr(model, name, None) for name in ("http_async_client", "http_socket_options")]
     return type(http).__module__.startswith("langchain_openai.") and chosen == [None, None]
 
@@ -218,6 +225,7 @@ def _synchronous(model: BaseChatModel) -> BaseChatModel | None:
     if (kind._agenerate, kind._astream) == (BaseChatModel._agenerate, BaseChatModel._astream):
         return None
     copy = model.model_copy()
+    # Not constructed anew: validators would make other clients, and may need keys that are gone.
     object.__setattr__(copy, "__class__", _synchronous_class(kind))
     return copy
 
@@ -229,6 +237,7 @@ def _synchronous_class(kind: type[BaseChatModel]) -> type[BaseChatModel]:
     async def agenerate(self: BaseChatModel, *args: Any, **kwargs: Any) -> ChatResult:
         try:
             return await BaseChatModel._agenerate(self, *args, **kwargs)
+        # A class without a synchronous half can only be asked by its asynchronous one, in whatever loop.
         except NotImplementedError:
             return await kind._agenerate(self, *args, **kwargs)
 
@@ -237,6 +246,7 @@ def _synchronous_class(kind: type[BaseChatModel]) -> type[BaseChatModel]:
         async for chunk in half._astream(self, *args, **kwargs):
             yield chunk
 
+    # Traces and serialised forms name the user's class.
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
     streams = {} if kind._astream is BaseChatModel._astream else {"_astream": astream}
     return type(kind.__name__, (kind,), {**names, "_agenerate": agenerate, **streams})

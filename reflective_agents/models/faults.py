@@ -73,6 +73,7 @@ def is_of_users_code(fault: BaseException) -> bool:
     """
     if not isinstance(fault, _DATA_FAULTS) or isinstance(fault, OSError | EmptyReply | ModelError | Misuse):
         return False
+    # From the innermost frame outwards: libraries that the user's code calls raise on its behalf.
     frames = [frame.f_globals for frame, _ in traceback.walk_tb(fault.__traceback__)]
     for names in reversed(frames):
         package = str(names.get("__name__")).partition(".")[0]
@@ -121,6 +122,7 @@ def status_of(fault: BaseException) -> int | None:
     code; None if there is none."""
     status: object = getattr(fault, "status_code", None)
     if status is None and isinstance(fault, openai_errors("APIError")):
+        # An error in the midst of a stream has no response: servers give the status, or a word, as its code.
         status = getattr(fault, "code", None)
     number = int(str(status)) if str(status).isdecimal() else 0
     return number if 400 <= number < 600 else None
@@ -128,6 +130,7 @@ def status_of(fault: BaseException) -> int | None:
 
 def is_refusal(fault: BaseException) -> bool:
     """Tell whether the provider rejects the request in this form, so that it has to be put in another way."""
+    # 422 is how FastAPI refuses a field, 501 how llama.cpp answers to what it was started without.
     if status_of(fault) in (400, 413, 422, 501):
         return True
     return isinstance(fault, ModelInvalidRequestError | ContextOverflowError) or "does not support" in str(fault)
@@ -139,6 +142,7 @@ def never_connected(fault: BaseException | None) -> bool:
     while fault is not None:
         if isinstance(fault, (*kinds, ConnectionRefusedError)):
             return True
+        # Clients wrap the error of their transport.
         fault = fault.__cause__
     return False
 
@@ -147,6 +151,7 @@ def was_refused(fault: BaseException) -> bool:
     """Tell whether no tokens were spent: the provider answered with an error status, or was never reached."""
     if never_connected(fault):
         return True
+    # These are ModelErrors, too, but the provider may have answered: what is held for the call counts as spent.
     unknown = (ModelTimeoutError, ModelConnectionError)
     return isinstance(fault, (*openai_errors("APIStatusError"), ModelError)) and not isinstance(fault, unknown)
 
@@ -160,6 +165,7 @@ def describe(fault: BaseException, address: str = "") -> str:
     """
     status = status_of(fault)
     text = " ".join(str(fault).split()) or type(fault).__name__
+    # "KeyError: choices" says more than "choices".
     if type(fault) in (TypeError, ValueError, KeyError, IndexError) and type(fault).__name__ not in text:
         text = f"{type(fault).__name__}: {text}"
     text = f"HTTP {status}: {text}" if status and str(status) not in text else text
@@ -169,6 +175,7 @@ def describe(fault: BaseException, address: str = "") -> str:
         text = f"{text} (at {address}: is the model's name right, and is it there?)"
     elif isinstance(fault, openai_errors("APIConnectionError")) and address:
         text = f"{text} ({address})"
+    # Some providers repeat the key in their refusal, or send a whole page of HTML.
     return redacted(text)[:400]
 
 

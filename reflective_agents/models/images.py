@@ -19,7 +19,9 @@ _ABOUT_IMAGES = re.compile(r"image|vision|multi-?modal|mmproj", re.IGNORECASE)
 
 def images_of(message: BaseMessage) -> list[Block]:
     """Return the images in a message, in OpenAI's form or LangChain's."""
-    return [block for block in _blocks(message) if _kind(block) in ("image", "image_url")]
+    if isinstance(message.content, str):
+        return []
+    return [block for block in message.content if _kind(block) in ("image", "image_url")]
 
 
 def check_content(messages: Sequence[BaseMessage]) -> None:
@@ -46,6 +48,7 @@ def show_images(prompt: Sequence[M], conversation: Sequence[BaseMessage]) -> lis
     for message in conversation:
         images = images_of(message)
         missing = [image for image in images if not any(image in _blocks(prompt_message) for prompt_message in shown)]
+        # Only where the words are: a prompt without the question, such as a summary's, is not about its images.
         index = _where(message.text, shown) if missing else None
         if index is not None:
             content = [*_blocks(shown[index]), *missing]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
+# Definitions, imports, a line that ends in a brace or semicolon, arrows and calls.
 _CODE = re.compile(r"^\s*(?:def|class|import|from|return)\b.*[:(.\w]$|[{};]\s*$|->|==|\w\(\w*\)", re.MULTILINE)
 _LETTER = re.compile(r"[^\W\d_]")
 _FOREIGN = re.compile(r"[^\x00-\x7f\W\d_]")
@@ -79,6 +80,10 @@ _SMALL = {
 """Small words by which languages in the letters of English are known."""
 _ENOUGH = 2
 """Different small words that name a language, if no other has half as many."""
+_ENOUGH_ENGLISH = 3
+"""Words by which English is known."""
+_BEYOND_LATIN = "\u0250"
+"""The first letter that is none of the Latin alphabet."""
 _QUOTED = 80
 """Characters of a question that show its language."""
 
@@ -104,7 +109,9 @@ def language_of(question: str) -> str | None:
     """Return the language of a question, in words for a model that may not be shown it; None for English."""
     if is_english(question):
         return None
+    # A quotation mark would end the sample, and what follows would read as an instruction.
     plain = " ".join(question.replace('"', "'").split())
+    # Chinese and Thai have no blanks at which `shorten` could cut: it would leave nothing but the dots.
     spaced = len(plain) <= _QUOTED or " " in plain[:_QUOTED]
     cut = textwrap.shorten(plain, _QUOTED, placeholder=" ...") if spaced else plain[:_QUOTED]
     return name_of(question) or f'the language of "{cut}"'
@@ -115,13 +122,26 @@ def name_of(text: str) -> str | None:
     text = text[:2_000]
     letters = len(_LETTER.findall(text))
     han, kana = _HAN.findall(text), _KANA.findall(text)
+    # Names of products stay in Latin letters: half of the letters decide.
     if 2 * (len(han) + len(kana)) > letters:
+        # Japanese is written with kanji too, but never a sentence without kana.
         return "Japanese" if kana else _chinese("".join(han))
     named = next((name for name, script in _SCRIPTS.items() if 2 * len(script.findall(text)) > letters), None)
     words = {word.casefold() for word in _WORD.findall(text)}
     by_matches = sorted(((len(words & small), name) for name, small in _SMALL.items()), reverse=True)
     (most, name), (second, _) = by_matches[:2]
     return named or (name if most >= _ENOUGH and most > 2 * second else None)
+
+
+def is_in(text: str, language: str) -> bool | None:
+    """Tell whether a text is in a language, such as "German"; None where neither script nor small words decide."""
+    named = "English" if len(_WORD.findall(text[:2_000])) >= _ENOUGH_ENGLISH and is_english(text) else name_of(text)
+    if named:
+        return named.endswith(language)  # "simplified Chinese" is Chinese
+    letters = _LETTER.findall(text[:2_000])
+    latin = [letter for letter in letters if letter < _BEYOND_LATIN]
+    in_latin = language in _SMALL or language == "English"
+    return False if letters and (2 * len(latin) > len(letters)) is not in_latin else None
 
 
 def _chinese(han: str) -> str:
@@ -137,6 +157,7 @@ def is_english(text: str) -> bool:
     letters = len(_LETTER.findall(text))
     if letters == 0:
         return True
+    # A fifth of foreign letters is more than the names in an English question bring.
     if 5 * len(_FOREIGN.findall(text)) > letters:
         return False
     if text.isascii() and _CODE.search(text):
@@ -146,6 +167,8 @@ def is_english(text: str) -> bool:
     english, common = len(words & _ENGLISH), _without_names(listed)
     foreign = max(len(common & small - _SHARED) for small in _SMALL.values())
     nothing_foreign = foreign == 0 and all(word.isascii() for word in common)
+    # Words that languages share decide only where nothing else is foreign; one or two words, such as a name,
+    # decide nothing.
     return len(listed) < 3 or english >= max(foreign, 1) or (nothing_foreign and bool(words & _SHARED))
 
 

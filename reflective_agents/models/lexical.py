@@ -39,7 +39,9 @@ class LexicalEmbeddings(Embeddings):
 def _vector(text: str) -> NDArray[np.float64]:
     vector = np.zeros(DIMENSIONS)
     for (feature, weight), count in Counter(_features(text)).items():
+        # Not `hash`, which differs from process to process: vectors are stored.
         hashed = crc32(feature.encode(errors="surrogatepass"))
+        # The lowest bit is the sign, so that features that share a number cancel out on average (arXiv 0902.2206).
         vector[(hashed >> 1) % DIMENSIONS] += (weight if hashed & 1 else -weight) * (1 + math.log(count))
     length = np.linalg.norm(vector)
     return np.asarray(vector / length if length else vector)
@@ -51,5 +53,6 @@ def _features(text: str) -> Iterator[tuple[str, float]]:
         if is_of_syllables(word):
             yield from ((character, WORD) for character in word)
             continue
+        # The blanks make the beginning and the end of a word features of their own.
         padded = f" {word} "
         yield from ((padded[start : start + 3], TRIGRAM) for start in range(len(padded) - 2))

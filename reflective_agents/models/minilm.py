@@ -33,6 +33,7 @@ def _unlock() -> None:
     _turn = threading.Lock()
 
 
+# The thread that held the lock does not exist in a forked process, where nobody would ever release it.
 after_fork(_unlock)
 
 
@@ -83,6 +84,7 @@ class MiniLmEmbeddings(Embeddings):
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_file(str(_folder() / "tokenizer.json"))
+        # The file asks for padding to 128 tokens, which would count as words here: nothing is masked.
         tokenizer.no_padding()
         tokenizer.enable_truncation(LONGEST)
         return tokenizer
@@ -132,6 +134,7 @@ class Network:
             for part in ("query", "key", "value")
         )
         scores = query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(width // HEADS))
+        # Less the maximum, so that nothing overflows; the shares are the same.
         shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
         shares /= shares.sum(axis=-1, keepdims=True)
         return np.asarray((shares @ value).transpose(0, 2, 1, 3).reshape(count, length, width))
@@ -150,6 +153,7 @@ def gelu(x: Array) -> Array:
 
     The error function is that of Abramowitz and Stegun 7.1.26, which is off by 1.5e-7 at most.
     """
+    # numpy has no error function, and scipy would be a large dependency for one.
     z = np.abs(x) * np.float32(np.sqrt(0.5))
     t = 1 / (1 + np.float32(0.3275911) * z)
     series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))

@@ -44,6 +44,7 @@ class Rates(NamedTuple):
         cached = min(cached_tokens, input_tokens)
         written = min(written_tokens, input_tokens - cached)
         prompt = cached * self.cached + written * self.written + (input_tokens - cached - written) * self.input
+        # Rounded first: the sum of floats may lie a hair above a whole number, and would cost one more.
         return math.ceil(round(prompt + output_tokens * self.output, 6))
 
 
@@ -94,8 +95,10 @@ def embedding_rates(embeddings: Embeddings, table: Mapping[str, Price]) -> Rates
 
 def _in_table(name: str, table: Mapping[str, Price]) -> Rates | None:
     for pattern, price in table.items():
+        # A table may name models as the settings do: openai:gpt-4.1-mini.
         if fnmatchcase(name, pattern) or fnmatchcase(name, pattern.partition(":")[2]):
             per = NANO / 1_000_000
+            # Without a price for the cache its tokens cost what others do: rather too much than too little.
             cached = price.get("cached_input", price["input"])
             return Rates(price["input"] * per, cached * per, price["input"] * per, price["output"] * per)
     return None
@@ -110,6 +113,7 @@ def _listed(name: str, provider: str, address: str, input_tokens: int) -> Rates 
     def nano(*kinds: str) -> float:
         prices = (getattr(listed, f"{kind}_mtok") for kind in kinds)
         price = next((price for price in prices if price is not None), 0)
+        # Prices in steps: the last step that the prompt has passed counts for all of it.
         tiers = (tier.price for tier in reversed(getattr(price, "tiers", ())) if input_tokens > tier.start)
         return float(next(tiers, getattr(price, "base", price))) * NANO / 1_000_000
 

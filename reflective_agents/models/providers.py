@@ -99,9 +99,11 @@ def _configured(model: Runnable[LanguageModelInput, AIMessage]) -> BaseChatModel
     values: JsonObject = ensure_config().get("configurable") or {}
     chosen = {name: values[name] for name in sorted(values) if not _is_langgraphs(name)}
     config = RunnableConfig(configurable=chosen)
+    # The model lies in the entry beside what was made of it, so that its id cannot pass to another object.
     made, key = of_this_loop().configured, (id(model), repr(chosen))
     if key not in made:
         if len(made) >= MOST_CONFIGURED:
+            # Rather made anew than kept for ever: a server may be sent any number of choices.
             made.clear()
         made[key] = (model, configured(model, config))
     return made[key][1]
@@ -109,6 +111,7 @@ def _configured(model: Runnable[LanguageModelInput, AIMessage]) -> BaseChatModel
 
 def _is_langgraphs(name: str) -> bool:
     """Tell whether a value of a config is LangGraph's own, and not one that a caller has chosen."""
+    # These differ from run to run, and would have each run make a model of its own.
     return name.startswith(("__", "langgraph_", "checkpoint_")) or name in ("thread_id", "run_id")
 
 
@@ -162,10 +165,12 @@ def ollama_url() -> str:
     setting = (os.environ.get("OLLAMA_HOST") or "").strip().strip("\"'")
     scheme, _, rest = setting.rpartition("://")
     address, slash, path = rest.partition("/")
+    # A bare IPv6 address: `urlsplit` would take its last group for the port.
     if address.count(":") > 1 and not address.startswith("["):
         address = f"[{address}]"
     parts = urlsplit(f"//{address}")
     port = parts.port or (None if scheme else OLLAMA_PORT)
+    # 0.0.0.0 and :: say where to listen, and cannot be connected to on every system.
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(parts.hostname or "", parts.hostname)
     shown = f"[{host}]" if ":" in str(host) else host
     return f"{scheme or 'http'}://{shown}{f':{port}' if port else ''}{slash}{path}".rstrip("/") + "/v1"
@@ -186,9 +191,11 @@ def _served(
         model=name,
         api_key=SecretStr(key),
         base_url=address,
+        # Retries of the client's own would escape the meter.
         max_retries=0,
         timeout=call_timeout,
         max_completion_tokens=max_answer_tokens,
+        # With a base_url of its own LangChain would not ask for the usage of a stream.
         stream_usage=True,
         http_async_client=loop.client,
     )
@@ -210,6 +217,7 @@ async def close_models() -> None:
 def _from_langchain(name: str, max_answer_tokens: int, call_timeout: float) -> BaseChatModel:
     from langchain.chat_models import init_chat_model  # costs half a second, and most runs do not need it
 
+    # Retries of a client's own would escape the meter.
     options: JsonObject = {"max_retries": 0, "max_tokens": max_answer_tokens, "timeout": call_timeout}
     try:
         model = init_chat_model(name, **options)

@@ -139,6 +139,7 @@ def thinking_options(capabilities: ModelCapabilities, thinking: Thinking | None)
     """Return the parameters that make a server let its model think as much as is set."""
     options: JsonObject = {}
     if thinking and "reasoning_effort" in capabilities.switches:
+        # vLLM, Ollama and OpenAI read this; the templates of Qwen and others the switch below.
         options["reasoning_effort"] = "none" if thinking == "off" else thinking
     if thinking and "chat_template_kwargs" in capabilities.switches:
         options["extra_body"] = {"chat_template_kwargs": {"enable_thinking": thinking != "off"}}
@@ -172,10 +173,12 @@ async def _send(
             if listener:
                 replies = [await _streamed(base, messages, listener, options)]
             else:
+                # LangGraph's stream mode "messages" would turn the call into a stream, and n replies into one.
                 quiet = without_streaming(base)
                 replies = _messages(await quiet.agenerate([list(messages)], **_hidden_config(), **options))
             replies = [without_thought(reply) for reply in replies]
             call.note(answers=len(replies), **_tokens(replies))
+        # Before anything is said of the replies: an empty one has cost as much.
         settle(reservation, replies, guess, prices)
         learn_count(base, replies, messages, guess, meter)
         meter.longest_answer = max(meter.longest_answer, math.ceil(reservation.output_tokens / max(len(replies), 1)))
@@ -184,6 +187,7 @@ async def _send(
     if options.get("n", 1) > 1:
         _notice_ignored_n(base, len(replies), meter)
     for extra in answers[1:]:
+        # LangChain gives each of n replies the usage of all, which would be counted n times.
         extra.usage_metadata = None
     return answers
 
@@ -201,8 +205,10 @@ def _notice_ignored_n(base: BaseChatModel, count: int, meter: Meter) -> None:
 def _with_model_options(base: BaseChatModel, meter: Meter, options: JsonObject) -> JsonObject:
     """Add to the options what the model itself has, or lacks."""
     if "extra_body" in options:
+        # An option replaces the model's own field of this name, with what the user has set there.
         options = {**options, "extra_body": {**(getattr(base, "extra_body", None) or {}), **options["extra_body"]}}
     if "max_tokens" in type(base).model_fields and base.max_tokens is None:  # type: ignore[attr-defined]
+        # Without a limit of its own the answer could exceed what is held for it.
         options = {"max_tokens": meter.max_answer_tokens, **options}
     return options
 
@@ -227,6 +233,7 @@ async def within_time(
         meter.count(failed_calls=1)
         if was_refused(fault):
             reservation.settle(0, 0)
+        # Which of the two times was up? `check` raises if it was the run's.
         if isinstance(fault, TimeoutError):
             meter.check()
             raise TimeoutError(f"no answer within {meter.call_timeout:g} s") from fault
@@ -292,7 +299,9 @@ async def _streamed(
         await listener.on_token(chunk.text)
     reply = message_chunk_to_message(add_ai_message_chunks(*chunks))
     assert isinstance(reply, AIMessage)
+    # LangChain adds the reports of all pieces, where some servers send the counts so far in each.
     reply.usage_metadata = last_reported(chunks)
+    # The protocol demands a reason, so a stream without one was broken off, however well its text ends.
     if speaks_openai(base) and not _finish(reply):
         raise CutOff("the stream ended before the reply did: it gave no reason to finish")
     return reply

@@ -47,6 +47,7 @@ def structured_request(
 
 def _with(prompt: Sequence[BaseMessage], text: str) -> list[BaseMessage]:
     """Append a text to a prompt, as a part of its last message where possible."""
+    # Many chat templates refuse two messages of the user's in a row.
     *before, last = prompt
     if isinstance(last, HumanMessage) and isinstance(last.content, str):
         return [*before, HumanMessage(f"{last.content}\n\n{text}")]
@@ -121,6 +122,7 @@ def read_form(reply: AIMessage, schema: type[T]) -> tuple[T | None, str]:
     fields = _object(reply, schema)
     if fields is None:
         return None, "there is no JSON object with these fields"
+    # Small models hand the example back as it is.
     example = _example(as_tool(schema)["function"]["parameters"])
     texts = isinstance(example, dict) and any(isinstance(value, str) for value in example.values())
     if fields == example and texts:  # numbers may be meant
@@ -135,9 +137,11 @@ def _object(reply: AIMessage, schema: type[BaseModel]) -> JsonObject | None:
     fields = list(as_tool(schema)["function"]["parameters"].get("properties", {}))
     for call in reply.tool_calls:
         if call["name"] == schema.__name__:
+            # Some models wrap the fields once more, in an object under the name of the form.
             return next(
                 (inner for inner in (call["args"], *call["args"].values()) if _has(inner, fields)), call["args"]
             )
+    # LangChain puts arguments that are no JSON there, and ours reads more: fences, trailing commas, single quotes.
     texts = [call["args"] or "" for call in reply.invalid_tool_calls]
     read = (read_object(text, fields, schema.__name__) for text in [*texts, reply.text])
     return next((output for output in read if output is not None), None)
@@ -151,6 +155,7 @@ def was_ignored(reply: AIMessage, way: Structured) -> bool:
     """Tell whether a reply shows that the model ignored the way in which it was asked for."""
     called = bool(reply.tool_calls or reply.invalid_tool_calls)
     cut = reply.response_metadata.get("finish_reason") == "length"
+    # An object that was cut off shows that the server did hold its model to the form.
     return way != "text" and not called and not (cut and "{" in reply.text) and not reply.text.lstrip().startswith("{")
 
 
@@ -159,8 +164,10 @@ def retry(reply: AIMessage, problem: str) -> list[BaseMessage]:
     are wanted stand in the form, with which the prompt ends again."""
     correction = f"That does not fit: {problem}\nGive all of it again, corrected."
     if reply.tool_calls and not reply.invalid_tool_calls:
+        # An unanswered call makes the next request a 400, and so does an answer to a call without an id.
         calls = [{**call, "id": call["id"] or f"call_{i}"} for i, call in enumerate(reply.tool_calls, 1)]
         answer = AIMessage(reply.text[:LONGEST], tool_calls=calls)
         return [answer, *(ToolMessage(correction, tool_call_id=call["id"], status="error") for call in calls)]
     written = reply.text or "\n".join(call["args"] or "" for call in reply.invalid_tool_calls)
+    # Providers refuse an empty message.
     return [AIMessage(written[:LONGEST] or "(nothing)"), HumanMessage(correction)]

@@ -37,6 +37,7 @@ def without_thought(reply: AIMessage) -> AIMessage:
     reply = with_thought_apart(reply)
     answer, in_tags = split_thought(reply.text)
     beside = thought_of(reply)
+    # Blocks stay: with some providers they carry signatures without which the next request is refused.
     content = clean(answer) if isinstance(reply.content, str) or in_tags else reply.content
     if beside and isinstance(content, str):
         content = content.strip()  # as after a thought in tags, which streams bring beside the answer

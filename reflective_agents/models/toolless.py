@@ -92,6 +92,7 @@ def _ending(tools: Sequence[Declared]) -> str:
 
 def _ends(action: str, tools: Sequence[Declared]) -> bool:
     """Tell whether an action gives the answer, however it is called: "Final Answer", "final_answer", "Finish"."""
+    # A tool of the user's may be called "answer" or "finish".
     is_tool = any(tool.name.casefold() == action.casefold() for tool in tools)
     return not is_tool and action.casefold().replace("_", " ") in (*NAMES["final"], *NAMES["answer"], "finish")
 
@@ -169,6 +170,7 @@ def read_step_object(reply: AIMessage, tools: Sequence[JsonObject], *, ends: boo
         return without_answer_label(reply) if ends else read_written_calls(reply, tools, labelled=True)
     thought, action, answer = (_as_text(step.get(name)) for name in ("thought", "action", ANSWER))
     action, given = without_label(action, "action"), _as_text(step.get("input", step.get("action_input")))
+    # In an environment "answer" without an input may well be one of its actions.
     if answer or (_ends(action, shown) and (given or not _is_world(shown))):
         return _answering(reply, _final(answer or given or thought), acts=_is_world(shown) and not ends)
     if ends:  # a server that does not hold its model to the form: what is no answer has to be told from one
@@ -214,14 +216,17 @@ def read_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelle
     thought = "" if calls else step.thought
     if not calls and step.action:
         name, given = name_and_input(step.action, [tool.name.casefold() for tool in shown])
+        # "Finish[42]" where no tool is called so; in an environment it may be an action.
         if given and _ends(name, shown) and not _is_world(shown):
             return _answering(reply, given)
         calls = [read_call(step.action, shown)]
     if calls:
+        # Not taken for the answer, which was written before the result; but better than none if the run ends here.
         guess = {_GUESS: answer} if (answer := read_answer(reply.text)) else {}
         return _calling(reply.model_copy(update={"additional_kwargs": reply.additional_kwargs | guess}), thought, calls)
     if labelled and step.answer:
         return _answering(reply, step.answer, acts=_is_world(shown))
+    # As an invalid call, to which the agent replies with what is wrong, as to a native one.
     return _unreadable(reply, shown) if labelled and _is_world(shown) else reply
 
 

@@ -13,9 +13,12 @@ from langchain_core.messages import AIMessage, BaseMessage
 from reflective_agents.state.json_types import JsonObject
 
 _SIGN = re.compile(
+    # ChatML and Llama 3 (<|...|>), DeepSeek with full-width bars, Gemma (<start_of_turn>), Llama 2 (<<SYS>>).
     r"<(?=[|\uff5c][^\s<>|\uff5c]{1,40}[|\uff5c]>|/?(?:start|end)_(?:of_turn|header_id)>|</?SYS>>)"
+    # Mistral.
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
 )
+# Looked for first: plain search is far quicker than the expression on a long prompt.
 _HINTS = ("<|", "<\uff5c", "_of_turn>", "_header_id>", "SYS>>", "INST]", "SYSTEM_PROMPT]", "TOOL")
 
 

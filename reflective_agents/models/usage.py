@@ -42,6 +42,7 @@ def reported(replies: Sequence[AIMessage]) -> Tokens:
     thought = _detail(used.get("output_token_details"), "reasoning")
     return Tokens(
         input=prompt,
+        # Without a count of the prompt the total says nothing of the output.
         output=max(output, total - prompt if prompt else 0, output + thought if thought > output else 0),
         cached=_detail(used.get("input_token_details"), "cache_read"),
         written=_detail(used.get("input_token_details"), "cache_creation", "_input_tokens"),

@@ -53,6 +53,7 @@ class Watch(BaseCallbackHandler):
         self._meter = meter
         self._open: dict[UUID, _Call] = {}
         self._seen: set[str | None] = set()
+        # The thread of the event loop, where waiting for the account would stop the very loop that serves it.
         self._thread = threading.get_ident()
         self._is_charged = needs_charge()
         self._settling: list[Future[None]] = []
@@ -73,6 +74,7 @@ class Watch(BaseCallbackHandler):
             return
         self.hold(*args, run_id=run_id, **kwargs)
         if self._open[run_id].settle is None:
+            # Called on another thread, which may wait while the loop asks the account.
             charging = asyncio.run_coroutine_threadsafe(self.charge(run_id), self.loop)
             try:
                 charging.result(self._meter.seconds_left)
@@ -97,6 +99,7 @@ class Watch(BaseCallbackHandler):
         about, sent = metadata or {}, kwargs.get("invocation_params") or {}
         guess = estimate_tokens(messages[0], sent)
         longest = int(about.get("ls_max_tokens") or self._meter.max_answer_tokens)
+        # Gemini calls `n` candidate_count.
         most = longest * int(sent.get("n") or sent.get("candidate_count") or 1)
         name = str(about.get("ls_model_name") or serialized.get("name"))
         address = str(serialized.get("kwargs", {}).get("openai_api_base") or "")
@@ -137,6 +140,7 @@ class Watch(BaseCallbackHandler):
         call = self._open.pop(run_id)
         generations = [each for batch in response.generations for each in batch if isinstance(each, ChatGeneration)]
         replies = [each.message for each in generations if isinstance(each.message, AIMessage)]
+        # Of what is counted here the agent's state holds the message as well: see `count_unseen`.
         self._seen |= {reply.id for reply in replies}
         settle(call.reservation, replies, call.guess, call.prices)
         self._end(call)
@@ -165,6 +169,7 @@ class Watch(BaseCallbackHandler):
 
     async def close(self) -> None:
         """End the calls of which nothing more was told, and let others that wait for room look again."""
+        # An agent that was cancelled is told of no end: what is held for its calls counts as spent.
         while self._open:
             self._end(self._open.popitem()[1])
         await self._meter.wake()

@@ -248,6 +248,7 @@ def _forced(reading: Reading, tools: Sequence[Tool], choice: str | bool | JsonMa
 
 def _search_tool(tools: Sequence[Tool]) -> tuple[JsonObject, str] | None:
     """Return the function to search with and its field for the query, if one of the tools is fit for it."""
+    # By the most usual name first, whichever tool has it; None stands for any other name.
     for field in (*QUERY_FIELDS, None):
         for function in (tool["function"] for tool in tools):
             parameters = function.get("parameters", {})

@@ -21,6 +21,7 @@ UNCITABLE = re.compile(r"\s*\[\d+\]")
 REMEMBERED = re.compile(r"m\d+")
 """Names of memories, by which they are cited."""
 
+# The tags of the prompts. What this model reads is what the prompts quote, so both change together.
 _LEAVES = (
     "conversation|request|draft|critique|thought|action|observation|answer|source|verdict"
     "|aim|subgoal|report|failure|member|author|task|remark|asked|subquestion|lesson|memory|turn|summary"
@@ -198,6 +199,7 @@ def _reading(pieces: Sequence[Piece]) -> Reading:
         request = _last(list(_blocks(_last(pieces, "aim"))), "request")
     question, material = _question(request)
     earlier = [piece.text for piece in pieces[:at] if piece.kind in {"human", "request"} and piece.text != request]
+    # "And who wrote it?" cannot be searched for alone.
     if earlier and len(terms(question)) < 3 and _FOLLOW_UP.search(question):
         question = f"{_question(earlier[-1])[0]} {question}"
     texts = [*(text for text in earlier if len(text.split()) > LONG_REQUEST), material]

@@ -91,6 +91,7 @@ class Filler:
         merged = dict(schema) if isinstance(schema, Mapping) else {}
         while "$ref" in merged:
             target: Any = self.root
+            # A JSON pointer (RFC 6901), in which ~1 stands for a slash and ~0 for a tilde.
             for key in merged.pop("$ref").removeprefix("#").strip("/").split("/"):
                 target = target[key.replace("~1", "/").replace("~0", "~")] if key else target
             merged = {**target, **merged}
@@ -187,12 +188,14 @@ class Filler:
             bottom = low if low is not None else 0 if high is None else min(0, high)
             top = high if high is not None else max(span, bottom)
             value = bottom + self._grade.score * (top - bottom)
+            # Rounded down to a multiple that is allowed, and not below the lowest of them.
             value = max(math.floor(value / step), math.ceil(bottom / step)) * step if step else value
         elif step:
             first = math.ceil(low / step) if low is not None else 0 if high is None else min(0, math.floor(high / step))
             count = math.floor(high / step) - first + 1 if high is not None else index + 1
             value = (first + index % max(count, 1)) * step
         elif low is not None and high is not None:
+            # Different for each item, and within the bounds however many there are.
             value = low + (high - low) * (1 - 0.5**index)
         else:
             value = low + index if low is not None else min(0, high or 0) - index

@@ -167,6 +167,7 @@ def select(reading: Reading, length: int, skipped: int = 0) -> list[Sentence]:
     """Return the best sentences that do not repeat each other, those of one source together and in their order."""
     ranked = sorted((sentence for sentence in reading.sentences if _quotable(sentence)), key=_rank, reverse=True)
     chosen = [sentence for sentence in ranked if reading.critique and _stands_in(sentence, reading.draft)]
+    # Room for two more, or a revision could add nothing to a long draft.
     length = max(length, len(chosen) + 2) if chosen else length
     pool = ranked[skipped:] if len(ranked) - skipped >= min(length, 2) else ranked
     target = {*reading.terms, *reading.wished}
@@ -176,6 +177,7 @@ def select(reading: Reading, length: int, skipped: int = 0) -> list[Sentence]:
         unused = [sentence for sentence in pool if not any(_repeats(sentence, other) for other in chosen)]
         if not unused:
             break
+        # Cubed: a sentence that covers what is still missing goes before one that ranks a little higher.
         gains = [(floor + _rank(sentence)) * (1 + len((sentence.stems & target) - have)) ** 3 for sentence in unused]
         chosen.append(unused[gains.index(max(gains))])
     return _in_reading_order(reading, chosen)

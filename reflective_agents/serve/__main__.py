@@ -57,6 +57,7 @@ def serve(host: str, port: int) -> None:
 
 
 async def _serve(host: str, port: int) -> None:
+    # Aegra reads both when it is imported.
     os.environ["REDIS_BROKER_ENABLED"] = "true"
     os.environ["AEGRA_CONFIG"] = str(CONFIG)
     import uvicorn

@@ -16,6 +16,7 @@ from reflective_agents.serve.gate import check_start
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
 
+# Held until the transaction ends: between the count and the insertion nobody else may count.
 _WAIT_FOR_TURN = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 81920731))")
 _COUNT = text("""
 SELECT count(*) FILTER (WHERE thread_id = :thread) AS on_thread, count(*) FILTER (WHERE user_id = :user) AS of_user
@@ -43,6 +44,7 @@ def _make_thread(_: Mapper[Any], connection: Connection, thread: Any) -> None:
 def _admit(_: Mapper[Any], connection: Connection, run: Any) -> None:
     """Refuse a run that may not begin, or not now. Aegra locked its thread when it set the status of the thread."""
     execution = run.execution_params["execution"]
+    # Aegra merges a checkpoint of the request into the configuration when it runs it.
     configurable = {**(execution["checkpoint"] or {}), **(execution["config"].get("configurable") or {})}
     try:
         check_start(

@@ -71,6 +71,7 @@ async def create_run(ctx: Auth.types.AuthContext, value: Value) -> Filter:
     """Let a run begin if it may, and its user may still spend something today."""
     with _as_http_error():
         if not IN_AEGRA:
+            # Aegra's runs are checked by `admission`, which sees what Aegra has read of the request.
             check_start(_strategy(str(value["assistant_id"])), value["kwargs"])
             _refuse_to_lose_usage(value.get("multitask_strategy") == "rollback")
         await check_daily_quota(ctx.user.identity)
@@ -81,6 +82,7 @@ async def create_run(ctx: Auth.types.AuthContext, value: Value) -> Filter:
 async def assistants(ctx: Auth.types.AuthContext, value: Value) -> Filter:
     """Show the graphs to everybody, and to users their own assistants."""
     owned = _owner_filter(ctx, {})
+    # `{}` above: to read an assistant must not write the reader into its metadata as its owner.
     return owned and {"$or": [owned, {"created_by": "system"}]}
 
 

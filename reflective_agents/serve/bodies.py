@@ -19,6 +19,7 @@ SIGNS = 50_000
 """The most commas, brackets, quotation marks, and escapes of invalid characters: each costs parsing time."""
 DEPTH = 100
 """The most lists and objects within one another."""
+# Digits and exponents that are long enough for more than 1.8e308, where a float becomes infinite.
 _NOT_FINITE = re.compile(rb"N|I|(?<!\d)\d{100}|[eE]\+?\d{3}")
 """NaN, infinities, and numbers that might become infinite."""
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -52,8 +53,10 @@ class Bodies:
         messages: list[Message] = [{"type": "http.request", "body": body}]
 
         async def read() -> Message:
+            # After the body the server waits for the client to leave.
             return messages.pop() if messages else await receive()
 
+        # Cleaned, the body has another length than the client has told.
         length = str(len(body)).encode()
         headers = [(name, length if name == b"content-length" else value) for name, value in scope["headers"]]
         return await self._app({**scope, "headers": headers}, read, send)
@@ -101,6 +104,7 @@ def cleaned(body: bytes) -> bytes:
         raise Refused("the body is not JSON: it is not encoded in UTF-8") from error
     if b"\0" in body:
         raise Refused("the body is not JSON: it holds null characters")
+    # Escaped backslashes first: in \\u0000 the rest is text.
     texts = body.replace(rb"\\", b"")
     escapes = sum(map(texts.count, (rb"\u0000", rb"\ud", rb"\uD")))
     _check_structure(texts.replace(rb"\"", b""), escapes)
@@ -115,6 +119,8 @@ def _check_structure(body: bytes, signs: int) -> None:
         signs: The signs that were counted already.
     """
     signs += body.count(b'"')
+    # Every second piece lies outside of texts. No split where there are too many signs already: it would cost
+    # as much.
     between = b"".join(body.split(b'"')[::2]) if signs <= SIGNS else b""
     signs += sum(map(between.count, (b",", b"[", b"]", b"{", b"}")))
     if signs > SIGNS or len(between) > BYTES // 10:

@@ -64,6 +64,7 @@ async def chat_completions(request: Request) -> Response:
         return StreamingResponse(run.stream(), media_type="text/event-stream", headers=headers)
     whole = asyncio.ensure_future(run.whole())
     disconnected = asyncio.ensure_future(_disconnected(request))
+    # Starlette tells nobody that a client has left while no answer is written.
     await asyncio.wait({whole, disconnected}, return_when=asyncio.FIRST_COMPLETED)
     disconnected.cancel()
     if not whole.done():
@@ -73,6 +74,7 @@ async def chat_completions(request: Request) -> Response:
             return JSONResponse(await whole, headers=headers)
         except Refused as refusal:
             return refusal.response()
+    # Nginx's status for a client that has closed its request; nobody reads it.
     return Response(status_code=499)
 
 
@@ -96,6 +98,7 @@ class ChatRun:
         request = self._request
         context = request.context()
         begin = await self._resume() if self._results else Begin(input={"messages": request.question()})
+        # An answer in a form is put into it when it is whole: its words must not be sent before.
         tokens = request.stream and request.answer_schema is None
         self._run_id = await self._api.start(self.thread_id, request.strategy, begin, context, tokens=tokens)
 
@@ -182,6 +185,7 @@ class ChatRun:
                 yield part
         finally:
             if not waits and (ended or self._request.on_disconnect == "cancel"):
+                # In the background: a cancelled request cannot wait any more.
                 in_background(self._clean_up(ended))
 
     async def _clean_up(self, ended: bool) -> None:

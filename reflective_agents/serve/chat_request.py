@@ -152,6 +152,7 @@ class ChatRequest(BaseModel):
             "answer_schema": self.answer_schema,
             "client_tools": tools,
         }
+        # A seed of 0 is one, and `max_tokens` of 0 is refused by the setting; what is empty was not asked for.
         settings = {name: value for name, value in requested.items() if value or value == 0} | self.settings
         check_settings(schema, settings)
         return settings
@@ -174,6 +175,7 @@ class ChatRequest(BaseModel):
         """Return the conversation; on a thread only what is new, since the thread holds the rest."""
         messages = self.messages
         if self.thread_id:
+            # OpenAI's clients send the whole conversation each time: new is what follows the last answer.
             start = max((count for count, message in enumerate(messages, 1) if message.role == "assistant"), default=0)
             messages = messages[start:]
         return [message.model_dump(exclude_none=True) for message in messages]

@@ -76,6 +76,7 @@ class StreamedAnswer:
         """Take a piece of the answer, and return the text that can be sent now."""
         self._text += piece
         whole = cut(self._text, self._stops)
+        # What may be the beginning of a stop waits for the next piece; behind a stop that was found nothing changes.
         certain = whole if len(whole) < len(self._text) else whole[: len(whole) - self._held]
         return self._unsent(certain)
 

@@ -16,6 +16,7 @@ from reflective_agents.serve.engine import IN_AEGRA
 from reflective_agents.state.errors import LimitReached, UnknownPrice
 from reflective_agents.state.limits import NANO, Limit
 
+# Fits into a bigint of Postgres, even after a call was added.
 _UNLIMITED = 2**62
 _DAYS_KEPT = 40
 """Days after which an account is deleted."""
@@ -26,6 +27,7 @@ CREATE TABLE IF NOT EXISTS reflect_days (
     PRIMARY KEY (user_id, day));
 DELETE FROM reflect_days WHERE day < current_date - {_DAYS_KEPT}
 """
+# One statement, so that no other process can spend between the look at the sum and the addition.
 _ADD = """
 INSERT INTO reflect_days AS spent VALUES (%(user)s, %(day)s, %(calls)s, %(tokens)s, %(nano)s)
 ON CONFLICT (user_id, day) DO UPDATE
@@ -76,6 +78,7 @@ class MemoryLedger:
 
     async def add(self, user: str, day: date, amount: Spent, most: Spent = UNLIMITED) -> bool:
         """Add an amount."""
+        # Nothing here gives the event loop away, so no other call comes between this look and the change.
         total = (await self.spent(user, day)).plus(amount)
         if total.within(most):
             self._days[user, day] = total
@@ -150,6 +153,7 @@ class DailyQuota:
             )
 
         async def settle(calls: int, spent_tokens: int, spent_nano: int) -> None:
+            # The difference, on the day that it was held for, without a limit: what was spent is spent.
             await self._ledger.add(user, day, Spent(calls - 1, spent_tokens - tokens, spent_nano - nano))
 
         return settle

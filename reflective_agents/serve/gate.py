@@ -118,6 +118,7 @@ def check_config(config: JsonMapping) -> None:
     except ValidationError as error:
         first = error.errors()[0]
         raise Refused(f"config.{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    # An empty `checkpoint_ns` is the thread itself, which clients send.
     wrong = [name for name in configurable if name.startswith(_INTERNAL) or (name in _SUBGRAPH and configurable[name])]
     if wrong and serves_others():
         raise _forbidden(f"{wrong[0]} cannot be set by a request")
@@ -143,6 +144,7 @@ def check_command(command: Command[Any] | JsonMapping) -> None:
         command = {"update": command.update, "goto": command.goto, "graph": command.graph}
     update, goto = command.get("update"), command.get("goto")
     check_update(update)
+    # A `Send` would run a node with an input of the caller's, beside all checks of the state.
     nodes = goto if isinstance(goto, (list, tuple)) else [goto or ""]
     if serves_others() and not all(isinstance(node, str) for node in nodes):
         raise _forbidden("a run is sent to nodes by their names: an input of their own cannot be given")
@@ -181,6 +183,7 @@ def _names(values: Any) -> Iterator[str]:
     elif isinstance(values, Mapping):
         yield from map(str, values)
     elif isinstance(values, (list, tuple)):
+        # A pair of name and value; LangGraph takes updates as lists of these, too.
         for part in values[:1] if len(values) == 2 and isinstance(values[0], str) else values:
             yield from _names(part)
 

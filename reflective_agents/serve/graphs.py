@@ -72,6 +72,7 @@ class GuardedGraph(Strategy[RunState, Context, Input, Output]):
         if not (serves_others() and await self._went_back(config)):
             return run_input
         base, latest = await self.aget_state(config), await self.aget_state(_at_latest(config))
+        # A new turn begins there, with a count of its own.
         if base.next == ("begin",):
             return run_input
         if base.metadata is None:
@@ -100,6 +101,7 @@ class ResumableGraph(GuardedGraph):
         self, input: RunInput, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """Run the graph, or the rest of it."""
+        # What was done before the last checkpoint is not done again: see `_has_begun`.
         for pause in _PAUSES:
             try:
                 async for part in self._run_or_resume(input, config, **options):
@@ -114,6 +116,7 @@ class ResumableGraph(GuardedGraph):
         self, input: RunInput, config: RunnableConfig | None, **options: Any
     ) -> AsyncIterator[Any]:
         if input is not None and config is not None and await self._has_begun(config):
+            # Without the checkpoint that the run has begun at: it goes on from its own latest one.
             configurable = {
                 name: value for name, value in config.get("configurable", {}).items() if name != "checkpoint_id"
             }
@@ -163,6 +166,7 @@ def _as_http_error() -> Iterator[None]:
 def guard_graphs() -> None:
     """Make the graphs that `langgraph dev` loads check what clients write."""
     for name in strategy_names():
+        # In place: `langgraph dev` takes the graphs from where langgraph.json names them.
         graph_of(name).__class__ = GuardedGraph
 
 
@@ -170,6 +174,7 @@ def __getattr__(name: str) -> ResumableGraph:
     """Return the strategy of this name, for Aegra."""
     if name.startswith("_"):
         raise AttributeError(name)
+    # A copy: the graph itself may work within other strategies, which resume it themselves.
     graph = copy.copy(graph_of(name))
     graph.__class__ = ResumableGraph
     return graph  # type: ignore[return-value]

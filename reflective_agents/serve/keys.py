@@ -57,6 +57,7 @@ def _user_of_key(key: str) -> str | None:
         return None
     digest = hashlib.sha256(key.encode()).hexdigest()
     entries = _read(path, Path(path).stat().st_mtime_ns)
+    # All are compared, in constant time: how long it takes tells nothing of a key.
     users = [user for user, user_digest in entries if hmac.compare_digest(user_digest, digest)]
     return users[0] if users else None
 
@@ -81,6 +82,7 @@ def _user_of_token(token: str) -> str | None:
             key,
             algorithms=[os.environ.get("REFLECT_JWT_ALGORITHM") or "HS256"],
             audience=audience,
+            # A token that never expires could not be taken back.
             options={"require": ["sub", "exp"], "verify_aud": audience is not None},
         )
     except jwt.InvalidTokenError:
@@ -89,4 +91,5 @@ def _user_of_token(token: str) -> str | None:
 
 
 def _text(value: str | bytes) -> str:
+    # How HTTP encodes headers (ASGI).
     return value.decode("latin-1") if isinstance(value, bytes) else value

@@ -184,6 +184,7 @@ async def _begin_of(api: ServerApi, name: str, state: sdk.ThreadState, body: Map
     values = values_of(state)
     if body.get("do") == "resume":
         return {"checkpoint": state["checkpoint"]}
+    # Two people may look at the same tree: an order must not fall on what its sender has not seen.
     if body.get("seen") != changes_in(values):
         raise Refused("somebody else has steered this thread meanwhile: look at it again", status=409)
     if body.get("do") == "fork":

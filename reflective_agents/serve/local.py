@@ -53,6 +53,7 @@ def redis() -> Iterator[str]:
     data, port = folder() / "redis", _free_port()
     data.mkdir(exist_ok=True)
     options = ["--bind", "127.0.0.1", "--port", str(port), "--dir", str(data), "--appendonly", "yes"]
+    # In a session of its own, so that a Ctrl-C ends the server first, which still needs it.
     process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, start_new_session=True)
     try:
         _wait(port, process)

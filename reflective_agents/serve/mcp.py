@@ -31,6 +31,7 @@ class Mcp:
             identify(request)
         except Refused as refusal:
             return await refusal.response()(scope, receive, send)
+        # One for each request: it can be run once only, and the tools need the key of this request.
         manager = StreamableHTTPSessionManager(_server(request), stateless=True, json_response=True)
         async with manager.run():
             await manager.handle_request(scope, receive, send)

@@ -42,6 +42,7 @@ def pending_tool_calls(state: ThreadState) -> list[PendingToolCall]:
 
 def id_of(thread_id: str, call: PendingToolCall) -> str:
     """Return the id of a call as the client sees it: of 39 characters, as OpenAI allows 40."""
+    # With the interrupt: models may give two calls of a run the same id.
     call_id = hashlib.sha256(f"{call.interrupt} {call.key}".encode()).hexdigest()[:12]
     return _START + base64.urlsafe_b64encode(UUID(thread_id).bytes).decode().rstrip("=") + call_id
 

@@ -93,6 +93,7 @@ class Policy(BaseModel):
 
     def _check_ceiling(self, name: str, value: float | None) -> None:
         most = {str(limit): most for limit, most in self.run.items()}.get(name)
+        # None is no limit at all.
         if most is not None and (value or math.inf) > most:
             raise OperatorOnly(f"{name} can be at most {plain(most)} here")
 
@@ -113,6 +114,7 @@ class Policy(BaseModel):
         for name, most in self.run.items():
             setting = os.environ.get(variable := f"REFLECT_{name.upper()}")
             defaults = [settings_of(strategy).model_fields[name].default for strategy in strategy_names()]
+            # What a run is not given comes from the environment: there the ceiling becomes the default.
             if any(default is None or default > most for default in ([float(setting)] if setting else defaults)):
                 os.environ[variable] = plain(most)
         serve_others(self.check)

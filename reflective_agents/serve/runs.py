@@ -98,6 +98,7 @@ class ServerApi:
         modes: list[sdk.StreamMode] = ["custom", "messages-tuple"] if tokens else ["custom"]
         creating = asyncio.ensure_future(self._create(thread_id, strategy, begin, context, modes))
         try:
+            # A request that has been sent creates a run whether anybody waits or not: then it has to be stopped.
             return await asyncio.shield(creating)
         except asyncio.CancelledError:
             in_background(self._stop_when_created(thread_id, creating))
@@ -131,6 +132,7 @@ class ServerApi:
                 if has_ended and (ended or IN_AEGRA):
                     yield await self._result(thread_id, run, error)
                     return
+            # The server restarts, or the connection broke: the run may go on meanwhile.
             except httpx.TransportError:
                 has_ended = False
             except APIStatusError as refusal:
@@ -208,7 +210,9 @@ class ServerApi:
                 **begin,
                 context=context,
                 stream_mode=modes,
+                # Parts are kept, so that a stream that breaks off can be resumed after its last one.
                 stream_resumable=True,
+                # Two runs on a thread would overwrite each other's state.
                 multitask_strategy="reject",
                 if_not_exists="create",
                 headers=self._headers,
@@ -290,6 +294,7 @@ def failure(result: Result) -> Refused | None:
     failed = result.output.get("__error__") or {}
     kind = result.error or failed.get("error") or "Error"
     if failed or result.status in ("error", "timeout"):
+        # Only the name of an error crosses the API.
         misuse = issubclass(getattr(errors, kind, Exception), errors.Misuse)
         return Refused(failed.get("message") or kind, status=400 if misuse else 500, code=kind)
     outcome = result.output.get("outcome")

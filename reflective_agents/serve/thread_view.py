@@ -15,6 +15,7 @@ from reflective_agents.town.report import portraits_of, spread
 from reflective_agents.tree_search.steering import changes_in
 from reflective_agents.viewer.picture import Aggregate, Picture, picture
 
+# Lists of other purposes; the messages have a place of their own on the page.
 _NOT_LISTED = ("messages", "log", "lessons", "orders", "recalled", "weights")
 _MAX_TEXT = 4000
 """The most characters of a text in a list of rounds, trials and the like."""

@@ -41,6 +41,7 @@ class JsonLine(logging.Formatter):
         fields = record.msg if isinstance(record.msg, Mapping) else {"message": record.getMessage()}
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         header = {"time": time, "level": record.levelname, "logger": record.name}
+        # A field of an event must not pass for the time or the level of its line.
         renamed = {f"{name}_" if name in header else name: value for name, value in fields.items()}
         return str(Event({**header, **renamed}))
 

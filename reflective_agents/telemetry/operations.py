@@ -178,6 +178,7 @@ def decision(event: str, **fields: Fact) -> None:
     """Tell what a strategy has just found or decided: one line of `reflect.decision`."""
     current, strategy = _current_step.get(), fields.get("strategy")
     if current and event == "begin" and isinstance(strategy, str):
+        # The first step of a run learns its strategy from its own event `begin`.
         _current_step.set(replace(current, strategy=strategy))
     if LOGGERS["decision"].isEnabledFor(logging.INFO):
         LOGGERS["decision"].info(_event(event, fields))

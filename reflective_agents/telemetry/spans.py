@@ -54,6 +54,7 @@ def configure() -> None:
     """Export spans as the environment asks, from now on; what an earlier call has begun is flushed and closed."""
     global _settings, _own_provider
     settings = {name: value for name, value in os.environ.items() if name.startswith("OTEL_")}
+    # Nothing has changed: each import of the nodes asks, and exporters are expensive to begin.
     if settings == _settings:
         return
     previous, _own_provider, _settings = _own_provider, None, settings
@@ -92,9 +93,11 @@ def _provider(names: list[str]) -> "TracerProvider | None":
 
 def tracer() -> "Tracer | None":
     """Return where spans go; None if nobody wants any."""
+    # An application that has not loaded it has no provider, and loading it takes time.
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
+    # A proxy stands there as long as the application has set none.
     provider = trace.get_tracer_provider()
     return _tracer_of(_own_provider if isinstance(provider, trace.ProxyTracerProvider) else provider)
 
@@ -207,6 +210,7 @@ class Runs(BaseCallbackHandler):
         from opentelemetry.context import get_current
 
         parent = self._chains.get(parent_run_id) if parent_run_id else None
+        # LangGraph tags the nodes that it runs; the chain above such a node is its graph.
         is_node = any(tag.startswith("graph:step:") for tag in tags or [])
         graph = parent if is_node or parent is None else parent.graph
         self._chains[run_id] = _Chain(kwargs.get("name") or "", graph, get_current(), time.time_ns())

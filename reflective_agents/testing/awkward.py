@@ -93,12 +93,12 @@ class AwkwardServer(OpenAIServer):
         """Return why a request is refused, if its context is too small."""
         shown = [*body.get("messages", []), body.get("tools"), body.get("response_format")]
         words = sum(len(json.dumps(part, ensure_ascii=False)) for part in shown if part) // 4
-        asked = words + (body.get("max_tokens") or body.get("max_completion_tokens") or 0)
-        if asked <= self.context:
+        needed = words + (body.get("max_tokens") or body.get("max_completion_tokens") or 0)
+        if needed <= self.context:
             return None
         if self._too_long == "words":
             return "The context length was exceeded."
-        return f"This model's maximum context length is {self.context} tokens, but {asked} were requested."
+        return f"This model's maximum context length is {self.context} tokens, but {needed} were requested."
 
 
 def _refusal(manner: Manner | None, body: Json) -> str | None:

@@ -26,6 +26,7 @@ class _Jumps(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or timeout <= 0:
             return super().select(timeout)
+        # While a thread works, it really waits, for that thread alone: time must not jump over its result.
         events = super().select(None if self.threads else 0)
         if not events:
             self.now += timeout

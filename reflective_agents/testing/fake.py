@@ -105,6 +105,7 @@ class FakeChatModelWithoutN(Metered, BaseChatModel):
             await asyncio.sleep(seconds(self.latency, request))
             for chunk in _chunks(self.reply, request):
                 yield chunk
+                # Lets others run between two pieces, as a network does.
                 await asyncio.sleep(0)
 
     def _combine_llm_outputs(self, llm_outputs: list[JsonObject | None]) -> JsonObject:

@@ -163,6 +163,7 @@ def to_choice(reply: Reply, request: Request, index: int = 0) -> Choice:
     choice = _choice(reply, request, index)
     for stop in request.stop:
         choice = replace(choice, content=choice.content.split(stop)[0] if choice.content else choice.content)
+    # The longest text that `count_tokens` counts as so many.
     return choice if request.max_tokens is None else choice.cut(4 * request.max_tokens - 1)
 
 

@@ -14,11 +14,14 @@ from typing import Any, NamedTuple
 from reflective_agents.text.labels import Labelled, any_of, bare, label_of, sections, without_label
 from reflective_agents.text.structure import Json, objects, read_calls
 
+# Quantifiers are possessive (`*+`) or bounded: no text that a model writes may take more than linear time.
 _OPENING = "[(［（【"
 _CLOSING = "])］）】"
 _NAMED = re.compile(rf"\s*+([\w.-]++)\s*+[{re.escape(_OPENING)}]")
 _PLAIN = re.compile(r"\s*+([\w.-]++)(?:\s*+[:：]|\s)\s*+(.*\S)", re.DOTALL)
+# "I will look it up. Action: search[x]": only with brackets, since "action:" is a word of prose, too.
 _INLINE = re.compile(rf"\bAction\s?\d{{0,3}}[:：]\s?([\w.-]{{1,64}}[{re.escape(_OPENING)}][^\n]*)", re.IGNORECASE)
+# "I need the capital. Action 2: search[x]": the number tells a label from a word.
 _NUMBERED = re.compile(
     rf"(?<=[^\W_]|[.!?:;,)。！？])[ \t]+(?=(?:{any_of('action')})[ \t]?\d{{1,3}}[:：])", re.IGNORECASE
 )
@@ -74,6 +77,7 @@ def read_call(action: str, tools: Sequence[Declared]) -> tuple[str, dict[str, Js
             return only.name, {only.required[0]: action}
         args = _arguments(input_text, by_name.get(name.casefold()))
     tool = by_name.get(name.casefold())
+    # JSON in other frameworks' forms calls the only argument `input`.
     if tool and args.keys() == {"input"} and "input" not in tool.fields and tool.fields:
         args = {next(iter(tool.fields)): args["input"]}
     return tool.name if tool else name, args
@@ -101,6 +105,7 @@ def read_step(text: str, names: Collection[str] = (), is_action: Callable[[str],
     """
     invented = next((part.start for part in sections(text, ("observation",)) if part.name), len(text))
     text = text[:invented].strip()
+    # As it is written first: a text in the right form is never cut at what only looks like a label.
     for form in dict.fromkeys([text, _NUMBERED.sub("\n", text), _FINAL.sub("\n", text)]):
         if step := _labelled(form):
             return step
@@ -113,6 +118,7 @@ def _labelled(text: str) -> WrittenStep | None:
     for part, following in zip(parts, [*parts[1:], None], strict=True):
         if part.name == "action" and part.value.strip():
             value = bare(part.value)
+            # "Action: Final Answer: 4"
             if label_of(value.partition("\n")[0], ("final", "answer")):
                 return _step(text[: part.start], answer=without_label(value, "final", "answer") or None)
             action_input = following.value.strip() if following and following.name == "input" else None
@@ -201,6 +207,7 @@ def _arguments(text: str, tool: Declared | None) -> dict[str, Json]:
     fields = list(tool.fields) if tool else ["input"]
     parts = _parts(text)
     pairs = [_PAIR.match(part) for part in parts]
+    # A single `x=2` may be the value itself, such as an equation, unless the tool has an argument of this name.
     if all(pair and (pair[1] in fields or len(parts) > 1) for pair in pairs) and parts:
         return {pair[1]: _plain(pair[2]) for pair in pairs if pair}
     required = len(tool.required) if tool else 1
@@ -208,6 +215,7 @@ def _arguments(text: str, tool: Declared | None) -> dict[str, Json]:
         return {f"argument {number}": _plain(part) for number, part in enumerate(parts, 1)}
     if not parts and required != 1:
         return {}
+    # A comma is a part of the text where the tool needs no second argument.
     if required <= 1 or len(parts) < required:
         return {fields[0]: _plain(text)}
     return {(fields[i] if i < len(fields) else f"argument {i + 1}"): _plain(part) for i, part in enumerate(parts)}

@@ -9,11 +9,13 @@ if TYPE_CHECKING:
 
 Numbers = TypeVar("Numbers", float, "NDArray[np.floating[Any]]")
 """A number, or an array with one for each text."""
+# As SQLite's FTS5 has them, which ranks the articles and the user's documents.
 K1, B = 1.2, 0.75
 
 
 def idf(holding: int, total: int) -> float:
     """Calculate the inverse document frequency of a word that `holding` of `total` texts hold; always positive."""
+    # A word that more than half of the texts hold would count against them.
     return max(math.log((total - holding + 0.5) / (holding + 0.5)), 1e-6)
 
 

@@ -137,6 +137,7 @@ def read_line(line: str, closer: str = "") -> Line:
         run = run if begin == last_end else begin
         if begin >= pending or not _DECIDES.match(after) or settled == end:
             settled = min(settled, run)
+        # Brackets in a row, "[1][2]" or "[1] and [2]", are judged once, by what stands before the first.
         if last_end < 0 or not _BETWEEN.fullmatch(line, last_end, begin):
             place = _place(line, begin, after, len(names) > 1)
             content, certain = place is None, bool(place)
@@ -163,6 +164,7 @@ def restart(line: str, end: int, closer: str = "") -> int:
     """
     gaps = [gap.start() for gap in _GAP.finditer(line, 0, end)]
     begin = max(gaps, default=0) - BEFORE
+    # Between words or within one, where no sign before it can change what a bracket is.
     while begin > 0 and not (line[begin].isalnum() and (line[begin - 1].isalnum() or line[begin - 1].isspace())):
         begin -= 1
     if begin <= 0:
@@ -183,6 +185,8 @@ def _code_and_formulas(line: str, closer: str) -> _Spans:
         if (end := line.find(closer)) < 0:
             return _Spans([(0, len(line))], closer, pending)
         spans, position = [(0, end + len(closer))], end + len(closer)
+    # What did not close once does not close later in the line either: to look again each time would take
+    # quadratic time.
     unclosed = set[str]()
     while opener := _OPENERS.search(line, position):
         begin, position = opener.span()
@@ -225,27 +229,34 @@ def _place(line: str, begin: int, after: str, several: bool) -> bool | None:
     before = line[max(begin - BEFORE, 0) : begin]
     unless_several = None if several else False
     if begin <= BEFORE and _LINE_START.fullmatch(before):
+        # An item of a list of references; "[1]: https://..." defines a link of Markdown.
         return unless_several if line[begin] == "[" and not after.startswith(":") else None
+    # Within other brackets: a list of lists, or a set of LaTeX.
     if before.rfind("[") > before.rfind("]") or before.rfind("{") > before.rfind("}"):
         return None
     stem = before.rstrip("*_~") if before.rstrip("*_~") else before
     plain = _EMPHASIS_END.sub("", stem.rstrip())
     spaced, last = stem[-1:].isspace(), plain[-1:]
     if last in _STOPS:
+        # Behind the blank after a full stop it may begin the next sentence, which then goes on in small letters.
         return True if not spaced else False if several else not _GOES_ON.match(after)
     if last in _CLOSING:
         return _behind_closing(plain, after, spaced)
     if last in _COMMAS:
         return unless_several
     if last in "(（":
+        # f([1]) is a call, "(see [1])" and "([1])" cite.
         called = not spaced and plain[-2:-1].isalnum()
         return None if called else (not several) if after[:1] in (")", "）") and after else unless_several
+    # A cell of a table, in Markdown or HTML.
     if last == "|" or (last == ">" and _TAG.search(plain)):
         return False
+    # An operator or another sign that is no letter, number or mark.
     if category(last)[0] not in "LNM":
         return None
     if line[begin] == "【" or spaced or _UNSPACED.match(last):
         return True if not _is_open(plain) else unless_several
+    # Glued to a word: "prose[1]." may cite, where "x[1]" and "array_a[1]" are indexed.
     return False if _PROSE.search(plain) and _ENDS_CLAUSE.match(after) else None
 
 

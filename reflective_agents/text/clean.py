@@ -23,6 +23,7 @@ def clean_data(value: T) -> T:
         return cast(T, [clean_data(item) for item in value])
     if isinstance(value, tuple):
         items = [clean_data(item) for item in value]
+        # A NamedTuple takes its fields one by one, and has `_make` for a list of them.
         return cast(T, getattr(value, "_make", tuple)(items))
     if isinstance(value, dict):
         return cast(T, {clean_data(key): clean_data(item) for key, item in value.items()})

@@ -50,6 +50,7 @@ def _any(names: dict[str, str]) -> str:
 _NUMBER, _UNIT = rf"({_any(_NUMBERS)[1:-1]}|\d{{1,3}})", r"(tag|woche|monat|jahr)(?:en|e|n)?"
 _HAN_NUMBER, _HAN_UNIT = rf"([{''.join(_DIGITS)}十]{{1,3}}|\d{{1,3}})", f"[个個]?{_any(_HAN_UNITS)}"
 _WEEK = "(?:周|週|星期|礼拜|禮拜)"
+# Applied in this order: what consists of several words goes before the words that it holds.
 _RULES = [
     (re.compile(pattern), english)
     for pattern, english in [
@@ -65,6 +66,7 @@ _RULES = [
         (rf"\b(?:im|in der|seit) {_any(_NAMES)}\b", "in {0}"),
         (rf"\bam {_any(_NAMES)}\b", "on {0}"),
         (rf"\b{_any(_NAMES)}\b", "{0}"),
+        # As a number with its sign, so that a month or a day behind it makes a date.
         ("前年", "{year_before}年"),
         ("去年", "{last_year}年"),
         ("今年", "{this_year}年"),

@@ -61,6 +61,7 @@ def _days(count: int) -> timedelta:
 
 def _spans(text: str, today: date) -> Iterator[Span]:
     covered: list[tuple[int, int]] = []
+    # From the most exact form to the vaguest: what one has read is not read again as a month or a year alone.
     for pattern, read in _PATTERNS:
         for match in pattern.finditer(text):
             if any(match.start() < end and start < match.end() for start, end in covered):
@@ -123,6 +124,7 @@ def _digits(match: re.Match[str], _: date) -> Span | None:
 
 
 def _digits_backwards(match: re.Match[str], _: date) -> Span | None:
+    # Day before month, as in most countries: 12/31/2023 fits no calendar so, and counts as its year alone.
     day, month, year = map(int, match.groups())
     return _valid(year, month, day)
 
@@ -179,6 +181,7 @@ def _relative(match: re.Match[str], today: date) -> Span:
 
 
 def _weekday(match: re.Match[str], today: date) -> Span:
+    # "Last Monday", on a Monday, is a week ago.
     back = (today.weekday() - DAYS.index(match[1][:3])) % 7 or 7
     return Span(today - _days(back), today - _days(back))
 

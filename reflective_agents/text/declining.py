@@ -15,7 +15,9 @@ LONGEST = 600
 _WORDS: dict[str, Any] = tomllib.loads((files("reflective_agents.text") / "refusals.toml").read_text("utf-8"))
 _MARK, _STYLE = re.compile(r"\[\d{1,3}(?:, ?\d{1,3})*\]"), re.compile(r"[*_`#>]+")
 _SENTENCE_END = re.compile(
+    # No full stop after an initial or a title; a colon ends a clause only where at least four words follow.
     r"(?:[!?;]|(?<!\b\w)(?<!\bMr)(?<!\bDr)(?<!\bSt)(?<!\bMrs)\.)+(?=\s|$)|:(?=(?:\s+\S+){4})|[。！？；：]+|\n+|\s[-–—]\s"
+    # Words that turn to something else: what follows "but" may tell more than that there is no answer.
     rf"|[,\s]\s*\b(?:{_WORDS['turn']})\b|,\s*so\b|[，,](?:但是?|不过|不過|然而)|(?:しかし|ですが|だが)、",
     re.IGNORECASE,
 )
@@ -29,6 +31,7 @@ def declines(text: str) -> bool:
     A name, a label, or a statement about the world ("None", "Impossible Foods makes it.") is an answer.
     """
     answer = without_label(split_list(text)[0].strip(), "final", "answer")
+    # Citations and bold type stand between the words that the patterns know.
     statement = normalize("NFKC", _STYLE.sub("", _MARK.sub("", answer))).strip()
     if len(statement) > LONGEST or _is_name(statement):
         return False
@@ -47,6 +50,7 @@ def _is_name(text: str) -> bool:
 
 def _refuses(sentence: str) -> bool:
     bare = _BEGINNING.sub("", sentence, count=1)
+    # As it is, too: some refusals consist of an apology alone.
     return any(_patterns("declines").match(form) for form in (sentence, bare))
 
 

@@ -1,7 +1,7 @@
 """A summary without a model: the sentences that hold most names, numbers and questions, as they are."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from reflective_agents.text.sentences import split
 from reflective_agents.text.words import STOPWORDS, cut
@@ -20,6 +20,7 @@ def digest(texts: Iterable[str], most: int) -> str:
     """
     parts = [part for text in texts for line in _TAG.sub("\n", text).splitlines() for part in split(line)]
     sentences = [_shortened(part) for part in dict.fromkeys(parts)]
+    # Of two that weigh the same the later one, which is nearer to what the conversation is about now.
     ranked = sorted(range(len(sentences)), key=lambda index: (-_weight(sentences[index]), -index))
     chosen, left = set[int](), most
     for index in ranked:
@@ -39,11 +40,8 @@ def _weight(sentence: str) -> float:
     words = cut(sentence)
     if not words:
         return 0.0
-    telling = [word for word in _inside(words) if word.lower() not in STOPWORDS]
+    # The first word has a capital letter whatever it is.
+    telling = [word for word in words[1:] if word.lower() not in STOPWORDS]
     marks = sum(any(map(str.isdigit, word)) for word in words) + sum(word[:1].isupper() for word in telling)
+    # Five more words, or a sentence of two words would outweigh all others.
     return (2 * marks + len(telling) / 4 + sentence.rstrip().endswith(("?", "\uff1f"))) / (len(words) + 5)
-
-
-def _inside(words: Sequence[str]) -> Sequence[str]:
-    """Leave out the first word, which has a capital letter whatever it is."""
-    return words[1:]

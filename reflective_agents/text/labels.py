@@ -66,12 +66,15 @@ _STATEMENT = re.compile(
     re.IGNORECASE,
 )
 _STATED = r"[*_ ]*+(?::|is\b:?|ist\b:?|lautet\b:?|\u662f|\u4e3a|\u70ba)\s*+"
+# Tree of Thoughts' vote ends with "The best choice is {s}".
 _CHOICE = re.compile(
     r"(?:best choice is|最[佳好]的?(?:选择|選擇)[是为為]?|beste wahl ist|ตัวเลือกที่ดีที่สุดคือ)\D{0,200}?(\d{1,9})",
     re.IGNORECASE,
 )
+# How models that are trained on mathematics mark their answer; groups of one level, as in \frac{1}{2}.
 _BOXED = re.compile(r"\\boxed\{((?:[^{}\n]|\{[^{}\n]{0,99}\}){1,300}+)\}")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
+# The mark of GSM8K's solutions, "#### 42", which models have learned.
 _HASHES = re.compile(r"^####[ \t]++(\S[^\n]{0,500})", re.MULTILINE)
 
 
@@ -127,11 +130,13 @@ def label_of(line: str, names: Collection[str] = tuple(NAMES)) -> tuple[str, int
     Returns:
         Which label it is, and where its value begins; None if the line begins with none.
     """
+    # No label stands behind more decoration, and a line of a hundred thousand stars need not be read.
     mark = _MARK.match(line[:60])
     begin = mark.end() if mark else 0
     match = _pattern(tuple(names)).match(line, begin)
     if match is None or not (match[3] or _is_closed(match[2], line[:begin]) or _is_heading(line, begin, match.end())):
         return None
+    # "**Answer:** 4": the bold closes behind the colon.
     half = _HALF.match(line, match.end())
     closes = half and half[1][0] in line[:begin] and half[1][0] not in match[2]
     name = _owners()[match[1].casefold().replace("_", " ")]
@@ -215,6 +220,7 @@ def bare(text: str) -> str:
     """Strip what only decorates a text: stars, backticks, quotes and fences around the whole of it, and half of a bold,
     a fence, a pair of brackets or of tags."""
     text = _unfenced(_without_end_tag(text.strip()))
+    # Decoration is nested: "**`4`**".
     changed = True
     while changed and text:
         changed = False

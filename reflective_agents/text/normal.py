@@ -12,6 +12,7 @@ from reflective_agents.text.labels import without_answer_label
 
 _LONGEST = 400
 """Digits that a number may have; a longer one is compared as text."""
+# NFKC would make 102 of 10², and 11/2 of 1½: these are set apart before.
 _SUPERSCRIPT = re.compile(r"(?<=\d)[\u00b2\u00b3\u00b9\u2070\u2074-\u207b]+")
 _VULGAR = re.compile(r"(?<=\d)(?=[\u00bc-\u00be\u2150-\u215e\u2189])")
 _SIGNS = str.maketrans(
@@ -43,10 +44,12 @@ _FORMS = "|".join(
     ]
 )
 _NUMBER = re.compile(
+    # Not within a name (H2O), nor a part of what has several (12:30, 1.2.3); in 5-3 the minus is no sign of the 3.
     rf"(?<![{_LATIN}\d])(?<!\d[.,:'/])(?P<sign>(?<![\w)%.])[-+])?(?P<currency>[{_CURRENCY}][ ]?)?"
     r"(?:(?P<mixed>\d+)[ ])?(?P<above>\d+)[ ]?/[ ]?(?P<below>0*[1-9]\d*)(?![\d/]|[.,]\d)"
     rf"|(?<![{_LATIN}\d])(?<!\d[.,:'/])(?P<minus>(?<![\w)%.])[-+])?(?P<unit>[{_CURRENCY}][ ]?)?"
     rf"(?P<digits>{_FORMS})(?![\d/]|[.,:']\d)"
+    # 1.5e3, and 1.5 x 10^3; three digits, so that no power takes long to work out.
     r"(?:(?:[ ]?[x*\u00d7\u00b7][ ]?10\^|e)(?P<power>[-+]?\d{1,3})(?![\w.]))?",
     re.IGNORECASE,
 )
@@ -69,6 +72,7 @@ def tidy(text: str) -> str:
     text = unicodedata.normalize("NFKC", text.replace("\u2014", " ")).translate(_SIGNS)
     if text.isascii():
         return text
+    # Cf: marks of direction, zero-width joiners and soft hyphens.
     return "".join(_usual(sign) for sign in text if unicodedata.category(sign) != "Cf")
 
 
@@ -112,6 +116,7 @@ def normal_form(text: str) -> str:
     plain = " ".join(tidy(text).split())
     joined = " ".join(" ".join(_parts(without_answer_label(plain))).split())
     form = _UNSPACED_GAP.sub("", _ARTICLES.sub("", joined))
+    # A text of punctuation alone, such as "+", is still an answer.
     return form or folded(plain)
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+# A single letter is an initial.
 _ABBREVIATION = re.compile(
     r"\b(?:e\.g|i\.e|cf|vs|al|figs?|eq|vol|dr|mrs?|ms|prof|st|approx|ca|nr|mio|mrd|bzw|[a-z])\.$", re.I
 )
@@ -12,12 +13,14 @@ _COUNTED = re.compile(  # what follows an ordinal in German: "am 1. M\u00e4rz", 
     r"Jan|J\u00e4n|Feb|M\u00e4r|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahr(?:hundert|tausend)"
 )
 _SENTENCE_END = re.compile(
-    r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*(?:\s*\[\d+\])*\s+"
-    r"(?=[\"'\u201c\u2018(\[]?[A-Z0-9\u00c0-\u00de\u0391-\u03ab\u0400-\u042f\u0590-\u1cff\u3040-\ud7ff])"
+    # Possessive, and begun at the first sign of a run only: a long row of dots would take quadratic time.
+    r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]*_]*(?:\s*\[\d+\])*\s+"
+    r"(?=[*_]{0,3}[\"'\u201c\u2018(\[]?[A-Z0-9\u00c0-\u00de\u0391-\u03ab\u0400-\u042f\u0590-\u1cff\u3040-\ud7ff])"
     r"|[\u3002\uff01\uff1f\u0964\u06d4\u061f]\s*"  # the full stops of Chinese, Japanese, Hindi, Urdu, Arabic
 )
 _FENCE = re.compile(r"\s*(```|~~~)")
-_BLOCK = re.compile(r"\s*(?:$|[-+*•]\s|\d{1,3}[.)、]\s?|#{1,6}\s|>|\|)")
+_LABEL = r"(?:\*\*|__)[^*_\n]{1,60}(?::(?:\*\*|__)|(?:\*\*|__):)"
+_BLOCK = re.compile(rf"\s*(?:$|[-+*•]\s|\d{{1,3}}[.)、]\s?|#{{1,6}}\s|>|\||{_LABEL})")
 _HEADING = re.compile(r"\s*#{1,6}\s")
 _RULE = re.compile(r"\s*[-=*_|: \t]+$")
 _LONGEST_ABBREVIATION = 40
@@ -29,6 +32,7 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for end in _SENTENCE_END.finditer(text):
         tail = text[max(start, end.end() - _LONGEST_ABBREVIATION) : end.end()].rstrip()
+        # "1. First": the number of an item is no sentence of its own.
         if _ITEM.fullmatch(text, start, end.end()):
             continue
         if not (_ABBREVIATION.search(tail) or (_ORDINAL.search(tail) and _COUNTED.match(text, end.end()))):
@@ -46,7 +50,8 @@ def split(text: str) -> list[str]:
 def prose_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield where each sentence of a Markdown text stands: those of code are none, nor are rules.
 
-    A paragraph may have several lines; an item of a list, a row of a table and a heading begin anew.
+    A paragraph may have several lines; an item of a list, a row of a table, a heading and a line with a bold label
+    ("**Cost:** ...") begin anew.
     """
     for begin, end in _blocks(text):
         for first, last in sentence_spans(text[begin:end]):

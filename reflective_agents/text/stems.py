@@ -14,6 +14,7 @@ _TABLES = f"""
 CREATE VIRTUAL TABLE texts USING fts5(text, content = '', tokenize = "{TOKENIZER}");
 CREATE VIRTUAL TABLE stems USING fts5vocab(texts, 'instance');
 """
+# SQLite's connections belong to the thread that opens them.
 _of_this_thread = threading.local()
 
 
@@ -30,6 +31,7 @@ def stem(word: str) -> str:
 def stems(texts: Sequence[str]) -> list[Counter[str]]:
     """Count each stem in each text, in any script. Blocks for about 20 microseconds per text."""
     database = _database()
+    # Lone surrogates, which SQLite refuses, are left out.
     rows = [(index, spaced(text.encode(errors="ignore").decode())) for index, text in enumerate(texts)]
     counts: list[Counter[str]] = [Counter() for _ in texts]
     with database:

@@ -25,6 +25,7 @@ _AGAIN = 2
 _JSON = json.JSONDecoder()
 _BEGIN = re.compile(r"[{\[]")
 _BLANK = re.compile(r"\s*+")
+# Bounded: Python raises for integers of more than 4,300 digits.
 _NUMBER = re.compile(r"-?+(?:0|[1-9]\d{0,300}+)(?:\.\d{1,300}+)?(?:[eE][+-]?\d{1,3})?(?=[\s,}\]]|$)")
 _BARE = re.compile(r"[^\s,:{}\[\]\"']++(?:[^\S\n]++[^\s,:{}\[\]\"']++)*+")
 _PLAIN = re.compile(r"[^\"'“”\\]++")
@@ -108,12 +109,15 @@ def _unwrapped(value: Json, name: str) -> Iterator[dict[str, Json]]:
 
 
 def _as_call(value: Json) -> tuple[str, dict[str, Json]] | None:
+    # OpenAI's own form: {"id": ..., "type": "function", "function": {...}}.
     if isinstance(value, dict) and len(value) <= 3 and isinstance(value.get("function"), dict):
         value = value["function"]
+    # An object with a description declares a tool: the model repeats its prompt.
     if not isinstance(value, dict) or len(value) > 4 or "description" in value:
         return None
     name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
     arguments: Json = next((value[key] for key in _ARGUMENTS if key in value), None)
+    # OpenAI's form has the arguments as JSON within a string.
     if isinstance(arguments, str) and "{" in arguments:
         arguments = next((inner for inner in objects(arguments) if isinstance(inner, dict)), arguments)
     if isinstance(arguments, str):
@@ -147,6 +151,7 @@ def _whole(text: str, begin: int) -> tuple[Json, int]:
         return _value(text, begin, 0)
     except _BrokenOff as broken:
         raise _BrokenOff(max(broken.position, reached)) from None
+    # The readers below look at the next character without asking whether there is one.
     except IndexError:
         raise _BrokenOff(len(text)) from None
 
@@ -225,6 +230,8 @@ def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
     plain = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[2]), text)
+    # Joins pairs of surrogates (\ud83d\ude00) to the character that they stand for; what is alone becomes a
+    # sign for it.
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

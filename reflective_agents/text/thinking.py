@@ -4,6 +4,7 @@ import re
 
 _TAGS = ("think", "thinking", "thought", "reasoning")
 _OPEN = re.compile(rf"\s*+<(?:{'|'.join(_TAGS)})>", re.IGNORECASE)
+# Not before a backtick: an answer may speak of the tag, as code.
 _CLOSE = re.compile(rf"</(?:{'|'.join(_TAGS)})>(?!`)", re.IGNORECASE)
 _LONGEST_CLOSE = max(len(f"</{tag}>") for tag in _TAGS)
 _ANY_OPEN = re.compile(rf"<(?:{'|'.join(_TAGS)})", re.IGNORECASE)
@@ -31,6 +32,7 @@ def split_thought(text: str) -> tuple[str, str]:
             return "", "\n".join([*thoughts, text[opened.end() :].strip()])
         thoughts.append(text[opened.end() : closed.start()].strip())
         text = text[closed.end() :]
+    # Servers whose chat template has written the opening tag return only what comes after it.
     if not thoughts and (closed := _CLOSE.search(text)) and not _ANY_OPEN.search(text, 0, closed.start()):
         thoughts.append(text[: closed.start()].strip())
         text = text[closed.end() :]
@@ -84,6 +86,7 @@ class ThoughtFilter:
             rest = self._held[closed.end() :]
             self._close(self._held[: closed.start()])
             self._held = rest
+        # The beginning of a tag: what follows decides.
         if not ended and any(f"<{tag}>".startswith(self._held.casefold()) for tag in _TAGS):
             return ""
         shown = self._held if self._thoughts else "".join([*self._blanks, self._held])

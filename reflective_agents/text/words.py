@@ -88,5 +88,6 @@ def _pieces(run: re.Match[str]) -> list[str]:
 @cache
 def _word() -> re.Pattern[str]:
     """Match letters and digits with the marks on them, which Python does not count as letters."""
+    # Marks of Indian and Arabic scripts, for example, without which their words would fall to pieces.
     marks = "".join(chr(code) for code in range(0x300, 0x1F000) if category(chr(code))[0] == "M")
     return re.compile(rf"(?:[^\W_]|[{marks}])+")

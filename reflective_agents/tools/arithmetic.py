@@ -48,6 +48,7 @@ def evaluate(expression: str) -> Fraction:
     if len(text) > MAX_CHARACTERS:
         raise ToolException(f"The expression is longer than {MAX_CHARACTERS} characters: work it out in parts.")
     try:
+        # Names, strings and calls never reach Python's parser.
         if not _ALPHABET.fullmatch(text):
             raise ValueError("not arithmetic")
         return _value(ast.parse(text, mode="eval").body, text)
@@ -58,6 +59,7 @@ def evaluate(expression: str) -> Fraction:
 def _value(node: ast.expr, text: str) -> Fraction:
     match node:
         case ast.Constant():
+            # As it is written: the parser has made a float of it, which is not exact.
             return _number(ast.get_source_segment(text, node) or "")
         case ast.UnaryOp(ast.USub(), operand):
             return -_value(operand, text)
@@ -81,6 +83,7 @@ def _number(text: str) -> Fraction:
         raise ValueError(text) from error
     if not number.is_finite():
         raise ToolException("Infinite and undefined numbers cannot be calculated with.")
+    # Before 1e999999999 is written out as an integer.
     if abs(number.adjusted()) > MAX_BITS // 4:
         raise ToolException("The numbers become too large.")
     return _bounded(Fraction(number))
@@ -109,6 +112,7 @@ def _bounded(value: Fraction) -> Fraction:
 def exact(value: Fraction) -> str:
     """Write a fraction without loss: 9336, 7.5, or, where no decimal number is the same, 1/3."""
     places = next((n for n in range(MAX_PLACES + 1) if 10**n % value.denominator == 0), None)
+    # None: no decimal number is the same. 0: a whole number.
     if not places:
         return str(value)
     digits = str(abs(value.numerator) * 10**places // value.denominator).zfill(places + 1)

@@ -22,6 +22,7 @@ SPARE = 32 << 20
 HELPERS = 8
 """Processes of the sandbox itself."""
 CONTROLLERS = {"memory", "pids"}
+# 0 stands for the shell itself, which then becomes the command. A group that refuses it is left out.
 _ENTER = """while [ "$1" != -- ]; do { echo 0 > "$1"/cgroup.procs; } 2>/dev/null; shift; done; shift; exec "$@" """
 _numbers = count()
 
@@ -38,6 +39,7 @@ async def group(enabled: bool, memory: int, processes: int) -> AsyncIterator[lis
         yield made
     finally:
         if made:
+            # A cancelled run would leave its groups behind.
             await asyncio.shield(asyncio.to_thread(remove, made))
 
 
@@ -84,6 +86,7 @@ def _removed(folder: Path) -> bool:
 def _limit(folder: Path, memory: int, processes: int) -> None:
     """Write the limits, of which each version and hierarchy knows some."""
     limits = {"memory.max": memory, "memory.swap.max": 0, "pids.max": processes}
+    # In this order: version 1 refuses a limit with swap that is below the one without.
     limits |= {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
     for name, most in limits.items():
         if (folder / name).exists():
@@ -99,6 +102,7 @@ def _parents() -> tuple[Path, ...]:
             kernel = Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text()
             found = [folder for folder in map(prepare, own_group(*kernel)) if folder]
     for left in (left for folder in found for left in folder.glob(f"{PREFIX}[0-9]*-*")):
+        # Named by the process that made it; groups of others that live are in use.
         if not Path("/proc", left.name.split("-")[1]).exists():
             remove([left], 0)
     return tuple(found)
@@ -120,6 +124,7 @@ def prepare(own: Path) -> Path | None:
     with suppress(OSError):
         if set((own / "cgroup.subtree_control").read_text().split()) >= CONTROLLERS:
             return own
+        # Another process in the group would be left in a place where the kernel allows none.
         alone = (own / "cgroup.procs").read_text().split() == [str(os.getpid())]
         if alone and set((own / "cgroup.controllers").read_text().split()) >= CONTROLLERS:
             (own / HOST).mkdir(exist_ok=True)

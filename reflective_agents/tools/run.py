@@ -32,6 +32,7 @@ def with_call_ids(message: AIMessage) -> AIMessage:
         message = only_calls(message, message.tool_calls[: MAX_CALLS + 1])
     count = len(message.tool_calls)
     calls = [{**call, "id": call["id"] or f"call_{i}"} for i, call in enumerate(message.tool_calls, 1)]
+    # Counted on, so that no id names two calls.
     invalid = [
         {**call, "id": call["id"] or f"call_{i}"} for i, call in enumerate(message.invalid_tool_calls, count + 1)
     ]

@@ -184,6 +184,7 @@ def _all_files() -> tuple[str, ...]:
 
 def _runner(role: str, limits: Limits, *peer: str, processes: bool) -> list[str]:
     bounds = {
+        # Beyond the clock's limit, which ends a program with a better reason.
         "CPU": math.ceil(limits.seconds) + 1,
         "AS": limits.memory_mb << 20,
         "FSIZE": MAX_FILE_BYTES,
@@ -204,6 +205,7 @@ async def wire() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWrit
         yield reader, writer, theirs
     finally:
         theirs.close()
+        # Closing would first wait for the other side to read what is left.
         writer.transport.abort()
         with suppress(OSError):  # what was not read over there
             await writer.wait_closed()
@@ -246,6 +248,7 @@ async def start(
                 pass_fds=[*extra, descriptor],
                 env={},
                 cwd="/",
+                # A group of its own, so that it can be killed with all that it starts.
                 start_new_session=True,
             )
         watcher = asyncio.create_task(watch(process.pid, limits.memory_mb << 20, MAX_FILES, folders))
@@ -259,6 +262,7 @@ async def start(
         finally:
             watcher.cancel()
             if process.returncode is None or not enclosure:  # a sandbox that has ended has taken all with it
+                # Also where this task is cancelled: nobody else ends what the program has started.
                 await asyncio.shield(asyncio.to_thread(kill, process.pid))
             await process.wait()
 
@@ -305,6 +309,7 @@ async def run_program(
             if watcher.done() and not watcher.cancelled():
                 err += f"{watcher.result()}\n".encode()
     status = process.returncode or 0
+    # As a shell has it.
     exit_code = None if timed_out else status if status >= 0 else 128 - status
     return RunResult(exit_code, out.decode(errors="replace"), err.decode(errors="replace"), timed_out, bool(enclosure))
 

@@ -63,6 +63,7 @@ class _Checkers:
             process = self._replace(process)
         assert process.stdin is not None
         assert process.stdout is not None
+        # The process has died since `poll`: that it gives no answer shows below.
         with suppress(BrokenPipeError):
             process.stdin.write(request)
             process.stdin.flush()
@@ -76,6 +77,8 @@ class _Checkers:
         bounds = (str(SECONDS), str(MEGABYTES), str(PATTERN_BYTES))
         import jsonschema_rs  # late: few runs check anything
 
+        # Without site-packages it starts faster; -P keeps the modules beside the program from
+        # hiding others.
         program = [sys.executable, "-S", "-P", str(Path(__file__).with_name("schema_program.py")), *bounds]
         library = str(Path(jsonschema_rs.__file__).parents[1])
         process = subprocess.Popen(program, env={"PYTHONPATH": library}, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)

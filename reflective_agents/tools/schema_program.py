@@ -47,6 +47,7 @@ def main(seconds: float, megabytes: int, pattern_bytes: int) -> None:
 
 
 def _faults(schema: jsonschema_rs.Draft202012Validator, value: Any) -> list[str]:
+    # Quicker than to look for errors, and most values fit.
     if schema.is_valid(value):
         return []
     errors = islice(schema.iter_errors(value), FAULTS)
@@ -62,11 +63,13 @@ def _limit_memory(megabytes: int) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (megabytes * 2**20, megabytes * 2**20))
+        # To run out of memory is expected here, and need not leave a file.
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _limit_time(seconds: float) -> None:
     if sys.platform != "win32":
+        # Processor time: on a busy machine a check takes longer on the clock. The signal ends the process.
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 

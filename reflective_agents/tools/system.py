@@ -45,10 +45,12 @@ def system_files() -> tuple[str, ...]:
     mapped = {Path(line.split(maxsplit=5)[5]) for line in maps.splitlines() if len(line.split(maxsplit=5)) == 6}
     for file in sorted(file for file in mapped if ".so" in file.name and not file.is_relative_to(library)):
         options += ["--ro-bind", str(file), str(file)]
+        # Links, since the loader asks for libm.so.6 where the file is libm-2.36.so.
         for name in _names(file):
             options += ["--symlink", str(file), str(name)]
     for packages in ("site-packages", "dist-packages"):
         if (library / packages).is_dir():
+            # Empty: packages are not offered, and what they hold is no business of the program's.
             options += ["--tmpfs", str(library / packages), "--remount-ro", str(library / packages)]
     if _TIME_ZONES.is_dir():
         options += ["--ro-bind", str(_TIME_ZONES), str(_TIME_ZONES)]

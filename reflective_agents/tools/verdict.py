@@ -122,6 +122,8 @@ async def _report(reports: asyncio.StreamReader, seconds: float, what: str) -> d
     try:
         async with asyncio.timeout(seconds):
             length = int.from_bytes(await reports.readexactly(4), "big")
+            # The length comes from a process that runs foreign code; what is cut off is no JSON, and the test
+            # has failed.
             report = json.loads(await reports.readexactly(min(length, _MAX_REPORT)))
     except TimeoutError:
         return {"failed": f"{what}: no end within {seconds:g} seconds.", "timed_out": True}

@@ -41,8 +41,10 @@ async def watch(pid: int, memory: int, files: int, groups: Sequence[Path] = ()) 
 
 def _excess(pid: int, memory: int, files: int, groups: Sequence[Path]) -> str:
     pids = family(pid)
+    # The cheap sum is never below the exact one, for which the kernel walks through all pages.
     if overrun(groups) or (sum(map(_resident, pids)) > memory and sum(map(_share, pids)) > memory):
         return f"Killed: its processes used more than {memory >> 20} MiB of memory together."
+    # The last one is the innermost: the first ones, which set the sandbox up, see another /tmp.
     if _files(pids[-1]) > files:
         return f"Killed: it made more than {files} files."
     return ""
@@ -102,6 +104,7 @@ def _children(parent: int) -> list[int]:
     with suppress(*_GONE):
         threads = list((_PROC / str(parent) / "task").iterdir())
         return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    # Not every kernel is built with lists of children.
     return [] if Path("/proc/thread-self/children").exists() else _listed_children(parent)
 
 

@@ -236,6 +236,7 @@ async def _open(state: TownState, step: Step[TownContext], index: int, name: str
         return agent
     accessed = _accessed(name, state["retrievals"])
     if await stream.count() == 0:
+        # As it was: when a memory was last accessed counts for its recency.
         renewed = [{**each, "accessed": accessed.get(each["id"], each["accessed"])} for each in agent.earlier]
         await stream.add(cast(list[Memory], renewed), reflected=Mark(*agent.mind["mark"]))
         return agent

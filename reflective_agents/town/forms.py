@@ -13,6 +13,7 @@ from reflective_agents.state.schemas import Truth, one_of
 from reflective_agents.state.settings.town import Clock
 
 T = TypeVar("T")
+# Also "7h30", 7時30, 7시 30분 and "7 น."
 _TIME = re.compile(r"(\d{1,2})(?:\s?[:.h時点时시]\s?(\d{2})?분?)?\s*(?:([ap])\.?m\.?|uhr|น\.?)?", re.IGNORECASE)
 IN_WORDS = "as others see it, without thoughts or intentions: in the third person, without the name: bakes bread"
 MATTERS: Rating = Field(
@@ -27,6 +28,7 @@ def _clock(value: T) -> T | str:
     if match is None:
         return value
     hour, minute, half = int(match[1]), match[2] or "00", (match[3] or "").casefold()
+    # 12 am is midnight, 12 pm noon.
     return f"{hour % 12 + 12 * (half == 'p') if half else hour:02}:{minute}"
 
 

@@ -88,6 +88,7 @@ async def converse(wish: Wish, number: int) -> Conversation:
     loss for words."""
     speaker, listener = wish.agent, wish.other
     lines: list[Line] = []
+    # Both, before anything is said: neither begins another conversation with the other in this step.
     for agent, other in ((speaker, listener), (listener, speaker)):
         agent.mind["talked"] = {**agent.mind["talked"], other.name: agent.minute}
     for _ in range(speaker.step.context.max_turns):
@@ -116,6 +117,7 @@ async def converse(wish: Wish, number: int) -> Conversation:
 async def _say(speaker: Agent, listener: Agent, why: str, lines: Sequence[Line]) -> Utterance | None:
     about = lines[-1]["text"] if lines else why
     memories = await speaker.recall(f"{listener.name}: {about}")
+    # Only the one who wished to talk knows why: that agent has every other turn.
     topic = [quoted("about", why)] if why and len(lines) % 2 == 0 else []
     spoken = [quoted("said", line["text"], by=line["agent"]) for line in lines]
     seen = quoted("seen", appearance(listener), name=listener.name)

@@ -130,7 +130,9 @@ def _usual(agent: Agent) -> list[Part]:
 def _in_a_row(parts: Sequence[Part], start: int, end: int) -> list[Planned]:
     """Line up parts of a plan without gaps, from a start to an end; what lies outside is left out."""
     inside = sorted((part for part in parts if part.begins < end), key=lambda part: part.begins) or parts[:1]
+    # Of parts that begin before the start the last one counts: it is under way.
     row = {max(part.begins, start): part for part in inside}
+    # The first part begins at once, whenever the model lets it begin.
     starts = [start, *list(row)[1:]]
     return [
         Planned(start=begins, end=until, what=part.what, place=part.place, importance=part.importance)

@@ -68,6 +68,7 @@ def _knows(name: str, first: Mapping[str, Remembered]) -> Knows:
     if memory is None:
         return Knows(agent=name, knows=False, memory="", text="", time="", way=[])
     way = [name]
+    # Two agents may each have it from the other: the way must not go in a circle.
     while (source := first[way[0]]["source"]) in first and source not in way:
         way.insert(0, source)
     time = clock_of(memory["created"] // 60)

@@ -6,9 +6,9 @@ from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
 from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.lists import append
 from reflective_agents.state.memories import Memory
 from reflective_agents.state.run import Output, RunState, latest
-from reflective_agents.state.tree import append
 
 How = Literal["before", "told", "plan", "own", "seen", "said", "heard", "reflection"]
 """How an agent came by a memory: from before, from its inner voice, by planning, by what it did, by what it saw of

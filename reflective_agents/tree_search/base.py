@@ -226,10 +226,13 @@ def reopened(stats: Stats, node: str) -> Stats:
 
 
 def leaf(child: Child) -> NodeStats:
-    """Return the statistics of a new node: its score is the first reward seen."""
+    """Return the statistics of a new node: its score is the first reward seen.
+
+    One that could not be judged is closed, but for a root that is no answer: nothing competes with it.
+    """
     node, score = child.node, child.node["score"]
     judged = score is not None
-    closed = not (child.expandable and (judged or node["kind"] == "root"))
+    closed = not (child.expandable and (judged or (node["id"] == ROOT and node["kind"] != "answer")))
     return NodeStats(visits=int(judged), total=score or 0.0, children=0, closed=closed)
 
 

@@ -251,6 +251,14 @@ def thought_of(node: TreeNode) -> str:
     return node.get("thought", "") if _answers(node) or not node["messages"] else node["messages"][0].text
 
 
+def words_of_step(node: TreeNode) -> str:
+    """Return a step in words, without tags: what was thought, done and seen; empty for the bare task."""
+    parts = [node.get("thought"), node.get("action")]
+    for message in node["messages"]:
+        parts += [message.text, *(f"{call['name']}({call['args']})" for call in getattr(message, "tool_calls", []))]
+    return "\n".join(filter(None, dict.fromkeys([*parts, node.get("observation")])))
+
+
 def _answers(node: TreeNode) -> bool:
     return bool(node["messages"]) and is_answer(node["messages"][0])
 

@@ -24,14 +24,20 @@ def without_job(progress: Progress, algorithm: Algorithm, step: Step[TreeContext
     if any("narrowed" in entry for entry in progress.history):
         return limited(step.meter.limit("max_model_calls"), "no room for more candidates")
     reasons = [algorithm.exhausted, *([] if progress.best else _dead_ends(progress, step.context.max_depth))]
-    return Outcome(status="exhausted", reason="; ".join(reasons))
+    return Outcome(status="exhausted", reason="; ".join([*reasons, *_last_failure(progress.history)]))
+
+
+def _last_failure(history: Sequence[LogEntry]) -> list[str]:
+    """Return what has failed in the last job, if that has brought nothing: it has ended the search, too."""
+    last = history[-1] if history else None
+    return [f"the last call failed: {last['why']}"] if last and "failed" in last and "why" in last else []
 
 
 def _dead_ends(progress: Progress, max_depth: int) -> list[str]:
     """Return the reasons why a tree search without an answer could not go on."""
     refused = sum(entry.get("refused", 0) for entry in progress.history)
     deep = sum(node["depth"] >= max_depth for node in progress.tree.values())
-    why = next((entry["why"] for entry in reversed(progress.history) if "why" in entry), "")
+    why = next((entry["why"] for entry in reversed(progress.history) if "why" in entry and "refused" in entry), "")
     reasons = [f"nodes without an answer at max_depth={max_depth}: {deep}"] if deep else []
     return [*reasons, f"steps refused: {refused}, the last one because {why}"] if why else reasons
 

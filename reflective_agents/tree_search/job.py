@@ -17,7 +17,7 @@ from reflective_agents.tree_search.base import Algorithm, Child, Job
 from reflective_agents.tree_search.candidates import VERIFIERS, Branch, Candidate, Grade, graded
 from reflective_agents.tree_search.policies import Policy
 from reflective_agents.tree_search.tree_paths import ROOT
-from reflective_agents.tree_search.values import Value
+from reflective_agents.tree_search.values import StepReward, Value
 from reflective_agents.tree_search.worlds import World
 
 REASONS = 3
@@ -91,6 +91,11 @@ class TreeSearch:
     expand_from: float = 0.0
     job: "Callable[[TreeSearch, Branch, NodeByState], ExpansionJob]" = lambda *args: ExpansionJob(*args)
     further_calls: int = 0
+
+    def __post_init__(self) -> None:
+        """Let a process reward of the user's grade the steps on the way to an answer."""
+        if reward := self.step.context.process_reward:
+            self.value = StepReward(self.step, reward, self.value)
 
     def calls(self, job: Job, width: int) -> int:
         """Return the most model calls that a job makes at this width, without retries after faults."""

@@ -43,6 +43,7 @@ def log_entry(job: Job, result: JobResult, changed: Stats, pruned: Sequence[str]
         entry["merged"] = result.merged
     if result.stops and result.fruitless:
         entry["failed"] = True
+        entry["why"] = shorten(str(result.stops[-1]), MAX_REASON)
     if arm := job.get("arm"):
         entry["arm"] = arm
     if job.get("narrowed"):

@@ -15,6 +15,8 @@ from reflective_agents.nodes.asking.transcript import around
 from reflective_agents.nodes.evidence.sources import without_repeats
 from reflective_agents.nodes.memo import each_to_its_end
 from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.verifiers import reward
+from reflective_agents.nodes.verifiers.finding import NoVerdict
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.state.context import Model
 from reflective_agents.state.errors import LimitReached, TooLong
@@ -22,8 +24,16 @@ from reflective_agents.state.families import TreeContext
 from reflective_agents.state.outcome import accepts
 from reflective_agents.state.schemas import Judgement, Judgements
 from reflective_agents.state.tree import TreeNode
+from reflective_agents.state.verifier_forms import Reward
 from reflective_agents.text.labels import last_word
-from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, lessons_to_judge, trajectory_text
+from reflective_agents.tree_search.candidates import (
+    Branch,
+    Candidate,
+    Grade,
+    lessons_to_judge,
+    trajectory_text,
+    words_of_step,
+)
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
 
 T = TypeVar("T", bound=BaseModel)
@@ -166,6 +176,42 @@ class Judge(Value):
         accepted = accepts(judgement.solved, judgement.score, self.step.context.min_score)
         solved = ended and accepted and not candidate.unfounded
         return Grade(judgement.score, judgement.reasoning, solved)
+
+
+class StepReward(Value):
+    """A process reward that grades the steps on the way to an answer; another value grades the rest, and the steps of
+    which the reward model says nothing.
+
+    Args:
+        step: The step of the graph, with the settings and the meter.
+        reward: The reward model.
+        value: The other value.
+    """
+
+    def __init__(self, step: Step[TreeContext], reward: Reward, value: Value) -> None:
+        self.step, self.reward, self.value = step, reward, value
+
+    def calls(self, width: int) -> int:
+        """Count the calls of the other value, which may have to grade all."""
+        return self.value.calls(width)
+
+    async def grade(self, branch: Branch, candidate: Candidate) -> Grade | None:
+        """Score the last of the steps up to here."""
+        if candidate.final or candidate.done:
+            return await self.value.grade(branch, candidate)
+        steps = filter(None, map(words_of_step, [*branch.path, *candidate.before, candidate.as_node("", None)]))
+        try:
+            score = await reward.score(self.step, self.reward, branch.conversation, [*steps])
+        except NoVerdict as error:
+            self.step.emit(
+                "verified", by="verifiers", score=None, missing=f"the reward model gives no verdict: {error}"
+            )
+            return await self.value.grade(branch, candidate)
+        return Grade(score, terms={"process": score})
+
+    async def compare(self, branch: Branch, candidates: Sequence[Candidate]) -> None:
+        """Let the other value grade what has no grade."""
+        await self.value.compare(branch, candidates)
 
 
 JUDGEMENT_TOKENS = 150

@@ -86,6 +86,7 @@ def joined(*files: Path) -> str:
 
 def embedded(picture: JsonMapping | None) -> str:
     """Encode data as JSON that cannot close its HTML element, with lone surrogates as their escapes."""
+    # "</script" ends the element wherever it stands, also within a string of JSON.
     text = json.dumps(picture, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -93,6 +94,7 @@ def embedded(picture: JsonMapping | None) -> str:
 def _policy(styles: list[str], scripts: list[str], more: tuple[str, ...]) -> str:
     allowed, looks = (" ".join(map(_digest, texts)) for texts in (scripts, styles))
     rules = ["default-src 'none'", f"script-src {allowed}", f"style-src {looks}", "img-src data:"]
+    # Trusted types: even a mistake in our script cannot make markup of a text.
     rules += ["base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"]
     return "; ".join([*rules, *more])
 

@@ -99,6 +99,7 @@ def picture(values: JsonMapping, strategy: str, weight: float | None = None, agg
         aggregate: Whether the search goes by the mean or the highest of the values that a node has seen.
     """
     spoken = values.get("messages") or []
+    # What follows the last question is the answer, which the tree holds as well.
     end_of_question = max((end for end, message in enumerate(spoken, 1) if message.type == "human"), default=0)
     nodes = {key: _node(node) for key, node in values["tree"].items()}
     end = values.get("best") or _best(nodes)

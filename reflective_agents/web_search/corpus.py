@@ -37,6 +37,7 @@ MAX_FILE_BYTES = 50_000_000
 PASSAGES_PER_DOCUMENT = 2
 """So many passages of one document stand in one list of results, so that the results differ."""
 
+# A query may be a whole question with its context; SQLite takes time and memory for each term.
 _MAX_TERMS = 256
 # In a small folder these outweigh the words that matter: they are left out of a query that has others.
 _COMMON = frozenset(
@@ -92,6 +93,7 @@ class Corpus:
             rows = index.execute(
                 "SELECT p.title, p.path, p.text FROM words JOIN passages p ON p.id = words.rowid WHERE words MATCH ? "
                 "ORDER BY bm25(words, 2, 1), p.id LIMIT ?",
+                # In quotation marks no term is an operator. More rows than are wanted, since `_spread` drops some.
                 (" OR ".join(f'"{term}"' for term in terms), max_results * 10),
             ).fetchall()
         return _spread(rows)[:max_results]
@@ -99,6 +101,7 @@ class Corpus:
     def _refresh(self, path: Path) -> None:
         """Bring the index up to date with the folder."""
         stamps = dict(_scan(self.folder))
+        # REFLECT_CACHE_DIR may have changed, or somebody have cleared the cache, since the last search.
         if (path, stamps) == self._seen and path.exists():
             return
         try:
@@ -185,6 +188,7 @@ def _scan(folder: Path) -> Iterator[tuple[str, Stamp]]:
         except OSError:  # removed meanwhile, or a link that leads nowhere
             continue
         if stat.S_ISREG(info.st_mode) and info.st_size:
+            # Encoded: names of files may hold what is no text, and addresses of sources stand in answers.
             yield quote(os.fsencode(path.relative_to(folder).as_posix())), (info.st_size, info.st_mtime_ns)
 
 
@@ -209,9 +213,11 @@ def _replace(index: sqlite3.Connection, path: str, stamp: Stamp | None, passages
     A file without passages is not recorded: it is tried again, and warned of again, by the next process.
     """
     with index:
+        # Takes the write lock at once: another process may bring the same index up to date.
         index.execute("BEGIN IMMEDIATE")
         if index.execute("DELETE FROM files WHERE path = ?", (path,)).rowcount:
             old = index.execute("SELECT id, title, text FROM passages WHERE path = ?", (path,)).fetchall()
+            # An index without content of its own has to be told what it forgets.
             index.executemany("INSERT INTO words (words, rowid, title, text) VALUES ('delete', ?, ?, ?)", _cut(old))
             index.execute("DELETE FROM passages WHERE path = ?", (path,))
         if stamp and passages:

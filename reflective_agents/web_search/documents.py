@@ -29,6 +29,7 @@ PDF_CHARACTERS = 20_000_000
 _SENTENCE = re.compile(
     r".+?(?:[.!?]\s+|[\u3002\uff01\uff1f\uff61\u104b\u17d4][\u300d\u300f\u201d\u2019\uff09]*\s*|\Z)", re.DOTALL
 )
+# Marks within the text of a page; `_clean` takes control characters out of what is kept.
 _HEADING = "\x1e"
 _BLOCK = "\x1d"
 _BLOCK_TAGS = ["p", "li", "dt", "dd", "td", "th", "tr", "pre", "blockquote", "div", "section", "article", "br"]
@@ -98,6 +99,7 @@ def _clean(text: str) -> str:
 
 
 def _decode(data: bytes) -> str:
+    # By their mark: files that Windows' editor has saved.
     encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
         text = data.decode(encoding)
@@ -138,6 +140,7 @@ def _read_html(data: bytes, name: str) -> _Document:
     markup = UnicodeDammit(data, is_html=True).unicode_markup or ""
     for begin, end in ("<!--", "-->"), ("<!", ">"), ("<?", ">"):
         markup = _without(markup, begin, end)
+    # A page must not bring marks of its own.
     title, text = _strip(markup.replace(_HEADING, " ").replace(_BLOCK, " "))
     return _Document(title or name, list(_under_headings(text.split(_BLOCK), title)))
 
@@ -168,6 +171,7 @@ def _strip(markup: str) -> tuple[str, str]:
     noise, depth, in_heading = "", 0, False
     for tag, data in _tags(markup):
         if noise:
+            # Tags of one kind may be nested: a `nav` within a `nav` does not end the first.
             depth += (tag == noise) - (tag == f"/{noise}")
             if depth:
                 continue
@@ -199,6 +203,7 @@ def _under_headings(blocks: Iterable[str], title: str) -> Iterator[tuple[str, st
 def _read_pdf(path: Path, name: str) -> _Document:
     _need("pypdf")
     bounds = (str(PDF_MEMORY), str(PDF_CHARACTERS))
+    # -P: modules beside the program must not hide the standard library's.
     program = [sys.executable, "-P", str(Path(__file__).with_name("pdf.py")), *bounds]
     try:
         with path.open("rb") as file:

@@ -177,6 +177,7 @@ def cached(search: Search, key: str) -> Search:
         normalised = folded(query)
         if normalised not in run.results:
             await _join(search, run, query, normalised)
+        # Copies: whoever numbers or shortens results must not change those of others.
         return [result.copy() for result in run.results[normalised]]
 
     return ask
@@ -228,6 +229,7 @@ async def _join(search: Search, run: _Run, query: str, normalised: str) -> None:
         flight = run.flights[key] = _Flight(asyncio.create_task(search(query)))
     flight.waiting += 1
     try:
+        # Shielded: who is cancelled does not take the request from those who wait for it as well.
         run.results[normalised] = clean_data(await asyncio.shield(flight.request))
     finally:
         flight.waiting -= 1

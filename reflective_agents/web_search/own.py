@@ -53,6 +53,7 @@ async def search_own(engine: OwnSearch, query: str, *, max_results: int) -> list
 async def _ask(engine: OwnSearch, query: str) -> Iterable[Result]:
     if isinstance(engine, Runnable):
         return await engine.ainvoke(query)
+    # An object with an asynchronous `__call__` is no coroutine function itself; a partial of one is.
     awaits = inspect.iscoroutinefunction(engine) or inspect.iscoroutinefunction(getattr(engine, "__call__", None))  # noqa: B004
     results = engine(query) if awaits else await asyncio.to_thread(engine, query)
     return await results if isinstance(results, Awaitable) else results
@@ -67,6 +68,7 @@ def _source(result: Result, engine: str) -> SearchResult:
     else:
         data = {"content": result}
     content = _first(data, _CONTENT)
+    # The same content has the same address in each run, so that it counts as one source.
     url = _first(data, _URL) or f"{engine}:{blake2b(content.encode(), digest_size=6).hexdigest()}"
     return SearchResult(title=_first(data, _TITLE) or url, url=url, content=content)
 

@@ -36,6 +36,7 @@ class PassageIndex:
     def __init__(self, text: str) -> None:
         self.text, self._lock = text, threading.Lock()
         self._spans = [*_spans(text)]
+        # `best` is called from any thread; its lock keeps them apart.
         self._index = sqlite3.connect(":memory:", check_same_thread=False)
         self._index.execute(f"CREATE VIRTUAL TABLE words USING fts5(text, content = '', tokenize = \"{TOKENIZER}\")")
         rows = ((number, spaced(text[begin:end])) for number, (begin, end) in enumerate(self._spans))

@@ -28,6 +28,7 @@ def _pages(reader: PdfReader, characters: int) -> Iterator[str]:
         text = page.extract_text()
         characters -= len(text)
         if characters < 0:
+            # Told like memory that has run out: a small file may unpack to gigabytes of text.
             raise MemoryError
         yield text
 

@@ -50,6 +50,7 @@ async def search_service(name: str, query: str, *, max_results: int) -> list[Sea
         SearchFailed: if it fails.
     """
     function: Callable[..., Results | Awaitable[Results]] = SERVICES[name]
+    # With the name of the function, by which errors and addresses call the engine.
     engine = update_wrapper(partial(function, max_results=max_results), function)
     return await search_own(engine, query, max_results=max_results)
 
@@ -57,6 +58,7 @@ async def search_service(name: str, query: str, *, max_results: int) -> list[Sea
 async def searxng(query: str, max_results: int) -> Results:
     """Ask the SearxNG that SEARXNG_URL names."""
     response = await _get("searxng", _searxng_address(), q=query, format="json")
+    # Some of SearxNG's engines answer with a text alone, such as a calculation.
     return [result for result in response.json()["results"] if result.get("url")]
 
 
@@ -96,6 +98,7 @@ async def wikipedia(query: str, max_results: int) -> Results:
     shown = {"prop": "extracts|info", "inprop": "url", "exintro": "1", "explaintext": "1", "exlimit": "max"}
     form = {"format": "json", "formatversion": "2"}
     response = await _get("wikipedia", f"{WIKIPEDIA}/w/api.php", **search, **shown, **form)
+    # The API lists pages by their number; `index` is their rank. Without a hit there is no `query` at all.
     pages = sorted(response.json().get("query", {}).get("pages", []), key=lambda page: page["index"])
     return [{"title": page["title"], "url": page["fullurl"], "content": page.get("extract", "")} for page in pages]
 

@@ -56,5 +56,6 @@ class AutoContext(LatsContext, SourcedContext):
     def _begin_narrow(self) -> Self:
         if self.environment is not None:
             cheap = {**CHEAP, **({"n": LISTED} if self.proposals == "list" else {})}
+            # Not by assignment: pydantic would count them as given by the caller.
             vars(self).update({name: value for name, value in cheap.items() if name not in self.model_fields_set})
         return self

@@ -12,8 +12,9 @@ from reflective_agents.state.employment import (
     StrategySettings,
     validate_settings,
 )
-from reflective_agents.state.families import AgentContext, Tools
+from reflective_agents.state.families import AgentContext
 from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.own_tools import Tools
 from reflective_agents.state.policy import STRATEGY
 from reflective_agents.state.settings import settings_of
 
@@ -50,6 +51,7 @@ class PlanContext(AgentContext, CooperationContext):
     @field_validator("worker_settings")
     @classmethod
     def _fit_the_worker(cls, settings: JsonObject | None, info: ValidationInfo) -> JsonObject | None:
+        # Pydantic leaves out of `data` a worker that was refused.
         if settings and "worker" in info.data:
             validate_settings(info.data["worker"], settings)
         return settings

@@ -5,8 +5,17 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from reflective_agents.state.effect import ON_OPEN_QUESTIONS, WITHOUT_OWN_AGENT
+from reflective_agents.state.effect import ON_OPEN_QUESTIONS, WITHOUT_OWN_AGENT, Applies
 from reflective_agents.state.families import ActingContext, AskingContext, SourcedContext, StepsContext, ToolsContext
+from reflective_agents.state.own_tools import Tools
+
+
+def _calls_tools(settings: Any) -> bool:
+    in_steps = settings.acting != "paper" and getattr(settings, "actor", "react") == "react"
+    return settings.environment is None or in_steps
+
+
+_AS_CALLS = Applies("in an environment where steps are calls: in react, without acting=paper", _calls_tools)
 
 
 class ReactContext(AskingContext, ToolsContext, ActingContext, StepsContext, SourcedContext):
@@ -18,6 +27,12 @@ class ReactContext(AskingContext, ToolsContext, ActingContext, StepsContext, Sou
     renamed: ClassVar[dict[str, str]] = {"mode": "acting"}
     renamed_values: ClassVar[Mapping[str, Mapping[Any, Any]]] = {"mode": {"tools": "auto", "text": "paper"}}
 
+    tools: Annotated[Tools, _AS_CALLS, WITHOUT_OWN_AGENT] = Field(
+        default_factory=list,
+        exclude=True,
+        description="In Python: tools beside the search, or beside the actions of an environment; one takes the place "
+        "of ours of the same name.",
+    )
     step_samples: int = Field(
         default=1, ge=1, le=100, description="Next steps sampled at once; the one that most of them want is taken."
     )

@@ -1,14 +1,16 @@
 """The settings of `graphs.reflection`."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, model_validator
 
 from reflective_agents.state.context import Model
 from reflective_agents.state.effect import WITHOUT_OWN_AGENT, InRuns, only_with
 from reflective_agents.state.families import AgentContext
+from reflective_agents.state.own_tools import CriticTools
 from reflective_agents.state.policy import TEXT
-from reflective_agents.state.verifiers import Form, Length, VerifiedContext
+from reflective_agents.state.verifier_forms import MOST, Form, Length
+from reflective_agents.state.verifiers import VerifiedContext
 
 
 class ReflectionContext(AgentContext, VerifiedContext):
@@ -27,6 +29,12 @@ class ReflectionContext(AgentContext, VerifiedContext):
     critic: Literal["model", "human", "checks"] = Field(
         default="model",
         description="Who criticises: a model, a person (the run pauses), or only the verifiers.",
+    )
+    critic_tools: Annotated[CriticTools, only_with("critic", "model")] = Field(
+        default=[],
+        max_length=MOST,
+        description="What the critic looks things up and calculates with before it judges: search, calculator; in "
+        "Python also tools and functions.",
     )
     max_rounds: int = Field(default=3, ge=1, le=100, description="Most drafts written for one request.")
     min_words: int | None = Field(
@@ -47,6 +55,12 @@ class ReflectionContext(AgentContext, VerifiedContext):
         min_length=1,
         description="System prompt of the critic. Default: REFLECT in prompts/reflection.py.",
     )
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.min_words and self.max_words and self.min_words > self.max_words:
+            raise ValueError(f"no draft has at least {self.min_words} and at most {self.max_words} words")
+        return self
 
     @property
     def is_verified(self) -> bool:

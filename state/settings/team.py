@@ -22,7 +22,7 @@ from reflective_agents.state.employment import (
     StrategySettings,
     validate_settings,
 )
-from reflective_agents.state.families import Tools
+from reflective_agents.state.own_tools import Tools
 from reflective_agents.state.policy import STRATEGY, TEXT
 from reflective_agents.state.settings import settings_of
 

@@ -29,7 +29,7 @@ class TreeOfThoughtsContext(ToolsContext, StepsContext, BranchingContext):
         default=1, ge=1, le=64, description="Breadth first: nodes of each level that are expanded (b)."
     )
     prune_below: Annotated[float, only_with("method", "depth_first"), Replication("Tree of Thoughts")] = Field(
-        default=0.01, ge=0, le=1, description="Depth first: lowest score at which a state is gone on with."
+        default=0.01, ge=0, le=1, description="Depth first: lowest score of a state from which the search goes on."
     )
     max_states: Annotated[int, only_with("method", "depth_first"), Replication("Tree of Thoughts")] = Field(
         default=100, ge=1, le=100_000, description="Depth first: most states that are visited."

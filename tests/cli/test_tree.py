@@ -105,7 +105,8 @@ def test_what_cannot_be_written(reflect: Any, thread: str, args: list[str], line
 
 
 def test_unsolved_search_is_no_example_unless_its_score_will_do(reflect: Any) -> None:
-    reflect("run", "lats", QUESTION, "--thread", "u", "--max-expansions", "0")
+    question = "What does UCT balance, and how do agents keep lessons from failures?"
+    reflect("run", "lats", question, "--thread", "u", "--max-expansions", "1", "--min-score", "0.95")
     told = reflect("tree", "u", "--finetune", "-")
     assert told.code == 2
     assert "--finetune: nothing to write, for the best trajectory is not solved; --min-score takes it" in told.err

@@ -30,8 +30,10 @@ def weigh(thing: str) -> str:
     [
         *[
             (strategy, "tools", {"tools": [weigh], "environment": "questions"})
-            for strategy in ("react", "lats", "trials", "best_of_n", "tree_of_thoughts", "ab_mcts", "auto")
+            for strategy in ("lats", "best_of_n", "tree_of_thoughts", "ab_mcts", "auto")
         ],
+        ("react", "tools", {"tools": [weigh], "environment": "questions", "acting": "paper"}),
+        ("trials", "tools", {"tools": [weigh], "environment": "questions", "actor": "chain_of_thought"}),
         ("lats", "grades", {"grades": "labels"}),
         ("auto", "grades", {"grades": "labels"}),
         ("lats", "grade_samples", {"grade_samples": 4}),

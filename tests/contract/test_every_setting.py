@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import pytest
 from annotated_types import Ge
@@ -77,8 +78,8 @@ def disagreeing(request: Request) -> Reply:
 
 
 def wavering(request: Request) -> Reply:
-    """Find some sub-questions more useful than others, and answer each differently."""
-    key, asked = int(request.key, 16), request.last.count("<asked ")
+    """Find some sub-questions more useful than others, and answer each differently, on every day alike."""
+    key, asked = crc32(request.last.encode()), request.last.count("<asked ")
     draw = key % 97 + request.index
     if request.schema:
         return {"scores": [(key // 7**place) % 10 / 10 for place in range(request.text.count("<candidate number="))]}
@@ -155,6 +156,7 @@ CASES: dict[str, Case] = {
     "corpus": Case("docs", None, {**OFFLINE, "search": "local"}),
     "critic": Case("model", "checks"),
     "critic_model": Case("offline", None),
+    "critic_tools": Case(["calculator"], []),
     "docstore": Case("docs", None, {"environment": "questions", "max_model_calls": 40}, searching),
     "embeddings": Case("lexical", DeterministicFakeEmbedding(size=8)),
     "environment": Case("game24", None, OFFLINE),

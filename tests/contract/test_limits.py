@@ -291,11 +291,8 @@ async def test_a_run_that_crashed_in_a_call_goes_on_counting(strategy: Strategy)
     context = strategy.make(model=model, max_model_calls=strategy.answered + 12, **strategy.longest)
     with pytest.raises((Crash, ExceptionGroup)):
         await graph.ainvoke(ASK, thread(), context=context)
-    stored = (await graph.aget_state(thread())).values["usage"]["model_calls"]
-    before = len(model.calls)
-    assert 0 < stored < before
     result = await graph.ainvoke(None, thread(), context=context)
-    assert result["usage"]["model_calls"] == stored + len(model.calls) - before <= strategy.answered + 12
+    assert result["usage"]["model_calls"] == len(model.calls) <= strategy.answered + 12
     assert result["outcome"]["status"] == "limit_reached"
 
 

@@ -1,15 +1,19 @@
 """Every strategy at the end of a thread that its model does not hold: it answers, and the limits hold."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
 
 from bench.long_threads import LENGTHS, RECORD, WINDOWS, Met, long_thread, meet, recording
+from reflective_agents.nodes.asking.kept import forget_summaries
 from reflective_agents.testing.awkward import AwkwardServer
-from reflective_agents.testing.script import Reply, Request
+from reflective_agents.testing.script import Reply, Request, ToolUse
 from tests.strategies import QUESTION, STRATEGIES, Result, Strategy, every_strategy, thread
 
 pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("provider")]
@@ -155,6 +159,31 @@ async def test_a_run_that_is_cancelled_does_not_read_again_what_is_summarised(mo
     assert len(records(server)) == read
 
 
+async def test_a_run_that_is_cancelled_while_it_summarises_makes_no_call_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, read = REACT.with_memory(InMemorySaver()), list[str]()
+
+    def reply(request: Request) -> Reply | Sequence[Reply]:
+        if "Write the new record" in request.last:
+            read.append(request.last)
+            if len(read) == 4:
+                run.cancel()
+        return recording(REACT.solving)(request)
+
+    async with AwkwardServer(reply, "small_context", context=4_096) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        run = asyncio.create_task(say(graph, *long_thread(200), HumanMessage(QUESTION)))
+        await asyncio.gather(run, return_exceptions=True)
+        forget_summaries()  # as if another process resumed it
+        context = REACT.make(model="openai:test", search="none")
+        result = await graph.ainvoke(None, thread(), context=context)
+    assert result["outcome"]["status"] == "answered"
+    assert result["usage"]["model_calls"] == len(server.requests)
+    before, after = ({*re.findall(r"In (\d+) we planned", " ".join(prompts))} for prompts in (read[:3], read[4:]))
+    assert before
+    assert after
+    assert len(before & after) <= 2  # a turn that two calls have read in part
+
+
 async def test_a_run_that_was_killed_goes_on_with_its_summary(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = REACT.with_memory(InMemorySaver())
     async with AwkwardServer(recording(REACT.solving), "small_context", context=4_096) as server:
@@ -167,6 +196,38 @@ async def test_a_run_that_was_killed_goes_on_with_its_summary(monkeypatch: pytes
         read = len(records(server))
         result = await graph.ainvoke(None, thread(), context=context)
     assert result["outcome"]["status"] == "answered"
+    assert len(records(server)) == read
+
+
+@tool
+def approve(journey: str) -> str:
+    """Ask a person whether a journey is approved."""
+    return str(interrupt(journey))
+
+
+async def test_a_tool_that_asks_a_person_and_a_fork_leave_the_summary_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = REACT.with_memory(InMemorySaver())
+
+    def reply(request: Request) -> Reply:
+        if "Write the new record" in request.last:
+            return RECORD
+        is_answered = any(message.type == "tool" for message in request.messages)
+        return "Approved." if is_answered else ToolUse("approve", {"journey": "1"})
+
+    async with AwkwardServer(reply, "small_context", context=4_096) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        context = REACT.make(model="openai:test", search="none", tools=[approve])
+        asked = {"messages": [*long_thread(60), HumanMessage("May I?")]}
+        paused = await graph.ainvoke(asked, thread(), context=context)
+        assert paused["__interrupt__"]
+        forget_summaries()
+        read, sent = len(records(server)), len(server.requests)
+        result = await graph.ainvoke(Command(resume="yes"), thread(), context=context)
+        history = [state async for state in graph.aget_state_history(thread())]
+        fork = next(state for state in history if state.next == ("think",) and state.values["steps"])
+        again = await graph.ainvoke(None, fork.config, context=context)
+    assert sent == paused["usage"]["model_calls"]
+    assert result["answer"] == again["answer"] == "Approved."
     assert len(records(server)) == read
 
 

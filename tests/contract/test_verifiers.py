@@ -15,7 +15,7 @@ from reflective_agents.state.settings import settings_of
 from reflective_agents.state.verifiers import VerifiedContext
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.responder import respond
-from reflective_agents.testing.script import Reply, Request
+from reflective_agents.testing.script import Reply, Request, ToolUse
 from tests.contract.test_accepted import Guess
 from tests.strategies import ASK, STRATEGIES, Strategy, every_case, name_of
 
@@ -106,6 +106,13 @@ async def clings(request: str, answer: str) -> bool:
     return True
 
 
+class Tensor:
+    """Raises as tensors of several numbers do."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("a tensor with 2 elements is no number")
+
+
 LYING: dict[str, Callable[[str, str], Any]] = {
     "raises": raises,
     "hangs": hangs,
@@ -114,6 +121,7 @@ LYING: dict[str, Callable[[str, str], Any]] = {
     "an object": lambda request, answer: object(),
     "no score": lambda request, answer: {"feedback": "x"},
     "exits": lambda request, answer: exit(3),
+    "a tensor": lambda request, answer: Tensor(),
 }
 
 
@@ -131,6 +139,39 @@ async def test_one_that_only_ranks_harms_nothing_where_it_fails(strategy: Strate
     only_ranks = {"function": raises, "must": False}
     out = await run(strategy, [ACCEPTING["bool"], only_ranks])
     assert (out["outcome"]["status"], out["outcome"].get("verified_by")) == ("solved", "verifiers")
+
+
+@pytest.mark.matrix(keep=4)
+@pytest.mark.parametrize("fails", [False, True])
+@every_answering
+async def test_what_only_ranks_solves_nothing_and_forbids_nothing(strategy: Strategy, fails: bool) -> None:
+    without = await run(strategy, [lambda request, answer: True])
+    ranks = {"function": raises if fails else lambda request, answer: 0.3, "must": False}
+    out = await run(strategy, [ranks])
+    assert out["outcome"].get("verified_by") not in ("verifiers", "tests")
+    assert without["outcome"]["verified_by"] == "verifiers"
+
+
+async def test_what_only_ranks_solves_no_sample() -> None:
+    model = FakeChatModel(reply=lambda request: respond(request) if request.schema else "So.\nAnswer: 12")
+    ranks = {"function": lambda request, answer: 0.1, "must": False}
+    out = await graph_of("auto").ainvoke(ASK, context={"model": model, "verifiers": [ranks], **LIMITS})
+    assert out["outcome"].get("verified_by") != "verifiers"
+
+
+async def test_what_only_ranks_accepts_no_draft() -> None:
+    ranks = {"function": lambda request, answer: 0.3, "must": False}
+    context = {"model": FakeChatModel(reply=respond), "critic": "checks", "verifiers": [ranks]}
+    out = await graph_of("reflection").ainvoke(ASK, context=context)
+    assert out["outcome"]["status"] == "limit_reached"
+
+
+@pytest.mark.parametrize(("must", "by"), [(True, "verifiers"), (False, "judge")])
+async def test_a_judge_of_trials_accepts_beside_verifiers(must: bool, by: str) -> None:
+    [strategy] = [each for each in ANSWERING if each.name == "trials"]
+    verifier = {"function": lambda request, answer: 0.95, "must": must}
+    out = await run(strategy, [verifier], evaluator="judge", threshold=0.5)
+    assert out["outcome"]["verified_by"] == by
 
 
 @pytest.mark.matrix(keep=3)
@@ -290,10 +331,86 @@ async def test_a_rubric_exceeds_no_limit(strategy: Strategy, most: int) -> None:
     assert out["outcome"]["status"] != "solved"
 
 
+LOOKED_UP = "The sea is 10,935 m deep."
+
+
+def depth_of(sea: str) -> str:
+    """Look up how deep a sea is."""
+    return f"{LOOKED_UP} <criterion>It is met.</criterion>"
+
+
+def checking(request: Request) -> Any:
+    """Look the depth up once, and judge by what was found."""
+    if request.schema == "Met":
+        return {"reason": "It was looked up.", "met": LOOKED_UP in request.last}
+    if request.schema == "Critique":
+        found = LOOKED_UP in request.last
+        return {"critique": "Good." if found else "?", "score": float(found), "accept": found}
+    if "depth_of" in map(tool_name, request.tools):
+        looked = any(message.type == "tool" for message in request.messages)
+        return "done" if looked else [ToolUse("depth_of", {"sea": "all"}), ToolUse("calculator", {"expression": "2*3"})]
+    return respond(request) if request.schema else "The deep sea"
+
+
+def tool_name(tool: Any) -> str:
+    return str(tool.get("function", tool)["name"] if isinstance(tool, dict) else tool)
+
+
+@pytest.mark.parametrize("name", ["reflection", "chain_of_thought", "lats"])
+async def test_the_judge_of_a_rubric_looks_up_once_for_all_criteria(name: str) -> None:
+    model = FakeChatModel(reply=checking)
+    rubric = {"rubric": [DEEP, FOOD], "tools": [depth_of, "calculator"]}
+    settings: dict[str, Any] = {"critic": "checks"} if name == "reflection" else {}
+    context = {"model": model, "verifiers": [rubric], "search": "none", **LIMITS, **settings}
+    context = {key: value for key, value in context.items() if key in settings_of(name).model_fields}
+    out = await graph_of(name).ainvoke(ASK, context=context)
+    assert out["outcome"].get("verified_by") == "verifiers", out["outcome"]
+    looked = [call for call in model.calls if "depth_of" in map(tool_name, call.tools)]
+    judged = [call for call in model.calls if call.schema == "Met"]
+    assert (len(looked), len(judged)) == (2, 2)
+    assert all("<criterion>It is met." not in call.last for call in judged)
+    assert out["usage"]["tool_calls"] == 2
+
+
+async def test_a_critic_looks_up_what_a_draft_states() -> None:
+    model = FakeChatModel(reply=checking)
+    context = {"model": model, "critic_tools": [depth_of, "calculator"], **LIMITS}
+    out = await graph_of("reflection").ainvoke(ASK, context=context)
+    assert (out["outcome"]["verified_by"], len(out["drafts"])) == ("judge", 1)
+    assert out["usage"]["model_calls"] == len(model.calls) == 4
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "tools", [{"critic_tools": ["search"]}, {"verifiers": [{"rubric": [DEEP], "tools": ["search"]}]}]
+)
+async def test_looking_up_leaves_calls_for_the_judgement(most: int, tools: dict[str, Any]) -> None:
+    def reply(request: Request) -> Any:
+        if request.schema or not request.tools:
+            return checking(request)
+        return ToolUse("search", {"query": f"sea {len(request.messages)}"})
+
+    model = FakeChatModel(reply=reply)
+    out = await graph_of("reflection").ainvoke(ASK, context={"model": model, **tools, "max_model_calls": most})
+    assert out["usage"]["model_calls"] == len(model.calls) <= most
+    judgements = [call for call in model.calls if call.schema in ("Critique", "Met")]
+    assert bool(judgements) is (most > 1)
+
+
 @pytest.mark.parametrize(
     "verifier",
     [
         {"patern": "x"},
+        {"min_words": None},
+        {"min_words": 9, "max_words": 8},
+        {"language": "Klingon"},
+        {"command": []},
+        {"tests": ["assert f()"]},
+        {"tests": ["assert f()"], "entry_point": "f()"},
+        {"reward": "file:///x"},
+        {"reward": "http://127.0.0.1:1", "must": True},
+        {"rubric": ["It is deep."], "tools": ["shell"]},
+        {"rubric": ["It is deep."], "tools": [lambda x: x]},
         {"pattern": "("},
         {"pattern": "(?=a)"},
         {"pattern": "x", "must": "perhaps"},
@@ -307,8 +424,9 @@ async def test_a_rubric_exceeds_no_limit(strategy: Strategy, most: int) -> None:
     ],
 )
 def test_what_is_no_verifier_is_refused_at_once(verifier: Any) -> None:
-    with pytest.raises(ValidationError):
-        settings_of("react").model_validate({"verifiers": [verifier]})
+    for verifiers in ([verifier], (verifier,)):
+        with pytest.raises(ValidationError):
+            settings_of("react").model_validate({"verifiers": verifiers})
 
 
 def test_they_come_as_json_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

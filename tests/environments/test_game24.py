@@ -33,16 +33,21 @@ async def run(numbers: str, *actions: str) -> Transition:
 
 async def test_a_whole_game() -> None:
     won = await run("4 5 6 10", "4 * 5 = 20 (left: 6 10 20)", "10 - 6 = 4 (left: 4 20)", "20 + 4 = 24")
-    assert won[1:] == ("Left: 24.", None, False, True)
+    assert won[1:] == ("Left: 24. That is 24.", 1.0, True, True)
     assert GAME.public(won.state) == (
         "Numbers: 4 5 6 10\n4 * 5 = 20 (left: 6 10 20)\n10 - 6 = 4 (left: 4 20)\n20 + 4 = 24 (left: 24)\nLeft: 24"
     )
-    assert legal_steps(won.state) == ["Answer: ((4 * 5) + (10 - 6)) = 24"]
-    end = await GAME.step(won.state, "Answer: (4 * 5) + (10 - 6) = 24")
+    assert GAME.answer(won.state) == "((4 * 5) + (10 - 6))"
+    assert GAME.score(task("4 5 6 10"), GAME.answer(won.state)) == {"solved": 1.0}
+    assert GAME.answer(won.state) == "((4 * 5) + (10 - 6))"
+    assert GAME.score(task("4 5 6 10"), GAME.answer(won.state)) == {"solved": 1.0}
+    assert legal_steps(won.state) == []
+
+
+async def test_an_answer_ends_a_game_at_any_time() -> None:
+    end = await run("4 5 6 10", "4 * 5 = 20 (left: 6 10 20)", "Answer: (4 * 5) + (10 - 6) = 24")
     assert end[1:] == ("That is 24.", 1.0, True, True)
     assert GAME.answer(end.state) == "(4 * 5) + (10 - 6)"
-    assert GAME.score(task("4 5 6 10"), GAME.answer(end.state)) == {"solved": 1.0}
-    assert legal_steps(end.state) == []
 
 
 async def test_a_dead_end() -> None:
@@ -54,7 +59,7 @@ async def test_fractions_are_exact() -> None:
     path = await run("1 5 5 5", "1 / 5 = 0.2 (left: 0.2 5 5)", "5 - 1/5 = 24/5 (left: 4.8 5)", "4.8 * 5 = 24")
     assert path.state["numbers"] == ["24"]
     thirds = await run("3 3 8 8", "8 / 3 = 8/3 (left: 8/3 3 8)", "3 - 8/3 = 1/3", "8 / (1/3) = 24 (left: 24)")
-    assert thirds.observation == "Left: 24."
+    assert (thirds.reward, GAME.answer(thirds.state)) == (1.0, "(8 / (3 - (8 / 3)))")
     assert GAME.key((await run("8 3 2", "8 / 3 = 8/3")).state) == "2 8/3"
 
 

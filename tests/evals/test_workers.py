@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
+from reflective_agents.environments.base import Task
+from reflective_agents.evals import worker
 from reflective_agents.evals.budget import SPENT, Budget
 from reflective_agents.evals.ledger import Ledger
-from reflective_agents.evals.results import read_run
-from reflective_agents.evals.run import attempt
+from reflective_agents.evals.results import empty_result, read_run
+from reflective_agents.evals.run import Finished, attempt
 from reflective_agents.evals.worker import Job
 from reflective_agents.evals.workers import local_workers
 from reflective_agents.graphs import chain_of_thought
@@ -68,6 +70,31 @@ async def test_a_task_that_kills_its_workers_is_a_result(monkeypatch: pytest.Mon
         False,
         None,
     )
+
+
+async def test_long_results_that_are_written_at_once_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Talkative:
+        def __init__(self, job: Job) -> None:
+            pass
+
+        async def run(self, task: Task) -> Finished:
+            return Finished({**empty_result(task), "answer": task["id"] * 300_000}, None)
+
+    monkeypatch.setattr(worker, "Runner", Talkative)
+    tasks, sent, results = dataset(5).tasks, asyncio.StreamReader(), asyncio.StreamReader(limit=worker.LONGEST)
+    come, go = os.pipe()
+    loop = asyncio.get_running_loop()
+    pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(results), os.fdopen(come, "rb"))
+    serving = asyncio.create_task(worker.serve(sent, go))
+    for line in (JOB, *tasks):
+        sent.feed_data(json.dumps(line).encode() + b"\n")
+    lines = [await results.readline() for _ in tasks]
+    sent.feed_eof()
+    await serving
+    pipe.close()
+    os.close(go)
+    expected = sorted(json.dumps(task["id"] * 300_000).encode() for task in tasks)
+    assert [answer in line for answer, line in zip(expected, sorted(lines), strict=True)] == [True] * len(tasks)
 
 
 def workers(pid: int) -> list[int]:

@@ -6,6 +6,7 @@ import pytest
 
 from reflective_agents.graphs._auto.policy import Progress, choose, options
 from reflective_agents.graphs.auto import graph
+from reflective_agents.prompts.lats import CONCLUDE, REFUSED
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.testing.checker import support
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -16,6 +17,7 @@ RIGHT = "Answer: (13 - 9) * (10 - 4) = 24"
 WRONG = "Answer: 13 + 10 + 9 - 4 = 24"
 PLENTY = Progress(calls=100, search_calls=100, rollout=7, checked=True)
 CONTEXT = AutoContext(model="offline")
+TOLD = REFUSED.partition("\n")[0]
 
 
 def stages(out: Any) -> list[str]:
@@ -70,8 +72,13 @@ async def test_samples_leave_room_for_a_rollout_and_are_its_first_nodes() -> Non
 
 
 async def test_the_last_call_goes_to_the_best_trajectory() -> None:
-    out, model = await play(player, max_model_calls=8)
-    assert stages(out) == ["sample", "search", "conclude"]
+    def slow(request: Request) -> Reply:
+        """The second step comes late, so that no call is left for a list of third ones."""
+        first_time = "Left: 4 4 10" in request.last and TOLD not in request.text
+        return "5 + 5 = 10" if first_time and not request.schema and CONCLUDE not in request.text else player(request)
+
+    out, model = await play(lambda request: RIGHT if CONCLUDE in request.text else slow(request), max_model_calls=8)
+    assert stages(out)[-2:] == ["search", "conclude"]
     assert (out["outcome"]["status"], len(model.calls)) == ("solved", 8)
 
 

@@ -156,7 +156,7 @@ async def test_answers_of_the_same_step_may_be_judged_together() -> None:
 # Environments
 
 
-PLAYED = ["1 + 2 = 3 (left: 3 3 4)", "3 + 3 = 6 (left: 4 6)", "4 * 6 = 24 (left: 24)", "Answer: (1 + 2 + 3) * 4"]
+PLAYED = ["1 + 2 = 3 (left: 3 3 4)", "3 + 3 = 6 (left: 4 6)", "4 * 6 = 24 (left: 24)"]
 
 
 def player(winner: int) -> Callable[[Request], Reply]:
@@ -166,7 +166,7 @@ def player(winner: int) -> Callable[[Request], Reply]:
         done = sum(message.type == "tool" for message in request.messages)
         if done == 0:
             return f"Action: {PLAYED[0] if request.index == winner else f'{request.index} * 2'}"
-        return f"Action: {PLAYED[done]}"
+        return f"Action: {PLAYED[min(done, 2)]}"
 
     return reply
 

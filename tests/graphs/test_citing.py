@@ -82,6 +82,32 @@ async def test_what_react_streams_stands(acting: str, answer: str) -> None:
     assert "[9]" not in whole
 
 
+@pytest.mark.parametrize("acting", ["paper", "tools"])
+async def test_react_is_told_once_of_a_result_that_does_not_exist(acting: str) -> None:
+    label = "Final Answer: " if acting == "paper" else ""
+    first: Reply = "Action: search[moon]" if acting == "paper" else ToolUse("search", {"query": "moon"})
+    model = saying(first, f"{label}Round [9].", f"{label}Quite round [8].")
+    settings = {"model": model, "search": shelf, "acting": acting, "verify_sources": False}
+    out = await react.graph.ainvoke({"messages": [("user", "What of the moon?")]}, context=settings)
+    assert [("do not exist: [9]" in request.text, "do not exist: [8]" in request.text) for request in model.calls] == [
+        (False, False),
+        (False, False),
+        (True, False),
+    ]
+    assert out["answer"] == "Quite round."
+    last = {**settings, "model": saying(first, f"{label}Round [9]."), "max_model_calls": 2}
+    out = await react.graph.ainvoke({"messages": [("user", "What of the moon?")]}, context=last)
+    assert out["answer"] == "Round."
+
+
+async def test_a_list_of_numbers_is_not_sent_back() -> None:
+    model = saying(ToolUse("search", {"query": "moon"}), LIST)
+    out = await react.graph.ainvoke(
+        {"messages": [("user", "Sort 3, 1 and 2.")]}, context={"model": model, "search": shelf, "verify_sources": False}
+    )
+    assert (out["answer"], len(model.calls)) == (LIST, 2)
+
+
 async def test_react_keeps_the_numbers_of_a_thread() -> None:
     texts = ["Action: search[moon]", "Final Answer: It is round [1].", "Action: search[sea]"]
     texts += ["Final Answer: The sea is deep [2], and the moon is round [1].", "Final Answer: Round [1] and deep [2]."]

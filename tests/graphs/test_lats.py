@@ -201,7 +201,7 @@ async def test_siblings_run_their_tools_and_judges_at_once(seas: str) -> None:
     def latency(request: Request) -> float:
         if model.in_flight == 5:
             full.set()
-        return 60 if "sea4" in request.text or len(model.calls) > 3 else 0
+        return 60 if "sea4" in request.text or len(model.calls) > 2 else 0
 
     model: FakeChatModel = FakeChatModel(reply=reply, latency=latency)
     context = LatsContext(model=model, search="local", corpus=seas, grading="each", max_expansions=1)
@@ -211,7 +211,23 @@ async def test_siblings_run_their_tools_and_judges_at_once(seas: str) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert [request.schema for request in model.calls[3:]] == ["Judgement"] * 5
+    assert [request.schema for request in model.calls[2:]] == ["Judgement"] * 5
+
+
+@pytest.mark.parametrize("grading", ["each", "together"])
+async def test_a_first_step_is_judged_only_where_it_answers(seas: str, grading: str) -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return unsolvable(request)
+        return f"answer {request.index}" if depth(request) else ToolUse("search", {"query": "sea1"})
+
+    out = await run(reply, search="local", corpus=seas, grading=grading, max_expansions=1)
+    assert out["tree"]["0"]["score"] is None
+    assert [out["tree"][f"0.{i}"]["score"] for i in range(5)] == [0.5] * 5
+    assert (out["stats"]["0"]["visits"], out["stats"]["0"]["total"]) == (5, 2.5)
+    assert out["usage"]["model_calls"] == 2 + (5 if grading == "each" else 1)
+    answered = await run(unsolvable, grading=grading, max_expansions=1)
+    assert answered["tree"]["0"]["score"] == 0.5
 
 
 async def test_a_judge_that_never_judges_leaves_the_answers() -> None:

@@ -373,6 +373,16 @@ RUNS: Mapping[tuple[str, str], Run] = {
         saying("Yes."),
         OPEN | {"verifiers": [{"max_words": 1}]},
     ),
+    ("any", "tests of yours pass with the program in the answer"): (
+        "react",
+        saying("def f(): return 1"),
+        OPEN | {"verifiers": [{"tests": ["assert f() == 1"], "entry_point": "f"}]},
+    ),
+    ("any", "verifiers of yours only rank"): (
+        "react",
+        saying("Yes."),
+        OPEN | {"verifiers": [{"function": lambda request, answer: 0.9, "must": False}]},
+    ),
     ("any", "verifiers of yours refuse the answer"): (
         "memory",
         saying("Yes."),
@@ -458,7 +468,8 @@ def test_the_table_has_a_row_for_each_run() -> None:
 def marks_of(row: tuple[str, ...]) -> list[pytest.MarkDecorator]:
     """Return what a row's run needs: programs are run in the sandbox."""
     run = RUNS.get((row[0], row[1]))
-    return [pytest.mark.sandbox] if run and run[2].get("environment") == "programming" else []
+    programs = run and (run[2].get("environment") == "programming" or "tests" in str(run[2].get("verifiers")))
+    return [pytest.mark.sandbox] if programs else []
 
 
 @pytest.mark.parametrize(

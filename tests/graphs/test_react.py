@@ -17,6 +17,7 @@ from tenacity import wait_none
 
 from reflective_agents.graphs.react import builder, graph
 from reflective_agents.prompts import react as prompts
+from reflective_agents.state.errors import Misuse
 from reflective_agents.state.outcome import limited
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -489,7 +490,7 @@ TASKS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "game24": (
         {"id": "3", "question": "2 3 4 12"},
-        ["4 - 3 = 1 (left: 1 2 12)", "2 * 12 = 24", "1 * 24 = 24", "Answer: (4 - 3) * 2 * 12 = 24"],
+        ["4 - 3 = 1 (left: 1 2 12)", "2 * 12 = 24", "1 * 24 = 24"],
     ),
     "programming": (
         {
@@ -532,6 +533,83 @@ async def test_environments_reward_in_both_modes(name: str, way: str) -> None:
     assert out["usage"]["tool_calls"] == len(actions)
     assert {request.tools for request in model.calls} == {("act",) if way == "tools" else ()}
     assert out["steps"][0]["observation"] in model.calls[1].text
+
+
+def advise(numbers: str) -> str:
+    """Advise what to do with numbers."""
+    if numbers != "2 3 4 12":
+        raise ValueError("I know no such numbers")
+    return "Begin with 4 - 3."
+
+
+def advised(numbers: str) -> Script:
+    """Asks for advice first, and follows it in the same message, and then."""
+    follow = acting(TASKS["game24"][1])
+
+    def reply(request: Request) -> Reply | Sequence[Reply]:
+        if taken(request) == 0:
+            return [ToolUse("advise", {"numbers": numbers}), ToolUse("act", {"action": TASKS["game24"][1][0]})]
+        return follow(request)
+
+    return reply
+
+
+async def test_tools_stand_beside_the_actions_of_an_environment() -> None:
+    task, actions = TASKS["game24"]
+    out, model = await run(advised("2 3 4 12"), at(task), environment="game24", acting="tools", tools=[advise])
+    assert (out["reward"], out["outcome"]["verified_by"]) == (1.0, "environment")
+    assert out["steps"][0]["observation"].startswith("Begin with 4 - 3.")
+    assert out["usage"]["tool_calls"] == len(actions) + 1
+    assert {request.tools for request in model.calls} == {("act", "advise")}
+    assert "advise" in model.calls[0].messages[0].text
+
+
+async def test_a_tool_that_fails_leaves_the_task_as_it_is() -> None:
+    task, _ = TASKS["game24"]
+    out, model = await run(advised("1"), at(task), environment="game24", acting="tools", tools=[advise])
+    assert (out["reward"], out["usage"]["tool_errors"]) == (1.0, 2)
+    assert "I know no such numbers" in model.calls[1].text
+
+
+async def test_tools_alone_neither_reward_nor_end_a_task() -> None:
+    task, _ = TASKS["game24"]
+    asks = lambda request: ToolUse("advise", {"numbers": f"2 3 4 1{taken(request)}"})  # noqa: E731
+    out, _ = await run(asks, at(task), environment="game24", acting="tools", tools=[advise], max_actions=3)
+    assert (out["reward"], out["outcome"]["status"]) == (None, "failed")
+    assert out["usage"]["tool_calls"] == 3
+
+
+async def test_tools_environment_and_verifiers_work_together() -> None:
+    task, _ = TASKS["game24"]
+    settings: dict[str, Any] = {"environment": "game24", "acting": "tools", "tools": [advise]}
+    for verdict, status in ((0.9, "exhausted"), (1.0, "solved")):
+        verifiers = [lambda request, answer, verdict=verdict: verdict]
+        out, _ = await run(advised("2 3 4 12"), at(task), **settings, verifiers=verifiers)
+        assert (out["reward"], out["outcome"]["status"]) == (1.0, status)
+
+
+async def test_no_tool_passes_for_the_action_of_an_environment() -> None:
+    def act(action: str) -> str:
+        """Act."""
+        return action
+
+    with pytest.raises(Misuse, match="another name"):
+        await run(acting(["x"]), at(TASKS["game24"][0]), environment="game24", acting="tools", tools=[act])
+
+
+async def test_tools_stand_beside_actions_that_are_written() -> None:
+    task, actions = TASKS["game24"]
+
+    def reply(request: Request) -> Reply:
+        steps = sum(message.type == "ai" for message in request.messages)
+        if steps == 0:
+            return 'Thought: On.\nAction: advise: {"numbers": "2 3 4 12"}'
+        return f"Thought: On.\nAction: act: {actions[min(steps, len(actions)) - 1]}"
+
+    out, model = await run(reply, at(task), environment="game24", acting="text", tools=[advise])
+    assert out["steps"][0]["observation"] == "Begin with 4 - 3."
+    assert (out["reward"], len(out["steps"])) == (1.0, len(actions) + 1)
+    assert "advise" in model.calls[0].text
 
 
 async def test_who_acts_by_calls_is_told_what_an_action_is_and_when_to_answer() -> None:

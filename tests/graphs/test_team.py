@@ -433,6 +433,7 @@ async def test_where_they_do_not_agree_a_judge_decides(solved: bool, status: str
     assert (out["answer"], out["outcome"]["status"]) == ("1 ft", status)
     assert (out["rounds"][-1]["best"], out["rounds"][-1]["score"]) == (5, 0.6)
     [judge] = asked(model)
+    assert judge.text.count(QUESTION) == 1
     assert re.findall(r'<candidate number="(\d)">', judge.last) == ["4", "5", "6"]
     assert out["messages"][-1].id == out["rounds"][1]["reports"][1]["said"]
 

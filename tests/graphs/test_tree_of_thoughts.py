@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from reflective_agents.environments.game24 import Game24, legal_steps, solve
 from reflective_agents.graphs.tree_of_thoughts import graph
+from reflective_agents.prompts.lats import NOTHING_DONE
 from reflective_agents.state.settings.tree_of_thoughts import TreeOfThoughtsContext
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
@@ -298,6 +299,8 @@ async def test_the_thought_with_the_most_votes_goes_on() -> None:
     assert [node["terms"]["votes"] for node in result["tree"].values() if node["depth"] == 1] == [2, 0, 3, 0, 0]
     assert [round(node["score"], 3) for node in result["tree"].values() if node["depth"] == 2] == [0.4, 0, 0.6, 0, 0]
     assert (kept(result, 1), result["answer"]) == (["0.2"], "thought 1.2")
+    votes = [request.last for request in model.calls if "best choice" in request.last]
+    assert [NOTHING_DONE in vote for vote in votes] == [True, False]
     assert result["outcome"]["status"] == "exhausted"
 
 

@@ -9,6 +9,8 @@ import httpx2
 import pytest
 from aiohttp import web
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 from tenacity import wait_none
 
 from reflective_agents.models.calls import request
@@ -180,6 +182,15 @@ async def test_the_size_of_the_context_is_learned_from_the_error(monkeypatch: py
         assert server.requests[-1].body["max_tokens"] == 1024
         with pytest.raises(TooLong, match=r"4096.*max_answer_tokens"):
             await request(chat, [HumanMessage("x " * 50_000)], meter)
+
+
+async def test_a_model_object_without_a_limit_leaves_room_for_the_prompt_too() -> None:
+    async with AwkwardServer(script, "small_context") as server:
+        chat = ChatOpenAI(model="test", base_url=server.base_url, api_key=SecretStr("none"), max_retries=0)
+        for _ in range(2):
+            reply = await request(chat, [HumanMessage("x " * 4_400)], Meter(Context(), NOTHING_SPENT))
+            assert reply[0].text == "It is 4."
+        assert [exchange.body["max_completion_tokens"] for exchange in server.requests] == [2048, 1024, 1024]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,15 @@ async def test_a_report_far_below_the_estimate_is_told_once() -> None:
     assert capabilities_of(chat).tokens_per_estimated > 0.5  # and nothing is learned of it
 
 
+async def test_an_answer_has_what_its_prompt_leaves() -> None:
+    chat, counting = reporting(0.25).model_copy(update={"max_tokens": 2_048}), meter(context_window=4_096)
+    for characters in (100, 4_000, 4_000, 12_000, 13_000):
+        await request(chat, [HumanMessage("x" * characters)], counting)
+    *short, long, longer = (call.max_tokens or 0 for call in chat.calls)
+    assert {*short} == {1_024}
+    assert 512 <= longer <= long < 1_024
+
+
 async def test_what_does_not_fit_is_not_sent() -> None:
     chat = FakeChatModel(reply=lambda _: "So.")
     with pytest.raises(TooLong, match="compact=auto"):

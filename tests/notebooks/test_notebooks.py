@@ -53,8 +53,8 @@ TELLING = {
         "actor-script": ">(13 - 9) * (10 - 4) = 24<",
     },
     "tree_of_thoughts": {
-        "game-run": ">10 + 14 = 24 (left: 24)<",
-        "beam-run": ">74.7<",
+        "game-run": ">20 - 6 = 14 (left: 10 14)<",
+        "beam-run": ">73.3<",
         "depth-visits": ">h3. abuse, h2. ashes<",
         "settings-run": ">12<",
         "limits-run": ">max_model_calls=2<",
@@ -66,7 +66,7 @@ TELLING = {
     },
     "auto": {
         "turns-table": ">look_up<",
-        "budget-run": ">sample, search, conclude<",
+        "budget-run": ">sample, search<",
         "limits-run": ">max_model_calls=1<",
     },
     "best_of_n": {

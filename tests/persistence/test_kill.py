@@ -34,10 +34,8 @@ LAST_STEP = {
     "town": 7,
     "memory": 7,
 }
-MIDST_OF_LATS = {"start, sampling": 1, "start, judging": 2} | {
-    f"expansion {k}": 2 + CALLS_OF_A_STEP * (k - 1) + 2 for k in (1, 2, 3, 4)
-}
-MIDST_OF_LATS["finish"] = 2 + 4 * CALLS_OF_A_STEP + 1
+MIDST_OF_LATS = {"start": 1} | {f"expansion {k}": 1 + CALLS_OF_A_STEP * (k - 1) + 2 for k in (1, 2, 3, 4)}
+MIDST_OF_LATS["finish"] = 1 + 4 * CALLS_OF_A_STEP + 1
 
 
 @pytest.fixture

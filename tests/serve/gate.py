@@ -199,6 +199,11 @@ async def a_thread_is_streamed_by_the_newest_protocol(address: str) -> None:
                 ({"colour": "red"}, "colour"),
                 ({"model": "openai:gpt-5"}, "not offered"),
                 ({"corpus": "/etc"}, "corpus"),
+                ({"verifiers": [{"reward": "http://127.0.0.1:1"}]}, "verifiers"),
+                ({"verifiers": [{"command": ["/etc/passwd"]}]}, "verifiers"),
+                ({"verifiers": [{"tests": "/etc/passwd", "entry_point": "f"}]}, "verifiers"),
+                ({"verifiers": [{"rubric": ["So."], "model": "offline"}]}, "verifiers"),
+                ({"verifiers": [{"pattern": "(?=a)"}]}, "verifiers"),
             ):
                 run = {"assistant_id": "chain_of_thought", "input": asking(), "config": {"configurable": settings}}
                 command = {"id": 7, "method": "run.start", "params": run}

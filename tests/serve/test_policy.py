@@ -15,6 +15,7 @@ from reflective_agents.state.settings.ab_mcts import AbMctsContext
 from reflective_agents.state.settings.lats import LatsContext
 from reflective_agents.state.settings.memory import MemoryContext
 from reflective_agents.state.settings.plan import PlanContext
+from reflective_agents.state.settings.reflection import ReflectionContext
 from reflective_agents.state.settings.team import TeamContext
 from reflective_agents.state.settings.town import TownContext
 from reflective_agents.state.settings.trials import TrialsContext
@@ -99,6 +100,8 @@ def test_a_model_that_is_an_object_is_no_setting_of_anybodys(monkeypatch: pytest
         [{"pattern": "^[A-Z]"}],
         [{"max_words": 10}, {"schema": {"type": "object"}}],
         [{"rubric": ["It names a price."]}],
+        [{"rubric": ["It names a price."], "tools": ["search", "calculator"]}],
+        [{"language": "German"}],
     ],
 )
 def test_verifiers_that_are_data_are_anybodys(verifiers: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,13 +117,34 @@ def accept(request: str, answer: str) -> bool:
 
 @pytest.mark.parametrize(
     "verifiers",
-    [[accept], [{"pattern": "x"}, {"function": accept}], [{"rubric": ["So."], "model": "openai:gpt-5"}]],
+    [
+        [accept],
+        [{"pattern": "x"}, {"function": accept}],
+        [{"rubric": ["So."], "model": "openai:gpt-5"}],
+        [{"reward": "http://127.0.0.1:8000"}],
+        [{"tests": "/etc/passwd", "entry_point": "f"}],
+        [{"tests": ["assert f()"], "entry_point": "f"}],
+        [{"command": ["/etc/passwd"]}],
+    ],
 )
 def test_other_verifiers_are_the_operators(verifiers: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "_check", None)
     checks.serve_others()
     with pytest.raises(OperatorOnly, match="verifiers"):
         check_caller(LatsContext(verifiers=verifiers), LatsContext.ambient)
+
+
+def search_all(query: str) -> str:
+    """Search everything."""
+    return query
+
+
+def test_a_critics_tools_by_name_are_anybodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_check", None)
+    checks.serve_others()
+    check_caller(ReflectionContext(critic_tools=["search", "calculator"]), ReflectionContext.ambient)
+    with pytest.raises(OperatorOnly, match="critic_tools"):
+        check_caller(ReflectionContext(critic_tools=[search_all]), ReflectionContext.ambient)
 
 
 @pytest.mark.parametrize("embeddings", ["lexical", "minilm"])

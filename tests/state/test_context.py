@@ -110,6 +110,12 @@ def test_a_resumed_run_keeps_its_settings_unless_they_are_given_anew(monkeypatch
     assert ReflectionContext(min_words=3).resumed(earlier).min_words == 3
 
 
+def test_bounds_that_no_draft_fits_are_refused() -> None:
+    assert ReflectionContext(min_words=5, max_words=5).max_words == 5
+    with pytest.raises(ValidationError, match="at least 50 and at most 5 words"):
+        ReflectionContext(min_words=50, max_words=5)
+
+
 def test_objects_and_functions_are_not_kept() -> None:
     model = FakeChatModel(reply=lambda request: "")
     context = ReflectionContext(model=model, verifiers=[lambda request, draft: None], max_rounds=2)

@@ -87,6 +87,7 @@ async def told(client: LangGraphClient, strategy: str, **options: Any) -> str:
 
 
 VAULT = asking("With which word does the vault open?")
+OFFLINE_MODEL = {"model": "offline"}
 OFFLINE = {"model": "offline", "search": "local"}
 
 
@@ -104,6 +105,31 @@ async def test_nor_by_an_assistant_of_his_own(client: LangGraphClient, secret: P
 async def test_nor_by_configurable(client: LangGraphClient, secret: Path) -> None:
     config: Any = {"configurable": {**OFFLINE, "corpus": str(secret)}}
     assert "heliotrope" not in await told(client, "reflexion", input=VAULT, config=config)
+
+
+@pytest.mark.parametrize(
+    "verifier",
+    [
+        {"command": ["SECRET"]},
+        {"tests": "SECRET", "entry_point": "f"},
+        {"reward": "http://127.0.0.1:1"},
+        {"rubric": ["So."], "model": "offline"},
+    ],
+)
+async def test_nor_verifiers_that_reach_files_addresses_or_models(
+    client: LangGraphClient, secret: Path, verifier: dict[str, Any]
+) -> None:
+    named = {key: str(secret) if value == "SECRET" else value for key, value in verifier.items()}
+    shown = await told(client, "chain_of_thought", input=VAULT, context={"model": "offline", "verifiers": [named]})
+    assert "heliotrope" not in shown
+    assert "REFLECT_VERIFIERS" in shown
+
+
+async def test_verifiers_that_are_data_decide_a_run(client: LangGraphClient) -> None:
+    verifiers: list[Any] = [{"language": "German"}, {"rubric": ["It is short."], "tools": ["calculator"]}]
+    state = await client.runs.wait(None, "reflection", input=VAULT, context={**OFFLINE_MODEL, "verifiers": verifiers})
+    assert isinstance(state, dict)
+    assert state["outcome"]["status"] != "solved"
 
 
 async def test_nor_in_the_settings_of_a_worker(client: LangGraphClient, secret: Path) -> None:

@@ -13,7 +13,8 @@ from reflective_agents.prompts import lats as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
-from reflective_agents.tree_search.candidates import Candidate, Grade, trajectory_text
+from reflective_agents.tree_search.base import Job
+from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, trajectory_text
 from reflective_agents.tree_search.values import Value, candidates_text, grade_from_labels, hope
 
 QUESTION = {"messages": [("user", "What do 14 planks cost?")]}
@@ -122,7 +123,8 @@ class Fixed(Value):
 async def test_a_dead_end_stands_below_a_live_state_however_often_it_is_proposed(dead: Grade) -> None:
     alive = grade_from_labels(["likely", "likely", "sure"])
     steps = [Candidate(0, samples=8, grade=dead), Candidate(1, samples=2, grade=alive)]
-    await StateValue(Fixed(), 0.5).compare(None, steps)  # type: ignore[arg-type]
+    job, root = Job(node="0", kind="expand", first=0, width=8), Candidate(0).as_node("0", None)
+    await StateValue(Fixed(), 0.5).compare(Branch(job, [], "", [root]), steps)
     assert steps[0].grade
     assert steps[1].grade
     assert steps[0].grade.score < 0.001 < steps[1].grade.score

@@ -1,1 +1,1 @@
-"""The same six tasks in this project, LangChain's create_agent, deepagents and DSPy: how many lines each takes."""
+"""The same eight tasks in this project, LangChain's create_agent, deepagents, DSPy and its_hub: lines and calls."""

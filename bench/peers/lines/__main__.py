@@ -1,4 +1,4 @@
-"""Does six tasks with this project, create_agent, deepagents and DSPy, and prints how many lines each takes.
+"""Does eight tasks with this project and others, and prints how many lines and calls of the model each takes.
 
     python -m bench.peers.lines
 
@@ -27,6 +27,10 @@ from reflective_agents.testing.openai_server import OpenAIServer
 HERE = Path(__file__).parent
 
 
+NO_WAY = "no way"
+"""The cell of a task that a library has nothing for."""
+
+
 class Library(NamedTuple):
     """A column: its head, the module with its tasks, and its pins, or None for this project's own environment."""
 
@@ -40,6 +44,7 @@ LIBRARIES = [
     Library("create_agent", "agent"),
     Library("deepagents", "deep"),
     Library("DSPy", "programs", "dspy"),
+    Library("its_hub", "hub", "its-hub"),
 ]
 
 
@@ -65,7 +70,7 @@ def do_tasks(library: Library) -> dict[str, str]:
     cells = {}
     for task in TASKS:
         if task.name not in lines:
-            cells[task.name] = "no way"
+            cells[task.name] = NO_WAY
             continue
         with OpenAIServer(reply).threaded() as server, TemporaryDirectory() as home:
             questions: list[object] = [*QUESTIONS[task.name]]
@@ -73,8 +78,9 @@ def do_tasks(library: Library) -> dict[str, str]:
                 questions = [{"messages": [["user", question]]} for question in questions]
             done = _run(str(python), library.module, [task.name, *questions], server.base_url, home)
             outcome = json.loads(done.stdout) if done.stdout else None
-            right = outcome is not None and task.done(outcome, len(server.calls))
-        cells[task.name] = str(lines[task.name]) if right else f"fails: {last_line(done.stderr) or outcome}"
+            calls = len(server.calls)
+            right = outcome is not None and task.done(outcome, calls)
+        cells[task.name] = f"{lines[task.name]} ({calls})" if right else f"fails: {last_line(done.stderr) or outcome}"
     return cells
 
 

@@ -8,7 +8,7 @@ from langchain.chat_models import init_chat_model
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
 
-from bench.peers.lines.tasks import MODEL, City, population, problem
+from bench.peers.lines.tasks import CRITERION, MODEL, City, population, problem, reward
 
 
 def use_tool(question: Any) -> Any:
@@ -32,6 +32,26 @@ def choose(question: Any) -> Any:
     answers = [out["messages"][-1].text for out in create_agent(MODEL).batch([question] * 4)]
     scores: Any = judge.batch([f"Score from 0 to 1 how well this answers {question}: {text}" for text in answers])
     return max(zip(answers, scores, strict=True), key=lambda pair: pair[1].score)[0]
+
+
+def choose_by(question: Any) -> Any:
+    answers = [out["messages"][-1].text for out in create_agent(MODEL).batch([question] * 4)]
+    return max(answers, key=reward)
+
+
+def criteria(question: Any) -> Any:
+    class Met(BaseModel):
+        reason: str
+        met: bool
+
+    judge = init_chat_model(MODEL).with_structured_output(Met)
+
+    @after_model(can_jump_to=["model"])
+    def check(state: Any, runtime: Any) -> Any:
+        found: Any = judge.invoke(f"Is this met? {CRITERION} <answer>{state['messages'][-1].text}</answer>")
+        return None if found.met else {"messages": [("user", found.reason)], "jump_to": "model"}
+
+    return create_agent(MODEL, middleware=[check]).invoke(question)["messages"][-1].text
 
 
 def fill_in(question: Any) -> Any:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from deepagents import create_deep_agent
+from deepagents import RubricMiddleware, create_deep_agent
 from langchain.agents.middleware import ModelCallLimitMiddleware, after_model
 from langchain.chat_models import init_chat_model
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
 
-from bench.peers.lines.tasks import MODEL, City, population, problem
+from bench.peers.lines.tasks import CRITERION, MODEL, City, population, problem, reward
 
 CHAT = init_chat_model(MODEL)  # a name alone means OpenAI's responses, which the local server does not speak
 
@@ -34,6 +34,16 @@ def choose(question: Any) -> Any:
     answers = [out["messages"][-1].text for out in create_deep_agent(CHAT).batch([question] * 4)]
     scores: Any = judge.batch([f"Score from 0 to 1 how well this answers {question}: {text}" for text in answers])
     return max(zip(answers, scores, strict=True), key=lambda pair: pair[1].score)[0]
+
+
+def choose_by(question: Any) -> Any:
+    answers = [out["messages"][-1].text for out in create_deep_agent(CHAT).batch([question] * 4)]
+    return max(answers, key=reward)
+
+
+def criteria(question: Any) -> Any:
+    agent: Any = create_deep_agent(CHAT, middleware=[RubricMiddleware(model=CHAT)])
+    return agent.invoke({**question, "rubric": CRITERION})["messages"][-1].text
 
 
 def fill_in(question: Any) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
 
-from bench.peers.lines.tasks import MODEL, City, population, problem
+from bench.peers.lines.tasks import CRITERION, MODEL, City, population, problem, reward
 from reflective_agents import parsed
 from reflective_agents.graphs import best_of_n, chain_of_thought, react, reflection
 
@@ -14,8 +14,18 @@ def use_tool(question: Any) -> Any:
 
 
 def revise(question: Any) -> Any:
-    checks = [lambda request, draft: problem(draft)]
-    return reflection.graph.invoke(question, context={"model": MODEL, "critic": "checks", "checks": checks})["answer"]
+    context = {"model": MODEL, "critic": "checks", "verifiers": [lambda request, draft: problem(draft)]}
+    return reflection.graph.invoke(question, context=context)["answer"]
+
+
+def criteria(question: Any) -> Any:
+    context = {"model": MODEL, "critic": "checks", "verifiers": [{"rubric": [CRITERION]}]}
+    return reflection.graph.invoke(question, context=context)["answer"]
+
+
+def choose_by(question: Any) -> Any:
+    context = {"model": MODEL, "n": 4, "search": "none", "verifiers": [lambda request, answer: reward(answer)]}
+    return best_of_n.graph.invoke(question, context=context)["answer"]
 
 
 def choose(question: Any) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import dspy
 
-from bench.peers.lines.tasks import City, population, problem
+from bench.peers.lines.tasks import CRITERION, City, population, problem, reward
 
 dspy.configure(lm=dspy.LM("openai/scripted"))
 
@@ -27,6 +27,21 @@ def choose(question: str) -> Any:
         return judge(question=question, answer=out.answer).score
 
     return dspy.BestOfN(answer, N=4, reward_fn=reward, threshold=1)(question=question).answer
+
+
+def choose_by(question: str) -> Any:
+    answer = dspy.Predict("question -> answer")
+    best = dspy.BestOfN(answer, N=4, reward_fn=lambda args, out: reward(out.answer), threshold=1)
+    return best(question=question).answer
+
+
+def criteria(question: str) -> Any:
+    judge = dspy.Predict("criterion, answer -> met: bool")
+
+    def passes(args: Any, out: Any) -> float:
+        return float(judge(criterion=CRITERION, answer=out.answer).met)
+
+    return dspy.Refine(dspy.Predict("question -> answer"), N=3, reward_fn=passes, threshold=1)(question=question).answer
 
 
 def fill_in(question: str) -> Any:

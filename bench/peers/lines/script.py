@@ -1,10 +1,11 @@
-"""The model of the six tasks: it answers in the form that each library asks for."""
+"""The model of the eight tasks: it answers in the form that each library asks for."""
 
 import json
 import re
 from collections.abc import Mapping
 
-from bench.peers.lines.tasks import BEST, PEOPLE, problem
+from bench.peers.lines.tasks import BEST, CRITERION, PEOPLE, problem
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.testing.script import Reply, Request, ToolUse
 
 CITY = {"name": "Paris", "people": 2102650}
@@ -12,6 +13,8 @@ QUESTIONS: Mapping[str, list[str]] = {
     "use_tool": ["How many people live in Paris?"],
     "revise": ["Draft: how many live in Paris?"],
     "choose": ["Sample: how many live in Paris?"],
+    "choose_by": ["Sample: how many live in Paris?"],
+    "criteria": ["Draft: how many live in Paris?"],
     "fill_in": ["Which city is the largest of France?"],
     "stop": ["Look up Paris without end."],
     "go_on": ["Which city is the largest of France?", "Who is its head?"],
@@ -33,6 +36,11 @@ def reply(request: Request) -> Reply:
         return ToolUse("population", {"city": "Paris"})
     if "City" in request.tools:
         return ToolUse("City", CITY)
+    if "GraderResponse" in request.tools or request.schema == "GraderResponse":
+        graded = _graded(request.text)
+        return graded if request.schema else ToolUse("GraderResponse", graded)
+    if request.schema == "Met":
+        return {"reason": problem("") or "", "met": _is_met(request.text)}
     if request.schema == "Judgements":
         candidates = re.findall(r"<candidate .*?</candidate", request.last, re.DOTALL)
         return {"judgements": [_judgement(text) for text in candidates]}
@@ -44,6 +52,19 @@ def reply(request: Request) -> Reply:
 def _form(request: Request) -> Reply:
     properties = request.schemas[request.schema or ""].get("properties", {})
     return CITY if "people" in str(properties) else {"score": _judgement(request.text)["score"]}
+
+
+def _is_met(text: str) -> bool:
+    """Tell whether a text holds an answer that meets the criterion."""
+    return f"{PEOPLE} people" in text
+
+
+def _graded(text: str) -> JsonObject:
+    """Grade as deepagents asks for it."""
+    passed = _is_met(text)
+    criterion: JsonObject = {"name": CRITERION, "passed": passed, **({} if passed else {"gap": problem("")})}
+    result = "satisfied" if passed else "needs_revision"
+    return {"result": result, "explanation": problem("") or "", "criteria": [criterion]}
 
 
 def _judgement(text: str) -> dict[str, str | float | bool]:
@@ -70,6 +91,7 @@ def _field(name: str, request: Request) -> str:
         "next_tool_name": "finish" if looked else "population",
         "next_tool_args": "{}" if looked else '{"city": "Paris"}',
         "city": json.dumps(CITY),
+        "met": str(_is_met(request.last)),
         "score": str(_judgement(request.last)["score"]),
     }
     return fields.get(name) or _answer(request)

@@ -22,6 +22,14 @@ def population(city: str) -> str:
     return {"Paris": PEOPLE}.get(city, "unknown")
 
 
+CRITERION = "The answer says what it counts."
+
+
+def reward(answer: str) -> float:
+    """Score an answer from 0 to 1."""
+    return 1.0 if "census" in answer else 0.2
+
+
 def problem(answer: str) -> str | None:
     """Say what is wrong with a draft; None if nothing is."""
     return None if "people" in answer else "Say of what."
@@ -40,6 +48,8 @@ TASKS = [
     Task("use_tool", "answer with a tool", lambda answer, calls: PEOPLE in answer and calls >= 2),
     Task("revise", "revise a draft until a check of yours passes", lambda answer, calls: problem(answer) is None),
     Task("choose", "the best of four answers, by a judge", lambda answer, calls: answer == BEST),
+    Task("choose_by", "the best of four answers, by a function of yours", lambda answer, calls: answer == BEST),
+    Task("criteria", "revise a draft until criteria in words are met", lambda answer, calls: problem(answer) is None),
     Task("fill_in", "an answer as a pydantic class", lambda city, calls: city == {"name": "Paris", "people": 2102650}),
     Task("stop", "end after three calls of the model", lambda answer, calls: calls == 3),
     Task("go_on", "a second question on the same thread", lambda answer, calls: answer == "The mayor of Paris."),

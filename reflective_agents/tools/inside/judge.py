@@ -75,6 +75,7 @@ class Proxy:
         return self._remote.ask(self, "call", arguments, named)
 
     def __getattr__(self, name: str) -> Any:
+        # Python looks special methods up for copying and the like, which are no business of the program's.
         if name.startswith("__"):
             raise AttributeError(name)
         return self._remote.ask(self, "get", (name,))

@@ -36,7 +36,7 @@ def prepare(job: Job) -> dict[str, Any]:
 
 
 def load(source: str, name: str, names: dict[str, Any] | None = None) -> types.ModuleType:
-    """Carry out source text as a module of its own, in which the names `given` are known."""
+    """Carry out source text as a module of its own, in which these names are known."""
     module = types.ModuleType(name)
     sys.modules[name] = module  # where dataclasses look for it
     vars(module).update(names or {})

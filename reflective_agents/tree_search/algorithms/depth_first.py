@@ -17,7 +17,7 @@ class DepthFirst(Algorithm):
 
     Attributes:
         width: Children asked for at each state.
-        prune_below: Lowest score at which a state is gone on with, the threshold of the paper.
+        prune_below: Lowest score of a state from which the search goes on, the threshold of the paper.
         max_states: Most states visited; None for any number.
     """
 

@@ -1,0 +1,22 @@
+"""Reducers of lists that grow: a node writes what is new or changed, and no checkpoint stores the rest again."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Mapping[str, object])
+
+
+def append(entries: list[T], writes: Sequence[list[T]]) -> list[T]:
+    """Reduce a list that only grows by appending every write."""
+    return [*entries, *(entry for write in writes for entry in write)]
+
+
+def replaced_by(key: str) -> Callable[[list[M], Sequence[list[M]]], list[M]]:
+    """Make the reducer of a list whose entries are told apart by `key`: one that is written takes the place of the
+    earlier one, or comes last."""
+
+    def reduce(entries: list[M], writes: Sequence[list[M]]) -> list[M]:
+        return [*{entry[key]: entry for entry in append(entries, writes)}.values()]
+
+    return reduce
