@@ -1,12 +1,11 @@
 """What a long memory costs: retrieval beside a plain loop over all memories, start-up, and bytes a memory.
 
-python -m bench.memory [COUNT ...]     a table, of 1,000 and 100,000 memories unless other counts are given
+`python -m bench.memory [COUNT ...]` prints a table, of 1,000 and 100,000 memories unless other counts are given.
 """
 
 import asyncio
 import gc
 import random
-import sys
 import time
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from numpy.typing import NDArray
 
+from bench.options import parser_of
 from bench.rows import Row
 from reflective_agents.cli.database import write_ahead
 from reflective_agents.memory.stream import MemoryStream
@@ -206,7 +206,10 @@ async def _seconds(work: Callable[[], Awaitable[Any]]) -> float:
 
 def main() -> None:
     """Print the table."""
-    for line in table([int(count) for count in sys.argv[1:]] or [1_000, 100_000]):
+    ask = parser_of("bench.memory", __doc__)
+    ask.add_argument("counts", type=int, nargs="*", default=[1_000, 100_000], help="memories")
+    given = ask.parse_args()
+    for line in table([100] if given.quick else given.counts):
         print(line, flush=True)
 
 

@@ -3,7 +3,7 @@
     begin -> perceive -> retrieve -> respond -> remember -> reflect -> finish
 
 `perceive` makes observations of what the user says; `retrieve` finds the memories of this user that fit, by recency,
-importance and relevance; `respond` answers from them and cites them as [m1]; `remember` checks the answer against them,
+importance and relevance; `respond` answers from them and cites them; `remember` checks the answer against them,
 and keeps what both have said, and the facts that the user's words hold; `reflect` draws insights from the memories as
 soon as enough has happened.
 
@@ -95,7 +95,7 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
         step.emit("cited", number=number, cited=True)
     memories = [{**memory, "cited": memory["number"] in numbers} for memory in state["memories"]]
     answer = answer.strip() or reply.text
-    return {"reply": answer, "said": await listener.end(answer), "memories": memories}
+    return {"reply": answer, "said": await listener.end(citing.shown(answer, len(memories))), "memories": memories}
 
 
 @node(MemoryContext)
@@ -151,19 +151,21 @@ def _answered_but(missing: str, problem: ModelFailed) -> Update:
 
 @node(MemoryContext)
 async def finish(state: MemoryState, step: Step[MemoryContext]) -> Update:
-    """Return the answer."""
+    """Return the answer as it is read, held against its memories if that was not done yet: these are in the result, and
+    so is what each sentence cites, and its marks would mean nothing to a reader."""
     if not state["reply"]:
         return await end(state, step, None)
     cited = sum(memory["cited"] for memory in state["memories"])
     reason = f"answered from {len(state['memories'])} memories, {cited} of them cited"
     ended = state["outcome"] or Outcome(status="answered", reason=reason)
-    reply, support = AIMessage(state["reply"], id=state["said"]), state.get("support")
-    if support is None:
-        unchecked: MemoryState = {**state, "outcome": ended}
-        return await end(unchecked, step, reply, appraisal=REPLY, evidence=await evidence_of(state))
-    reached, appraisal = with_support(ended, REPLY, support)
+    marked, evidence, support = AIMessage(state["reply"]), await evidence_of(state), state.get("support")
+    if support is None and is_open(step, marked, ended, REPLY, evidence):
+        _, support = await verify(state, step, marked, evidence)
+    reached, appraisal = with_support(ended, REPLY, support) if support else (ended, REPLY)
+    reply = AIMessage(citing.shown(state["reply"], len(state["memories"])), id=state["said"])
     checked: MemoryState = {**state, "outcome": reached}
-    return await end(checked, step, reply, appraisal=appraisal)
+    update = await end(checked, step, reply, appraisal=appraisal, evidence=NO_EVIDENCE if support else evidence)
+    return update | ({"support": support} if support else {})
 
 
 async def evidence_of(state: MemoryState) -> Evidence:

@@ -37,7 +37,7 @@ async def test_nothing_is_lost_or_doubled_whenever_a_conversation_is_killed(data
                 {"messages": [("user", FIRST)]}, thread(f"first {user}"), context=settings(user, reflect_at=1000)
             )
         out = await graph.ainvoke({"messages": [("user", SECOND)]}, thread("u"), context=settings("undisturbed"))
-        assert (out["answer"], out["memories"][0]["cited"]) == ("In Turin [m1].", True)
+        assert (out["answer"], out["memories"][0]["cited"]) == ("In Turin.", True)
         expected = await remembered(store, "undisturbed")
         assert len(expected) == 2 + 1 + 2 + 5
     for user, death in DEATHS.items():
