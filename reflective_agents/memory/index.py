@@ -34,6 +34,7 @@ COLUMNS: dict[str, str | type[np.generic]] = {
     "topic": np.int8,
     "asks": np.bool_,
     "length": np.float32,  # in words
+    "scale": np.float32,  # of the numbers of its vector
 }
 HOLES = 1024
 """Rows of removed memories, beyond which the others are packed, and beyond a quarter of all."""
@@ -77,7 +78,7 @@ class Index:
         self._rows: dict[str, int] = {}
         self._end = 0
         self._columns = {name: np.zeros(0, kind) for name, kind in COLUMNS.items()}
-        self._vectors = np.zeros((0, 0), np.float16)
+        self._vectors = np.zeros((0, 0), np.int8)
         self._evidence: dict[str, tuple[str, ...]] = {}
         self._resting: dict[str, set[str]] = {}
         self._supersedes: dict[str, tuple[str, ...]] = {}
@@ -106,7 +107,7 @@ class Index:
         start = self._end
         self._end += len(new)
         self._reserve(self._end, vectors.shape[1])
-        self._vectors[start : self._end] = vectors
+        self._vectors[start : self._end], scales = scoring.rounded(vectors)
         created = [entry.created for entry in entries]
         values = {
             "id": [entry.id for entry in entries],
@@ -121,6 +122,7 @@ class Index:
             "topic": [TOPICS.index(entry.topic) if entry.topic else UNKNOWN for entry in entries],
             "asks": [entry.asks for entry in entries],
             "length": self._postings.add(start, [entry.words for entry in entries]),
+            "scale": scales,
         }
         for name, column in self._columns.items():
             column[start : self._end] = values.get(name, False)
@@ -137,7 +139,7 @@ class Index:
         if rows <= len(self._vectors):
             return
         used, size = len(self._columns["id"]), max(rows, len(self._vectors) * 5 // 4)
-        vectors = np.zeros((size, dimensions), np.float16)
+        vectors = np.zeros((size, dimensions), np.int8)
         vectors[:used] = self._vectors if used else 0
         self._vectors = vectors
         for name, column in self._columns.items():
@@ -371,7 +373,7 @@ class Index:
 
     async def cosines(self, vector: Floats) -> Floats:
         """Return the cosine of each row with a vector."""
-        return await scoring.relevance(self._vectors[: self._end], vector)
+        return await scoring.relevance(self._vectors[: self._end], self._used("scale"), vector)
 
     def pending(self, since: Mark) -> tuple[float, Mark]:
         """Return the importance of all observations after a place in the stream, and the place of the latest."""

@@ -75,7 +75,7 @@ class MemoryStream:
     others have written at its next call. A stream belongs to the event loop that it was opened in.
 
     Retrieval compares all memories, which is what normalising over the candidates needs: the vectors are held in this
-    process, 768 bytes each for 384 numbers. A vector index of the store's own is therefore not used, and not filled.
+    process, a byte for each of their numbers. A vector index of the store's own is therefore not used, and not filled.
     """
 
     def __init__(
