@@ -19,7 +19,7 @@ from langgraph.store.memory import InMemoryStore
 from bench.locomo import Conversation, Question, read_locomo
 from bench.options import parser_of
 from bench.recorded import RECORDED
-from reflective_agents.memory.ranking import HYBRID
+from reflective_agents.memory.rankings.hybrid import RANKING as HYBRID
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.models.context_window import LOW, longest_estimated
 from reflective_agents.models.costs import estimate_tokens

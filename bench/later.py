@@ -7,6 +7,7 @@ drawn, so that without recency about as many of the later statements win as lose
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 
 from bench.later_words import CHATTER, LANGUAGES
 from bench.resampling import interval
-from reflective_agents.memory.ranking import HYBRID, Ranking
+from reflective_agents.memory.rankings.base import Ranking
+from reflective_agents.memory.rankings.hybrid import RANKING as HYBRID
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.state.memories import Memory, new_memory
 
@@ -74,7 +76,7 @@ async def wins(embeddings: Embeddings, apart: int, wording: str, rounds: int) ->
         chatter = [_turn(text, START + n * 7 * DAY, f"chatter {n}") for n, text in enumerate(CHATTER[language] * 9)]
         await stream.add([*(one for pair in made for one in (pair.earlier, pair.later)), *chatter])
         for weight, pair in product(WEIGHTS, made):
-            ranking, now = HYBRID._replace(recency=weight), START + (SAID + apart + ASKED) * DAY
+            ranking, now = replace(HYBRID, recency=weight), START + (SAID + apart + ASKED) * DAY
             won = await _later_first(stream, pair, ranking, now)
             found[weight].setdefault(pair.group, []).append(won)
     return found

@@ -1,17 +1,20 @@
-"""What a long memory costs: retrieval beside a plain loop over all memories, start-up, and bytes a memory."""
+"""What a long memory costs: retrieval beside a plain loop over all memories, start-up, and bytes a memory.
+
+`python -m bench.memory [COUNT ...]` prints a table, of 1,000 and 100,000 memories unless other counts are given.
+"""
 
 import asyncio
 import gc
 import random
 import time
 import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import accumulate
 from pathlib import Path
 from statistics import mean, median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -19,6 +22,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from numpy.typing import NDArray
 
+from bench.options import parser_of
 from bench.rows import Row
 from reflective_agents.cli.database import write_ahead
 from reflective_agents.memory.stream import MemoryStream
@@ -78,27 +82,63 @@ def measure_memory(count: int) -> list[Row]:
         return asyncio.run(_measure(Path(folder) / "memory.sqlite", count))
 
 
-async def _measure(file: Path, count: int) -> list[Row]:
-    kept = memories(count)
+class Costs(NamedTuple):
+    """What a memory of some size costs, in seconds and bytes; all but retrieval and `start` a memory. `processor` is
+    the time of retrieval that other work on the machine does not change."""
+
+    retrieval: float
+    processor: float
+    start: float
+    adding: float
+    stored: float
+    held: float
+
+
+async def _costs(file: Path, kept: list[Memory]) -> Costs:
     async with _opened(file) as store:
         adding = await _seconds(lambda: _fill(store, kept))
     stored = sum(part.stat().st_size for part in file.parent.iterdir())
     async with _opened(file) as store:
-        start = await _seconds(lambda: MemoryStream.open(store, OWNER, Noise()))
-        here = await _retrieval(store, kept)
+        start = await _seconds(lambda: _open(store, kept))
+        retrieval, processor = await _retrieval(store, kept)
     async with _opened(file) as store:
-        held = await _bytes_held(store)
-    loop = _plain_loop(kept)
+        held = await _bytes_held(store, kept)
+    return Costs(retrieval, processor, start, adding / len(kept), stored / len(kept), held / len(kept))
+
+
+async def _measure(file: Path, count: int) -> list[Row]:
+    kept = memories(count)
+    costs, loop = await _costs(file, kept), _plain_loop(kept)
     text = round(mean(len(memory["text"]) for memory in kept))
     return [
-        Row(f"Memory of {count:,}: retrieval beyond the embedding", 1000 * here, "ms", 10, timed=True, digits=1),
+        Row(
+            f"Memory of {count:,}: retrieval beyond the embedding",
+            1000 * costs.retrieval,
+            "ms",
+            10,
+            timed=True,
+            digits=1,
+        ),
         Row("  a plain loop over all memories, without the store", 1000 * loop, "ms", timed=True),
-        Row("  that loop / retrieval here", loop / here, "", timed=True, digits=1),
-        Row("  start-up", start, "s", timed=True, digits=2),
-        Row("  adding a memory", 1000 * adding / count, "ms", timed=True, digits=2),
-        Row(f"  bytes stored a memory, {text} of them text", stored / count, "", 2700),
-        Row("  bytes held in the process a memory", held / count, "", 2500),
+        Row("  that loop / retrieval here", loop / costs.retrieval, "", timed=True, digits=1),
+        Row("  start-up", costs.start, "s", timed=True, digits=2),
+        Row("  adding a memory", 1000 * costs.adding, "ms", timed=True, digits=2),
+        Row(f"  bytes stored a memory, {text} of them text", costs.stored, "", 2700),
+        Row("  bytes held in the process a memory", costs.held, "", 1200),
     ]
+
+
+def table(counts: Sequence[int]) -> Iterator[str]:
+    """Yield the lines of a table of what memories of these sizes cost."""
+    yield "| memories | retrieval | of the processor | start-up | adding one | stored, bytes each | held, bytes each |"
+    yield "|---:|---:|---:|---:|---:|---:|---:|"
+    for count in counts:
+        with TemporaryDirectory() as folder:
+            costs = asyncio.run(_costs(Path(folder) / "memory.sqlite", memories(count)))
+        yield (
+            f"| {count:,} | {1000 * costs.retrieval:.1f} ms | {1000 * costs.processor:.1f} ms | {costs.start:.2f} s "
+            f"| {1000 * costs.adding:.2f} ms | {costs.stored:,.0f} | {costs.held:,.0f} |"
+        )
 
 
 @asynccontextmanager
@@ -110,24 +150,30 @@ async def _opened(file: Path) -> AsyncIterator[AsyncSqliteStore]:
         yield store
 
 
+async def _open(store: AsyncSqliteStore, kept: list[Memory]) -> MemoryStream:
+    return await MemoryStream.open(store, OWNER, Noise(), max_memories=len(kept))
+
+
 async def _fill(store: AsyncSqliteStore, kept: list[Memory]) -> None:
-    await (await MemoryStream.open(store, OWNER, Noise())).add(kept)
+    await (await _open(store, kept)).add(kept)
 
 
-async def _retrieval(store: AsyncSqliteStore, kept: list[Memory]) -> float:
-    """Return the median time of several retrievals by words and meaning, each of which renews what it finds."""
-    stream, say = await MemoryStream.open(store, OWNER, Noise()), speaker_of(1)
-    taken = []
+async def _retrieval(store: AsyncSqliteStore, kept: list[Memory]) -> tuple[float, float]:
+    """Return the median time, and that of the processor, of several retrievals by words and meaning, each of which
+    renews what it finds."""
+    stream, say = await _open(store, kept), speaker_of(1)
+    taken, worked = list[float](), list[float]()
     for number in range(ROUNDS + 1):
-        query, now = f"{number:06d} {say(ASKED)}", 60.0 * (len(kept) + number)
+        query, now, started = f"{number:06d} {say(ASKED)}", 60.0 * (len(kept) + number), time.process_time()
         taken.append(await _seconds(lambda: stream.retrieve(query, k=FOUND, now=now)))  # noqa: B023 - awaited at once
-    return median(taken[1:])
+        worked.append(time.process_time() - started)
+    return median(taken[1:]), median(worked[1:])
 
 
-async def _bytes_held(store: AsyncSqliteStore) -> float:
+async def _bytes_held(store: AsyncSqliteStore, kept: list[Memory]) -> float:
     gc.collect()
     tracemalloc.start()
-    stream = await MemoryStream.open(store, OWNER, Noise())
+    stream = await _open(store, kept)
     gc.collect()
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -160,3 +206,16 @@ async def _seconds(work: Callable[[], Awaitable[Any]]) -> float:
     started = time.perf_counter()
     await work()
     return time.perf_counter() - started
+
+
+def main() -> None:
+    """Print the table."""
+    ask = parser_of("bench.memory", __doc__)
+    ask.add_argument("counts", type=int, nargs="*", default=[1_000, 100_000], help="memories")
+    given = ask.parse_args()
+    for line in table([100] if given.quick else given.counts):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

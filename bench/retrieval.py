@@ -25,7 +25,9 @@ from bench.locomo import Conversation, read_locomo, read_longmemeval
 from bench.options import parser_of
 from bench.resampling import interval
 from bench.searching import measure_search, measure_sentences
-from reflective_agents.memory.ranking import HYBRID, PUBLISHED, Ranking
+from reflective_agents.memory.rankings.base import Ranking
+from reflective_agents.memory.rankings.hybrid import RANKING as HYBRID
+from reflective_agents.memory.rankings.paper import RANKING as PUBLISHED
 from reflective_agents.memory.scoring import normalise
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.models.embeddings import get_embeddings

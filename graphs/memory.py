@@ -3,7 +3,7 @@
     begin -> perceive -> retrieve -> respond -> remember -> reflect -> finish
 
 `perceive` makes observations of what the user says; `retrieve` finds the memories of this user that fit, by recency,
-importance and relevance; `respond` answers from them and cites them as [m1]; `remember` checks the answer against them,
+importance and relevance; `respond` answers from them and cites them; `remember` checks the answer against them,
 and keeps what both have said, and the facts that the user's words hold; `reflect` draws insights from the memories as
 soon as enough has happened.
 
@@ -17,7 +17,8 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage
 
-from reflective_agents.graphs._memory import citing, keeping, recall
+from reflective_agents.graphs._memory import choosing, citing, keeping, recall
+from reflective_agents.graphs._memory.days import day_of, with_days
 from reflective_agents.graphs._memory.state import MemoryOutput, MemoryState
 from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.chat import write
@@ -33,11 +34,11 @@ from reflective_agents.nodes.evidence.verifying import (
 )
 from reflective_agents.nodes.remembering.experience import kept_in
 from reflective_agents.nodes.remembering.remember import reflect as reflect_on_memories
-from reflective_agents.nodes.step import Step, Update, node, stop_because
+from reflective_agents.nodes.step import Step, Update, node, stop, stop_because
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import recall as prompts
 from reflective_agents.prompts.search import TODAY
-from reflective_agents.state.errors import InvalidOutput, WrongThread
+from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed, WrongThread
 from reflective_agents.state.outcome import Appraisal, Outcome
 from reflective_agents.state.run import Input
 from reflective_agents.state.settings.memory import MemoryContext
@@ -53,7 +54,8 @@ async def prepare(state: MemoryState, step: Step[MemoryContext]) -> Update:
         raise WrongThread(f"this thread belongs to user {owner!r}, not to {user!r}: choose another thread, or set user")
     stream = await recall.open_memory_of_user(step)
     step.emit("memory", user=user, memories=await stream.count(), kept_in=kept_in())
-    return {"user": user, "conversation": state.get("conversation") or uuid4().hex}
+    days = {name: day_of(time.time())} if (name := state["messages"][-1].id) else {}
+    return {"user": user, "conversation": state.get("conversation") or uuid4().hex, "days": days}
 
 
 @node(MemoryContext)
@@ -78,7 +80,7 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
     *conversation, question = state["messages"]
     prompt = prompts.RESPOND.format_messages(
         today=TODAY.format(today=today()),
-        conversation=citing.without_citations(conversation),
+        conversation=with_days(citing.without_citations(conversation), state.get("days") or {}, day_of(time.time())),
         memories=await recall.memories_message(state["memories"], question.text),
         question=[question],
     )
@@ -93,7 +95,7 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
         step.emit("cited", number=number, cited=True)
     memories = [{**memory, "cited": memory["number"] in numbers} for memory in state["memories"]]
     answer = answer.strip() or reply.text
-    return {"reply": answer, "said": await listener.end(answer), "memories": memories}
+    return {"reply": answer, "said": await listener.end(citing.shown(answer, len(memories))), "memories": memories}
 
 
 @node(MemoryContext)
@@ -107,8 +109,13 @@ async def remember(state: MemoryState, step: Step[MemoryContext]) -> Update:
         update["support"] = support
         kept: MemoryState = {**state, "reply": without_unsupported(state["reply"], support, evidence)}
         state = kept
-    failed = await keeping.remember(step, state)
-    return update if failed is None else update | stop_because(failed)
+    try:
+        failed = await keeping.remember(step, state)
+    except ModelFailed as reason:
+        failed = reason
+    if failed is None:
+        return update
+    return update | (stop_because(failed) if isinstance(failed, LimitReached) else _answered_but("remembered", failed))
 
 
 @node(MemoryContext)
@@ -126,30 +133,39 @@ async def reflect(_: MemoryState, step: Step[MemoryContext]) -> Update:
             threshold=step.context.reflect_at,
             ranking=recall.ranking_of(step.context),
             clock=recall.clock,
-            counts=recall.is_evidence,
+            counts=choosing.is_evidence,
         )
-    except InvalidOutput as problem:
+    except ModelFailed as problem:
+        step.emit("not_reflected", reason=str(problem))
+        if not isinstance(problem, InvalidOutput):
+            return _answered_but("reflected on", problem)
         # Moves the mark on; else each turn would ask in vain about the same memories.
         await stream.add([], reflected=pending.latest)
-        step.emit("not_reflected", reason=str(problem))
     return {}
+
+
+def _answered_but(missing: str, problem: ModelFailed) -> Update:
+    """End a run whose answer stands, and say what could not be done with it: that concerns later runs."""
+    return stop("answered", f"answered, but not all of it was {missing}: {problem}")
 
 
 @node(MemoryContext)
 async def finish(state: MemoryState, step: Step[MemoryContext]) -> Update:
-    """Return the answer."""
+    """Return the answer as it is read, held against its memories if that was not done yet: these are in the result, and
+    so is what each sentence cites, and its marks would mean nothing to a reader."""
     if not state["reply"]:
         return await end(state, step, None)
     cited = sum(memory["cited"] for memory in state["memories"])
     reason = f"answered from {len(state['memories'])} memories, {cited} of them cited"
     ended = state["outcome"] or Outcome(status="answered", reason=reason)
-    reply, support = AIMessage(state["reply"], id=state["said"]), state.get("support")
-    if support is None:
-        unchecked: MemoryState = {**state, "outcome": ended}
-        return await end(unchecked, step, reply, appraisal=REPLY, evidence=await evidence_of(state))
-    reached, appraisal = with_support(ended, REPLY, support)
+    marked, evidence, support = AIMessage(state["reply"]), await evidence_of(state), state.get("support")
+    if support is None and is_open(step, marked, ended, REPLY, evidence):
+        _, support = await verify(state, step, marked, evidence)
+    reached, appraisal = with_support(ended, REPLY, support) if support else (ended, REPLY)
+    reply = AIMessage(citing.shown(state["reply"], len(state["memories"])), id=state["said"])
     checked: MemoryState = {**state, "outcome": reached}
-    return await end(checked, step, reply, appraisal=appraisal)
+    update = await end(checked, step, reply, appraisal=appraisal, evidence=NO_EVIDENCE if support else evidence)
+    return update | ({"support": support} if support else {})
 
 
 async def evidence_of(state: MemoryState) -> Evidence:

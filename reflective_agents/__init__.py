@@ -3,7 +3,7 @@
 from reflective_agents.graphs.lats import graph
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reflective_agents.state import shipped
@@ -18,7 +18,13 @@ def _environments() -> Mapping[str, Any]:
     return ENVIRONMENTS
 
 
-shipped.environments = _environments
+def _rankings() -> Sequence[str]:
+    from reflective_agents.memory.rankings import names
+
+    return names()
+
+
+shipped.environments, shipped.rankings = _environments, _rankings
 
 
 def __getattr__(name: str) -> Any:

@@ -119,6 +119,24 @@ def _is_environment(value: T) -> T | None:
     raise ValueError(f"an environment is one of {', '.join(shipped.environments())}, or in Python an Environment")
 
 
+def _is_ranking(value: T) -> T:
+    names = shipped.rankings()
+    if hasattr(value, "terms") or (isinstance(value, str) and value in names):
+        return value
+    raise ValueError(f"a ranking is one of {', '.join(names)}, or in Python a Ranking")
+
+
+class _RankingNames:
+    """The names of rankings in a JSON schema, for forms."""
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, __: GetJsonSchemaHandler) -> JsonObject:
+        return {"enum": [*shipped.rankings()], "type": "string"}
+
+
+Rankings = Annotated[Any, BeforeValidator(_is_ranking), _RankingNames(), OBJECT]
+"""The name of a ranking of memories, or in Python one of your own: see `memory.rankings.base`."""
+
+
 class _Names:
     """The names of environments in a JSON schema, for forms."""
 

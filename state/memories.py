@@ -12,6 +12,9 @@ from reflective_agents.state.errors import Misuse
 
 Kind = Literal["observation", "reflection", "plan", "fact"]
 KINDS: tuple[Kind, ...] = ("observation", "reflection", "plan", "fact")
+Topic = Literal["name", "family", "diet", "health", "home", "work", "preference", "commitment", "other"]
+TOPICS: tuple[Topic, ...] = ("name", "family", "diet", "health", "home", "work", "preference", "commitment", "other")
+"""What a fact is about; all but the last make up the profile of a user."""
 LEAST, MOST = 1.0, 10.0
 """Bounds of importance: from everyday to life-changing."""
 FARTHEST = 6e10
@@ -26,9 +29,9 @@ class Memory(TypedDict):
     on: it is found through the reflection, and on its own at a lower rank.
 
     What was said in a conversation has a `speaker` and the `conversation`, and `created` is then in seconds since 1970.
-    A fact is `about` somebody or something and holds `since` some time, in words ("May 2026"); `supersedes` names the
-    earlier ones that it replaces. `until` is since when a memory no longer holds, because another superseded it, or
-    what it rests on.
+    A fact is `about` somebody or something, on a `topic` if that is known, and holds `since` some time, in words ("May
+    2026"); `supersedes` names the earlier ones that it replaces. `until` is since when a memory no longer holds,
+    because another superseded it, or what it rests on.
     """
 
     id: str
@@ -42,6 +45,7 @@ class Memory(TypedDict):
     speaker: NotRequired[str]
     conversation: NotRequired[str]
     about: NotRequired[str]
+    topic: NotRequired[Topic]
     since: NotRequired[str]
     supersedes: NotRequired[list[str]]
     until: NotRequired[float]
@@ -79,6 +83,7 @@ def new_memory(
     speaker: str = "",
     conversation: str = "",
     about: str = "",
+    topic: Topic | None = None,
     since: str = "",
     supersedes: Sequence[str] = (),
 ) -> Memory:
@@ -95,6 +100,7 @@ def new_memory(
         speaker: Who said it, by name.
         conversation: Where it was said: turns of one conversation are neighbours.
         about: Whom or what a fact is about.
+        topic: On what: `TOPICS`. Default: unknown.
         since: When a fact holds, in words.
         supersedes: Ids of the memories that no longer hold because of it.
 
@@ -123,6 +129,8 @@ def new_memory(
         memory["conversation"] = conversation
     if about := _storable(about):
         memory["about"] = about
+    if topic:
+        memory["topic"] = topic
     if since := _storable(since):
         memory["since"] = since
     if supersedes:
@@ -153,12 +161,22 @@ class Fact(BaseModel):
 
     about: Sentence = Field(description="Whom or what it is about: 'the user', or a name.")
     statement: Sentence = Field(
-        description="One sentence that can be understood on its own, with dates in the place of 'today' or 'last week'."
+        description="One sentence that says one thing and can be understood on its own, in the words of the user, with "
+        "dates in the place of 'today' or 'last week'."
+    )
+    topic: Topic = Field(
+        default="other",
+        description="What it says of the user: name, family, diet, health, home, work, preference, commitment (with "
+        "its date), or other.",
     )
     since: str = Field(default="", description="Since when it holds, or when it happened, as far as was said.")
     importance: Rating = Field(description="How much it will help later, from 1 (hardly) to 10 (very much).")
     supersedes: list[Number] = Field(
         default_factory=list, description="Numbers of the known facts that no longer hold because of it."
+    )
+    remains: list[Sentence] = Field(
+        default_factory=list,
+        description="What of these known facts still holds, said anew: one sentence for each thing. Empty if nothing.",
     )
 
 

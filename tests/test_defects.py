@@ -20,16 +20,17 @@ class Defect(NamedTuple):
     tests: str
 
 
-HYBRID, FINDING = "reflective_agents/memory/hybrid.py", "tests/memory/test_finding.py"
+HYBRID, FINDING = "reflective_agents/memory/rankings/hybrid.py", "tests/memory/test_finding.py"
 GUMBEL, ROUNDS = "reflective_agents/tree_search/algorithms/gumbel.py", "tests/tree_search/algorithms/test_gumbel.py"
-WEIGHTS = "SESSION, SPEAKER, PERIOD = 0.5, 0.3, 0.5"
+WEIGHTS = "SESSION, SPEAKER, PERIOD = 1.2, 0.4, 0.5"
 DEFECTS = {
-    "memories: no session": Defect(HYBRID, WEIGHTS, "SESSION, SPEAKER, PERIOD = 0, 0.3, 0.5", FINDING),
-    "memories: no speaker": Defect(HYBRID, WEIGHTS, "SESSION, SPEAKER, PERIOD = 0.5, 0, 0.5", FINDING),
-    "memories: no time": Defect(HYBRID, WEIGHTS, "SESSION, SPEAKER, PERIOD = 0.5, 0.3, 0", FINDING),
-    "memories: no neighbours": Defect(HYBRID, "NEAR = 0.5", "NEAR = 0.0", FINDING),
+    "memories: no session": Defect(HYBRID, WEIGHTS, "SESSION, SPEAKER, PERIOD = 0, 0.4, 0.5", FINDING),
+    "memories: no speaker": Defect(HYBRID, WEIGHTS, "SESSION, SPEAKER, PERIOD = 1.2, 0, 0.5", FINDING),
+    "memories: no time": Defect(HYBRID, WEIGHTS, "SESSION, SPEAKER, PERIOD = 1.2, 0.4, 0", FINDING),
+    "memories: no neighbours": Defect(HYBRID, "NEAR = 0.7", "NEAR = 0.0", FINDING),
     "memories: no neighbours by words": Defect(HYBRID, "+ NEAR * normalise(near)", "", FINDING),
     "memories: no neighbours by meaning": Defect(HYBRID, "+ NEAR * normalise(line.around(cosines))", "", FINDING),
+    "memories: no substance": Defect(HYBRID, "SUBSTANCE = 0.4", "SUBSTANCE = 0.0", FINDING),
     "Gumbel: below the root by the policy alone": Defect(
         GUMBEL, "_visits(stats[child]) / (1 + tried) - policy[child]", "-policy[child]", ROUNDS
     ),

@@ -7,7 +7,8 @@ from langchain_core.messages import AIMessage, AnyMessage
 
 LONGEST_CITATION = 200
 """Characters between the brackets of a citation."""
-_CITATION = re.compile(r"\s?\[\s*m(\d+(?:\s*[,;]\s*m?\d+)*)\s*\]", re.IGNORECASE)
+# With the small letter that the model was shown: an M3 is a screw.
+_CITATION = re.compile(r"\s?\[\s*m(\d+(?:\s*[,;]\s*m?\d+)*)\s*\]")
 
 
 def cited(text: str) -> set[int]:
@@ -31,8 +32,13 @@ def only_cited(text: str, count: int) -> str:
     return _CITATION.sub(checked, text) if count else text
 
 
+def shown(answer: str, count: int) -> str:
+    """Return an answer as it is read: without the marks of the memories, if it was given any."""
+    return uncited(answer) if count else answer
+
+
 class Citing:
-    """Reads an answer while it comes, and leaves out what it cannot cite. `count` is how many memories it was shown."""
+    """Reads an answer while it comes, and leaves out its citations. `count` is how many memories it was shown."""
 
     def __init__(self, count: int) -> None:
         self._count, self._held = count, ""
@@ -43,10 +49,10 @@ class Citing:
         # What is longer is no citation, and need not be held back.
         begun = self._held.rfind("[", -LONGEST_CITATION)
         end = len(self._held) if begun < 0 or "]" in self._held[begun:] else begun
-        # Blanks go with a citation that follows and is removed.
+        # Blanks go with a citation that follows.
         ready = self._held[:end].rstrip()
         self._held = self._held[len(ready) :]
-        return only_cited(ready, self._count)
+        return shown(ready, self._count)
 
 
 def without_citations(conversation: Sequence[AnyMessage]) -> list[AnyMessage]:

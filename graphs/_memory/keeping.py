@@ -2,7 +2,7 @@
 
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ LONGEST = 1000
 """Characters of one memory; what is said at greater length becomes several."""
 MOST_PARTS = 20
 """Memories that one message may become; the rest is left to the thread."""
-UNRATED = 5
+UNRATED = 5.0
 """Importance of what could not be rated."""
 KNOWN = 20
 """Latest facts that are shown beside those retrieved when new ones are written down."""
@@ -63,51 +63,73 @@ async def remember(step: Step[MemoryContext], state: MemoryState) -> LimitReache
     """
     stream, now, failed = await open_memory_of_user(step), time.time(), None
     known = await _known_facts(stream, state["memories"])
-    facts: list[Fact] = []
-    importance: float = UNRATED
+    facts: Sequence[Fact] = ()
     try:
-        facts = _new(await _facts(step, state, known), known)
-        importance = max([LEAST, *(float(fact.importance) for fact in facts)])
+        facts = await _facts(step, state, known)
     except (LimitReached, ModelFailed) as reason:
         failed = reason
-    turns = _turns(state, now, importance)
-    evidence = [turn["id"] for turn in turns if turn.get("speaker") == prompts.USER]
-    memories = [
-        new_memory(
-            fact.statement,
-            # A millisecond apart, so that the order stays.
-            created=now + (len(turns) + index) / 1000,
-            kind="fact",
-            importance=fact.importance,
-            evidence=evidence,
-            key=f"{state['run_id']} fact {index}",
-            conversation=state.get("conversation", ""),
-            about=fact.about,
-            since=fact.since,
-            supersedes=[known[number - 1]["id"] for number in fact.supersedes if 0 < number <= len(known)],
-        )
-        for index, fact in enumerate(facts)
-    ]
+    turns = _turns(state, now)
+    by_user = [turn for turn in turns if turn.get("speaker") == prompts.USER]
+    memories = _new(_memories(state, facts, known, [turn["id"] for turn in by_user]), known)
+    for turn in by_user:
+        turn["importance"] = UNRATED if failed else max([LEAST, *(memory["importance"] for memory in memories)])
+    # A millisecond apart, so that the order stays.
+    for index, memory in enumerate(memories, len(turns)):
+        memory["created"] = memory["accessed"] = now + index / 1000
     change = await stream.add([*turns, *memories])
     texts = [memory["text"] for memory in memories]
     step.emit("remembered", memories=len(change.added), facts=texts, forgotten=len(change.forgotten))
     return failed
 
 
-def _turns(state: MemoryState, now: float, importance: float) -> list[Memory]:
-    turns = [(prompts.USER, text, importance) for text in state["perceived"]]
-    turns += [(prompts.ASSISTANT, text, LEAST) for text in parts(uncited(state["reply"]))]
+def _turns(state: MemoryState, now: float) -> list[Memory]:
+    turns = [(prompts.USER, text) for text in state["perceived"]]
+    turns += [(prompts.ASSISTANT, text) for text in parts(uncited(state["reply"]))]
     return [
         new_memory(
             text,
             created=now + index / 1000,
-            importance=weight,
             key=f"{state['run_id']} {index}",
             speaker=speaker,
             conversation=state.get("conversation", ""),
         )
-        for index, (speaker, text, weight) in enumerate(turns)
+        for index, (speaker, text) in enumerate(turns)
     ]
+
+
+def _memories(
+    state: MemoryState, facts: Sequence[Fact], known: Sequence[Memory], evidence: Sequence[str]
+) -> Iterator[Memory]:
+    """Make memories of facts, and then of what remains of those that they end in part."""
+    key, conversation = f"{state['run_id']} fact", state.get("conversation", "")
+    ended = [[known[number - 1] for number in fact.supersedes if 0 < number <= len(known)] for fact in facts]
+    for index, (fact, earlier) in enumerate(zip(facts, ended, strict=True)):
+        yield new_memory(
+            fact.statement,
+            created=0.0,
+            kind="fact",
+            importance=fact.importance,
+            evidence=evidence,
+            key=f"{key} {index}",
+            conversation=conversation,
+            about=fact.about,
+            topic=fact.topic,
+            since=fact.since,
+            supersedes=[memory["id"] for memory in earlier],
+        )
+    for index, (fact, earlier) in enumerate(zip(facts, ended, strict=True)):
+        for number, text in enumerate(fact.remains if earlier else ()):
+            yield new_memory(
+                text,
+                created=0.0,
+                kind="fact",
+                importance=max(memory["importance"] for memory in earlier),
+                evidence=[*chain.from_iterable(memory["evidence"] for memory in earlier), *evidence],
+                key=f"{key} {index} remains {number}",
+                conversation=conversation,
+                about=earlier[0].get("about", ""),
+                since=earlier[0].get("since", ""),
+            )
 
 
 async def _known_facts(stream: "MemoryStream", recalled: Sequence[Recalled]) -> list[Memory]:
@@ -130,8 +152,10 @@ async def _facts(step: Step[MemoryContext], state: MemoryState, known: Sequence[
     return (await ask(step, step.context.model, prompt, Facts)).facts
 
 
-def _new(facts: Sequence[Fact], known: Sequence[Memory]) -> list[Fact]:
+def _new(facts: Iterable[Memory], known: Sequence[Memory]) -> list[Memory]:
     """Select the facts that are not known yet, without repetitions."""
     texts = {normalised(fact["text"]) for fact in known}
-    by_words = {normalised(fact.statement): fact for fact in facts}
+    by_words: dict[str, Memory] = {}
+    for fact in facts:
+        by_words.setdefault(normalised(fact["text"]), fact)
     return [fact for words, fact in by_words.items() if words and words not in texts]

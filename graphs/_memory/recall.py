@@ -5,14 +5,18 @@ import re
 import textwrap
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
+from reflective_agents.graphs._memory.choosing import choose
 from reflective_agents.graphs._memory.state import Recalled
-from reflective_agents.memory.ranking import HYBRID, PUBLISHED, Ranking
+from reflective_agents.memory import rankings
 from reflective_agents.memory.reflection import normalised
+from reflective_agents.models.context_window import longest_estimated
+from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.sources import Source
 from reflective_agents.nodes.remembering.remember import open_memory, owner_of
@@ -25,14 +29,19 @@ from reflective_agents.state.settings.memory import MemoryContext
 from reflective_agents.text.stems import query_stems, stems
 
 if TYPE_CHECKING:
+    from reflective_agents.memory.rankings.base import Ranking
     from reflective_agents.memory.stream import MemoryStream, Scored
 
 QUERY = 2000
 """Characters of a message that memories are looked up for."""
 MOST_EVIDENCE, LONGEST_EVIDENCE = 5, 300
 """Memories, and characters of each, that a reflection or a fact is shown with."""
-CANDIDATES = 30
-"""Memories, at least, that those shown are chosen from: what repeats others is passed over."""
+CANDIDATES, FACTS = 30, 200
+"""Memories, at least, that those shown are chosen from: what repeats others is passed over. Facts, at most."""
+FACT_TOKENS = 4000
+"""Tokens of the facts that come first, unless the settings say otherwise."""
+SHARE = 4
+"""Facts take a quarter of a prompt at most."""
 _QUESTION = re.compile(r"[^.!?\u3002\uff01\uff1f]+[?\uff1f]")
 
 
@@ -59,18 +68,19 @@ async def open_memory_of_user(step: Step[MemoryContext]) -> "MemoryStream":
     return await open_memory(step, owner_of(user_of(context)), context.embeddings, max_memories=context.max_memories)
 
 
-def ranking_of(context: MemoryContext) -> Ranking:
+def ranking_of(context: MemoryContext) -> "Ranking":
     """Return the ranking of memories that the settings ask for."""
-    chosen = PUBLISHED if context.ranking == "paper" else HYBRID
+    chosen = rankings.named(context.ranking) if isinstance(context.ranking, str) else context.ranking
     weights = {name: getattr(context, name) for name in ("recency", "importance", "relevance")}
-    return chosen._replace(**{name: weight for name, weight in weights.items() if weight is not None})
+    return replace(chosen, **{name: weight for name, weight in weights.items() if weight is not None})
 
 
 async def retrieve(step: Step[MemoryContext], conversation: str, messages: Sequence[AnyMessage]) -> list[Recalled]:
     """Retrieve the memories that fit the last message, numbered from 1, best first.
 
-    Everything stands once in a prompt: what was said in this thread is no memory in it, a turn from which a fact was
-    drawn comes with that fact, and what rests on memories that are shown already does not repeat them.
+    The facts that still hold come first, whole while they fit. Everything stands once in a prompt: what was said in
+    this thread is no memory in it, but for facts with a date; a turn from which a fact was drawn comes with that fact;
+    and what rests on memories that are shown already does not repeat them.
 
     Args:
         step: The node that retrieves.
@@ -84,11 +94,17 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     if not context.retrieved:
         return []
     now, in_thread = time.time(), {normalised(message.text) for message in messages}
-    query, ranking = messages[-1].text[:QUERY], ranking_of(context)
+    query, ranking, facts = messages[-1].text[:QUERY], ranking_of(context), _fact_tokens(step)
     ranked = await stream.retrieve(
-        query, k=max(CANDIDATES, 3 * context.retrieved), now=now, ranking=ranking, renew=False, apart_from=conversation
+        query,
+        k=max(CANDIDATES, 3 * context.retrieved),
+        now=now,
+        ranking=ranking,
+        renew=False,
+        apart_from=conversation,
+        facts=FACTS if facts else 0,
     )
-    chosen = _best(_without_repetitions(ranked, in_thread), context.retrieved)
+    chosen = await asyncio.to_thread(choose, ranked, query, context.retrieved, facts, in_thread, conversation)
     await stream.renew({scored.memory["id"]: now for scored in chosen})
     evidence = dict.fromkeys(key for scored in chosen for key in scored.memory["evidence"][:MOST_EVIDENCE])
     grounds = {
@@ -103,40 +119,13 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     return recalled
 
 
-def _without_repetitions(ranked: "Sequence[Scored]", in_thread: set[str]) -> "list[Scored]":
-    """Drop repetitions: a fact replaces the turn it was drawn from, at the rank of whichever fits better. What another
-    supersedes comes behind that."""
-    # Turned round here and below, so that of several the one that fits best is kept.
-    fact_of = {
-        turn: fact for fact in reversed(ranked) if fact.memory["kind"] == "fact" for turn in fact.memory["evidence"]
-    }
-    later = {earlier: scored for scored in reversed(ranked) for earlier in scored.memory.get("supersedes", ())}
-    by_text: dict[str, Scored] = {}
-    for scored in ranked:
-        for version in _versions(fact_of.get(scored.memory["id"], scored), later):
-            text = normalised(version.memory["text"])
-            if text not in in_thread:
-                by_text.setdefault(text, version)
-    return list(by_text.values())
-
-
-def _best(ranked: "Sequence[Scored]", most: int) -> "list[Scored]":
-    """Select the best. What the assistant said may be chatter, and takes a third of the places at most."""
-    chosen: list[Scored] = []
-    for scored in ranked:
-        answers = sum(not is_evidence(earlier.memory) for earlier in chosen)
-        if is_evidence(scored.memory) or answers < max(1, most // 3):
-            chosen.append(scored)
-    return chosen[:most]
-
-
-def _versions(scored: "Scored", later: "Mapping[str, Scored]") -> "list[Scored]":
-    """Return what supersedes a memory, the latest first, and the memory itself."""
-    versions = [scored]
-    # No circle, whatever the memories name.
-    while (after := later.get(versions[-1].memory["id"])) and after not in versions:
-        versions.append(after)
-    return versions[::-1]
+def _fact_tokens(step: Step[MemoryContext]) -> int:
+    """Return how many tokens the facts that come first may have; by default the paper has none."""
+    most = step.context.fact_tokens
+    if most is None:
+        most = 0 if ranking_of(step.context).as_published else FACT_TOKENS
+    longest = longest_estimated(model_of(step, step.context.model), step.meter)
+    return most if longest is None else min(most, longest // SHARE)
 
 
 def _because(memory: Memory, grounds: Mapping[str, Memory], shown: set[str]) -> dict[str, Memory]:
@@ -242,8 +231,3 @@ def _attribute(text: str) -> str:
 def clock(seconds: float) -> str:
     """Format a time as it is shown to the model."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def is_evidence(memory: Memory) -> bool:
-    """Tell whether an insight may rest on a memory: what the assistant has said is none."""
-    return memory.get("speaker") != prompts.ASSISTANT

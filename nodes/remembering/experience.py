@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from langgraph.runtime import get_runtime
 
-from reflective_agents.memory.ranking import Ranking
+from reflective_agents.memory import rankings
 from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.remembering.remember import open_memory
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 MOST = 1000
 """Memories of one namespace, lessons and what they rest on; beyond that the lessons used least are forgotten."""
-RELEVANCE = Ranking(recency=0, importance=0, relevance=1, hybrid=True)
 LESSONS: tuple[Kind, ...] = ("reflection",)
 WEIGHT = 5.0
 """Importance of a lesson; what it rests on has the least."""
@@ -50,9 +49,8 @@ async def recall(step: Step[Context], question: str) -> list[str]:
         return []
     try:
         stream = await _open(step, step.context.experience)
-        memories = await stream.retrieve(
-            question, k=step.context.memory_size, now=time.time(), ranking=RELEVANCE, kinds=LESSONS
-        )
+        by_fit, most = rankings.named("hybrid", recency=0, importance=0), step.context.memory_size
+        memories = await stream.retrieve(question, k=most, now=time.time(), ranking=by_fit, kinds=LESSONS)
     except (LimitReached, ModelFailed) as reason:
         step.emit("recalled", lessons=0, reason=str(reason))
         return []

@@ -11,7 +11,7 @@ from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from reflective_agents.memory.ranking import PAPER, Ranking
+from reflective_agents.memory import rankings
 from reflective_agents.memory.reflection import (
     RECENT,
     SHOWN,
@@ -31,6 +31,7 @@ from reflective_agents.state.extras import need
 from reflective_agents.state.memories import Insights, Kind, Memory, Questions
 
 if TYPE_CHECKING:
+    from reflective_agents.memory.rankings.base import Ranking
     from reflective_agents.memory.stream import MemoryStream
 
 Clock = Callable[[float], str]
@@ -48,7 +49,7 @@ async def open_memory(
     Raises:
         Misuse, UnknownModel, MissingKey: as `MemoryStream.open`.
     """
-    need("numpy", extra="memory", purpose="a memory")
+    need("numpy", "numkong", extra="memory", purpose="a memory")
     from reflective_agents.memory.stream import MemoryStream  # loads numpy, and few runs remember
 
     store = get_runtime().store or store_of_process()
@@ -86,12 +87,14 @@ async def reflect(
     now: float,
     identity: str = "",
     threshold: float = THRESHOLD,
-    ranking: Ranking = PAPER,
+    ranking: "Ranking | None" = None,
     clock: Clock | None = None,
     counts: Callable[[Memory], bool] = lambda _: True,
 ) -> list[Memory]:
     """Reflect if that is due (Generative Agents, section 4.2): three questions about the last 100 memories, and for
-    each of them up to five insights from what is retrieved for it, in 1 + 3 calls that wait for each other once.
+    each of them up to five insights from what is retrieved for it, in 1 + 3 calls that wait for each other once. Where
+    each question would be shown all there is, none is asked, and one call draws insights from the whole; not so under
+    the paper's ranking.
 
     The insights are added at once, with the place up to where they go: a kill leaves all of them or none, and done
     again it changes nothing. An insight that names no memory it was shown is refused, and counted as a parse failure.
@@ -104,7 +107,7 @@ async def reflect(
         now: Seconds of the agent's clock.
         identity: Who the agent is, in a few words.
         threshold: Importance of new observations beyond which a reflection is due.
-        ranking: How memories are retrieved for the questions.
+        ranking: How memories are retrieved for the questions. Default: the paper's.
         clock: How a time is told to the model; None tells none.
         counts: Whether an insight may rest on a memory; others are not shown.
 
@@ -114,25 +117,27 @@ async def reflect(
     Raises:
         InvalidOutput, LimitReached, ModelFailed: as `nodes.asking.chat.ask`; then nothing was added.
     """
+    ranking = ranking or rankings.named("paper", recency=1, importance=1, relevance=1)
     pending = await stream.pending()
     if not is_due(pending, threshold):
         return []
     recent = [memory for memory in await stream.latest(2 * RECENT) if counts(memory)][-RECENT:]
-    questions = (await ask(step, model, _prompt(prompts.ASK, identity, recent, clock), Questions)).questions
-
-    # One after the other, since what one question finds counts as accessed for the next.
-    retrieved = [await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking) for question in questions]
+    questions, found = [prompts.OVERALL], [recent]
+    if len(recent) > SHOWN or ranking.as_published:
+        questions = (await ask(step, model, _prompt(prompts.ASK, identity, recent, clock), Questions)).questions
+        # One after the other, since what one question finds counts as accessed for the next.
+        retrieved = [await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking) for question in questions]
+        found = [[scored.memory for scored in best if counts(scored.memory)] for best in retrieved]
 
     async def conclude(number: int, question: str) -> CheckedInsights:
-        usable = [scored.memory for scored in retrieved[number] if counts(scored.memory)]
-        shown = sorted(usable, key=lambda memory: memory["created"])
+        shown = sorted(found[number], key=lambda memory: memory["created"])
         prompt = _prompt(prompts.CONCLUDE, identity, shown, clock, question=quoted("question", question))
         reply = await ask(step, model, prompt, Insights)
         return check_insights(reply, shown, key=f"reflection {stream.owner} {pending.latest.id} {number}", now=now)
 
     batches = await at_once([conclude(number, question) for number, question in enumerate(questions)])
     insights = [insight for batch in batches for insight in batch.insights]
-    if ranking.hybrid:
+    if not ranking.as_published:
         insights = merged(insights, await stream.latest(RECENT, _INSIGHTS))
     await stream.add(insights, reflected=pending.latest)
     refused = [text for batch in batches for text in batch.refused]

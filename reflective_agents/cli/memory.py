@@ -49,6 +49,25 @@ def list_(
 
 
 @app.command()
+def profile(
+    user: User = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most facts shown.")] = 50,
+    embeddings: Vectors = None,
+) -> int:
+    """Show what holds of a user, by topic and by importance, with the words that each fact rests on."""
+    from reflective_agents.state.memories import TOPICS
+
+    async def read(stream: "MemoryStream") -> list[tuple["Memory", list["Memory"]]]:
+        facts = [fact for fact in await stream.facts(limit) if fact.get("topic") != "other"]
+        return [(fact, await stream.get(fact["evidence"])) for fact in facts]
+
+    facts = _with_memory(user, None, embeddings, read)
+    by_topic = sorted(facts, key=lambda entry: TOPICS.index(entry[0].get("topic", "other")))
+    print_table(("topic", "id", "fact", "since", "in the words"), [_row_of_fact(*entry) for entry in by_topic])
+    return 0
+
+
+@app.command()
 def show(id: Id, user: User = None, experience: Experience = None, embeddings: Vectors = None) -> int:
     """Show a memory whole, with what it rests on and what rests on it."""
 
@@ -223,6 +242,11 @@ async def _get(stream: "MemoryStream", memory_id: str) -> "Memory":
 def _row(memory: "Memory") -> tuple[str, str, str, str, str]:
     text = f"(superseded {_when(memory['until'])}) {_text(memory)}" if "until" in memory else _text(memory)
     return memory["id"], _when(memory["created"]), memory["kind"], f"{memory['importance']:g}", text
+
+
+def _row_of_fact(fact: "Memory", evidence: list["Memory"]) -> tuple[str, str, str, str, str]:
+    words = " / ".join(turn["text"] for turn in evidence)
+    return fact.get("topic", ""), fact["id"], fact["text"], fact.get("since", ""), words
 
 
 def _text(memory: "Memory") -> str:

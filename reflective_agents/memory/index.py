@@ -3,7 +3,6 @@
 It is a cache of what lies in the store, may be dropped at any time, and knows nothing of the store.
 """
 
-import asyncio
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,15 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reflective_agents.memory import hybrid, scoring
-from reflective_agents.memory.hybrid import MemoryQuery, Timeline
+from reflective_agents.memory import scoring
 from reflective_agents.memory.postings import Postings, Rows
-from reflective_agents.memory.ranking import Ranking
-from reflective_agents.memory.scoring import LOWER, Floats
-from reflective_agents.state.memories import KINDS, Kind, Mark
-from reflective_agents.text.words import words
+from reflective_agents.memory.rankings.base import MemoryQuery, Ranking
+from reflective_agents.memory.scoring import Floats, Halves
+from reflective_agents.memory.timeline import Timeline
+from reflective_agents.state.memories import KINDS, TOPICS, Kind, Mark, Topic
 
-OBSERVATION, REFLECTION = KINDS.index("observation"), KINDS.index("reflection")
+OBSERVATION, REFLECTION, FACT = map(KINDS.index, ("observation", "reflection", "fact"))
+UNKNOWN, OTHER = -1, TOPICS.index("other")
 COLUMNS: dict[str, str | type[np.generic]] = {
     "id": "S32",
     "kind": np.int8,
@@ -32,14 +31,18 @@ COLUMNS: dict[str, str | type[np.generic]] = {
     "until": np.float64,  # since when it no longer holds
     "speaker": np.int32,
     "conversation": np.int32,
+    "topic": np.int8,
+    "asks": np.bool_,
     "length": np.float32,  # in words
+    "scale": np.float32,  # of the numbers of its vector
 }
 HOLES = 1024
 """Rows of removed memories, beyond which the others are packed, and beyond a quarter of all."""
 
 
 class Entry(NamedTuple):
-    """What the index holds of a memory; `words` are those of its text, as `memory.postings.pack` packs them."""
+    """What the index holds of a memory; `words` are those of its text, as `memory.postings.pack` packs them; `asks` is
+    whether it ends with a question."""
 
     id: str
     kind: Kind
@@ -50,6 +53,8 @@ class Entry(NamedTuple):
     conversation: str = ""
     supersedes: tuple[str, ...] = ()
     words: bytes = b""
+    topic: Topic | None = None
+    asks: bool = False
 
 
 class Match(NamedTuple):
@@ -73,7 +78,7 @@ class Index:
         self._rows: dict[str, int] = {}
         self._end = 0
         self._columns = {name: np.zeros(0, kind) for name, kind in COLUMNS.items()}
-        self._vectors = np.zeros((0, 0), np.float32)
+        self._vectors = np.zeros((0, 0), np.int8)
         self._evidence: dict[str, tuple[str, ...]] = {}
         self._resting: dict[str, set[str]] = {}
         self._supersedes: dict[str, tuple[str, ...]] = {}
@@ -93,7 +98,7 @@ class Index:
         """The length of the vectors; 0 as long as there was none."""
         return self._vectors.shape[1]
 
-    def add(self, entries: Sequence[Entry], vectors: NDArray[np.float32]) -> None:
+    def add(self, entries: Sequence[Entry], vectors: Halves) -> None:
         """Add memories with their vectors, a row each; one that is known already stays as it is."""
         new = {entry.id: index for index, entry in enumerate(entries) if entry.id not in self}
         if not new:
@@ -102,7 +107,7 @@ class Index:
         start = self._end
         self._end += len(new)
         self._reserve(self._end, vectors.shape[1])
-        self._vectors[start : self._end] = vectors
+        self._vectors[start : self._end], scales = scoring.rounded(vectors)
         created = [entry.created for entry in entries]
         values = {
             "id": [entry.id for entry in entries],
@@ -114,7 +119,10 @@ class Index:
             "until": math.inf,
             "speaker": [self._speakers.number(entry.speaker) for entry in entries],
             "conversation": [self._conversations.number(entry.conversation) for entry in entries],
+            "topic": [TOPICS.index(entry.topic) if entry.topic else UNKNOWN for entry in entries],
+            "asks": [entry.asks for entry in entries],
             "length": self._postings.add(start, [entry.words for entry in entries]),
+            "scale": scales,
         }
         for name, column in self._columns.items():
             column[start : self._end] = values.get(name, False)
@@ -131,7 +139,7 @@ class Index:
         if rows <= len(self._vectors):
             return
         used, size = len(self._columns["id"]), max(rows, len(self._vectors) * 5 // 4)
-        vectors = np.zeros((size, dimensions), np.float32)
+        vectors = np.zeros((size, dimensions), np.int8)
         vectors[:used] = self._vectors if used else 0
         self._vectors = vectors
         for name, column in self._columns.items():
@@ -248,6 +256,8 @@ class Index:
             self._speakers.names[column["speaker"]],
             self._conversations.names[column["conversation"]],
             self._supersedes.get(memory_id, ()),
+            topic=None if column["topic"] == UNKNOWN else TOPICS[column["topic"]],
+            asks=bool(column["asks"]),
         )
 
     def evidence(self, memory_id: str) -> list[str]:
@@ -269,6 +279,15 @@ class Index:
         rows = rows[scoring.highest(self._used("created")[rows], count)]
         return self._ids_by_time(rows)[-count:] if count > 0 else []
 
+    def facts(self, count: int) -> list[str]:
+        """Return the ids of so many facts that still hold: first those of the profile, and of these the most important,
+        and of these the latest. A fact on an unknown topic may belong to the profile."""
+        holding = self._used("alive") & (self._used("kind") == FACT) & np.isinf(self._until())
+        rows = np.flatnonzero(holding)
+        keys = (self._used(name)[rows] for name in ("id", "created", "importance"))
+        order = np.lexsort((*keys, self._used("topic")[rows] != OTHER))[::-1]
+        return _decoded(self._used("id")[rows[order[:count]]])
+
     def _of_kinds(self, kinds: Collection[Kind]) -> NDArray[np.bool_]:
         alive, kind = self._used("alive"), self._used("kind")
         if len(kinds) == len(KINDS):
@@ -287,66 +306,74 @@ class Index:
         ranking: Ranking,
         kinds: Collection[Kind] = KINDS,
         apart_from: str = "",
+        facts: int = 0,
     ) -> list[Match]:
-        """Retrieve the k best memories for a query, best first.
+        """Retrieve the k best memories for a query, and the foremost facts, best first.
 
         Args:
             query: What is looked for.
             k: How many at most.
             now: Seconds of the agent's clock.
-            ranking: How they are ranked. What is in the archive is found under a hybrid one only.
+            ranking: How they are ranked.
             kinds: What kinds of memories.
-            apart_from: A conversation whose memories are passed over.
+            apart_from: A conversation whose turns are passed over.
+            facts: How many of the facts that still hold are found whatever fits better.
         """
-        eligible = self._of_kinds(kinds) & (ranking.hybrid | ~self._used("archived"))
+        eligible = self._of_kinds(kinds) & (~self._used("archived") | (not ranking.as_published))
         if apart_from in self._conversations.numbers and apart_from:
-            eligible &= self._used("conversation") != self._conversations.numbers[apart_from]
+            elsewhere = self._used("conversation") != self._conversations.numbers[apart_from]
+            eligible &= elsewhere | (self._used("kind") == FACT)
         if not eligible.any():
             return []
-        rows, terms = await (self._by_fit(query, now) if ranking.hybrid else self._as_in_the_paper(query, now))
+        rows, terms = await ranking.terms(query, self, now)
         if len(rows) < self._end or not eligible.all():
             positions = np.flatnonzero(eligible[rows])
             rows, terms = rows[positions], [term[positions] for term in terms]
         terms = [scoring.normalise(term) for term in terms]
-        scores = scoring.score(terms, ranking)
-        if ranking.hybrid:
-            scores[(self._used("archived") | np.isfinite(self._until()))[rows]] *= LOWER
-        return self._best(k, rows, scores, terms)
+        scores = scoring.score(terms, ranking.weights)
+        if ranking.lower < 1:
+            scores[(self._used("archived") | np.isfinite(self._until()))[rows]] *= ranking.lower
+        foremost = [self._rows[memory_id] for memory_id in self.facts(facts)] if facts else []
+        return self._best(k, rows, scores, terms, foremost)
 
-    def _best(self, k: int, rows: Rows, scores: Floats, terms: Sequence[Floats]) -> list[Match]:
-        """Return the k best of these rows, best first."""
+    def _best(
+        self, k: int, rows: Rows, scores: Floats, terms: Sequence[Floats], foremost: Sequence[int]
+    ) -> list[Match]:
+        """Return the k best of these rows, and those that are foremost, best first."""
         top = scoring.highest(scores, k)
+        top = top[scoring.best(scores[top], self._used("created")[rows[top]], self._used("id")[rows[top]], k)]
+        if foremost:
+            top = np.union1d(top, np.flatnonzero(np.isin(rows, foremost)))
         ids, created = self._used("id")[rows[top]], self._used("created")[rows[top]]
-        order = scoring.best(scores[top], created, ids, k)
+        order = scoring.best(scores[top], created, ids, len(top))
         columns = (column[top[order]].tolist() for column in (scores, *terms))
         return [Match(*row) for row in zip(_decoded(ids[order]), *columns, strict=True)]
 
-    async def _as_in_the_paper(self, query: MemoryQuery, now: float) -> tuple[Rows, list[Floats]]:
-        """Return rows, and their recency, importance and relevance as the paper has them, before normalisation."""
-        latest = scoring.recency(self._used("accessed"), now)
-        cosines = await scoring.relevance(self._vectors[: self._end], query.vector)
-        return np.arange(self._end), [latest, self._used("importance"), cosines]
-
-    async def _by_fit(self, query: MemoryQuery, now: float) -> tuple[Rows, list[Floats]]:
-        """Return rows, and their recency, importance and fit in every respect, before normalisation.
-
-        Words and vectors are compared at once.
-        """
+    @property
+    def line(self) -> Timeline:
+        """The memories in the order of time."""
         if self._line is None:
             columns = {name: self._used(name) for name in COLUMNS}
             self._line = Timeline(columns, columns["kind"] == OBSERVATION)
-        line = self._line
-        meaning, (alone, near) = await asyncio.gather(
-            scoring.relevance(self._vectors[: self._end], query.vector),
-            asyncio.to_thread(hybrid.bm25, line, self._postings, query.stems),
-        )
-        fitting = hybrid.fit(line, meaning[line.order], alone, near, query.meaning)
-        for name, number in self._speakers.numbers.items():
-            if name and set(words(name)) <= query.words:
-                fitting += hybrid.SPEAKER * (self._used("speaker")[line.order] == number)
-        if query.periods:
-            fitting += hybrid.PERIOD * hybrid.within(query.periods, line.created)
-        return line.order, [scoring.lateness(line.created, now), line.importance, fitting]
+        return self._line
+
+    @property
+    def postings(self) -> Postings:
+        """Which words are in which rows."""
+        return self._postings
+
+    @property
+    def speakers(self) -> Mapping[str, int]:
+        """The number of each speaker in the column "speaker"."""
+        return self._speakers.numbers
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column."""
+        return self._used(name)
+
+    async def cosines(self, vector: Floats) -> Floats:
+        """Return the cosine of each row with a vector."""
+        return await scoring.relevance(self._vectors[: self._end], self._used("scale"), vector)
 
     def pending(self, since: Mark) -> tuple[float, Mark]:
         """Return the importance of all observations after a place in the stream, and the place of the latest."""

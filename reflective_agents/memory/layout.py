@@ -2,7 +2,7 @@
 
     ("memory", <owner>, "text")           <id> -> {text}, and of a fact {about, since}
     ("memory", <owner>, "index", <digit>) <id> -> {kind, created, importance, evidence, vector, words}, and where there
-                                                  are {speaker, conversation, supersedes}
+                                                  are {speaker, conversation, supersedes, topic, asks}
     ("memory", <owner>, "access")         <id> -> {at}, once the memory has been retrieved
     ("memory", <owner>, "mark")           <id> -> {created}: the observations up to this one were reflected on
     ("memory", <owner>, "head")           <writer> -> {written, touched}: what a process has written last
@@ -22,6 +22,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, Sear
 from numpy.typing import NDArray
 
 from reflective_agents.memory.index import Entry
+from reflective_agents.memory.scoring import Halves
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.memories import Memory
@@ -32,7 +33,7 @@ EVERYTHING = 1_000_000_000
 LONGEST_NAME = 1000
 
 
-_INDEXED = ("kind", "created", "importance", "evidence", "speaker", "conversation", "supersedes")
+_INDEXED = ("kind", "created", "importance", "evidence", "speaker", "conversation", "supersedes", "topic")
 _CONTENT = ("text", "about", "since")
 
 
@@ -58,10 +59,11 @@ class Layout:
         """Return the namespace of the index items whose ids begin with a digit."""
         return (*self.root, "index", digit)
 
-    def put(self, memory: Memory, vector: NDArray[np.float32], words: bytes) -> list[PutOp]:
+    def put(self, memory: Memory, vector: Halves, words: bytes) -> list[PutOp]:
         """Return the operations that add a memory."""
         indexed = {name: value for name, value in memory.items() if name in _INDEXED}
-        packed = {"vector": _ascii(vector.astype(np.float16).tobytes()), "words": _ascii(words)}
+        indexed |= {"asks": True} if asks(memory["text"]) else {}
+        packed = {"vector": _ascii(vector.tobytes()), "words": _ascii(words)}
         content = {name: value for name, value in memory.items() if name in _CONTENT}
         return [
             write(self.part("text"), memory["id"], content),
@@ -101,9 +103,9 @@ class Layout:
         return [GetOp(self.index(memory_id[0]), memory_id, refresh_ttl=False) for memory_id in ids]
 
 
-def rounded(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Round vectors to what they are after they have been stored and read again."""
-    return vectors.astype(np.float16).astype(np.float32)
+def rounded(vectors: NDArray[np.float32]) -> Halves:
+    """Round vectors to what is stored of them."""
+    return vectors.astype(np.float16)
 
 
 def write(namespace: Namespace, key: str, value: JsonObject | None) -> PutOp:
@@ -122,12 +124,16 @@ async def search(store: BaseStore, namespace: Namespace, limit: int = EVERYTHING
     return items  # type: ignore[return-value]  # what a search returns
 
 
-def unpack(items: Sequence[Item]) -> tuple[list[Entry], NDArray[np.float32]]:
+def unpack(items: Sequence[Item]) -> tuple[list[Entry], Halves]:
     """Read index items: the entries of the index, and a matrix with one row per entry."""
     entries = [entry_of(item.key, item.value, base64.b64decode(item.value["words"])) for item in items]
     packed = b"".join(base64.b64decode(item.value["vector"]) for item in items)
-    vectors = np.frombuffer(packed, np.float16).astype(np.float32)
-    return entries, vectors.reshape(len(items), -1) if items else np.zeros((0, 0), np.float32)
+    return entries, np.frombuffer(packed, np.float16).reshape(len(items), -1) if items else np.zeros((0, 0), np.float16)
+
+
+def asks(text: str) -> bool:
+    """Tell whether a text ends with a question."""
+    return text.rstrip().endswith(("?", "\uff1f", "\u061f"))
 
 
 def entry_of(memory_id: str, value: JsonMapping, words: bytes) -> Entry:
@@ -142,6 +148,8 @@ def entry_of(memory_id: str, value: JsonMapping, words: bytes) -> Entry:
         value.get("conversation", ""),
         tuple(value.get("supersedes", ())),
         words,
+        value.get("topic"),
+        asks(value["text"]) if "text" in value else value.get("asks", False),
     )
 
 

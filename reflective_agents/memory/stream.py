@@ -12,12 +12,13 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, Item
 from numpy.typing import NDArray
 
-from reflective_agents.memory.hybrid import MemoryQuery
 from reflective_agents.memory.index import Index
 from reflective_agents.memory.layout import entry_of, read, rounded, search, write
 from reflective_agents.memory.postings import hashed, pack
-from reflective_agents.memory.ranking import HYBRID, Ranking
+from reflective_agents.memory.rankings import hybrid
+from reflective_agents.memory.rankings.base import MemoryQuery, Ranking
 from reflective_agents.memory.replica import replica_of
+from reflective_agents.memory.scoring import Halves
 from reflective_agents.models.embeddings import embed, get_embeddings, meaning_of, name_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.errors import Misuse
@@ -74,7 +75,7 @@ class MemoryStream:
     others have written at its next call. A stream belongs to the event loop that it was opened in.
 
     Retrieval compares all memories, which is what normalising over the candidates needs: the vectors are held in this
-    process, 1.5 KB each for 384 numbers. A vector index of the store's own is therefore not used, and not filled.
+    process, a byte for each of their numbers. A vector index of the store's own is therefore not used, and not filled.
     """
 
     def __init__(
@@ -151,9 +152,7 @@ class MemoryStream:
             start = end
         return change
 
-    async def _write(
-        self, memories: list[Memory], vectors: NDArray[np.float32], words: list[bytes], mark: Mark | None
-    ) -> Change:
+    async def _write(self, memories: list[Memory], vectors: Halves, words: list[bytes], mark: Mark | None) -> Change:
         layout = self._replica.layout
         async with self._current("store") as index:
             _check_length(index, vectors.shape[1] if len(vectors) else None)
@@ -186,6 +185,11 @@ class MemoryStream:
         async with self._current("latest") as index:
             return await self._read(index, index.latest(count, kinds, archived=archived))
 
+    async def facts(self, count: int) -> list[Memory]:
+        """Return the foremost facts that still hold: those of the profile, then the most important, then the latest."""
+        async with self._current("facts") as index:
+            return await self._read(index, index.facts(count))
+
     async def everything(self) -> AsyncIterator[Memory]:
         """Yield all memories, including the archive, by creation; those added meanwhile are not among them."""
         async with self._current("list") as index:
@@ -200,21 +204,24 @@ class MemoryStream:
         *,
         k: int,
         now: float,
-        ranking: Ranking = HYBRID,
+        ranking: Ranking = hybrid.RANKING,
         renew: bool = True,
         kinds: Collection[Kind] = KINDS,
         apart_from: str = "",
+        facts: int = 0,
     ) -> list[Scored]:
-        """Retrieve the memories that fit best, best first.
+        """Retrieve the memories that fit best, and the foremost facts, best first.
 
         Args:
             query: What is looked for: a text, or its vector, which says nothing of words, names and dates.
             k: How many at most.
             now: Seconds of the agent's clock.
-            ranking: How they are ranked: `memory.ranking.HYBRID`, or PAPER for that of Generative Agents.
+            ranking: How they are ranked: a value of `memory.rankings`.
             renew: Whether this is an access, so that what is found counts as accessed now.
             kinds: What kinds of memories.
-            apart_from: A conversation whose memories are passed over.
+            apart_from: A conversation whose turns are passed over.
+            facts: How many of the facts that still hold are found whatever fits better: those of the profile, then the
+                most important, then the latest.
 
         Raises:
             Misuse: if the weights, the time or the vector are impossible.
@@ -223,22 +230,18 @@ class MemoryStream:
         if not math.isfinite(now):
             raise Misuse(f"the time is a finite number of seconds, not {now}")
         ranking.check()
-        memory_query = await self._prepare(query, now, ranking)
+        memory_query = await self._prepare(query, now)
         async with self._current("retrieve") as index:
             _check_length(index, len(memory_query.vector))
-            best = await index.retrieve(memory_query, k, now, ranking, kinds, apart_from)
+            best = await index.retrieve(memory_query, k, now, ranking, kinds, apart_from, facts)
             matches = {match.id: match for match in best}
             memories = await (self._access(index, matches, now) if renew else self._read(index, matches))
         return [Scored(memory, *matches[memory["id"]][1:]) for memory in memories]
 
-    async def _prepare(
-        self, query: str | Sequence[float] | NDArray[np.floating], now: float, ranking: Ranking
-    ) -> MemoryQuery:
+    async def _prepare(self, query: str | Sequence[float] | NDArray[np.floating], now: float) -> MemoryQuery:
         if not isinstance(query, str):
             return MemoryQuery(_unit(query))
         vector = (await self._vectors([query]))[0]
-        if not ranking.hybrid:
-            return MemoryQuery(vector)
         hashes = frozenset(map(hashed, await asyncio.to_thread(query_stems, query)))
         return MemoryQuery(vector, meaning_of(self._embeddings), frozenset(words(query)), hashes, periods(query, now))
 
@@ -389,6 +392,8 @@ def _memory(memory_id: str, stored: JsonObject, index: Index) -> Memory:
         memory["conversation"] = entry.conversation
     if stored.get("about"):
         memory["about"] = stored["about"]
+    if entry.topic:
+        memory["topic"] = entry.topic
     if stored.get("since"):
         memory["since"] = stored["since"]
     if entry.supersedes:

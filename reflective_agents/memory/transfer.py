@@ -70,6 +70,7 @@ def _checked(memory: Memory) -> Memory:
         speaker=memory.get("speaker", ""),
         conversation=memory.get("conversation", ""),
         about=memory.get("about", ""),
+        topic=memory.get("topic"),
         since=memory.get("since", ""),
         supersedes=memory.get("supersedes", ()),
     )

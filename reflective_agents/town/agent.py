@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
-from reflective_agents.memory.ranking import Ranking
+from reflective_agents.memory import rankings
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.memo import at_once
@@ -25,6 +25,7 @@ from reflective_agents.text.extract import terms
 from reflective_agents.town.state import Found, How, Mind, Planned, Remembered, Retrieval, TownState
 
 if TYPE_CHECKING:
+    from reflective_agents.memory.rankings.base import Ranking
     from reflective_agents.memory.stream import MemoryStream
 
 F = TypeVar("F", bound=BaseModel)
@@ -104,9 +105,8 @@ class Agent:
 
     async def recall(self, query: str) -> list[Memory]:
         """Retrieve the agent's memories for a query, most fitting first."""
-        context = self.step.context
-        ranking = Ranking(context.recency, context.importance, context.relevance)
-        scored = await self.stream.retrieve(query, k=context.retrieved, now=self.seconds, ranking=ranking, renew=False)
+        most, ranking = self.step.context.retrieved, self._ranking()
+        scored = await self.stream.retrieve(query, k=most, now=self.seconds, ranking=ranking, renew=False)
         found = [
             Found(
                 id=each.memory["id"],
@@ -121,6 +121,11 @@ class Agent:
             Retrieval(agent=self.name, step=self.number, time=clock_of(self.minute), query=query, found=found)
         )
         return [each.memory for each in scored]
+
+    def _ranking(self) -> "Ranking":
+        context = self.step.context
+        weights = {"recency": context.recency, "importance": context.importance, "relevance": context.relevance}
+        return rankings.named("paper", **weights)
 
     def remember(
         self,
@@ -170,7 +175,7 @@ class Agent:
                 now=self.seconds,
                 identity=self.description,
                 threshold=context.reflect_at,
-                ranking=Ranking(context.recency, context.importance, context.relevance),
+                ranking=self._ranking(),
             )
         except InvalidOutput as error:
             self.step.emit("at_a_loss", agent=self.name, reason=str(error))

@@ -1,11 +1,11 @@
 """The settings of `graphs.memory`."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from reflective_agents.state.effect import Replication
-from reflective_agents.state.families import Embeddings, SourcedContext
+from reflective_agents.state.families import Embeddings, Rankings, SourcedContext
 from reflective_agents.state.policy import TEXT
 from reflective_agents.state.verifiers import VerifiedContext
 
@@ -23,10 +23,24 @@ class MemoryContext(SourcedContext, VerifiedContext):
         max_length=200,
         description="Whose memories these are; those of other users are never seen.",
     )
-    retrieved: int = Field(default=10, ge=0, le=100, description="Most memories that an answer is given.")
-    ranking: Annotated[Literal["hybrid", "paper"], Replication("Generative Agents")] = Field(
+    retrieved: int = Field(
+        default=10,
+        ge=0,
+        le=100,
+        description="Most memories that an answer is given. Facts that still hold come first and may be more: then "
+        "a third of so many is left for the rest. 0 shows nothing.",
+    )
+    fact_tokens: int | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="Most tokens, one for two bytes, of the facts that come first; a quarter of a prompt at most. "
+        "Default: 4000; 0 as in the paper.",
+    )
+    ranking: Annotated[Rankings, Replication("Generative Agents")] = Field(
         default="hybrid",
-        description="How memories are ranked: 'hybrid' by words and meaning, 'paper' as Generative Agents does.",
+        description="How memories are ranked: 'hybrid' by words and meaning, 'paper' as Generative Agents does, or in "
+        "Python a ranking of your own.",
     )
     recency: float | None = Field(
         default=None, ge=0, le=100, description="Weight of recency in retrieval. Default: 0.3; 0.5 as in the paper."

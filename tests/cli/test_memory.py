@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reflective_agents.state.memories import new_memory
+from reflective_agents.state.memories import Topic, new_memory
 
 SAID = "My sister Ada lives in Turin and plays the cello."
 WHERE = "Where does my sister live?"
@@ -37,7 +37,7 @@ def test_what_was_told_is_known_in_another_run_and_cited(told: Any) -> None:
     data = json.loads(again.out)
     [cited] = [memory for memory in data["memories"] if memory["cited"]]
     assert cited["text"] == SAID
-    assert f"plays the cello [m{cited['number']}]" in data["answer"]
+    assert "plays the cello." in data["answer"]
     assert "kept_in=the store of the graph" in again.err
     assert f"retrieved: number={cited['number']}, kind=fact, text=My sister" in again.err
     assert json.loads(told("run", "memory", WHERE, "--user", "bob", "--json").out)["memories"] == []
@@ -136,6 +136,30 @@ def test_a_memory_cannot_command_the_terminal(reflect: Any) -> None:
     assert not {"\x1b", "\u202e", "\x07"} & set(listed.out + shown.out + listed.err)
     exported = reflect("memory", "export", "--user", "ada").out
     assert json.loads(exported.split("\n")[0])["text"] == planted
+
+
+def test_the_profile_is_what_holds_by_topic_with_the_words_it_rests_on(reflect: Any, tmp_path: Path) -> None:
+    turn = new_memory("I'm Ada, I eat no nuts, and I once saw a whale.", created=0, speaker="user", conversation="c")
+    kept: list[tuple[str, Topic, int]] = [
+        ("Ada eats no nuts.", "diet", 9),
+        ("The user is Ada.", "name", 5),
+        ("Ada saw a whale.", "other", 10),
+    ]
+    facts = [
+        new_memory(text, created=1, kind="fact", importance=weight, topic=topic, evidence=[turn["id"]])
+        for text, topic, weight in kept
+    ]
+    facts.append(new_memory("Ada ate nuts.", created=0, kind="fact", topic="diet"))
+    facts[0]["supersedes"] = [facts[-1]["id"]]
+    file = tmp_path / "ada.jsonl"
+    file.write_text("\n".join(map(json.dumps, [turn, *facts])))
+    assert reflect("memory", "import", str(file), "--user", "ada").code == 0
+    header, *lines = [line.split("\t") for line in reflect("memory", "profile", "--user", "ada").out.splitlines()]
+    assert header == ["topic", "id", "fact", "since", "in the words"]
+    assert [(line[0], line[2], line[4]) for line in lines] == [
+        ("name", "The user is Ada.", turn["text"]),
+        ("diet", "Ada eats no nuts.", turn["text"]),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,7 @@ CASES: dict[str, Case] = {
     "expand_from": Case(0.0, 1.0, {"max_model_calls": 40}),
     "exploration_weight": Case(0.0, 100.0, {"max_model_calls": 40}),
     "fact": Case("garden", "moon"),
+    "fact_tokens": Case(0, 4000, {"retrieved": 1}),
     "fallback_models": Case([ANOTHER], None, script=failing),
     "generate_prompt": Case("In verse.", None),
     "gold_reward": Case(True, False, {"environment": "questions"}, finishing),

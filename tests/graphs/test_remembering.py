@@ -198,11 +198,32 @@ async def test_what_stands_in_the_thread_is_no_memory_in_it(clock: Clock) -> Non
     talk = Talk(keeper)
     await talk.say(WARD, thread="a")
     clock.now += 60
-    out = await talk.say(WHERE, thread="a")
-    assert out["memories"] == []
+    out = await talk.say(QUIT, thread="a")
+    assert [one["text"] for one in out["memories"]] == ["The user works in a paediatric ward."], "which alone says May"
     assert talk.answered()[-1].text.count(WARD) == 1
     clock.now += 60
+    found = [one["text"] for one in (await talk.say(WHERE, thread="a"))["memories"]]
+    assert found == ["The user works in a paediatric ward."], "the other one has no date"
+    clock.now += 60
     assert [one["kind"] for one in (await talk.say(WHERE, thread="b"))["memories"]][:1] == ["fact"]
+
+
+async def test_turns_of_other_days_are_dated_in_the_thread(clock: Clock) -> None:
+    talk = Talk(keeper)
+    await talk.say(WARD, thread="a")
+    clock.now += 60
+    await talk.say("Thank you!", thread="a")
+    assert [message.text for message in talk.answered()[-1].messages][1:3] == [WARD, "I see."]
+    clock.now = JULY
+    await talk.say([{"type": "text", "text": QUIT}], thread="a")
+    clock.now = AUGUST
+    await talk.say(WHERE, thread="a")
+    users = [message.text for message in talk.answered()[-1].messages if message.type == "human"]
+    assert users[:2] == [f"(said on Sunday, 2026-05-03)\n{WARD}", "Thank you!"]
+    assert users[2].startswith("(said on Friday, 2026-07-03)")
+    assert users[-1] == WHERE
+    kept = [one["text"] for one in await talk.all()]
+    assert not any("said on" in text for text in kept)
 
 
 async def test_no_insight_rests_on_what_the_assistant_said() -> None:
@@ -211,10 +232,9 @@ async def test_no_insight_rests_on_what_the_assistant_said() -> None:
 
     talk = Talk(inventing, reflect_at=5)
     await talk.say(WARD)
-    for schema in ("Questions", "Insights"):
-        request = next(call for call in talk.model.calls if call.schema == schema)
-        assert WARD in request.last
-        assert "sailing" not in request.last
+    [request] = [call for call in talk.model.calls if call.schema == "Insights"]
+    assert WARD in request.last
+    assert "sailing" not in request.last
 
 
 async def test_a_fact_that_an_insight_rests_on_can_still_be_superseded_in_its_thread(clock: Clock) -> None:
@@ -251,7 +271,12 @@ async def test_what_the_assistant_said_takes_a_third_of_the_places_at_most() -> 
 
 
 async def test_grounds_that_stand_in_the_thread_are_not_shown_again(clock: Clock) -> None:
-    talk = Talk(keeper, reflect_at=5)
+    def undated(request: Request) -> Reply:
+        if request.schema == "Facts" and WARD in request.last:
+            return {"facts": [{**FACT, "statement": "The user works in a paediatric ward."}]}
+        return keeper(request)
+
+    talk = Talk(undated, reflect_at=5)
     await talk.say(WARD, thread="a")
     insight = next(one for one in await talk.all() if one["kind"] == "reflection")
     fact = next(one for one in await talk.all() if one["kind"] == "fact")
@@ -280,16 +305,27 @@ async def test_equal_insights_are_merged_with_their_evidence(clock: Clock) -> No
     assert len(insights) == 2
 
 
-async def test_one_insight_is_enough_and_one_question_too() -> None:
-    talk = Talk(keeper, reflect_at=5)
-    out = await talk.say(WARD)
+async def test_one_insight_is_enough_and_one_question_too(clock: Clock) -> None:
+    talk = Talk(keeper, reflect_at=1000)
+    for number in range(31):
+        clock.now += 60
+        await talk.say(f"Is {number} even?")
+    clock.now += 60
+    out = await talk.say(WARD, reflect_at=5)
     assert out["usage"]["model_calls"] == 4, "answer, facts, questions, insights of the one question"
     assert out["usage"]["parse_failures"] == 0
 
 
+async def test_what_can_be_shown_whole_is_shown_to_one_call() -> None:
+    talk = Talk(keeper, reflect_at=5)
+    out = await talk.say(WARD)
+    assert out["usage"]["model_calls"] == 3, "answer, facts, insights"
+    assert [call.text.count(WARD) for call in talk.model.calls if call.schema == "Insights"] == [1]
+
+
 async def test_a_model_that_cannot_reflect_is_not_asked_again_at_every_turn() -> None:
     def unable(request: Request) -> Reply:
-        return "No." if request.schema == "Questions" else keeper(request)
+        return "No." if request.schema == "Insights" else keeper(request)
 
     talk = Talk(unable, reflect_at=5)
     out = await talk.say(WARD)

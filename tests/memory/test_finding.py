@@ -10,10 +10,13 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
-from reflective_agents.memory.hybrid import Timeline, bm25
 from reflective_agents.memory.postings import Postings, hashed, pack
-from reflective_agents.memory.ranking import HYBRID, PAPER, Ranking
+from reflective_agents.memory.rankings import named, names
+from reflective_agents.memory.rankings.hybrid import RANKING as HYBRID
+from reflective_agents.memory.rankings.hybrid import bm25
+from reflective_agents.memory.rankings.paper import Paper
 from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.memory.timeline import Timeline
 from reflective_agents.models.lexical import LexicalEmbeddings
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.memories import Memory, new_memory
@@ -108,6 +111,23 @@ async def test_a_turn_of_a_conversation_that_fits_comes_before_one_of_another(by
     assert order.index(right) < order.index(wrong)
 
 
+async def test_a_turn_with_some_substance_comes_before_one_that_says_as_little_as_fits() -> None:
+    short, long = turn("Paint!", MAY + DAY), turn("I mixed ochre, umber and white on the old oak board.", MAY)
+    order = await ranked("Which colours?", short, long, by=Alike())
+    assert order.index(long) < order.index(short)
+
+
+@pytest.mark.parametrize("mark", ["?", "\uff1f", "\u061f"])
+async def test_a_statement_comes_before_a_question_in_the_same_words_also_when_it_is_read_again(mark: str) -> None:
+    question, statement = turn(f"You paint boats{mark} ", MAY + DAY), turn("You paint boats!", MAY)
+    store = InMemoryStore()
+    for _ in range(2):
+        stream = await MemoryStream.open(Window(store), "anna", Alike())
+        await stream.add([question, statement])
+        order = await found(stream, "Which boats?", k=2)
+        assert order == [statement["text"], question["text"]]
+
+
 async def test_who_is_named_is_who_said_it_and_not_who_was_spoken_of() -> None:
     ada = turn("Bob likes the puppy.", MAY, speaker="Ada", conversation="a")
     bob = turn("Ada likes the puppy.", MAY + 20, speaker="Bob", conversation="b")
@@ -140,7 +160,7 @@ async def test_of_two_statements_that_fit_alike_the_later_one_wins_also_when_the
     assert await found(stream, question, k=2) == [july["text"], may["text"]]
     await stream.renew({may["id"]: AUGUST - 60})
     assert await found(stream, question, k=2) == [july["text"], may["text"]]
-    paper = Ranking(recency=3, importance=0, relevance=3)
+    paper = Paper(recency=3, importance=0, relevance=3)
     assert await found(stream, question, ranking=paper) == [may["text"]]
 
 
@@ -171,8 +191,8 @@ async def test_what_an_insight_rests_on_is_found_on_its_own() -> None:
     hits = [fact["text"] in await found(stream, f"Where is item{n:02}?", k=10) for n, fact in enumerate(facts)]
     assert sum(hits) == 60
     assert [fact["archived"] for fact in await stream.get([one["id"] for one in facts])] == [True] * 60
-    assert await found(stream, "Where is item07?", k=10, ranking=PAPER) != []
-    assert facts[7]["text"] not in await found(stream, "Where is item07?", k=10, ranking=PAPER)
+    assert await found(stream, "Where is item07?", k=10, ranking=Paper()) != []
+    assert facts[7]["text"] not in await found(stream, "Where is item07?", k=10, ranking=Paper())
 
 
 async def test_what_is_in_the_archive_ranks_below_what_fits_as_well() -> None:
@@ -210,9 +230,12 @@ async def test_what_is_said_now_may_be_left_out() -> None:
     assert await found(stream, "What do I like?", k=5, kinds=["fact"]) == []
 
 
-def test_the_default_ranking_is_hybrid_and_the_papers_is_not() -> None:
-    assert HYBRID.hybrid
-    assert not PAPER.hybrid
+async def test_rankings_are_found_by_name_and_hybrid_is_the_default() -> None:
+    assert {"hybrid", "paper"} <= {*names()}
+    assert named("hybrid") == HYBRID
+    stream = await memory_of(*CHATTER)
+    assert await found(stream, "number 7", k=5) == await found(stream, "number 7", k=5, ranking=HYBRID)
+    assert await found(stream, "number 7", k=5) != await found(stream, "number 7", k=5, ranking=named("paper"))
 
 
 async def test_memories_of_an_earlier_version_get_their_words_when_they_are_first_opened() -> None:
@@ -265,7 +288,7 @@ async def test_words_count_the_same_whether_many_memories_hold_them_or_few(
     await stream.delete(CHATTER[3]["id"])
     query = "Small figs, number 7 and a nut?"
     usual = await stream.retrieve(query, k=40, now=AUGUST, renew=False)
-    monkeypatch.setattr("reflective_agents.memory.hybrid.COMMON_WORD", many)
+    monkeypatch.setattr("reflective_agents.memory.rankings.hybrid.COMMON_WORD", many)
     other = await stream.retrieve(query, k=40, now=AUGUST, renew=False)
     assert [one.memory["text"] for one in other] == [one.memory["text"] for one in usual]
     assert [one.relevance for one in other] == pytest.approx([one.relevance for one in usual], abs=1e-6)
@@ -283,6 +306,7 @@ def test_words_are_weighed_as_bm25_has_it() -> None:
         "created": 1e5 * np.arange(count),
         "importance": np.ones(count),
         "conversation": np.zeros(count, np.int32),
+        "asks": np.zeros(count, np.bool_),
         "length": lengths,
     }
     said, near = bm25(

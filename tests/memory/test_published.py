@@ -9,7 +9,10 @@ from typing import Any
 
 from langgraph.store.memory import InMemoryStore
 
-from reflective_agents.memory.ranking import HYBRID, PAPER, PUBLISHED, Ranking
+from reflective_agents.memory.rankings.base import Ranking
+from reflective_agents.memory.rankings.hybrid import RANKING as HYBRID
+from reflective_agents.memory.rankings.paper import RANKING as PUBLISHED
+from reflective_agents.memory.rankings.paper import Paper
 from reflective_agents.memory.reflection import THRESHOLD
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.remembering.remember import reflect
@@ -128,7 +131,7 @@ async def relived(ranking: Ranking) -> tuple[MemoryStream, dict[int, list[Memory
 
 
 async def test_the_published_morning_is_reflected_on_where_it_was_with_as_many_insights() -> None:
-    for ranking in (PAPER, PUBLISHED):
+    for ranking in (Paper(), PUBLISHED):
         stream, drawn, events = await relived(ranking)
         assert list(drawn) == [100]
         assert [one["importance"] for one in drawn[100]] == [rating for ratings in RATED for rating in ratings]

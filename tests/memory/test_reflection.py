@@ -8,7 +8,8 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
-from reflective_agents.memory.ranking import HYBRID, PAPER
+from reflective_agents.memory.rankings.hybrid import RANKING as HYBRID
+from reflective_agents.memory.rankings.paper import Paper
 from reflective_agents.memory.reflection import check_insights
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.remembering.remember import memories_text, open_memory, reflect
@@ -85,7 +86,7 @@ async def test_an_insight_leads_to_its_evidence_and_the_evidence_leaves_retrieva
     cited = {below for one in insights for below in one["evidence"]}
     assert {one["id"] for one in await stream.evidence(insights[0]["id"])} == set(insights[0]["evidence"])
     assert {one["id"] for one in await stream.get(cited) if one["archived"]} == cited
-    left = {found.memory["id"] for found in await stream.retrieve("Anna", k=200, now=9000.0, ranking=PAPER)}
+    left = {found.memory["id"] for found in await stream.retrieve("Anna", k=200, now=9000.0, ranking=Paper())}
     assert left == {event["id"] for event in EVENTS} - cited | {one["id"] for one in insights}
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from langgraph.store.memory import InMemoryStore
 
-from reflective_agents.memory.ranking import Ranking
+from reflective_agents.memory.rankings.paper import Paper
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.state.memories import KINDS, Memory, memory_id, new_memory
 from tests.memory.windows import Letters, Window
@@ -68,7 +68,7 @@ class Machine(RuleBasedStateMachine):
     @rule(view=views, k=st.integers(1, 4))
     def retrieve(self, view: int, k: int) -> None:
         self.now += 1
-        found = self.run(self.views[view].retrieve("text", k=k, now=self.now, ranking=Ranking(1, 0, 0)))
+        found = self.run(self.views[view].retrieve("text", k=k, now=self.now, ranking=Paper(1, 0, 0)))
         active = [one for one in self.known.values() if not self.archived(one)]
         active.sort(key=lambda one: (-one["accessed"], -one["created"], one["id"]))
         assert [one.memory["id"] for one in found] == [one["id"] for one in active[:k]]

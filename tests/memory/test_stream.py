@@ -13,7 +13,8 @@ from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.memory import replica
 from reflective_agents.memory.index import Entry, Index
-from reflective_agents.memory.ranking import PAPER, PUBLISHED, Ranking
+from reflective_agents.memory.rankings.paper import RANKING as PUBLISHED
+from reflective_agents.memory.rankings.paper import Paper
 from reflective_agents.memory.stream import MemoryStream, Scored
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.context import Context
@@ -54,7 +55,7 @@ async def test_a_memory_comes_back_as_it_was_added(store: InMemoryStore) -> None
 async def test_retrieval_weighs_recency_importance_and_relevance(store: InMemoryStore) -> None:
     stream = await open_window(store)
     await stream.add([seen("aaa", 0, 9), seen("aab", 2 * HOUR, 5), seen("bbb", HOUR, 1)])
-    found = {one.memory["text"]: one for one in await stream.retrieve("a", k=3, now=3 * HOUR, ranking=PAPER)}
+    found = {one.memory["text"]: one for one in await stream.retrieve("a", k=3, now=3 * HOUR, ranking=Paper())}
     decayed = {"aaa": 0.995**3, "aab": 0.995**1, "bbb": 0.995**2}
     low, high = decayed["aaa"], decayed["aab"]
     assert found["aaa"].recency == 0
@@ -66,7 +67,7 @@ async def test_retrieval_weighs_recency_importance_and_relevance(store: InMemory
     assert found["aab"].score == pytest.approx((1 + 0.5 + 2 / math.sqrt(5)) / 3, abs=1e-3)
     assert list(found) == ["aab", "aaa", "bbb"]
     assert texts(await stream.retrieve("b", k=1, now=3 * HOUR, ranking=PUBLISHED)) == ["bbb"]
-    assert texts(await stream.retrieve("b", k=1, now=3 * HOUR, ranking=Ranking(0, 1, 0))) == ["aaa"]
+    assert texts(await stream.retrieve("b", k=1, now=3 * HOUR, ranking=Paper(0, 1, 0))) == ["aaa"]
 
 
 async def test_a_process_that_reads_the_vectors_finds_what_the_one_that_made_them_finds(store: InMemoryStore) -> None:
@@ -80,10 +81,10 @@ async def test_what_was_seen_last_is_the_most_recent_and_retrieval_renews_it(sto
     """The published code ranks recency the wrong way round, and never reads the time that it renews."""
     stream = await open_window(store)
     await stream.add([seen("aaa", 0), seen("bbb", HOUR)])
-    only_recency = Ranking(1, 0, 0)
+    only_recency = Paper(1, 0, 0)
     peeked = await stream.retrieve("a", k=2, now=2 * HOUR, ranking=only_recency, renew=False)
     assert texts(peeked) == ["bbb", "aaa"]
-    assert texts(await stream.retrieve("a", k=1, now=2 * HOUR, ranking=Ranking(0, 0, 1))) == ["aaa"]
+    assert texts(await stream.retrieve("a", k=1, now=2 * HOUR, ranking=Paper(0, 0, 1))) == ["aaa"]
     for view in (stream, await open_window(store)):
         found = await view.retrieve("a", k=2, now=2 * HOUR, ranking=only_recency, renew=False)
         assert texts(found) == ["aaa", "bbb"]
@@ -128,7 +129,7 @@ async def test_impossible_questions_are_refused(store: InMemoryStore) -> None:
     with pytest.raises(Misuse, match="finite number of seconds"):
         await stream.retrieve("a", k=1, now=math.nan)
     with pytest.raises(Misuse, match="weights"):
-        await stream.retrieve("a", k=1, now=0, ranking=Ranking(0, 0, 0))
+        await stream.retrieve("a", k=1, now=0, ranking=Paper(0, 0, 0))
     assert await stream.retrieve("a", k=0, now=0) == []
 
 
@@ -180,7 +181,7 @@ async def test_a_reflection_puts_its_evidence_into_the_archive(store: InMemorySt
     await stream.add([low, high])
     for view in (stream, await open_window(store)):
         assert texts(await view.latest(10)) == ["bba", "bbb"]
-        assert texts(await view.retrieve("a", k=10, now=9, ranking=PAPER, renew=False)) == ["bbb", "bba"]
+        assert texts(await view.retrieve("a", k=10, now=9, ranking=Paper(), renew=False)) == ["bbb", "bba"]
         assert set(texts(await view.evidence(high["id"]))) == {"bba", "abb", "aaa", "aab"}
         assert texts(await view.derived(first["id"])) == ["bba", "bbb"]
         assert [one["archived"] for one in await view.get([first["id"], low["id"]])] == [True, False]

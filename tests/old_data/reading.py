@@ -4,7 +4,7 @@ from typing import Any
 
 from reflective_agents.cli.database import open_store
 from reflective_agents.cli.threads import config_of, load, open_saver, recent, status
-from reflective_agents.memory.ranking import PAPER
+from reflective_agents.memory.rankings.paper import Paper
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.remembering.experience import experience_of
 from reflective_agents.nodes.remembering.remember import owner_of
@@ -41,7 +41,7 @@ async def read_memories() -> dict[str, Any]:
         assert store is not None
         for name, owner in OWNERS.items():
             stream = await MemoryStream.open(store, owner, "lexical")
-            ranked = await stream.retrieve(QUERY, k=3, now=NOW, ranking=PAPER)
+            ranked = await stream.retrieve(QUERY, k=3, now=NOW, ranking=Paper())
             kinds = [memory["kind"] async for memory in stream.everything()]
             memories[name] = {"kinds": kinds, "best": [scored.memory["id"] for scored in ranked]}
     return memories

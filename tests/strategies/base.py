@@ -53,6 +53,8 @@ class Strategy:
     """How the reason names that steps which bring nothing have ended a run, where nobody judges them."""
     answers_last: bool = False
     """Whether an agent decides when it answers: what breaks off the run before leaves no answer."""
+    answer_stands: bool = False
+    """Whether what follows the answer concerns later runs alone, and takes nothing from it."""
     begins_with_a_form: bool = False
     """Whether the first call asks for a structured reply."""
     votes: bool = False

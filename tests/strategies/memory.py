@@ -21,5 +21,6 @@ STRATEGY = Strategy(
     impossible={"user": "", "retrieved": 101, "relevance": 0, "max_memories": 9, "embeddings": 7},
     calls=2,
     endless_calls=False,
+    answer_stands=True,
     streams=True,
 )
