@@ -33,7 +33,7 @@ MOST_EVIDENCE, LONGEST_EVIDENCE = 5, 300
 """Memories, and characters of each, that a reflection or a fact is shown with."""
 CANDIDATES = 30
 """Memories, at least, that those shown are chosen from: what repeats others is passed over."""
-_QUESTION = re.compile(r"[^.!?\u3002\uff01\uff1f]+[?\uff1f]")
+_QUESTION = re.compile(r"(?<![^.!?\u3002\uff01\uff1f])[^.!?\u3002\uff01\uff1f]++[?\uff1f]")
 
 
 def user_of(context: MemoryContext) -> str:
