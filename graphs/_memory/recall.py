@@ -42,7 +42,7 @@ FACT_TOKENS = 4000
 """Tokens of the facts that come first, unless the settings say otherwise."""
 SHARE = 4
 """Facts take a quarter of a prompt at most."""
-_QUESTION = re.compile(r"[^.!?\u3002\uff01\uff1f]+[?\uff1f]")
+_QUESTION = re.compile(r"(?<![^.!?\u3002\uff01\uff1f])[^.!?\u3002\uff01\uff1f]++[?\uff1f]")
 
 
 def user_of(context: MemoryContext) -> str:

@@ -11,7 +11,7 @@ from reflective_agents.tree_search.policies import Follow, ListProposals
 CONFIDENCE = {"certain": 10, "high": 5, "medium": 2, "low": 1}
 """The weight of a word, in tenths, so that sums are exact."""
 # The brackets may be full-width, as in Chinese, and the word emphasised.
-_RANKED = re.compile(rf"(.*?)\s*[(（]\s*[*_`]*({'|'.join(CONFIDENCE)})[*_`]*\s*[)）]", re.IGNORECASE)
+_RANKED = re.compile(rf"(.*?)(?<!\s)\s*+[(（]\s*+[*_`]*+({'|'.join(CONFIDENCE)})[*_`]*+\s*+[)）]", re.IGNORECASE)
 
 
 class RankedProposals(ListProposals):

@@ -8,7 +8,7 @@ from reflective_agents.text.labels import NAMES, answer_in, bare, label_of, with
 MAX_ARGUMENT = 1_000
 """Characters of an argument that are read; the rest is cut off."""
 
-_START = re.compile(r"\s*(?:act(?:ion)?\s*\d*\s*:\s*)?([a-z]+)\s*\[", re.IGNORECASE)
+_START = re.compile(r"\s*+(?:act(?:ion)?\s*+\d*+\s*+:\s*+)?([a-z]++)\s*+\[", re.IGNORECASE)
 
 
 class Action(NamedTuple):

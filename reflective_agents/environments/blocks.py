@@ -16,7 +16,7 @@ _ONE_BLOCK = re.compile(rf"(pick|put)(?:\s+|-)?(up|down)\s+{_BLOCK}(?:\s+(?:from
 _TWO_BLOCKS = re.compile(
     rf"(unstack|stack)\s+{_BLOCK}\s+(?:(?:from\s+)?(?:on\s+)?(?:top\s+of\s+)?)?{_BLOCK}", re.IGNORECASE
 )
-_LIST_MARK = re.compile(r"(?:[-*]|\(?\d+[.):])\s+")
+_LIST_MARK = re.compile(r"^(?:[-*]|\(?\d++[.):])\s+")
 _ACTION_LINE = re.compile(r"\(?(?:pick|put|stack|unstack)\b", re.IGNORECASE)
 _WORDS = {
     "on": "the {} block is on top of the {} block",

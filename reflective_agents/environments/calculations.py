@@ -22,7 +22,7 @@ _LATEX = re.compile(r"\\(times|cdot|div|[()\[\]])")
 _LATEX_SIGNS = {"times": "*", "cdot": "*", "div": "/"}
 _PER_CENT = re.compile(r"(?<=\d)\s*+per ?cent\b", re.IGNORECASE)
 _TIMES = re.compile(r"(?<=[\d)%])\s*+(?:[xX](?=\s*+[\d(])|(?<=\s)of(?=\s++[\d(]))")
-_SHARE = re.compile(r"(\d++(?:\.\d++)?+)\s*+%(?!\s*+[\d(])")
+_SHARE = re.compile(r"(?<!\d)(\d++(?:\.\d++)?+)\s*+%(?!\s*+[\d(])")
 _UNIT = (
     r"(?!(?:dozen|hundred|thousand|million|billion)s?\b)(?:[^\W\d_]{2,}+(?:/[^\W\d_]++)?+|[^\W\d_]/[^\W\d_]++)(?!\w)"
 )
@@ -30,7 +30,7 @@ _NOTE = r"\((?=[^()]*?[^\W\d_]{2})[^()=+*/]*+\)"
 _ASIDES = re.compile(rf"(?<=[\d)])(?:\s*+(?:{_UNIT}|{_NOTE}))++", re.IGNORECASE)
 _WORDS = re.compile(r"(?:[^\W\d_]++['’,:]?+\s++)++(?=[\d(])")
 _WORD = re.compile(r"[^\W\d_]++(?:['’][^\W\d_]++)?+")
-_OPERATION = re.compile(r"[\d)][^-+*/\d]*+[-+*/\N{MULTIPLICATION SIGN}\N{DIVISION SIGN}]")
+_OPERATION = re.compile(r"[\d)][^-+*/\d)]*+[-+*/\N{MULTIPLICATION SIGN}\N{DIVISION SIGN}]")
 
 
 class Calculation(NamedTuple):

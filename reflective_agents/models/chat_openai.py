@@ -1,6 +1,6 @@
 """OpenAI's chat completions as other servers speak them: with thoughts beside the answers, or before them in tags."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from langchain_core.language_models import LanguageModelInput
@@ -9,12 +9,15 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from openai import BaseModel
 
+from reflective_agents.models.reply_size import CallPieces
 from reflective_agents.models.thoughts import KEY
-from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.thinking import ThoughtFilter
 
 _FIELDS = (KEY, "reasoning")
 """What servers call the thought that they send beside an answer."""
+_PIECES = "pieces of calls"
+"""Where a piece of a stream keeps those of its calls until they are whole."""
 
 
 class CompatibleChatOpenAI(ChatOpenAI):
@@ -37,26 +40,29 @@ class CompatibleChatOpenAI(ChatOpenAI):
         self, chunk: JsonObject, default_chunk_class: type, base_generation_info: JsonObject | None
     ) -> ChatGenerationChunk | None:
         # Usage has to be in place before LangChain converts the piece: it reads `usage` only.
-        chunk = _with_usage(chunk)
+        chunk, pieces = _without_calls(_with_usage(chunk))
         converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         choices = chunk.get("choices") or []
         if converted is not None and choices and (thought := _thought(choices[0].get("delta") or {})):
             converted.message.additional_kwargs[KEY] = thought
         if converted is not None:
             _keep_usage(converted.message, chunk)
+        if converted is not None and pieces:
+            converted.message.additional_kwargs[_PIECES] = pieces
         return converted
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        filtered = ThoughtFilter()
+        filtered, calls = ThoughtFilter(), CallPieces()
         async for chunk in super()._astream(*args, **kwargs):
+            calls.take(chunk.message.additional_kwargs.pop(_PIECES, ()))
             if isinstance(chunk.message.content, str) and chunk.message.content:
                 chunk.message.content = filtered.feed(chunk.message.content)
                 chunk.text = chunk.message.content
             yield chunk
-        rest = AIMessageChunk(content=filtered.end())
+        rest = AIMessageChunk(content=filtered.end(), tool_call_chunks=calls.joined())
         if filtered.thought:
             rest.additional_kwargs[KEY] = filtered.thought
-        if rest.content or rest.additional_kwargs:
+        if rest.content or rest.additional_kwargs or rest.tool_call_chunks:
             yield ChatGenerationChunk(message=rest)
 
     def _get_request_payload(
@@ -78,6 +84,19 @@ def _with_usage(chunk: JsonObject) -> JsonObject:
     """Return a piece of a stream with its usage where OpenAI has it. Groq sends it under a name of its own."""
     groq = chunk.get("x_groq")
     return {**chunk, "usage": groq["usage"]} if groq and groq.get("usage") and not chunk.get("usage") else chunk
+
+
+def _without_calls(chunk: JsonObject) -> tuple[JsonObject, Sequence[JsonMapping]]:
+    """Return a piece of a stream without the pieces of its calls, and these. It is the assistant's, whatever role the
+    server names."""
+    choices = chunk.get("choices") or [{}]
+    delta = choices[0].get("delta") or {}
+    if not delta.get("tool_calls") and "role" not in delta:
+        return chunk, ()
+    without = {name: value for name, value in delta.items() if name not in ("tool_calls", "role")}
+    return {**chunk, "choices": [{**choices[0], "delta": {"role": "assistant", **without}}]}, delta.get(
+        "tool_calls"
+    ) or ()
 
 
 def _keep_usage(message: BaseMessage, data: JsonObject) -> None:

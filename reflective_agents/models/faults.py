@@ -31,8 +31,10 @@ LONGEST_WAIT = 60.0
 WAIT: wait_base = wait_random_exponential(multiplier=0.5, max=8)
 """How long to wait before the next attempt, where the provider does not say."""
 
-_DATA_FAULTS = (ValueError, TypeError, LookupError)
+_DATA_FAULTS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """What reading bad data raises, and any code that is wrong."""
+_NAMED = (TypeError, ValueError, KeyError, IndexError, AttributeError, RecursionError)
+"""Errors whose text says little without their names."""
 _FAULTS = (ModelError, httpx.HTTPError, httpx2.HTTPError, OSError, TimeoutError, *_DATA_FAULTS)
 
 
@@ -112,9 +114,7 @@ def is_transient(fault: BaseException) -> bool:
     if status := status_of(fault):
         return status in (408, 409, 429) or status >= 500
     malformed = (*openai_errors("APIError"), EmptyReply, TimeoutError, OSError)
-    return isinstance(
-        fault, (*malformed, httpx.TransportError, httpx2.TransportError, ValueError, TypeError, LookupError)
-    )
+    return isinstance(fault, (*malformed, httpx.TransportError, httpx2.TransportError, *_DATA_FAULTS))
 
 
 def status_of(fault: BaseException) -> int | None:
@@ -166,7 +166,10 @@ def describe(fault: BaseException, address: str = "") -> str:
     status = status_of(fault)
     text = " ".join(str(fault).split()) or type(fault).__name__
     # "KeyError: choices" says more than "choices".
-    if type(fault) in (TypeError, ValueError, KeyError, IndexError) and type(fault).__name__ not in text:
+    if (
+        type(fault) in (TypeError, ValueError, KeyError, IndexError, AttributeError, RecursionError)
+        and type(fault).__name__ not in text
+    ):
         text = f"{type(fault).__name__}: {text}"
     text = f"HTTP {status}: {text}" if status and str(status) not in text else text
     if never_connected(fault):

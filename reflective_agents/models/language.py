@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from langchain_core.messages import BaseMessage, SystemMessage
 
 # Definitions, imports, a line that ends in a brace or semicolon, arrows and calls.
-_CODE = re.compile(r"^\s*(?:def|class|import|from|return)\b.*[:(.\w]$|[{};]\s*$|->|==|\w\(\w*\)", re.MULTILINE)
+_CODE = re.compile(r"^[^\S\n]*+(?:def|class|import|from|return)\b.*[:(.\w]$|[{};]\s*$|->|==|\w\(\w*\)", re.MULTILINE)
 _LETTER = re.compile(r"[^\W\d_]")
 _FOREIGN = re.compile(r"[^\x00-\x7f\W\d_]")
 _WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")

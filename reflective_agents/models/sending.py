@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Protocol
 
@@ -42,6 +42,7 @@ from reflective_agents.models.faults import (
 )
 from reflective_agents.models.meter import Meter, Reservation
 from reflective_agents.models.prices import rates_of
+from reflective_agents.models.reply_size import LONGEST_TOKEN, Room, shortened
 from reflective_agents.models.thoughts import with_thought_apart, without_thought
 from reflective_agents.models.usage import last_reported
 from reflective_agents.state.context import Thinking
@@ -171,11 +172,12 @@ async def _send(
     ):
         async with within_time(meter, reservation, _trace(base, messages, options)) as call:
             if listener:
-                replies = [await _streamed(base, messages, listener, options)]
+                replies = [await _streamed(base, messages, listener, options, longest)]
             else:
                 # LangGraph's stream mode "messages" would turn the call into a stream, and n replies into one.
                 quiet = without_streaming(base)
-                replies = _messages(await quiet.agenerate([list(messages)], **_hidden_config(), **options))
+                whole = _messages(await quiet.agenerate([list(messages)], **_hidden_config(), **options))
+                replies = [shortened(reply, LONGEST_TOKEN * longest) for reply in whole]
             replies = [without_thought(reply) for reply in replies]
             call.note(answers=len(replies), **_tokens(replies))
         # Before anything is said of the replies: an empty one has cost as much.
@@ -285,18 +287,23 @@ def _hidden_config() -> RunnableConfig:
 
 
 async def _streamed(
-    base: BaseChatModel, messages: Sequence[BaseMessage], listener: Listener, options: JsonObject
+    base: BaseChatModel, messages: Sequence[BaseMessage], listener: Listener, options: JsonObject, longest: int
 ) -> AIMessage:
-    """Send a request whose reply comes in pieces, and hand them on."""
+    """Send a request whose reply comes in pieces, and hand them on, up to the `longest` tokens that it may have."""
     chunks: list[AIMessageChunk] = []
-    async for chunk in base.astream(list(messages), {"tags": _hidden_config().get("tags") or []}, **options):
-        if not isinstance(chunk, AIMessageChunk):  # a model that does not stream
-            chunk = with_thought_apart(chunk)
+    room = Room(longest)
+    pieces = base.astream(list(messages), {"tags": _hidden_config().get("tags") or []}, **options)
+    async with aclosing(pieces):  # type: ignore[type-var]
+        async for piece in pieces:
+            chunk = room.take(with_thought_apart(piece))
             await listener.on_token(chunk.text)
-            return chunk
-        chunk = with_thought_apart(chunk)
-        chunks.append(chunk)
-        await listener.on_token(chunk.text)
+            if not isinstance(chunk, AIMessageChunk):  # a model that does not stream
+                return chunk
+            chunks.append(chunk)
+            _check_cancelled()
+            if room.is_used:
+                chunks.append(AIMessageChunk("", response_metadata={"finish_reason": "length"}))
+                break
     reply = message_chunk_to_message(add_ai_message_chunks(*chunks))
     assert isinstance(reply, AIMessage)
     # LangChain adds the reports of all pieces, where some servers send the counts so far in each.
@@ -305,6 +312,14 @@ async def _streamed(
     if speaks_openai(base) and not _finish(reply):
         raise CutOff("the stream ended before the reply did: it gave no reason to finish")
     return reply
+
+
+def _check_cancelled() -> None:
+    """Raise the cancellation that was requested and lost: `asyncio.wait_for`, in which clients wait for each piece,
+    drops one that comes together with the piece, in Python 3.11."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def _trace(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonObject) -> telemetry.Operation:

@@ -17,8 +17,8 @@ UNFINISHED = 0.4
 SUPPORTED = 0.6
 """Share of a sentence's terms that one sentence of the evidence must hold to support it."""
 
-_CITATION = re.compile(r"\s*\[(s?\d+)\]")
-_REFERENCE = re.compile(r"^\W*\[?(s?\d+)[\].:]+\s+(?:[^\n]*, )?(\S+)", re.M)
+_CITATION = re.compile(r"(?<!\s)\s*+\[(s?\d+)\]")
+_REFERENCE = re.compile(r"^[^\w\n]*+(s?\d++)[\].:]++\s++(?:[^\n]*, )?(\S+)", re.M)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from reflective_agents.offline.reading import CRITICISE, Piece, Reading
 from reflective_agents.text.extract import terms
 from reflective_agents.text.sentences import split
 
-_NEXT_QUESTION = re.compile(r"[,;]?\s+(?:and\s+)?(?=(?:what|how|why|which|who|whose|when|where)\b)", re.I)
+_NEXT_QUESTION = re.compile(r"(?<!\s)[,;]?+\s++(?:and\s++)?(?=(?:what|how|why|which|who|whose|when|where)\b)", re.I)
 _CRITIC = re.compile(r"critic|review", re.I)
 
 

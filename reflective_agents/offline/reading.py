@@ -16,7 +16,7 @@ LONG_REQUEST = 40
 """Words above which a request brings its own material: what it asks is then its questions, or its first sentence."""
 CRITICISE = "Criticise the latest report."
 """What this model gives a critic to do."""
-UNCITABLE = re.compile(r"\s*\[\d+\]")
+UNCITABLE = re.compile(r"(?<!\s)\s*+\[\d+\]")
 """Marks such as [3] in a source, which would pass for citations of ours."""
 REMEMBERED = re.compile(r"m\d+")
 """Names of memories, by which they are cited."""
@@ -33,7 +33,7 @@ _FOLLOW_UP = re.compile(
 )
 _OWN_CRITIQUE = re.compile(r"(No answer yet|Coverage \d+%)")
 _REMARK = re.compile(r"not covered|.*offline extractive model", re.I)
-_REFERENCE = re.compile(r"^\W*\[?(\d+)[\].:]+\s+(?:[^\n]*, )?(\S+)", re.M)
+_REFERENCE = re.compile(r"^[^\w\n]*+(\d++)[\].:]++\s++(?:[^\n]*, )?(\S+)", re.M)
 _CITED = re.compile(r"\[(\d+)\]")
 _NOT_COVERED = re.compile(r"not covered(?: by what was found)?:([^.\n]*)", re.I)
 

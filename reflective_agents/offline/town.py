@@ -15,11 +15,11 @@ from reflective_agents.text.sentences import split
 _BLOCK = re.compile(
     r"<(agent|map|time|usual|part|memory|doing|seen|said|question)((?: \w+=\"[^\"]*\")*)>\n(.*?)\n</\1>", re.S
 )
-_ATTRIBUTE = re.compile(r"(\w+)=\"([^\"]*)\"")
+_ATTRIBUTE = re.compile(r"(?<!\w)(\w++)=\"([^\"]*)\"")
 _SAID = re.compile(r"^(?:[^\n:\"]+ said to [^\n:\"]+: \"(.*)\"|I heard from [^\n:]+: (.*)|On [^\n:]+: (.*))$", re.S)
 _SPEAKER = re.compile(r"^([^\n:\"]+?) said to ")
 _TIME = re.compile(r"\b([01]?\d|2[0-3]):([0-5]\d)\b")
-_USUAL = re.compile(r"^\W*([01]\d|2[0-3]):([0-5]\d)\s+(.+)$", re.M)
+_USUAL = re.compile(r"^[^\w\n]*+([01]\d|2[0-3]):([0-5]\d)\s++(.+)$", re.M)
 TOLD = ("before", "told", "heard", "reflection")
 """Kinds of memories that are worth telling."""
 ROUTINE, TALK, APPOINTMENT = 2, 5, 8

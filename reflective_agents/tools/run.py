@@ -13,12 +13,11 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 from reflective_agents import telemetry
+from reflective_agents.models.reply_size import MAX_CALLS, only_calls
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.secrets import redacted
 from reflective_agents.text.clean import clean_data
 
-MAX_CALLS = 64
-"""Calls of one message that are run; one more is refused, which tells the model, and the rest is dropped."""
 MAX_RESULT = 2_000_000
 """Most characters of a tool's result that are kept."""
 
@@ -37,20 +36,6 @@ def with_call_ids(message: AIMessage) -> AIMessage:
         {**call, "id": call["id"] or f"call_{i}"} for i, call in enumerate(message.invalid_tool_calls, count + 1)
     ]
     return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": invalid})
-
-
-def only_calls(message: AIMessage, calls: Sequence[ToolCall]) -> AIMessage:
-    """Return the message with these of its tool calls alone, in its content, too: Anthropic's messages and OpenAI's
-    responses repeat each call as a block, and are refused with one that nothing answers."""
-    dropped = {call["id"] for call in message.tool_calls if call["id"]} - {call["id"] for call in calls}
-    content = message.content
-    if isinstance(content, list):
-        content = [block for block in content if not (isinstance(block, dict) and _ids_of(block) & dropped)]
-    return message.model_copy(update={"tool_calls": list(calls), "content": content})
-
-
-def _ids_of(block: JsonMapping) -> set[object]:
-    return {block.get("id"), block.get("call_id")}
 
 
 async def run_tool_calls(

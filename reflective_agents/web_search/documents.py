@@ -34,7 +34,7 @@ _HEADING = "\x1e"
 _BLOCK = "\x1d"
 _BLOCK_TAGS = ["p", "li", "dt", "dd", "td", "th", "tr", "pre", "blockquote", "div", "section", "article", "br"]
 _HEADING_TAGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
-_TAG = re.compile(r"(/?[a-zA-Z][a-zA-Z0-9]*)[^>]*>")
+_TAG = re.compile(r"(/?[a-zA-Z][a-zA-Z0-9]*+)[^>]*+>")
 _NOISE_TAGS = ["script", "style", "noscript", "template", "nav", "svg", "title"]
 
 

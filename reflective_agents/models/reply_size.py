@@ -1,0 +1,164 @@
+"""How much of a reply is read: a server may send more than it was asked for, or was ever meant to.
+
+What is beyond is left out before anything reads it, since every reader takes time in proportion, on the event loop.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from langchain_core.messages import AIMessage, ToolCall, ToolCallChunk
+from langchain_core.messages.tool import tool_call_chunk
+
+from reflective_agents.models.thoughts import KEY
+from reflective_agents.state.json_types import JsonMapping, JsonObject
+
+MAX_CALLS = 64
+"""Calls of one message that are run; one more is refused, which tells the model, and the rest is dropped."""
+LONGEST_TOKEN = 20
+"""Most characters for each token that a reply may have."""
+SHORTEST_PIECE = 4
+"""Characters that a piece of a stream counts at least: reading it takes time, also if it is empty."""
+LONGEST_ARGUMENTS = 1_000_000
+"""Most characters of the arguments of a reply's calls, all together."""
+_COMPLETED = 1_000
+"""Most characters of arguments that LangChain may complete where they end too early: it tries each place."""
+M = TypeVar("M", bound=AIMessage)
+
+
+class Room:
+    """What is left of a reply that comes in pieces.
+
+    Args:
+        tokens: Most tokens that it may have.
+    """
+
+    def __init__(self, tokens: int) -> None:
+        self._left = tokens * LONGEST_TOKEN
+
+    @property
+    def is_used(self) -> bool:
+        """Whether nothing more is read."""
+        return self._left <= 0
+
+    def take(self, piece: M) -> M:
+        """Return as much of the next piece as there is room for."""
+        piece = shortened(piece, self._left)
+        self._left -= max(_length(piece), SHORTEST_PIECE)
+        return piece
+
+
+def shortened(reply: M, most: int) -> M:
+    """Return a reply of which no more is kept than may be read.
+
+    Args:
+        reply: A whole reply, or a piece of one.
+        most: Most characters of its text, and of its thought.
+    """
+    changed: JsonObject = {}
+    if _length(reply) > most:
+        changed["content"] = _text_within(reply.content, most)
+    thought = reply.additional_kwargs.get(KEY)
+    if isinstance(thought, str) and len(thought) > most:
+        changed["additional_kwargs"] = {**reply.additional_kwargs, KEY: thought[:most]}
+    if len(reply.invalid_tool_calls) > MAX_CALLS + 1:
+        changed["invalid_tool_calls"] = reply.invalid_tool_calls[: MAX_CALLS + 1]
+    reply = reply.model_copy(update=changed) if changed else reply
+    return only_calls(reply, reply.tool_calls[: MAX_CALLS + 1]) if len(reply.tool_calls) > MAX_CALLS + 1 else reply
+
+
+def only_calls(message: M, calls: Sequence[ToolCall]) -> M:
+    """Return the message with these of its tool calls alone, in its content, too: Anthropic's messages and OpenAI's
+    responses repeat each call as a block, and are refused with one that nothing answers."""
+    dropped = {call["id"] for call in message.tool_calls if call["id"]} - {call["id"] for call in calls}
+    content = message.content
+    if isinstance(content, list):
+        content = [block for block in content if not (isinstance(block, dict) and _ids_of(block) & dropped)]
+    return message.model_copy(update={"tool_calls": list(calls), "content": content})
+
+
+def _ids_of(block: JsonMapping) -> set[object]:
+    return {block.get("id"), block.get("call_id")}
+
+
+def _length(reply: AIMessage) -> int:
+    if isinstance(reply.content, str):
+        return len(reply.content)
+    return sum(len(_text_of(block)) for block in reply.content)
+
+
+def _text_of(block: str | Mapping[str, Any]) -> str:
+    text = block if isinstance(block, str) else block.get("text") or block.get("thinking") or ""
+    return text if isinstance(text, str) else ""
+
+
+def _text_within(content: str | Sequence[str | JsonObject], most: int) -> str | list[str | JsonObject]:
+    """Return the blocks of a content up to the one that goes beyond, of which the beginning is kept as text."""
+    if isinstance(content, str):
+        return content[:most]
+    kept: list[str | JsonObject] = []
+    for block in content:
+        text = _text_of(block)
+        if len(text) > most:
+            return [*kept, {"type": "text", "text": text[:most]}]
+        kept.append(block)
+        most -= len(text)
+    return kept
+
+
+class CallPieces:
+    """Tool calls that come in pieces of OpenAI's form: joined here, since LangChain reads a call anew with each."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+        self._length = 0
+
+    def take(self, pieces: Sequence[JsonMapping]) -> None:
+        """Take the next pieces, in the order in which they come; those beyond what may be read are dropped."""
+        for piece in pieces:
+            function = piece.get("function") or {}
+            arguments = str(function.get("arguments") or "")
+            self._length += max(len(arguments), 1)
+            call = self._call_of(piece.get("index"), piece.get("id"))
+            if call is None or self._length > LONGEST_ARGUMENTS:
+                continue
+            call.id = call.id or piece.get("id")
+            call.name.append(str(function.get("name") or ""))
+            call.arguments.append(arguments)
+
+    def _call_of(self, index: int | None, id: str | None) -> "_Call | None":
+        """Return the call that a piece belongs to: of its index, and of its id if both have one."""
+        for call in self._calls:
+            if call.index == index and (not call.id or not id or call.id == id):
+                return call
+        if len(self._calls) > MAX_CALLS:
+            return None
+        self._calls.append(_Call(index, id))
+        return self._calls[-1]
+
+    def joined(self) -> list[ToolCallChunk]:
+        """Return the whole calls."""
+        return [
+            tool_call_chunk(
+                name="".join(call.name) or None, args=_readable("".join(call.arguments)), id=call.id, index=call.index
+            )
+            for call in self._calls
+        ]
+
+
+class _Call:
+    def __init__(self, index: int | None, id: str | None) -> None:
+        self.index, self.id = index, id
+        self.name: list[str] = []
+        self.arguments: list[str] = []
+
+
+def _readable(arguments: str) -> str:
+    """Return arguments that are JSON, or short; else a beginning of them that nobody takes for JSON."""
+    if len(arguments) <= _COMPLETED:
+        return arguments
+    try:
+        json.loads(arguments)
+    except (ValueError, RecursionError):
+        return f"Not JSON: {arguments[:_COMPLETED]}"
+    return arguments
