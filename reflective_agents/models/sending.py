@@ -302,7 +302,7 @@ async def _streamed(
             chunks.append(chunk)
             _check_cancelled()
             if room.is_used:
-                chunks.append(AIMessageChunk("", response_metadata={"finish_reason": "length"}))
+                chunks.append(AIMessageChunk(content="", response_metadata={"finish_reason": "length"}))
                 break
     reply = message_chunk_to_message(add_ai_message_chunks(*chunks))
     assert isinstance(reply, AIMessage)

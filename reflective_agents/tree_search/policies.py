@@ -12,6 +12,7 @@ from langchain_core.tools import BaseTool
 
 from reflective_agents.models.calls import request
 from reflective_agents.models.capabilities import ChatModel, takes_stop, with_tools
+from reflective_agents.models.reply_size import only_calls
 from reflective_agents.models.sending import Listener
 from reflective_agents.models.toolless import guess_in
 from reflective_agents.nodes.acting.actions import act_tool
@@ -30,7 +31,7 @@ from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.actions import read_answer
 from reflective_agents.text.labels import without_marker
-from reflective_agents.tools.run import only_calls, with_call_ids
+from reflective_agents.tools.run import with_call_ids
 from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
 from reflective_agents.tree_search.conversation import history, refusals, siblings_note, sourcing, with_closing
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
