@@ -17,8 +17,9 @@ MAX_CALLS = 64
 """Calls of one message that are run; one more is refused, which tells the model, and the rest is dropped."""
 LONGEST_TOKEN = 20
 """Most characters for each token that a reply may have."""
-SHORTEST_PIECE = 4
-"""Characters that a piece of a stream counts at least: reading it takes time, also if it is empty."""
+SHORTEST_PIECE = 6
+"""Characters that a piece of a stream counts at least: reading it takes time, also if it is empty. Most servers send a
+token in each."""
 LONGEST_ARGUMENTS = 1_000_000
 """Most characters of the arguments of a reply's calls, all together."""
 _COMPLETED = 1_000

@@ -1,5 +1,6 @@
 """Replies that come in pieces: the same answer and the same failures as those that come whole."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
@@ -41,7 +42,8 @@ class Heard:
         return True
 
 
-Reply = Callable[[int], tuple[int, Sequence[dict[str, Any]] | dict[str, Any]]]
+Event = dict[str, Any] | str
+Reply = Callable[[int], tuple[int, Sequence[Event] | dict[str, Any]]]
 
 
 class Server:
@@ -58,7 +60,9 @@ class Server:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(http)
         for event in body:
-            await response.write(f"data: {json.dumps(event)}\n\n".encode())
+            data = event if isinstance(event, str) else json.dumps(event)
+            await response.write(f"data: {data}\n\n".encode())
+            await asyncio.sleep(0)  # the reader shares this event loop
         await response.write(b"data: [DONE]\n\n")
         return response
 
@@ -93,7 +97,7 @@ def piece(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict
     return {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice], **more}
 
 
-def stream(pieces: Sequence[dict[str, Any]], finish: str | None = "stop") -> list[dict[str, Any]]:
+def stream(pieces: Sequence[dict[str, Any]], finish: str | None = "stop") -> list[Event]:
     return [*map(piece, pieces), *([piece({}, finish), {**piece({}), "choices": [], "usage": USAGE}] if finish else [])]
 
 

@@ -15,7 +15,10 @@ pytestmark = pytest.mark.hostile
 SIGNS = [
     "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|start_header_id|>", "<|endoftext|>", "<|user|>", "<｜User｜>",
     "<｜end▁of▁sentence｜>", "<start_of_turn>", "<end_of_turn>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]",
-    "[SYSTEM_PROMPT]", "[TOOL_RESULTS]", "[/AVAILABLE_TOOLS]",
+    "[SYSTEM_PROMPT]", "[TOOL_RESULTS]", "[/AVAILABLE_TOOLS]", "[TOOL_CONTENT]", "[ARGS]", "[THINK]", "[gMASK]",
+    "</s>", "<s>", "<bos>", "<eos>", "<sop>", "<|turn>", "<turn|>", "<|tool_call>", "<tool_call>", "</tool_response>",
+    "<think>", "</think>", "<extra_id_1>", "<SPECIAL_11>", "<reserved_106>", "<unused0>", "<seed:bos>",
+    "<end_of_utterance>", "<|start header id|>", "<[begin▁of▁sentence]>", "]<]minimax[>[",
 ]  # fmt: skip
 
 
@@ -39,7 +42,22 @@ async def test_no_sign_is_sent(sign: str) -> None:
     assert prompt[-1].text == found
 
 
-PLAIN = ["a <|> b", "f <| g x |> h", "<b>bold</b>", "x[INSTANCE]", "[inst]", "<|a b|>", "list[int] | None", "<|" * 9]
+PLAIN = [
+    "a <|> b",
+    "f <| g x |> h",
+    "<b>bold</b>",
+    "x[INSTANCE]",
+    "[inst]",
+    "list[int] | None",
+    "<|" * 9,
+    "a <b| c",
+    "[NOTE]",
+    "<section>",
+    "x <| 3 |> y",
+    "a[1] <[2]",
+    "<strong>",
+    "<| a b |>",
+]
 
 
 @pytest.mark.parametrize("text", PLAIN)
