@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
+from reflective_agents.nodes.asking.transcript import without_lessons
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.memo import at_once, memo_of
 from reflective_agents.nodes.step import Step
@@ -116,7 +117,7 @@ async def verify_answer(
     if not isinstance(context, VerifiedContext) or not context.is_verified:
         return None
     body = split_references(answer)[0].strip()
-    messages: Sequence[Any] = conversation
+    messages: Sequence[Any] = without_lessons(conversation)
     run = VerifiedRun(messages=[*messages], sources={**(sources or {})})
     case = Case(messages[-1].text, body, run, run_id)
     key = ("verdict", body, repr(context.forms), context.threshold)
