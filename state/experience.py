@@ -1,5 +1,6 @@
 """What runs have learned, as plain data: items, what happens to them, and what models are asked to fill in."""
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Literal, NotRequired
 
@@ -55,7 +56,7 @@ class Event(TypedDict):
     is the item that contradicts or outlives it.
     """
 
-    what: Literal["shown", "drawn", "refined", "edited", "contradicted", "refuted"]
+    what: Literal["shown", "drawn", "refined", "edited", "contradicted", "confirmed", "refuted"]
     at: float
     solved: NotRequired[bool | None]
     texts: NotRequired[dict[str, str]]
@@ -119,11 +120,11 @@ def _fold(item: Item, event: Event) -> None:
         item["seen"] += 1
     elif what in ("refined", "edited"):
         _change(item, event)
-    elif item["status"] != "refuted":
-        item["against"] = sorted({*item["against"], event.get("by", "")} - {""})
-        item["status"] = "refuted" if what == "refuted" else "contested"
-    if item["status"] == "contested" and (what == "drawn" or event.get("solved")):
-        item["status"] = "active"
+    elif what == "contradicted":
+        item["against"] = sorted({*item["against"], event.get("by", "")})
+        item["status"] = "contested"
+    else:
+        item["status"] = "refuted" if what == "refuted" else "active"
 
 
 def _change(item: Item, event: Event) -> None:
@@ -153,6 +154,11 @@ def trust(item: Item) -> float:
 
 
 Line = Annotated[Sentence, StringConstraints(max_length=1000)]
+
+
+def plain_words(text: str) -> str:
+    """Return the words of a text with single blanks between them, in small letters."""
+    return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 class DrawnItem(BaseModel):

@@ -1,12 +1,11 @@
 """Items curated, not piled up: what is drawn anew is counted, added or marked, and nothing is rewritten as a whole
 (ACE, arXiv 2510.04618)."""
 
-import re
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from reflective_agents.state.experience import DrawnItem, Event, Item, ItemKind, new_item
+from reflective_agents.state.experience import DrawnItem, Event, Item, ItemKind, new_item, plain_words
 from reflective_agents.state.memories import memory_id
 
 if TYPE_CHECKING:
@@ -52,16 +51,10 @@ async def curate(items: "Items", run: str, drawn: DrawnItem, known: Sequence[Ite
 async def _count(items: "Items", run: str, item: Item, now: float) -> None:
     await items.record(f"{run} drawn", {item["id"]: Event(what="drawn", at=now)})
     if item["status"] == "contested":
-        await refute(items, run, item, now)
+        await confirm(items, run, item, now)
 
 
-async def refute(items: "Items", run: str, winner: Item, now: float) -> None:
-    """Refute what contradicts an item that was confirmed."""
-    losers = [other["id"] for other in await items.get(winner["against"])]
-    lost = {other: Event(what="refuted", at=now, by=winner["id"]) for other in losers}
-    await items.record(f"{run} refuted", lost)
-
-
-def plain_words(text: str) -> str:
-    """Return the words of a text with single blanks between them, in small letters."""
-    return " ".join(re.findall(r"\w+", text.casefold()))
+async def confirm(items: "Items", run: str, winner: Item, now: float) -> None:
+    """Confirm an item, which refutes what contradicts it."""
+    lost = {other["id"]: Event(what="refuted", at=now, by=winner["id"]) for other in await items.get(winner["against"])}
+    await items.record(f"{run} confirmed", {winner["id"]: Event(what="confirmed", at=now), **lost})

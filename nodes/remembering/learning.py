@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.remembering.attempts import attempts_text, own_channels
-from reflective_agents.nodes.remembering.curating import curate, plain_words, refute
+from reflective_agents.nodes.remembering.curating import confirm, curate
 from reflective_agents.nodes.remembering.experience import (
     LONGEST_TASK,
     LOOKED_AT,
@@ -20,7 +20,7 @@ from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import experience as prompts
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, ModelFailed
-from reflective_agents.state.experience import Drawn, DrawnItem, Event, Experience, Item, ItemKind
+from reflective_agents.state.experience import Drawn, DrawnItem, Event, Experience, Item, ItemKind, plain_words
 from reflective_agents.state.outcome import Appraisal, Outcome
 from reflective_agents.state.run import RunState
 
@@ -82,7 +82,7 @@ async def _count(items: "Items", run: str, shown: Sequence[Item], verdict: ItemK
         await items.record(f"{run} shown", {item["id"]: Event(what="shown", at=now, solved=solved) for item in shown})
     for item in shown:
         if solved and item["status"] == "contested" and not {*item["against"]} & {each["id"] for each in shown}:
-            await refute(items, run, item, now)
+            await confirm(items, run, item, now)
 
 
 async def _learn(

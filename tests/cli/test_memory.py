@@ -144,7 +144,6 @@ def test_a_memory_cannot_command_the_terminal(reflect: Any) -> None:
         (["show", "x"], "there is no memory x here"),
         (["forget"], "name the memory"),
         (["forget", "x", "--all"], "name the memory"),
-        (["list", "--user", "a", "--experience", "b"], "--user and --experience name two memories"),
         (["list", "--user", ""], "--user: "),
         (["list", "--embeddings", "nobody:x"], "nobody:x"),
         (["import", "nowhere.jsonl"], "nowhere.jsonl cannot be read"),
