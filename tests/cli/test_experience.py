@@ -51,11 +51,11 @@ def test_items_are_listed_and_shown_by_name_and_user(learned: Any) -> None:
 
 def test_a_correction_is_shown_with_what_was_before(learned: Any) -> None:
     assert learned("experience", "edit", "chess", ID, "--advice", "Name the month.").code == 0
-    [exported] = [
+    exported = next(
         item
         for line in learned("experience", "export", "chess").out.splitlines()
         if (item := json.loads(line))["id"] == ID
-    ]
+    )
     assert exported["advice"] == "Name the month."
     assert exported["history"][0]["before"] == {"advice": "Name the year."}
     assert "Name the month." in learned("experience", "show", "chess", ID).out
