@@ -161,6 +161,12 @@ def plain_words(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
+def plain_text(text: str) -> str:
+    """Return a text in small letters, with single blanks, and without the mark at its end: equal for the same text. All
+    other signs count, as those of a formula do."""
+    return " ".join(text.casefold().split()).rstrip(".!")
+
+
 class DrawnItem(BaseModel):
     """Something worth doing, or avoiding, in tasks of this kind."""
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from reflective_agents.state.experience import DrawnItem, Event, Item, ItemKind, new_item, plain_words
+from reflective_agents.state.experience import DrawnItem, Event, Item, ItemKind, new_item, plain_text
 from reflective_agents.state.memories import memory_id
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ async def curate(items: "Items", run: str, drawn: DrawnItem, known: Sequence[Ite
     if await items.get([own]):
         return own
     other = known[drawn.known - 1] if 0 < drawn.known <= len(known) else None
-    same = next((item for item in known if plain_words(item["advice"]) == plain_words(drawn.advice)), None)
+    same = next((item for item in known if plain_text(item["advice"]) == plain_text(drawn.advice)), None)
     if same := same or (other if drawn.relation == "same" else None):
         await _count(items, run, same, now)
         return same["id"]

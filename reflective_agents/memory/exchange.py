@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from reflective_agents.memory.items import Items
 from reflective_agents.state.errors import Misuse
-from reflective_agents.state.experience import Change, Event, Item, ItemKind, ItemStatus, Line, new_item, plain_words
+from reflective_agents.state.experience import Change, Item, ItemKind, ItemStatus, Line, new_item, plain_text
 from reflective_agents.state.memories import FARTHEST, memory_id
 from reflective_agents.text.clean import clean_data
 
@@ -44,7 +44,7 @@ class ItemLine(BaseModel):
     def item(self) -> Item:
         """Return it as an item: without an id it has one that follows from its condition and its advice."""
         own = new_item(
-            self.id or memory_id(f"item {plain_words(self.applies_when)} {plain_words(self.advice)}"),
+            self.id or memory_id(f"item {plain_text(self.applies_when)} {plain_text(self.advice)}"),
             self.title,
             self.applies_when,
             self.advice,
@@ -100,16 +100,12 @@ async def merge_items(items: Items, others: Sequence[Item]) -> Merged:
     """Merge other items: what says the same in the same words counts for the one that is known, all else is added.
     Done again it changes nothing."""
     known = {_key(item): item["id"] async for item in items.everything()}
-    new, drawn = list[Item](), dict[str, Event]()
-    for other in others:
-        same = known.setdefault(_key(other), other["id"])
-        if same == other["id"]:
-            new.append(other)
-        else:
-            drawn[same] = Event(what="drawn", at=other["created"])
-            await items.record(f"merged {other['id']}", {same: drawn[same]})
-    return Merged(len(await items.add(new)), len(drawn))
+    pairs = [(other, known.setdefault(_key(other), other["id"])) for other in others]
+    added = await items.add([other for other, same in pairs if same == other["id"]])
+    drawn = [(f"merged {other['id']}", same, other["created"]) for other, same in pairs if same != other["id"]]
+    await items.count_drawn(drawn)
+    return Merged(len(added), len(drawn))
 
 
 def _key(item: Item) -> tuple[str, str]:
-    return plain_words(item["applies_when"]), plain_words(item["advice"])
+    return plain_text(item["applies_when"]), plain_text(item["advice"])

@@ -130,13 +130,17 @@ class Items:
             run: What names the event among those of an item, such as the id of a run and what it did.
             events: The events, by the ids of the items.
         """
-        changes: list[PutOp] = []
-        for item_id, rows in zip(events, await self._events(list(events)), strict=True):
-            changes += [write(row.namespace, row.key, None) for row in _superfluous(rows)]
-            changes.append(write(self._of(item_id), run, {**events[item_id]}))
-        await self._store.abatch(changes)
-        shown = {item_id: event["at"] for item_id, event in events.items() if event["what"] == "shown"}
-        await self._stream.renew(shown)
+        superfluous = [row for rows in await self._events(events) for row in _superfluous(rows)]
+        deleted = [write(row.namespace, row.key, None) for row in superfluous]
+        await self._store.abatch([*deleted, *(self._put(run, item_id, event) for item_id, event in events.items())])
+        if shown := {item_id: event["at"] for item_id, event in events.items() if event["what"] == "shown"}:
+            await self._stream.renew(shown)
+
+    async def count_drawn(self, drawn: Iterable[tuple[str, str, float]]) -> None:
+        """Count items that were drawn elsewhere: what names the event, the id of the item, and when."""
+        changes = [self._put(run, item_id, Event(what="drawn", at=at)) for run, item_id, at in drawn]
+        for start in range(0, len(changes), AT_ONCE):
+            await self._store.abatch(changes[start : start + AT_ONCE])
 
     async def edit(self, run: str, item_id: str, texts: Mapping[str, str], at: float) -> None:
         """Give an item other texts, by their fields; what they were stays in its history.
@@ -166,6 +170,9 @@ class Items:
     @property
     def _items(self) -> tuple[str, ...]:
         return self._layout.part("item")
+
+    def _put(self, run: str, item_id: str, event: Event) -> PutOp:
+        return write(self._of(item_id), run, {**event})
 
     def _of(self, item_id: str) -> tuple[str, ...]:
         return (*self._layout.part("events"), item_id)

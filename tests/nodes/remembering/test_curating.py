@@ -53,6 +53,12 @@ async def test_what_is_known_is_counted() -> None:
     }
 
 
+async def test_signs_tell_advice_apart() -> None:
+    store = await holding(item(1, "Try (a + b) * c."))
+    await run(store, drawn("Try (a - b) * c."))
+    assert [known["seen"] for known in await all_items(store)] == [1, 1]
+
+
 async def test_a_refinement_is_added_and_the_advice_stays() -> None:
     store = await holding(item(1))
     for number in range(1, 6):
