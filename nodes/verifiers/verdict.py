@@ -117,7 +117,7 @@ async def verify_answer(
     if not isinstance(context, VerifiedContext) or not context.is_verified:
         return None
     body = split_references(answer)[0].strip()
-    messages: Sequence[Any] = without_lessons(conversation)
+    messages: list[Any] = [*without_lessons(conversation)]
     run = VerifiedRun(messages=[*messages], sources={**(sources or {})})
     case = Case(messages[-1].text, body, run, run_id)
     key = ("verdict", body, repr(context.forms), context.threshold)
