@@ -99,5 +99,39 @@ def playing() -> Callable[[Request], Reply]:
     return reply
 
 
+# Both
+
+
+_CONDITION = re.compile(r'<lesson number="(\d+)"[^>]*>\napplies when: (.*?)\n</lesson>', re.DOTALL)
+_REQUEST = re.compile(r"<request>\n(.*?)\n</request>", re.DOTALL)
+GAME = "a game of 24"
+
+
+def mixed(tasks: Sequence[Task]) -> Callable[[Request], Reply]:
+    """Make a model that does both, says which lessons apply, and draws from a run what it lacked there."""
+    answer, play = answering(tasks), playing()
+
+    def reply(request: Request) -> Reply:
+        if request.schema == "Applying":
+            own = _condition(_REQUEST.findall(request.text)[-1])
+            return {"applies": [int(number) for number, text in _CONDITION.findall(request.text) if text == own]}
+        if request.schema == "Drawn":
+            return {"items": [*_drawn(request)]}
+        return play(request) if "Numbers: " in request.last else answer(request)
+
+    return reply
+
+
+def _condition(task: str) -> str:
+    return GAME if re.fullmatch(r"[\d ]+", task.strip()) else f'a question that asks "{kind(task)}"'
+
+
+def _drawn(request: Request) -> Iterator[dict[str, str]]:
+    task = _REQUEST.findall(request.text)[-1]
+    reflections = re.findall(r"^reflection: (.*)$", request.text, re.MULTILINE)
+    texts = {"title": "A form", "applies_when": _condition(task), "evidence": "The first trial lacked it."}
+    yield from ({**texts, "advice": advice, "kind": "success"} for advice in reflections[-1:])
+
+
 def _solutions(numbers: tuple[int, ...], forms: Sequence[str]) -> Iterator[str]:
     return (found for form in forms if (found := solve(numbers, form)))

@@ -15,7 +15,7 @@
 It stops when something verifies the answer, when another call is expected to gain less than it costs, or at a limit.
 """
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage
 from langgraph.types import Overwrite
 
 from reflective_agents.environments.plain import PLAIN
@@ -47,7 +47,7 @@ from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import find
 from reflective_agents.nodes.evidence.sources import observations_on, sources_of, thread_sources
 from reflective_agents.nodes.evidence.verifying import Evidence, with_support
-from reflective_agents.nodes.remembering.lessons import recalled_text
+from reflective_agents.nodes.remembering.lessons import lessons_message
 from reflective_agents.nodes.step import Step, Update, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import ENDED, Ended, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
@@ -96,7 +96,7 @@ async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
     """Let Reflexion look for evidence, and end the run if that supports its answer. Where the model fails at that, what
     was asked is looked up as it stands."""
     settings, lessons = inner_settings(ReflexionContext, step), [lesson["text"] for lesson in state["lessons"]]
-    shown = [HumanMessage(recalled_text(lessons)), *state["messages"]] if lessons else state["messages"]
+    shown = [lessons_message(lessons), *state["messages"]] if lessons else state["messages"]
     result = await reflexion.graph.ainvoke({"messages": step.whole(shown)}, context=settings)
     step.meter.add(result["usage"])
     outcome = outcome_in_run(result["outcome"], step)

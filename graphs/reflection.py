@@ -19,7 +19,6 @@ from reflective_agents.nodes.asking.chat import write
 from reflective_agents.nodes.asking.critics import NO_CHECK, Draft, criticise, has_critic, judgement_of
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.research import today
-from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.prompts import reflection as prompts
@@ -81,9 +80,8 @@ async def finish(state: ReflectionState, step: Step[ReflectionContext]) -> Updat
     """Answer with the accepted draft, else with the best-scored one, which need not be the last."""
     best = best_draft(state["drafts"])
     answer = AIMessage(best["text"], id=best["id"] or None) if best else None
-    learned = [Learned(draft["critique"], draft["text"]) for draft in state["drafts"] if not draft["accepted"]]
     refused = best is not None and not best["accepted"]
-    return await end(state, step, answer, learned, appraisal=appraise(best), refused=refused)
+    return await end(state, step, answer, appraisal=appraise(best), refused=refused)
 
 
 def verdict(step: Step[ReflectionContext], draft: Draft, critique: Critique) -> tuple[Draft, Update]:

@@ -31,11 +31,9 @@ from reflective_agents.nodes.evidence.sources import (
 )
 from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.memo import at_once
-from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.verifiers.verdict import verify_answer
-from reflective_agents.prompts import experience
 from reflective_agents.prompts import reflexion as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.lists import append, replaced_by
@@ -202,7 +200,7 @@ async def finish(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     answer = resolve_citations(last["answer"], shown, state["messages"]).text
     sources = sources_of(shown, thread_sources(state["messages"]))
     evidence = Evidence(sources, revisable=last["round"] < step.context.max_rounds)
-    return await end(state, step, AIMessage(answer), lessons(state["answers"]), evidence=evidence)
+    return await end(state, step, AIMessage(answer), evidence=evidence)
 
 
 def observations_for(state: ReflexionState) -> list[str]:
@@ -219,21 +217,6 @@ def with_problem(update: Update, feedback: str) -> Update:
     """Return the update that records an answer, with what the responder is told is wrong with it."""
     [last] = update["answers"]
     return {**update, "answers": [{**last, "complete": False, "problems": [*last["problems"], feedback]}]}
-
-
-def lessons(answers: Sequence[Answer]) -> list[Learned]:
-    """Turn the critiques of the revisions into lessons; the draft's says nothing yet about how to search the web."""
-    return [Learned(lesson, revised["answer"]) for revised in answers[1:] if (lesson := critique(revised))]
-
-
-def critique(answer: Answer) -> str:
-    """Turn what an answer lacked and what was superfluous into a lesson; empty if nothing was missing."""
-    if answer.get("complete") or says_nothing(answer["missing"]):
-        return ""
-    lesson = experience.MISSING.format(missing=answer["missing"])
-    if says_nothing(answer["superfluous"]):
-        return lesson
-    return f"{lesson} {experience.SUPERFLUOUS.format(superfluous=answer['superfluous'])}"
 
 
 def respond(

@@ -38,11 +38,12 @@ from reflective_agents.graphs._team.reports import (
 )
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.asking.chat import ask
-from reflective_agents.nodes.asking.transcript import around, instructions, material, request_text
+from reflective_agents.nodes.asking.transcript import around, instructions, material
 from reflective_agents.nodes.delegating.forms import delegation_of, verdict_of
 from reflective_agents.nodes.delegating.state import Assignment, Report, Round, TeamOutput, TeamState
 from reflective_agents.nodes.delegating.workers import (
     Task,
+    aim_text,
     branch,
     brief,
     charge,
@@ -52,7 +53,6 @@ from reflective_agents.nodes.delegating.workers import (
     hands_over,
     run_strategy,
 )
-from reflective_agents.nodes.evidence.references import without_citations
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_because, stop_solved
@@ -220,7 +220,7 @@ def delegated(number: int, role: Role, task: str, rounds: Sequence[Round], conve
     """Build a member's task: what it is for and what was reported first, the task last."""
     reports, sources = reports_text(rounds, rounds[-1]["critique"] if rounds else "")
     text = prompts.MATERIAL.format(
-        aim=around("aim", request_text(without_citations(conversation))),
+        aim=around("aim", aim_text(conversation)),
         reports=prompts.REPORTED.format(reports=reports) if latest_answers(rounds) else "",
     )
     text += f"\n{search_prompts.CITED_REPORTS}" if sources else ""

@@ -22,9 +22,7 @@ from reflective_agents.graphs._trials.attempts import (
     contradicts_itself,
     is_refused,
     judge,
-    not_refuted,
     reflect_on,
-    verdict_on,
     with_tests,
 )
 from reflective_agents.nodes.acting.agent import environment_of
@@ -33,7 +31,7 @@ from reflective_agents.nodes.asking.transcript import request_text
 from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
 from reflective_agents.nodes.evidence.sources import observations_of_result, sources_of, thread_sources
 from reflective_agents.nodes.evidence.verifying import Evidence
-from reflective_agents.nodes.remembering.lessons import Learned, advice
+from reflective_agents.nodes.remembering.lessons import advice
 from reflective_agents.nodes.step import Step, Update, node, stop_at, stop_solved
 from reflective_agents.nodes.strategy import Employed
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
@@ -195,12 +193,10 @@ async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
     answered = [trial for trial in state["trials"] if trial["answer"] is not None]
     best = max(answered, key=rank, default=None)
     answer = AIMessage(best["answer"] or "", id=state["said"][best["trial"] - 1]) if best else None
-    trials = not_refuted(state["trials"], step.context.memory_size)
-    learned = [Learned(trial["reflection"], f"{trial['attempt']}\n{verdict_on(trial)}") for trial in trials]
     appraisal = appraise(best)
     if best and best.get("verified") and not best["solved"] and step.context.is_decided:
         appraisal = appraisal._replace(by=await verifier(step.context), accepted=False)
-    return await end(state, step, answer, learned, appraisal=appraisal)
+    return await end(state, step, answer, appraisal=appraisal)
 
 
 def rank(trial: Trial) -> tuple[bool, bool, float, int]:

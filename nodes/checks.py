@@ -19,8 +19,11 @@ from reflective_agents.web_search.corpus import open_corpus
 from reflective_agents.web_search.engines import choose_search
 from reflective_agents.web_search.own import name_of
 
-_MODELS = ("model", "judge_model", "critic_model", "compact_model", "arms", "proposers", "ladder", "fallback_models")
-_ONLY_IF_GIVEN = ("compact_model", "proposers", "ladder", "fallback_models")
+_MODELS = (
+    *("model", "judge_model", "critic_model", "compact_model", "experience_model", "arms", "proposers", "ladder"),
+    "fallback_models",
+)
+_ONLY_IF_GIVEN = ("compact_model", "experience_model", "proposers", "ladder", "fallback_models")
 
 
 async def check_settings(step: Step[Context], context: Context) -> dict[str, str]:

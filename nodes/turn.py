@@ -37,13 +37,14 @@ from reflective_agents.nodes.evidence.verifying import (
     with_cited_parts,
     with_support,
 )
-from reflective_agents.nodes.remembering.experience import keep, recall
-from reflective_agents.nodes.remembering.lessons import Learned
+from reflective_agents.nodes.remembering.learning import keep
+from reflective_agents.nodes.remembering.recalling import recall
 from reflective_agents.nodes.step import C, Step, Update, node
 from reflective_agents.nodes.strategy import Employed, StrategyBuilder
 from reflective_agents.nodes.verifiers.verdict import verify_answer, with_verdict
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import EmptyQuestion, WrongThread
+from reflective_agents.state.experience import Experience
 from reflective_agents.state.families import AgentContext
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome, decide
@@ -121,8 +122,10 @@ def begin(
         own = state.copy()
         own["strategy"] = strategy
         shown = (await step.show_texts(with_question_last(own), begins=True)).copy()
-        recalled = await recall(step, words_of(shown["messages"][-1]))
+        recalled, items = await recall(step, words_of(shown["messages"][-1]))
         fresh = {"answer": None, "outcome": None, "recalled": recalled, **reset}
+        if items or before.get("experience"):
+            fresh["experience"] = Experience(shown=items, used=[], drawn=[])
         fresh |= {name: None for name in ("structured_response", "support") if before.get(name)}
         update = {"version": VERSION, "strategy": strategy, "settings": step.context.explicit_settings(), **fresh}
         shown["recalled"] = recalled
@@ -161,7 +164,6 @@ async def end(
     state: RunState,
     step: Step[Context],
     answer: AIMessage | None,
-    learned: Sequence[Learned] = (),
     model: BaseChatModel | None = None,
     appraisal: Appraisal = UNCHECKED,
     evidence: Evidence = NO_EVIDENCE,
@@ -175,7 +177,6 @@ async def end(
         state: The state of the run; its outcome is what has ended it.
         step: The node that ends the turn.
         answer: The answer; None if there is none.
-        learned: What is kept for later runs, if the settings ask for it.
         model: What has written the answer, if it was not the run's model.
         appraisal: What is known of the answer; `decide` makes the status of it.
         evidence: What the answer rests on. It is held against that, unless somebody has verified it already.
@@ -198,16 +199,17 @@ async def end(
     if answer is not None:
         answer = numbered_in_thread(answer, state["messages"])
         data, outcome = await in_form(state, step, answer.text, outcome)
-    await keep(step, state, learned, outcome)
+    experience = await keep(step, state, "" if answer is None else answer.text, outcome, appraisal)
     step.emit("end", **outcome)
+    learned = {"experience": experience} if experience else {}
     structured = {"structured_response": data} if data or step.context.answer_schema else {}
     if answer is None:
-        return {"answer": None, "outcome": outcome, **structured}
+        return {"answer": None, "outcome": outcome, **structured, **learned}
     strategy = state.get("strategy")
     answer.response_metadata = {**_written_by(step, model), STRATEGY: strategy}
     if (name := graph_name(strategy)) != strategy:
         answer.name = answer.response_metadata[GRAPH] = name
-    update: Update = {"messages": [answer], "answer": answer.text, "outcome": outcome, **structured}
+    update: Update = {"messages": [answer], "answer": answer.text, "outcome": outcome, **structured, **learned}
     return update | ({"support": support} if support else {})
 
 

@@ -259,6 +259,18 @@ class Context(BaseSettings):
         description="Name under which lessons are kept for later runs, and looked up at the start of this one. "
         "Default: nothing is kept.",
     )
+    experience_model: Annotated[Model, only_with("experience"), InRuns("a middleware keeps no lessons")] = Field(
+        default=None,
+        description="Model that says which lessons apply, and draws new ones; a cheap one will do. Default: the same "
+        "as model.",
+    )
+    experience_from: Annotated[
+        Literal["verified", "judged"], only_with("experience"), InRuns("a middleware keeps no lessons")
+    ] = Field(
+        default="verified",
+        description="Which runs teach: those whose answer something has verified or refused ('verified'), or also "
+        "others, of which the model judges for itself whether they succeeded ('judged').",
+    )
     memory_size: Annotated[
         int,
         Applies("with experience", lambda settings: settings.shows_lessons),

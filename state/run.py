@@ -13,6 +13,7 @@ from langgraph.channels import DeltaChannel
 from langgraph.graph.message import Messages, add_messages
 from typing_extensions import TypedDict, is_typeddict
 
+from reflective_agents.state.experience import Experience
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.support import Support
@@ -121,13 +122,15 @@ class Output(Input):
     `structured_response` is the answer as plain data in the form of the setting `answer_schema`, if it could be had.
     Without that setting it is there if the run failed, and holds the outcome: agents of LangChain and deepagents that
     have called a strategy read it in place of an answer. `support` is there if the answer was
-    checked against its sources: which sentence rests on which passage.
+    checked against its sources: which sentence rests on which passage. `experience` is there with the setting of that
+    name: which items of earlier runs the run was shown and used, and which it has drawn.
     """
 
     answer: str | None
     outcome: Outcome | None
     structured_response: NotRequired[JsonObject | None]
     support: NotRequired[Support | None]
+    experience: NotRequired[Annotated[Experience, RUN_ONLY]]
     usage: Annotated[Usage, DeltaChannel(counted, snapshot_frequency=1000)]
 
 

@@ -153,11 +153,13 @@ def first_figures(node: TreeNode) -> list[float]:
 
 
 class Lesson(TypedDict):
-    """A reflection on a failed trajectory: the node that it ended in, its answer, and what was learned."""
+    """A reflection on a failed trajectory: the node that it ended in, its answer, and what was learned. What
+    was learned in `earlier` runs comes from no node."""
 
     node: str
     answer: str
     text: str
+    earlier: NotRequired[bool]
 
 
 def merge_nodes(tree: Tree, writes: Sequence[Tree]) -> Tree:

@@ -6,12 +6,12 @@ from graphlib import CycleError, TopologicalSorter
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
-from reflective_agents.nodes.asking.transcript import around, instructions, material, quoted, request_text
+from reflective_agents.nodes.asking.transcript import around, instructions, material, quoted
 from reflective_agents.nodes.delegating.forms import Plan, PlannedGoal
 from reflective_agents.nodes.delegating.state import Report, Subgoal
-from reflective_agents.nodes.delegating.workers import Task, failure
+from reflective_agents.nodes.delegating.workers import Task, aim_text, failure
 from reflective_agents.nodes.evidence.reference_list import split_references
-from reflective_agents.nodes.evidence.references import MARK, number_together, without_citations
+from reflective_agents.nodes.evidence.references import MARK, number_together
 from reflective_agents.nodes.evidence.sources import NO_SOURCES, Source, Sources
 from reflective_agents.prompts import plan as prompts
 from reflective_agents.prompts import search as search_prompts
@@ -101,7 +101,7 @@ def as_task(goal: Subgoal, goals: Sequence[Subgoal], conversation: Sequence[Base
     needed, sources = numbered([each for each in goals if each["id"] in goal["needs"]], MARK)
     text = prompts.MATERIAL.format(
         impossible=prompts.IMPOSSIBLE,
-        aim=around("aim", request_text(without_citations(conversation)), failure=prompts.IMPOSSIBLE),
+        aim=around("aim", aim_text(conversation), failure=prompts.IMPOSSIBLE),
         reports=prompts.KNOWN.format(reports=progress_text(needed)) if needed else "",
     )
     text += f"\n{search_prompts.CITED_REPORTS}" if sources else ""

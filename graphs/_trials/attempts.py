@@ -132,18 +132,6 @@ def _opinion(trial: Trial) -> str:
     return prompts.OPINION.format(critique=critique) if critique else ""
 
 
-def not_refuted(trials: Sequence[Trial], memory_size: int) -> list[Trial]:
-    """Return the trials whose lessons may be kept: a later trial that was shown it has solved the task, or nobody has
-    evaluated one yet."""
-
-    def refuted(trial: Trial) -> bool:
-        shown = [later for later in trials[trial["trial"] :][:memory_size] if not later.get("unsure")]
-        evaluated = any(later["reward"] is not None or later["score"] is not None for later in shown)
-        return evaluated and not any(later["solved"] for later in shown)
-
-    return [trial for trial in trials if not refuted(trial)]
-
-
 async def task_text(step: Step[TrialsContext]) -> str:
     """Return what all prompts say first of the task, as its actor is told it; empty for open questions."""
     environment, context = await environment_of(step.context), step.context

@@ -41,6 +41,8 @@ def _like_a_tag() -> re.Pattern[str]:
 _CONVERSATION, _END_OF_CONVERSATION = "<conversation>\n", "\n</conversation>\n"
 _INNER = "instructions"
 _QUOTED = "quoted"
+LESSONS = "lessons"
+"""Marks the message in which lessons of earlier runs are shown: to who plans or answers, and no part of the request."""
 _SPEAKERS = {"human": "user", "ai": "assistant"}
 """Who speaks, by the type of a message."""
 _NOT_IN_A_NAME = re.compile(r'[<>"\s]+')
@@ -95,9 +97,18 @@ def in_other_words(request: str, text: str, instead: str) -> str:
 
 
 def _earlier_text(messages: Sequence[BaseMessage]) -> str:
-    shown = [message for message in messages if message.text and not message.additional_kwargs.get(_INNER)]
+    shown = [message for message in without_lessons(messages) if message.text and not _is_inner(message)]
     turns = [_turn_text(message) for message in shown]
     return around("conversation", "\n".join(turns)) + "\n" if turns else ""
+
+
+def without_lessons(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return messages without the lessons of earlier runs, which a critic would take for words of the user."""
+    return [message for message in messages if not message.additional_kwargs.get(LESSONS)]
+
+
+def _is_inner(message: BaseMessage) -> bool:
+    return bool(message.additional_kwargs.get(_INNER))
 
 
 def _turn_text(message: BaseMessage) -> str:

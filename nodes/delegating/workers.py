@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, TypeVar
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.runnables import Runnable
 from langgraph.runtime import get_runtime
 from langgraph.types import Command, Send
@@ -25,14 +25,16 @@ from reflective_agents.models.language import language_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.nodes.acting.own_agent import Agent, ask_agent, name_of
 from reflective_agents.nodes.asking.chat import price_of_call
+from reflective_agents.nodes.asking.transcript import request_text
 from reflective_agents.nodes.asking.wording import use_prompts
 from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.checks import check_settings
 from reflective_agents.nodes.delegating.state import Allowance, Assignment, Report
 from reflective_agents.nodes.evidence.citations import CheckedAnswer
 from reflective_agents.nodes.evidence.long_questions import holds_text, parts_of
-from reflective_agents.nodes.evidence.references import with_own_references
+from reflective_agents.nodes.evidence.references import with_own_references, without_citations
 from reflective_agents.nodes.evidence.sources import observations_of_result, passages
+from reflective_agents.nodes.remembering.lessons import lessons_in
 from reflective_agents.nodes.step import C, Step, Update, node, stop_because
 from reflective_agents.nodes.strategy import own_settings
 from reflective_agents.state.context import Context
@@ -64,6 +66,11 @@ class Task(TypedDict):
     task: str
     messages: list[AnyMessage]
     sources: list[str]
+
+
+def aim_text(conversation: Sequence[BaseMessage]) -> str:
+    """Tell workers what their work is for: the request, after the lessons of earlier runs that the run was shown."""
+    return lessons_in(conversation) + request_text(without_citations(conversation))
 
 
 def hands_over(

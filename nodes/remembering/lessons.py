@@ -1,24 +1,16 @@
 """Lessons as text: what a trial is told of earlier ones, and what a run is told of earlier runs."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
-from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.asking.transcript import LESSONS, material, quoted
 from reflective_agents.prompts import experience
 from reflective_agents.prompts import react as prompts
 from reflective_agents.prompts import trials as own_prompts
 from reflective_agents.state.run import S
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.state.trial import Trial
-
-
-class Learned(NamedTuple):
-    """A lesson that a run has drawn, and the attempt that it was drawn from, as text."""
-
-    lesson: str
-    attempt: str
 
 
 def advice(trials: Sequence[Trial], earlier: Sequence[str], context: TrialsContext) -> str:
@@ -49,12 +41,23 @@ def recalled_text(lessons: Sequence[str]) -> str:
 
 
 def with_lessons(state: S) -> S:
-    """Return the state as a node sees it: with the lessons of earlier runs in front of the conversation.
-
-    The lessons never enter the state's messages.
-    """
+    """Return the state as a node sees it: with the lessons of earlier runs in front of the conversation, as material in
+    a message of its own that is no part of what is requested. It never enters the state's messages, and no critic sees
+    it (`nodes.asking.transcript.request_text`)."""
     if "recalled" not in state or not state["recalled"]:
         return state
     shown = state.copy()
-    shown["messages"] = [HumanMessage(recalled_text(state["recalled"])), *state["messages"]]
+    shown["messages"] = [lessons_message(state["recalled"]), *state["messages"]]
     return shown
+
+
+def lessons_message(lessons: Sequence[str]) -> HumanMessage:
+    """Show lessons of earlier runs in a message of their own."""
+    message = material(recalled_text(lessons))
+    message.additional_kwargs[LESSONS] = True
+    return message
+
+
+def lessons_in(conversation: Sequence[BaseMessage]) -> str:
+    """Return the lessons that stand in front of a conversation, as text that ends its line; empty if there are none."""
+    return "".join(f"{message.text}\n" for message in conversation if message.additional_kwargs.get(LESSONS))

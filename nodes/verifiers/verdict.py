@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
+from reflective_agents.nodes.asking.transcript import without_lessons
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.sources import thread_sources
 from reflective_agents.nodes.evidence.verifying import Evidence
@@ -118,7 +119,7 @@ async def verify_answer(
     if not isinstance(context, VerifiedContext) or not context.is_verified:
         return None
     body = split_references(answer)[0].strip()
-    messages: Sequence[Any] = conversation
+    messages: list[Any] = [*without_lessons(conversation)]
     known = Evidence(thread_sources(conversation)).passages
     run = VerifiedRun(messages=[*messages], sources=known | {**(sources or {})})
     case = Case(messages[-1].text, body, run, run_id)

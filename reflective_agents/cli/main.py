@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from reflective_agents.cli.environment import load_env
+from reflective_agents.cli.experience import app as items
 from reflective_agents.cli.memory import app as memories
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.cli.streams import check_streams, drop_output, read_text, unwritable
@@ -86,6 +87,7 @@ evaluations = typer.Typer(
     subcommand_metavar="STRATEGY DATASET",
 )
 app.add_typer(evaluations, name="eval", short_help="Run a strategy on a data set.")
+app.add_typer(items, name="experience", short_help="Look at what runs have learned, and change it.")
 app.add_typer(memories, name="memory", short_help="Look at what is remembered, and change it.")
 
 

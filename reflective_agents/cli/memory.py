@@ -1,4 +1,4 @@
-"""`reflect memory`: what is remembered of a user, or was learned under a name, to be looked at, corrected and kept."""
+"""`reflect memory`: what is remembered of a user, to be looked at, corrected and kept."""
 
 import asyncio
 import sys
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 COLUMNS = ("id", "when", "kind", "importance", "text")
 User = Annotated[str | None, typer.Option(help="Whose memories. Default: REFLECT_USER, else 'default'.")]
-Experience = Annotated[str | None, typer.Option(help="The lessons under this name instead.")]
 Vectors = Annotated[str | None, typer.Option("--embeddings", help="What its vectors are made with, as for a run.")]
 Id = Annotated[str, typer.Argument(help="Its id, as `reflect memory list` shows it.", show_default=False)]
 
@@ -31,7 +30,6 @@ app = typer.Typer(
 @app.command("list")
 def list_(
     user: User = None,
-    experience: Experience = None,
     limit: Annotated[int, typer.Option(min=1, help="Most memories listed.")] = 20,
     archived: Annotated[bool, typer.Option("--archived", help="Also those that a reflection rests on.")] = False,
     embeddings: Vectors = None,
@@ -43,7 +41,7 @@ def list_(
             return [memory async for memory in stream.everything()][-limit:]
         return await stream.latest(limit)
 
-    memories = _with_memory(user, experience, embeddings, read)
+    memories = _with_memory(user, embeddings, read)
     print_table(COLUMNS, [_row(memory) for memory in reversed(memories)])
     return 0
 
@@ -61,20 +59,20 @@ def profile(
         facts = [fact for fact in await stream.facts(limit) if fact.get("topic") != "other"]
         return [(fact, await stream.get(fact["evidence"])) for fact in facts]
 
-    facts = _with_memory(user, None, embeddings, read)
+    facts = _with_memory(user, embeddings, read)
     by_topic = sorted(facts, key=lambda entry: TOPICS.index(entry[0].get("topic", "other")))
     print_table(("topic", "id", "fact", "since", "in the words"), [_row_of_fact(*entry) for entry in by_topic])
     return 0
 
 
 @app.command()
-def show(id: Id, user: User = None, experience: Experience = None, embeddings: Vectors = None) -> int:
+def show(id: Id, user: User = None, embeddings: Vectors = None) -> int:
     """Show a memory whole, with what it rests on and what rests on it."""
 
     async def read(stream: "MemoryStream") -> tuple["Memory", list["Memory"], list["Memory"]]:
         return await _get(stream, id), await stream.evidence(id), await stream.derived(id)
 
-    memory, evidence, derived = _with_memory(user, experience, embeddings, read)
+    memory, evidence, derived = _with_memory(user, embeddings, read)
     retrieval = "archived: found through what rests on it" if memory["archived"] else "in ordinary retrieval"
     print(f"{memory['kind']} of {_when(memory['created'])}, importance {memory['importance']:g}, {retrieval}")
     if "until" in memory:
@@ -95,7 +93,6 @@ def forget(
         bool, typer.Option("--derived", help="Also what rests on it: facts, insights, lessons.")
     ] = False,
     user: User = None,
-    experience: Experience = None,
     embeddings: Vectors = None,
 ) -> int:
     """Forget a memory for good, or all of them. What rests on it is listed, and stays unless you say so.
@@ -105,7 +102,7 @@ def forget(
     if (id is None) != everything:
         raise Misuse("name the memory that is to be forgotten, or --all")
     if id is None:
-        _with_memory(user, experience, embeddings, lambda stream: stream.forget_all())
+        _with_memory(user, embeddings, lambda stream: stream.forget_all())
         say("everything is forgotten")
         return 0
 
@@ -119,13 +116,13 @@ def forget(
         for memory_id in [id, *(each["id"] for each in resting if too)]:
             await stream.delete(memory_id)
 
-    resting = _with_memory(user, experience, embeddings, look)
+    resting = _with_memory(user, embeddings, look)
     too = derived
     if resting and not derived:
         print_table(COLUMNS, [_row(memory) for memory in resting])
         question = f"{len(resting)} memories rest on it, and may say the same: forget them, too?"
         too = sys.stdin.isatty() and typer.confirm(question, err=True)
-    _with_memory(user, experience, embeddings, delete)
+    _with_memory(user, embeddings, delete)
     if resting and not too:
         say(f"forgotten; {len(resting)} memories that rest on it stay: --derived forgets them, too")
     else:
@@ -138,7 +135,6 @@ def edit(
     id: Id,
     text: Annotated[str, typer.Argument(help="What it says from now on.", show_default=False)],
     user: User = None,
-    experience: Experience = None,
     embeddings: Vectors = None,
 ) -> int:
     """Correct the text of a memory. What rests on it stays, and is listed."""
@@ -147,7 +143,7 @@ def edit(
         await stream.edit(id, text)
         return await stream.derived(id)
 
-    resting = _with_memory(user, experience, embeddings, change)
+    resting = _with_memory(user, embeddings, change)
     say(f"corrected; {len(resting)} memories rest on it" if resting else "corrected")
     if resting:
         print_table(COLUMNS, [_row(memory) for memory in resting])
@@ -158,7 +154,6 @@ def edit(
 def export(
     to: Annotated[str, typer.Argument(help="A file, or - for stdout.", metavar="FILE|-")] = "-",
     user: User = None,
-    experience: Experience = None,
     embeddings: Vectors = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
 ) -> int:
@@ -171,7 +166,7 @@ def export(
     async def read(stream: "MemoryStream") -> list[str]:
         return [line async for line in export_jsonl(stream)]
 
-    lines = _with_memory(user, experience, embeddings, read)
+    lines = _with_memory(user, embeddings, read)
     write([Export("--export", to, "".join(f"{line}\n" for line in lines))], force)
     return 0
 
@@ -180,7 +175,6 @@ def export(
 def import_(
     file: Annotated[Path, typer.Argument(help="What `reflect memory export` has written.")],
     user: User = None,
-    experience: Experience = None,
     embeddings: Vectors = None,
 ) -> int:
     """Add exported memories under their ids; those that are known already are left as they are."""
@@ -190,36 +184,30 @@ def import_(
         lines = file.read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise Misuse(f"{file} cannot be read: {error}") from error
-    change = _with_memory(user, experience, embeddings, lambda stream: import_jsonl(stream, lines))
+    change = _with_memory(user, embeddings, lambda stream: import_jsonl(stream, lines))
     forgotten = f", {len(change.forgotten)} forgotten to keep to the size" if change.forgotten else ""
     say(f"{len(change.added)} memories added{forgotten}")
     return 0
 
 
-def _with_memory(
-    user: str | None, experience: str | None, embeddings: str | None, work: "Callable[[MemoryStream], Awaitable[T]]"
-) -> T:
+def _with_memory(user: str | None, embeddings: str | None, work: "Callable[[MemoryStream], Awaitable[T]]") -> T:
     """Do some work on a memory and return its result.
 
     Raises:
-        Misuse: if two are named, or it was made with other embeddings.
+        Misuse: if it was made with other embeddings.
         NoDatabase: if the database cannot be reached or opened.
     """
     from reflective_agents.cli.database import open_store
     from reflective_agents.cli.options import make_context
     from reflective_agents.memory.stream import MemoryStream
     from reflective_agents.models.providers import close_models
-    from reflective_agents.nodes.remembering.experience import MOST, experience_of
     from reflective_agents.nodes.remembering.remember import owner_of
     from reflective_agents.state.settings.memory import MemoryContext
 
-    if user is not None and experience is not None:
-        raise Misuse("--user and --experience name two memories: choose one")
     options = {"user": user, "embeddings": embeddings}
     context = make_context(MemoryContext, {name: value for name, value in options.items() if value is not None})
     assert isinstance(context, MemoryContext)
-    owner = owner_of(context.user) if experience is None else experience_of(experience)
-    most = context.max_memories if experience is None else MOST
+    owner, most = owner_of(context.user), context.max_memories
 
     async def main() -> T:
         try:

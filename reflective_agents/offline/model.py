@@ -23,6 +23,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
+from reflective_agents.offline.experience import learn
 from reflective_agents.offline.grading import grade
 from reflective_agents.offline.planning import subquestion, vote
 from reflective_agents.offline.reading import Reading, read
@@ -173,6 +174,8 @@ class OfflineChatModel(BaseChatModel):
             return "", [(forced["name"], lived)]
         if forced and (checked := hold_against_sources(forced["name"], reading)):
             return "", [(forced["name"], checked)]
+        if forced and (learned := learn(forced["name"], reading)):
+            return "", [(forced["name"], learned)]
         if forced:
             return "", [(forced["name"], Filler(reading, forced.get("parameters", {}), variant).fill())]
         if reading.verdict or reading.criticises:

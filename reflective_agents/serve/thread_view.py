@@ -43,7 +43,9 @@ def thread_view(state: ThreadState, run: Run | None) -> JsonObject:
         "settings": values.get("settings") or {},
         "tree": _tree(values, strategy, messages) if values.get("tree") else None,
         "day": _day(values) if values.get("town") and values.get("day") else None,
-        "lists": ({} if values.get("tree") or values.get("town") else _lists(values)) | _support(values),
+        "lists": ({} if values.get("tree") or values.get("town") else _lists(values))
+        | _support(values)
+        | _experience(values),
     }
 
 
@@ -88,6 +90,13 @@ def _support(values: JsonMapping) -> dict[str, list[dict[str, str]]]:
     sentences = (values.get("support") or {}).get("sentences") or []
     rows = [{**sentence, "cites": ", ".join(sentence["cites"])} for sentence in sentences]
     return _lists({"support": rows})
+
+
+def _experience(values: JsonMapping) -> dict[str, list[dict[str, str]]]:
+    """Return the lessons of earlier runs that the run was shown, and whether it says that it has used them."""
+    experience = values.get("experience") or {}
+    shown, used = experience.get("shown") or [], experience.get("used") or []
+    return _lists({"experience": [{**item, "used": "yes" if item["id"] in used else "no"} for item in shown]})
 
 
 def _lists(values: JsonMapping) -> dict[str, list[dict[str, str]]]:

@@ -11,10 +11,11 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from reflective_agents.environments.base import State
 from reflective_agents.nodes.asking.transcript import quoted, steps_text
 from reflective_agents.nodes.evidence.reference_list import length_text, split_references
+from reflective_agents.nodes.remembering.lessons import recalled_text
 from reflective_agents.nodes.verifiers.verdict import Verdict
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.prompts import search as search_prompts
-from reflective_agents.state.tree import TreeNode, TreeView
+from reflective_agents.state.tree import Lesson, TreeNode, TreeView
 from reflective_agents.tree_search.base import Job
 from reflective_agents.tree_search.tree_paths import depth_of, round_score
 
@@ -182,6 +183,7 @@ class Branch:
         request: The user's request, as quoted text.
         path: The nodes from the root to the node of the job.
         lessons: Reflections on failed trajectories.
+        earlier: Lessons of earlier runs, for who acts: a judge is not shown them.
         may_act: False where a step has to be an answer.
         reserved_calls: How many model calls grading must leave for others.
         judged: Of a job that judges, for each node the steps from `path` on, itself the last.
@@ -194,6 +196,7 @@ class Branch:
     request: str
     path: Sequence[TreeNode]
     lessons: Sequence[str] = ()
+    earlier: Sequence[str] = ()
     may_act: bool = True
     reserved_calls: int = 0
     judged: Sequence[Sequence[TreeNode]] = ()
@@ -202,9 +205,21 @@ class Branch:
 
 
 def lessons_text(branch: Branch) -> str:
-    """Return the lessons from failed trajectories and the hints of people, as text that ends its line, or empty."""
+    """Return the lessons from earlier runs and from failed trajectories and the hints of people, as text that ends its
+    line, or empty."""
+    earlier = f"{recalled_text(branch.earlier)}\n" if branch.earlier else ""
     lessons = "\n".join(quoted("lesson", lesson) for lesson in branch.lessons)
-    return (prompts.LESSONS.format(lessons=lessons) if lessons else "") + hints_text(branch.path)
+    return earlier + (prompts.LESSONS.format(lessons=lessons) if lessons else "") + hints_text(branch.path)
+
+
+def own_lessons(lessons: Sequence[Lesson]) -> list[str]:
+    """Return the lessons that were learned on this task, as text."""
+    return [lesson["text"] for lesson in lessons if not lesson.get("earlier")]
+
+
+def earlier_lessons(lessons: Sequence[Lesson]) -> list[str]:
+    """Return the lessons that earlier runs have learned, as text."""
+    return [lesson["text"] for lesson in lessons if lesson.get("earlier")]
 
 
 def hints_text(path: Sequence[TreeNode]) -> str:

@@ -14,7 +14,6 @@ from reflective_agents.nodes.answer_stream import AnswerStream, final_answer
 from reflective_agents.nodes.asking.transcript import quoted, request_text
 from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
-from reflective_agents.nodes.remembering.lessons import Learned
 from reflective_agents.nodes.step import Step, Update, node
 from reflective_agents.nodes.strategy import StrategyBuilder
 from reflective_agents.nodes.turn import ENDED, GOES_ON, begin, end, strategy_graph, unless_ended
@@ -25,7 +24,7 @@ from reflective_agents.state.tree import Lesson, LogEntry, SearchOutput, SearchS
 from reflective_agents.state.trial import ActingInput
 from reflective_agents.tree_search.base import START as START_JOB
 from reflective_agents.tree_search.base import Child, Job, tell
-from reflective_agents.tree_search.candidates import Branch, thought_of, trajectory_text
+from reflective_agents.tree_search.candidates import Branch, earlier_lessons, own_lessons, thought_of
 from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.loop import SearchStep
 from reflective_agents.tree_search.steering_step import SteeringStep
@@ -142,8 +141,9 @@ async def enter(state: SearchState, step: Step[TreeContext]) -> Update:
     task = {key: value for key, value in full_task.items() if key != "gold" or keeps_gold}
     start = environment.start(cast(Task, task)) if environment else {}
     request = quoted("request", environment.public(start)) if environment else request_text(state["messages"])
-    learned = [*state.get("recalled", []), state.get("advice")]
-    lessons = [Lesson(node="", answer="", text=text) for text in learned if text]
+    lessons = [Lesson(node="", answer="", text=text, earlier=True) for text in state.get("recalled", [])]
+    if advice := state.get("advice"):
+        lessons.append(Lesson(node="", answer="", text=advice))
     cleared: Update = {name: None for name in ("task", "advice", "reward", "guess") if name in state}
     cleared |= {name: empty for name, empty in (("orders", []), ("raised", {})) if state.get(name)}
     return {"world": start, "request": request, "recalled": [], "lessons": Overwrite(lessons), **cleared}
@@ -197,12 +197,10 @@ async def answer(
         reason = f"{outcome['reason']}; the search was rewarded by the right answer (gold_reward)"
         outcome = {**outcome, "reason": reason}
     message = AIMessage(text, id=message_id) if text else None
-    paths = {lesson["text"]: path(state["tree"], lesson["node"]) for lesson in state["lessons"] if lesson["node"]}
-    learned = [Learned(text, trajectory_text(steps)) for text, steps in paths.items()]
     answered_from = best or furthest_node(state["tree"])
     model = search.policy.author(answered_from) if answered_from else None
     final: SearchState = {**state, "outcome": outcome}
-    return {"reward": reward} | await end(final, step, message, learned, model, appraisal, evidence)
+    return {"reward": reward} | await end(final, step, message, model, appraisal, evidence)
 
 
 def appraise_best(best: TreeNode, environment: Environment | None) -> Appraisal:
@@ -240,8 +238,9 @@ async def conclude(
         return "", None
     nodes = path(state["tree"], end["id"])
     job = Job(node=end["id"], kind="expand", first=0, width=1)
-    lessons = [lesson["text"] for lesson in state["lessons"]]
-    branch = Branch(job, state["messages"], state["request"], nodes, lessons, may_act=False)
+    lessons, request = state["lessons"], state["request"]
+    own, earlier = own_lessons(lessons), earlier_lessons(lessons)
+    branch = Branch(job, state["messages"], request, nodes, own, earlier=earlier, may_act=False)
     text = await search.policy.conclude(branch, listener)
     if not text.strip():
         raise ModelFailed("the model called a tool where it had to write text")

@@ -11,7 +11,7 @@ from reflective_agents.state.limits import Limit
 from reflective_agents.state.outcome import Outcome, limited
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.tree_search.base import Child, Job, ask, newly_pruned, tell, withdraw
-from reflective_agents.tree_search.candidates import Branch
+from reflective_agents.tree_search.candidates import Branch, earlier_lessons, own_lessons
 from reflective_agents.tree_search.ending import after_job, without_job
 from reflective_agents.tree_search.job import JobResult, TreeSearch
 from reflective_agents.tree_search.progress import Progress
@@ -172,7 +172,8 @@ class SearchStep:
             conversation=self.state["messages"],
             request=self.state["request"],
             path=nodes,
-            lessons=[lesson["text"] for lesson in self.progress.lessons],
+            lessons=own_lessons(self.progress.lessons),
+            earlier=earlier_lessons(self.progress.lessons),
             may_act=may_act,
             reserved_calls=self._reserved_calls,
             judged=judged,

@@ -168,7 +168,6 @@ def test_the_profile_is_what_holds_by_topic_with_the_words_it_rests_on(reflect: 
         (["show", "x"], "there is no memory x here"),
         (["forget"], "name the memory"),
         (["forget", "x", "--all"], "name the memory"),
-        (["list", "--user", "a", "--experience", "b"], "--user and --experience name two memories"),
         (["list", "--user", ""], "--user: "),
         (["list", "--embeddings", "nobody:x"], "nobody:x"),
         (["import", "nowhere.jsonl"], "nowhere.jsonl cannot be read"),

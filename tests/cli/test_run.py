@@ -62,7 +62,7 @@ def test_json_is_one_object_with_the_artefact(reflect: Any, strategy: str) -> No
     told = reflect("run", strategy, QUESTION, "--json")
     data = json.loads(told.out)
     common = {"strategy", "thread", "model", "model_reason", "search", "search_reason", "answer", "outcome", "usage"}
-    common |= {"support"}
+    common |= {"support", "experience"}
     assert data.keys() == common | ARTEFACTS[strategy] | {"waiting_for"}
     assert (data["strategy"], data["model"], data["waiting_for"]) == (strategy, "offline", None)
     assert data["usage"]["model_calls"] > 0

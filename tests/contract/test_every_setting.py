@@ -43,7 +43,7 @@ REFUSED = {
     "auto": {"selection"},
     "chain_of_thought": {"corpus", "docstore", "judge_temperature", "max_context_tokens", "search"},
     "rap": {"docstore"},
-    "town": {"experience", "judge_temperature", "memory_size"},
+    "town": {"experience", "experience_from", "experience_model", "judge_temperature", "memory_size"},
     "trials": {"verify_sources"},
 }
 """What a strategy has from its family, and refuses."""
@@ -117,6 +117,16 @@ def repeating(request: Request) -> Reply:
     return ToolUse("calculator", {"expression": "1 + 1"}) if request.tools else respond(request)
 
 
+def applying(request: Request) -> Reply:
+    """Let all lessons apply, and draw one."""
+    if request.schema == "Applying":
+        return {"applies": [1, 2, 3, 4]}
+    if request.schema == "Drawn":
+        item = {"title": "So", "applies_when": "Always.", "advice": "Do.", "evidence": "So.", "kind": "success"}
+        return {"items": [item]}
+    return respond(request)
+
+
 def searching(request: Request) -> Reply:
     """Look an article up."""
     return respond(request) if request.schema else "Thought: So.\nAction: search[Reflexion]"
@@ -177,6 +187,8 @@ CASES: dict[str, Case] = {
     "evaluator": Case("exact_match", "judge", {"environment": "questions"}, finishing),
     "examples": Case(False, True, GAME),
     "experience": Case("lessons", None),
+    "experience_from": Case("judged", "verified", {"experience": "lessons"}, applying),
+    "experience_model": Case(ANOTHER, None, {"experience": "lessons"}, applying),
     "expand_from": Case(0.0, 1.0, {"max_model_calls": 40}),
     "exploration_weight": Case(0.0, 100.0, {"max_model_calls": 40}),
     "fact": Case("garden", "moon"),
@@ -219,7 +231,7 @@ CASES: dict[str, Case] = {
     "max_trials": Case(1, 3, {"max_model_calls": 150, "max_expansions": 2, "call_cost": 0.0}),
     "max_turns": Case(1, 4),
     "max_words": Case(1, None, {"critic": "checks"}),
-    "memory_size": Case(1, 3, {"max_trials": 4, "experience": "lessons"}),
+    "memory_size": Case(1, 3, {"max_trials": 4, "experience": "lessons"}, applying),
     "method": Case("breadth_first", "depth_first"),
     "min_gain": Case(1.0, None),
     "min_paths": Case(1, 5),

@@ -15,8 +15,6 @@ from tenacity import wait_none
 
 from reflective_agents.graphs._trials.attempts import contradicts_itself
 from reflective_agents.graphs.trials import builder, graph
-from reflective_agents.memory.stream import MemoryStream
-from reflective_agents.nodes.remembering.experience import experience_of
 from reflective_agents.prompts import trials as prompts
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.schemas import Judgement
@@ -24,6 +22,7 @@ from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, Script, ToolUse
+from tests.nodes.remembering.learners import all_items, drawn, learning
 
 GOLD = "gold7f3a91c2e45d"
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
@@ -469,80 +468,31 @@ async def test_tests_that_cannot_be_had_leave_a_run_that_ends_well(limits: dict[
 # Experience
 
 
-async def learn(store: InMemoryStore, answers: Sequence[str], **settings: Any) -> FakeChatModel:
-    """Solve the task in the trial after these answers."""
-    model = FakeChatModel(reply=playing([*answers, GOLD], lesson="Lesson {} on " + "-".join(answers) + ".")[0])
-    context = TrialsContext.model_validate({**QUESTIONS, "model": model, **settings})
-    await builder.compile(store=store).ainvoke(TASK, context=context)
-    return model
+async def test_a_second_run_starts_with_what_the_first_has_taught() -> None:
+    store, told = InMemoryStore(), []
+    for answer in ("sun", "moon"):
+        script, _ = playing([answer, GOLD], lesson="Lesson {} on " + answer + ".")
+        model = learning(script, draws=[drawn("Ask the sea.")])
+        context = TrialsContext.model_validate({**QUESTIONS, "model": model, "experience": "seas"})
+        await builder.compile(store=store).ainvoke(TASK, context=context)
+        told.append([request.text for request in model.calls if request.schema is None and kind(request) != "reflect"])
+    assert ["Ask the sea." in text for text in told[0]] == [False, False]
+    assert ["Ask the sea." in text for text in told[1]] == [True, True]
+    assert ["- Lesson 1 on moon." in text for text in told[1]] == [False, True]
 
 
-async def lessons(store: InMemoryStore, name: str) -> list[str]:
-    stream = await MemoryStream.open(store, experience_of(name), "lexical")
-    return [one["text"] async for one in stream.everything() if one["kind"] == "reflection"]
-
-
-async def test_a_second_run_starts_with_the_lessons_of_the_first() -> None:
+async def test_who_draws_never_sees_the_right_answer_and_nothing_drawn_tells_it() -> None:
     store = InMemoryStore()
-    first = await learn(store, ["sun"], experience="seas")
-    second = await learn(store, ["moon"], experience="seas")
-    assert "Lesson" not in acts(first)[0]
-    assert f"<lesson>\nLesson 1 on sun. (from the task: {QUESTION})\n</lesson>" in acts(second)[0]
-    assert "Lesson 1 on sun." in acts(second)[1]
-    assert "- Lesson 1 on moon." in acts(second)[1]
-
-
-async def test_experience_is_opt_in_and_never_crosses_namespaces() -> None:
-    store = InMemoryStore()
-    await learn(store, ["sun"])
-    assert store.search(("memory",)) == []
-    await learn(store, ["sun"], experience="seas")
-    for name in ("mountains", "sea", "seas.deep", None):
-        other = await learn(store, ["moon"], experience=name)
-        assert "on sun" not in acts(other)[0]
-    for name, lesson in (("seas", "sun"), ("mountains", "moon"), ("sea", "moon"), ("seas.deep", "moon")):
-        assert [f"on {lesson}." in text for text in await lessons(store, name)] == [True]
-
-
-async def test_the_same_lesson_is_kept_once_and_recall_is_bounded() -> None:
-    store = InMemoryStore()
-    for _ in range(2):
-        await learn(store, ["sun"], experience="seas")
-    assert len(await lessons(store, "seas")) == 1
-    for name in ("a", "b", "c"):
-        await learn(store, [name], experience="seas")
-    assert len(await lessons(store, "seas")) == 4
-    last = await learn(store, ["moon"], experience="seas", memory_size=2)
-    assert [prompt.count("Lesson 1 on") for prompt in acts(last)] == [2, 2]
-
-
-@pytest.mark.parametrize(
-    ("answers", "settings", "kept"),
-    [
-        (["sun", GOLD], {}, ["Lesson 1."]),
-        (["sun", "wind", GOLD], {}, ["Lesson 1.", "Lesson 2."]),
-        (["sun", "wind", GOLD], {"memory_size": 1}, ["Lesson 2."]),
-        (["sun", "wind", "rain"], {}, []),
-        (["sun"], {"max_model_calls": 2}, ["Lesson 1. (untested"]),
-    ],
-    ids=["helped", "both helped", "refuted at once", "refuted", "untested"],
-)
-async def test_a_lesson_is_kept_if_it_helped_or_is_marked_as_untested(
-    answers: list[str], settings: dict[str, Any], kept: list[str]
-) -> None:
-    store = InMemoryStore()
-    context = {**QUESTIONS, "model": FakeChatModel(reply=playing(answers)[0]), "experience": "seas", **settings}
-    await builder.compile(store=store).ainvoke(TASK, context=TrialsContext.model_validate(context))
-    told = sorted(await lessons(store, "seas"))
-    assert [text.partition("; " if "untested" in text else " (")[0] for text in told] == kept
-
-
-async def test_a_lesson_loses_its_mark_once_it_has_helped() -> None:
-    store = InMemoryStore()
-    for answers, settings in ((["sun"], {"max_model_calls": 2}), (["sun", GOLD], {})):
-        context = {**QUESTIONS, "model": FakeChatModel(reply=playing(answers)[0]), "experience": "seas", **settings}
-        await builder.compile(store=store).ainvoke(TASK, context=TrialsContext.model_validate(context))
-    assert await lessons(store, "seas") == [f"Lesson 1. (from the task: {QUESTION})"]
+    task = {**TASK, "task": {**TASK["task"], "gold": "the old lighthouse"}}
+    draws = [drawn("Think of the old lighthouse."), drawn("Think of light.")]
+    model = learning(playing(["sun"])[0], draws=draws)
+    context = TrialsContext.model_validate({**QUESTIONS, "model": model, "experience": "seas", "max_trials": 1})
+    await builder.compile(store=store).ainvoke(task, context=context)
+    [drawing] = [request for request in model.calls if request.schema == "Drawn"]
+    assert "old lighthouse" not in drawing.text
+    assert [(known["advice"], known["kind"]) for known in await all_items(store, "seas")] == [
+        ("Think of light.", "failure")
+    ]
 
 
 async def test_the_judges_reasons_reach_the_reflection_and_no_jargon() -> None:

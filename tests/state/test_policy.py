@@ -53,8 +53,8 @@ def test_the_walk_finds_what_names_a_model_or_a_strategy() -> None:
         for kind in (getattr(mark, "kind", None) for mark in marks)
         if kind
     }
-    models = {"model", "judge_model", "critic_model", "compact_model", "fallback_models", "arms", "embeddings"}
-    models |= {"proposers", "ladder"}
+    models = {"model", "judge_model", "critic_model", "compact_model", "experience_model", "fallback_models", "arms"}
+    models |= {"embeddings", "proposers", "ladder"}
     assert named == {("model", name) for name in models} | {
         ("strategy", name) for name in ("worker", "strategy", "actor")
     }

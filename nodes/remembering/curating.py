@@ -1,0 +1,60 @@
+"""Items curated, not piled up: what is drawn anew is counted, added or marked, and nothing is rewritten as a whole
+(ACE, arXiv 2510.04618)."""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from reflective_agents.state.experience import DrawnItem, Event, Item, ItemKind, new_item, plain_text
+from reflective_agents.state.memories import memory_id
+
+if TYPE_CHECKING:
+    from reflective_agents.memory.items import Items
+
+
+async def curate(items: "Items", run: str, drawn: DrawnItem, known: Sequence[Item], verdict: ItemKind | None) -> str:
+    """Add what was drawn to what is known: counted where it is known, added to what it refines, marked where it
+    contradicts, else as an item of its own. Done again it changes nothing.
+
+    Args:
+        items: Where it is kept.
+        run: What names it among all that was ever drawn.
+        drawn: What was drawn.
+        known: The items that the model was shown, in order.
+        verdict: What the verification of the run says of it.
+
+    Returns:
+        The id of the item that holds it.
+    """
+    now, own = time.time(), memory_id(f"item {run}")
+    if await items.get([own]):
+        return own
+    other = known[drawn.known - 1] if 0 < drawn.known <= len(known) else None
+    same = next((item for item in known if plain_text(item["advice"]) == plain_text(drawn.advice)), None)
+    if same := same or (other if drawn.relation == "same" else None):
+        await _count(items, run, same, now)
+        return same["id"]
+    if other and drawn.relation == "refines":
+        texts = {"advice": drawn.advice, "evidence": drawn.evidence}
+        await items.record(f"{run} refined", {other["id"]: Event(what="refined", at=now, texts=texts)})
+        return other["id"]
+    kind = "failure" if verdict == "failure" else drawn.kind
+    texts = drawn.model_dump(include={"title", "applies_when", "advice", "evidence"})
+    await items.add([new_item(own, **texts, kind=kind, created=now)])
+    if other and drawn.relation == "contradicts":
+        pair = {own: other["id"], other["id"]: own}
+        marks = {each: Event(what="contradicted", at=now, by=by) for each, by in pair.items()}
+        await items.record(f"{run} contradicted", marks)
+    return own
+
+
+async def _count(items: "Items", run: str, item: Item, now: float) -> None:
+    await items.record(f"{run} drawn", {item["id"]: Event(what="drawn", at=now)})
+    if item["status"] == "contested":
+        await confirm(items, run, item, now)
+
+
+async def confirm(items: "Items", run: str, winner: Item, now: float) -> None:
+    """Confirm an item, which refutes what contradicts it."""
+    lost = {other["id"]: Event(what="refuted", at=now, by=winner["id"]) for other in await items.get(winner["against"])}
+    await items.record(f"{run} confirmed", {winner["id"]: Event(what="confirmed", at=now), **lost})

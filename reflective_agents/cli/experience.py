@@ -1,0 +1,206 @@
+"""`reflect experience`: what runs have learned under a name, to be looked at, corrected, reviewed and shipped."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+from uuid import uuid4
+
+import typer
+
+from reflective_agents.cli.output import clean, print_table, say
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.experience import Item, advice_of
+
+if TYPE_CHECKING:
+    from reflective_agents.memory.items import Items
+
+T = TypeVar("T")
+COLUMNS = ("id", "seen", "solved", "failed", "status", "title", "applies when")
+Name = Annotated[str, typer.Argument(help="The name that runs learn under (--experience).", show_default=False)]
+Id = Annotated[str, typer.Argument(help="Its id, as `reflect experience list` shows it.", show_default=False)]
+User = Annotated[str | None, typer.Option(help="Whose items, on a server that knows its users.")]
+Vectors = Annotated[str | None, typer.Option("--embeddings", help="What its vectors are made with, as for a run.")]
+Text = Annotated[str | None, typer.Option(help="What it says from now on.")]
+
+app = typer.Typer(rich_markup_mode=None, help="Look at what runs have learned under a name, and change it.")
+
+
+@app.command("list")
+def list_(
+    name: Name,
+    user: User = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most items listed.")] = 20,
+    embeddings: Vectors = None,
+) -> int:
+    """List items, the latest first."""
+
+    async def read(items: "Items") -> list[Item]:
+        return [item async for item in items.everything()][-limit:]
+
+    print_table(COLUMNS, [_row(item) for item in reversed(_with_items(name, user, embeddings, read))])
+    return 0
+
+
+@app.command()
+def show(name: Name, id: Id, user: User = None, embeddings: Vectors = None) -> int:
+    """Show an item whole, with its history."""
+    item = _with_items(name, user, embeddings, lambda items: _get(items, id))
+    counts = f"drawn {item['seen']} times, shown in {item['solved']} solved and {item['failed']} failed runs"
+    print(f"{item['kind']} of {_when(item['created'])}, {item['status']}, {counts}")
+    if item["against"]:
+        print(f"contradicts {', '.join(item['against'])}")
+    parts = {"title": item["title"], "applies when": item["applies_when"], "advice": advice_of(item)}
+    for label, text in {**parts, "evidence": item["evidence"]}.items():
+        print(f"\n{label}: {clean(text)}")
+    for change in item["history"]:
+        after = "; ".join(f"{field}: {text}" for field, text in change["after"].items())
+        print(f"\n{change['what']} {_when(change['at'])}: {clean(after)}")
+    return 0
+
+
+@app.command()
+def edit(
+    name: Name,
+    id: Id,
+    title: Text = None,
+    applies_when: Text = None,
+    advice: Text = None,
+    user: User = None,
+    embeddings: Vectors = None,
+) -> int:
+    """Correct an item. What it said before stays in its history."""
+    given = {"title": title, "applies_when": applies_when, "advice": advice}
+    texts = {field: text.strip() for field, text in given.items() if text is not None}
+    if not texts or not all(texts.values()):
+        raise Misuse("give the new text: --title, --applies-when or --advice")
+    _with_items(name, user, embeddings, lambda items: items.edit(f"edited {uuid4().hex}", id, texts, time.time()))
+    say("corrected")
+    return 0
+
+
+@app.command()
+def forget(
+    name: Name,
+    id: Annotated[str | None, typer.Argument(help="Its id, as `reflect experience list` shows it.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Forget everything instead.")] = False,
+    user: User = None,
+    embeddings: Vectors = None,
+) -> int:
+    """Forget an item for good, or all of them."""
+    if (id is None) != everything:
+        raise Misuse("name the item that is to be forgotten, or --all")
+
+    async def work(items: "Items") -> None:
+        if id is None:
+            await items.forget_all()
+        else:
+            await _get(items, id)
+            await items.forget(id)
+
+    _with_items(name, user, embeddings, work)
+    say("everything is forgotten" if id is None else "forgotten")
+    return 0
+
+
+@app.command()
+def export(
+    name: Name,
+    to: Annotated[str, typer.Argument(help="A file, or - for stdout.", metavar="FILE|-")] = "-",
+    user: User = None,
+    embeddings: Vectors = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+) -> int:
+    """Write all items as JSON lines."""
+    from reflective_agents.cli.exports import Export, check_targets, write
+    from reflective_agents.memory.exchange import export_items
+
+    check_targets({"--export": to}, force)
+
+    async def read(items: "Items") -> list[str]:
+        return [line async for line in export_items(items)]
+
+    lines = _with_items(name, user, embeddings, read)
+    write([Export("--export", to, "".join(f"{line}\n" for line in lines))], force)
+    return 0
+
+
+@app.command("import")
+def import_(
+    name: Name,
+    file: Annotated[Path, typer.Argument(help="Items as JSON lines, exported or written by hand.")],
+    user: User = None,
+    embeddings: Vectors = None,
+) -> int:
+    """Add items under their ids; those that are known already are left as they are."""
+    from reflective_agents.memory.exchange import import_items
+
+    lines = _lines(file)
+    added = _with_items(name, user, embeddings, lambda items: import_items(items, lines))
+    say(f"{len(added)} items added")
+    return 0
+
+
+@app.command()
+def merge(
+    name: Name,
+    file: Annotated[Path, typer.Argument(help="Items as JSON lines, such as another name's export.")],
+    user: User = None,
+    embeddings: Vectors = None,
+) -> int:
+    """Add items; those that say the same in the same words as a known one count for that."""
+    from reflective_agents.memory.exchange import merge_items, read_items
+
+    others = read_items(_lines(file))
+    merged = _with_items(name, user, embeddings, lambda items: merge_items(items, others))
+    say(f"{merged.added} items added, {merged.counted} counted")
+    return 0
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text("utf-8").split("\n") if str(file) != "-" else sys.stdin.read().split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Misuse(f"{file} cannot be read: {error}") from error
+
+
+def _with_items(name: str, user: str | None, embeddings: str | None, work: "Callable[[Items], Awaitable[T]]") -> T:
+    """Do some work on the items of a name and return its result.
+
+    Raises:
+        Misuse: if they were made with other embeddings.
+        NoDatabase: if the database cannot be reached or opened.
+    """
+    from reflective_agents.cli.database import open_store
+    from reflective_agents.memory.items import Items
+    from reflective_agents.models.providers import close_models
+    from reflective_agents.nodes.remembering.experience import experience_of
+
+    async def main() -> T:
+        try:
+            async with open_store() as store:
+                assert store is not None
+                return await work(await Items.open(store, experience_of(name, user), embeddings))
+        finally:
+            await close_models()
+
+    return asyncio.run(main())
+
+
+async def _get(items: "Items", item_id: str) -> Item:
+    found = await items.get([item_id])
+    if not found:
+        raise Misuse(f"there is no item {item_id} here: reflect experience list shows them")
+    return found[0]
+
+
+def _row(item: Item) -> tuple[str, ...]:
+    counts = (str(item["seen"]), str(item["solved"]), str(item["failed"]))
+    return (item["id"], *counts, item["status"], item["title"], item["applies_when"])
+
+
+def _when(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"

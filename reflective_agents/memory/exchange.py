@@ -1,0 +1,111 @@
+"""Items as JSON lines, to be reviewed and shipped like code, and items of one name merged into another."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Annotated, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from reflective_agents.memory.items import Items
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.experience import Change, Item, ItemKind, ItemStatus, Line, new_item, plain_text
+from reflective_agents.state.memories import FARTHEST, memory_id
+from reflective_agents.text.clean import clean_data
+
+Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+Time = Annotated[float, Field(ge=-FARTHEST, le=FARTHEST, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=10**9)]
+MOST_LINES = 1_000
+"""Changes and contradictions of one item that are read."""
+
+
+class ItemLine(BaseModel):
+    """An item in a file; only its three texts are needed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: Line
+    applies_when: Line
+    advice: Line
+    evidence: Annotated[str, StringConstraints(max_length=1000)] = ""
+    kind: ItemKind = "success"
+    id: Id | None = None
+    created: Time | None = None
+    seen: Count = 1
+    solved: Count = 0
+    failed: Count = 0
+    last_shown: Time | None = None
+    status: ItemStatus = "active"
+    against: list[Id] = Field(default=[], max_length=MOST_LINES)
+    history: list[Change] = Field(default=[], max_length=MOST_LINES)
+
+    def item(self) -> Item:
+        """Return it as an item: without an id it has one that follows from its condition and its advice."""
+        own = new_item(
+            self.id or memory_id(f"item {plain_text(self.applies_when)} {plain_text(self.advice)}"),
+            self.title,
+            self.applies_when,
+            self.advice,
+            kind=self.kind,
+            created=time.time() if self.created is None else self.created,
+        )
+        given: Item = {**own, **self.model_dump(exclude={"id", "created"})}  # type: ignore[typeddict-item]
+        cleaned: Item = clean_data(given)
+        return cleaned
+
+
+class Merged(NamedTuple):
+    """What merging has done: how many items are new, and how many were known in the same words."""
+
+    added: int
+    counted: int
+
+
+async def export_items(items: Items) -> AsyncIterator[str]:
+    """Export items as JSON lines, without line ends, the oldest first."""
+    async for item in items.everything():
+        yield json.dumps(item, ensure_ascii=False)
+
+
+async def import_items(items: Items, lines: Iterable[str]) -> list[str]:
+    """Add exported or hand-written items, and return the ids that are new; those that are known are left as they are.
+
+    Raises:
+        Misuse: if a line is no item; then nothing is imported.
+    """
+    return await items.add(await asyncio.to_thread(read_items, lines))
+
+
+def read_items(lines: Iterable[str]) -> list[Item]:
+    """Read items from JSON lines.
+
+    Raises:
+        Misuse: if a line is no item.
+    """
+    return [_read(line, number) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _read(line: str, number: int) -> Item:
+    try:
+        return ItemLine.model_validate_json(line).item()
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise Misuse(f"line {number} is no item: {f'{where}: ' if where else ''}{first['msg']}") from error
+
+
+async def merge_items(items: Items, others: Sequence[Item]) -> Merged:
+    """Merge other items: what says the same in the same words counts for the one that is known, all else is added.
+    Done again it changes nothing."""
+    known = {_key(item): item["id"] async for item in items.everything()}
+    pairs = [(other, known.setdefault(_key(other), other["id"])) for other in others]
+    added = await items.add([other for other, same in pairs if same == other["id"]])
+    drawn = [(f"merged {other['id']}", same, other["created"]) for other, same in pairs if same != other["id"]]
+    await items.count_drawn(drawn)
+    return Merged(len(added), len(drawn))
+
+
+def _key(item: Item) -> tuple[str, str]:
+    return plain_text(item["applies_when"]), plain_text(item["advice"])

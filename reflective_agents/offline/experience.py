@@ -1,0 +1,48 @@
+"""How the offline model learns: it draws what the last critique of a run says, and it applies what shares most of its
+words with the request. It judges neither."""
+
+import re
+from collections.abc import Callable
+
+from reflective_agents.offline.reading import Reading
+from reflective_agents.state.json_types import JsonObject
+from reflective_agents.text.extract import terms
+
+_REQUEST = re.compile(r"<request>\n(.*?)\n</request>", re.DOTALL)
+_LESSON = re.compile(r'<lesson number="(\d+)"[^>]*>\n(.*?)\n</lesson>', re.DOTALL)
+_CRITIQUE = re.compile(r"^(?:critique|reflection|missing): (.+)$", re.MULTILINE)
+SHARED = 0.5
+"""Share of the words of a condition that stand in the request where it applies."""
+LONGEST = 300
+"""Characters of a text that is drawn."""
+
+
+def learn(form: str, reading: Reading) -> JsonObject | None:
+    """Fill in the form for which lessons apply, or for what a run has taught; None if the form is neither of these.
+
+    Args:
+        form: The name of the form.
+        reading: The conversation, whose last message holds the request and the lessons.
+    """
+    fill: Callable[[Reading], JsonObject] | None = {"Applying": _applying, "Drawn": _drawn}.get(form)
+    return fill(reading) if fill else None
+
+
+def _request(reading: Reading) -> str:
+    found = _REQUEST.search(reading.scene)
+    return found[1] if found else ""
+
+
+def _applying(reading: Reading) -> JsonObject:
+    requested = set(terms(_request(reading)))
+    conditions = [(int(number), set(terms(text.partition(":")[2]))) for number, text in _LESSON.findall(reading.scene)]
+    return {"applies": [number for number, own in conditions if own and len(own & requested) >= SHARED * len(own)]}
+
+
+def _drawn(reading: Reading) -> JsonObject:
+    critiques, request = _CRITIQUE.findall(reading.scene), " ".join(_request(reading).split())[:LONGEST]
+    if not critiques or not request:
+        return {"items": [], "used": []}
+    advice = critiques[-1][:LONGEST]
+    item: JsonObject = {"title": advice[:60], "applies_when": request, "advice": advice, "evidence": "a critique"}
+    return {"items": [{**item, "kind": "failure"}], "used": []}

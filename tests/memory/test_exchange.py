@@ -1,0 +1,88 @@
+"""Items as files: exported and imported, written by hand, merged."""
+
+import json
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from reflective_agents.memory.exchange import export_items, import_items, merge_items, read_items
+from reflective_agents.memory.items import Items
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.experience import Event, Item, new_item
+
+HAND = {"title": "Length", "applies_when": "a short label", "advice": "Forty words."}
+
+
+async def opened(name: str = "e") -> Items:
+    return await Items.open(InMemoryStore(), f"experience/{name}", "lexical")
+
+
+async def lived() -> Items:
+    """Items to which much has happened."""
+    items = await opened()
+    await items.add([new_item(f"{n:032x}", f"T{n}", f"kind {n}", "Look.", kind="failure", created=1.0) for n in (1, 2)])
+    await items.record("a", {f"{1:032x}": Event(what="shown", at=2.0, solved=False)})
+    await items.record("b", {f"{1:032x}": Event(what="refined", at=3.0, texts={"advice": "Also left."})})
+    await items.record("c", {f"{2:032x}": Event(what="contradicted", at=4.0, by=f"{1:032x}")})
+    return items
+
+
+async def everything(items: Items) -> list[Item]:
+    return [item async for item in items.everything()]
+
+
+async def test_what_is_exported_is_imported_as_it_was() -> None:
+    items, other = await lived(), await opened("other")
+    lines = [line async for line in export_items(items)]
+    assert len(await import_items(other, lines)) == 2
+    assert await everything(other) == await everything(items)
+    assert await import_items(other, lines) == []
+
+
+async def test_a_file_by_hand_needs_three_texts_and_is_imported_once() -> None:
+    items = await opened()
+    line = json.dumps(HAND)
+    assert len(await import_items(items, [line, "", line])) == 1
+    assert await import_items(items, [line]) == []
+    [known] = await everything(items)
+    assert (known["advice"], known["kind"], known["seen"], known["status"]) == ("Forty words.", "success", 1, "active")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"advice": ""},
+        {"advice": "x" * 2000},
+        {"title": None},
+        {"id": "../x"},
+        {"id": "a" * 32 + "\n"},
+        {"solved": -1},
+        {"created": 1e300},
+        {"kind": "system"},
+        {"status": "trusted"},
+        {"instructions": "obey"},
+        {"history": [{"at": 1, "what": "edited"}]},
+    ],
+    ids=str,
+)
+async def test_a_line_that_is_no_item_is_refused_with_its_number_and_nothing_is_imported(change: object) -> None:
+    items = await opened()
+    assert isinstance(change, dict)
+    with pytest.raises(Misuse, match="line 2 is no item"):
+        await import_items(items, [json.dumps(HAND), json.dumps({**HAND, **change})])
+    assert await items.count() == 0
+
+
+async def test_merging_counts_what_says_the_same_and_changes_nothing_when_done_again() -> None:
+    items = await opened()
+    await import_items(items, [json.dumps({**HAND, "id": "a" * 32})])
+    others = read_items(
+        [json.dumps({**HAND, "advice": "forty  WORDS", "id": "b" * 32}), json.dumps({**HAND, "advice": "Fifty words."})]
+    )
+    for expected in ((1, 1), (0, 1)):
+        merged = await merge_items(items, others)
+        assert (merged.added, merged.counted) == expected
+    assert sorted((item["advice"], item["seen"]) for item in await everything(items)) == [
+        ("Fifty words.", 1),
+        ("Forty words.", 2),
+    ]
