@@ -367,6 +367,10 @@ class Index:
         """The number of each speaker in the column "speaker"."""
         return self._speakers.numbers
 
+    def row(self, memory_id: str) -> int | None:
+        """Return the row of a memory; None if there is none with this id."""
+        return self._rows.get(memory_id)
+
     def column(self, name: str) -> NDArray[Any]:
         """Return a column."""
         return self._used(name)

@@ -47,8 +47,8 @@ class MemoryContext(SourcedContext, VerifiedContext):
     )
     ranking: Annotated[Rankings, Replication("Generative Agents")] = Field(
         default="hybrid",
-        description="How memories are ranked: 'hybrid' by words and meaning, 'paper' as Generative Agents does, or in "
-        "Python a ranking of your own.",
+        description="How memories are ranked: 'hybrid' by words and meaning, 'paper' as Generative Agents does, "
+        "'store' by the store's own index, or in Python a ranking of your own.",
     )
     recency: float | None = Field(
         default=None, ge=0, le=100, description="Weight of recency in retrieval. Default: 0.3; 0.5 as in the paper."
