@@ -132,7 +132,7 @@ class Index:
             if entry.evidence or entry.id in self._resting:
                 self._connect(entry)
         self._supersedes.update({entry.id: entry.supersedes for entry in entries if entry.supersedes})
-        self._until_is_current = not self._supersedes
+        self._until_is_current &= not self._supersedes
 
     def _reserve(self, rows: int, dimensions: int) -> None:
         """Make room: a quarter more than there was, so that adding takes constant time on average."""
