@@ -121,7 +121,8 @@ def _is_environment(value: T) -> T | None:
 
 def _is_ranking(value: T) -> T:
     names = shipped.rankings()
-    if hasattr(value, "terms") or (isinstance(value, str) and value in names):
+    is_own = hasattr(value, "terms") and not isinstance(value, type)
+    if is_own or (isinstance(value, str) and value in names):
         return value
     raise ValueError(f"a ranking is one of {', '.join(names)}, or in Python a Ranking")
 

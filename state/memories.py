@@ -186,6 +186,18 @@ class Facts(BaseModel):
     facts: list[Fact] = Field(max_length=MOST_FACTS, description="Each fact once; an empty list if there is none.")
 
 
+MOST_LOOK_UPS = 8
+"""Look-ups that a model may formulate from one message."""
+
+
+class LookUps(BaseModel):
+    """What to look up in a memory beside the message itself; often nothing."""
+
+    queries: list[Sentence] = Field(
+        max_length=MOST_LOOK_UPS, description="Each a short text; an empty list where the message itself is the best."
+    )
+
+
 class Questions(BaseModel):
     """The most salient high-level questions that the memories can answer."""
 

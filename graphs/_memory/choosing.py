@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from reflective_agents.memory.reflection import normalised
-from reflective_agents.prompts.recall import ASSISTANT, USER
+from reflective_agents.prompts import recall as prompts
 from reflective_agents.state.memories import LEAST, Memory
 from reflective_agents.text.dates import periods
 from reflective_agents.text.stems import query_stems, stems
@@ -88,7 +88,7 @@ def _chatter_last(ranked: "Sequence[Scored]", missing: Set[str]) -> "list[Scored
 
 def _is_chatter(memory: Memory) -> bool:
     """Tell whether a memory is a turn in which nothing worth keeping was found; what could not be read is none."""
-    is_turn = memory["kind"] == "observation" and memory.get("speaker") in (USER, ASSISTANT)
+    is_turn = memory["kind"] == "observation" and memory.get("speaker") in (prompts.USER, prompts.ASSISTANT)
     return is_turn and memory["importance"] <= LEAST
 
 
@@ -130,4 +130,4 @@ def best(ranked: "Sequence[Scored]", most: int) -> "list[Scored]":
 
 def is_evidence(memory: Memory) -> bool:
     """Tell whether an insight may rest on a memory: what the assistant has said is none."""
-    return memory.get("speaker") != ASSISTANT
+    return memory.get("speaker") != prompts.ASSISTANT

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from reflective_agents.graphs._memory.choosing import choose
+from reflective_agents.graphs._memory.looking_up import QUERY, best_ranks, look_ups
 from reflective_agents.graphs._memory.state import Recalled
 from reflective_agents.memory import rankings
 from reflective_agents.memory.reflection import normalised
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from reflective_agents.memory.rankings.base import Ranking
     from reflective_agents.memory.stream import MemoryStream, Scored
 
-QUERY = 2000
-"""Characters of a message that memories are looked up for."""
 MOST_EVIDENCE, LONGEST_EVIDENCE = 5, 300
 """Memories, and characters of each, that a reflection or a fact is shown with."""
 CANDIDATES, FACTS = 30, 200
@@ -94,17 +93,21 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     if not context.retrieved:
         return []
     now, in_thread = time.time(), {normalised(message.text) for message in messages}
-    query, ranking, facts = messages[-1].text[:QUERY], ranking_of(context), _fact_tokens(step)
-    ranked = await stream.retrieve(
-        query,
-        k=max(CANDIDATES, 3 * context.retrieved),
-        now=now,
-        ranking=ranking,
-        renew=False,
-        apart_from=conversation,
-        facts=FACTS if facts else 0,
-    )
-    chosen = await asyncio.to_thread(choose, ranked, query, context.retrieved, facts, in_thread, conversation)
+    queries, ranking, facts = await look_ups(step, stream, messages), ranking_of(context), _fact_tokens(step)
+    rankings_of_queries = [
+        await stream.retrieve(
+            query,
+            k=max(CANDIDATES, 3 * context.retrieved),
+            now=now,
+            ranking=ranking,
+            renew=False,
+            apart_from=conversation,
+            facts=FACTS if facts else 0,
+        )
+        for query in queries
+    ]
+    ranked, question = best_ranks(rankings_of_queries), "\n".join(queries)
+    chosen = await asyncio.to_thread(choose, ranked, question, context.retrieved, facts, in_thread, conversation)
     await stream.renew({scored.memory["id"]: now for scored in chosen})
     evidence = dict.fromkeys(key for scored in chosen for key in scored.memory["evidence"][:MOST_EVIDENCE])
     grounds = {

@@ -132,7 +132,7 @@ class Index:
             if entry.evidence or entry.id in self._resting:
                 self._connect(entry)
         self._supersedes.update({entry.id: entry.supersedes for entry in entries if entry.supersedes})
-        self._until_is_current = not self._supersedes
+        self._until_is_current &= not self._supersedes
 
     def _reserve(self, rows: int, dimensions: int) -> None:
         """Make room: a quarter more than there was, so that adding takes constant time on average."""
@@ -366,6 +366,10 @@ class Index:
     def speakers(self) -> Mapping[str, int]:
         """The number of each speaker in the column "speaker"."""
         return self._speakers.numbers
+
+    def row(self, memory_id: str) -> int | None:
+        """Return the row of a memory; None if there is none with this id."""
+        return self._rows.get(memory_id)
 
     def column(self, name: str) -> NDArray[Any]:
         """Return a column."""

@@ -8,9 +8,10 @@
     ("memory", <owner>, "head")           <writer> -> {written, touched}: what a process has written last
     ("memory", <owner>, "about")          "embeddings" -> {name}: what the vectors were made with
 
-The index is apart from the texts, so that a process can start without reading them, and in sixteen parts by the first
-digit of the id, so that no part keeps an event loop busy for long. A vector is float16 in base64: 1 KB for 384 numbers,
-half of float32, and its cosines are off by less than 0.0005. The words are hashes and counts, 5 bytes each, in base64.
+The texts alone are in the store's own index, if it has one. Ours is apart from the texts, so that a process can start
+without reading them, and in sixteen parts by the first digit of the id, so that no part keeps an event loop busy for
+long. A vector is float16 in base64: 1 KB for 384 numbers, half of float32, and its cosines are off by less than 0.0005.
+The words are hashes and counts, 5 bytes each, in base64.
 """
 
 import base64
@@ -66,7 +67,7 @@ class Layout:
         packed = {"vector": _ascii(vector.tobytes()), "words": _ascii(words)}
         content = {name: value for name, value in memory.items() if name in _CONTENT}
         return [
-            write(self.part("text"), memory["id"], content),
+            PutOp(self.part("text"), memory["id"], content, index=["text"]),
             write(self.index(memory["id"][0]), memory["id"], {**indexed, **packed}),
         ]
 
@@ -109,7 +110,7 @@ def rounded(vectors: NDArray[np.float32]) -> Halves:
 
 
 def write(namespace: Namespace, key: str, value: JsonObject | None) -> PutOp:
-    """Return the operation that writes an item, or deletes it for a value of None; never uses the store's index."""
+    """Return the operation that writes an item, or deletes it for a value of None, past the store's own index."""
     return PutOp(namespace, key, value, index=False)
 
 
@@ -118,9 +119,12 @@ async def read(store: BaseStore, operations: Iterable[GetOp]) -> list[Item | Non
     return [item if isinstance(item, Item) else None for item in await store.abatch(operations)]
 
 
-async def search(store: BaseStore, namespace: Namespace, limit: int = EVERYTHING) -> Sequence[SearchItem]:
-    """Return all items of a namespace."""
-    (items,) = await store.abatch([SearchOp(namespace, limit=limit, refresh_ttl=False)])
+async def search(
+    store: BaseStore, namespace: Namespace, limit: int = EVERYTHING, query: str | None = None
+) -> Sequence[SearchItem]:
+    """Return the items of a namespace; those that fit a query best first, with their scores, if the store has an index
+    of its own."""
+    (items,) = await store.abatch([SearchOp(namespace, limit=limit, query=query, refresh_ttl=False)])
     return items  # type: ignore[return-value]  # what a search returns
 
 

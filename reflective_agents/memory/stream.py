@@ -31,6 +31,8 @@ from reflective_agents.text.words import words
 
 AT_ONCE = 500
 """Memories that are written, or read, in one request to the store."""
+FOUND = 200
+"""Memories that the store's own index is asked for, of which importance and recency choose."""
 AT_ONCE_DELETED = 10_000
 """Memories, or items, that are deleted in one request."""
 
@@ -75,7 +77,8 @@ class MemoryStream:
     others have written at its next call. A stream belongs to the event loop that it was opened in.
 
     Retrieval compares all memories, which is what normalising over the candidates needs: the vectors are held in this
-    process, a byte for each of their numbers. A vector index of the store's own is therefore not used, and not filled.
+    process, a byte for each of their numbers. An index of the store's own gets the texts, and only rankings that search
+    the store (`memory.rankings.store`) ask it.
     """
 
     def __init__(
@@ -224,13 +227,15 @@ class MemoryStream:
                 most important, then the latest.
 
         Raises:
-            Misuse: if the weights, the time or the vector are impossible.
+            Misuse: if the weights, the time or the vector are impossible, or the store has no index and is to be asked.
             ModelFailed, LimitReached: if the vector of the query cannot be had.
         """
         if not math.isfinite(now):
             raise Misuse(f"the time is a finite number of seconds, not {now}")
         ranking.check()
         memory_query = await self._prepare(query, now)
+        if ranking.searches_store:
+            memory_query = memory_query._replace(found=await self._found(query))
         async with self._current("retrieve") as index:
             _check_length(index, len(memory_query.vector))
             best = await index.retrieve(memory_query, k, now, ranking, kinds, apart_from, facts)
@@ -244,6 +249,19 @@ class MemoryStream:
         vector = (await self._vectors([query]))[0]
         hashes = frozenset(map(hashed, await asyncio.to_thread(query_stems, query)))
         return MemoryQuery(vector, meaning_of(self._embeddings), frozenset(words(query)), hashes, periods(query, now))
+
+    async def _found(self, query: str | Sequence[float] | NDArray[np.floating]) -> dict[str, float]:
+        """Return what the store's own index finds for a text, and how well it fits."""
+        if not isinstance(query, str):
+            raise Misuse("the index of a store is asked for a text, not for a vector")
+        items = await search(self._store, self._replica.layout.part("text"), FOUND, query) if query.strip() else []
+        found = {item.key: item.score for item in items if item.score is not None}
+        if items and not found:
+            raise Misuse(
+                "no memory is in an index of the store's own: give the store one (InMemoryStore(index=...), or "
+                "Postgres with pgvector), export what was kept without it and import it anew; or choose another ranking"
+            )
+        return found
 
     async def renew(self, accessed: Mapping[str, float]) -> None:
         """Set when memories were last accessed, never back. Ids that do not exist are passed over.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.memories import MOST_FACTS
+from reflective_agents.state.memories import MOST_FACTS, MOST_LOOK_UPS
 from reflective_agents.text.extract import terms
 from reflective_agents.text.sentences import split
 
@@ -20,6 +20,7 @@ _SAID = re.compile(r"^(?:[^\n:\"]+ said to [^\n:\"]+: \"(.*)\"|I heard from [^\n
 _SPEAKER = re.compile(r"^([^\n:\"]+?) said to ")
 _TIME = re.compile(r"\b([01]?\d|2[0-3]):([0-5]\d)\b")
 _USUAL = re.compile(r"^[^\w\n]*+([01]\d|2[0-3]):([0-5]\d)\s++(.+)$", re.M)
+_PART = re.compile(r"[.!?;,\n]+|\band\b")
 TOLD = ("before", "told", "heard", "reflection")
 """Kinds of memories that are worth telling."""
 ROUTINE, TALK, APPOINTMENT = 2, 5, 8
@@ -226,6 +227,12 @@ def facts(scene: Scene) -> JsonObject:
     return {"facts": [{**common, "statement": statement} for statement in statements[:MOST_FACTS]]}
 
 
+def look_ups(scene: Scene) -> JsonObject:
+    """Look up each part of what the user says, if there are several."""
+    parts = [part.strip() for part in _PART.split(scene.first("said").text) if terms(part)]
+    return {"queries": parts[:MOST_LOOK_UPS] if len(parts) > 1 else []}
+
+
 FORMS: dict[str, Callable[[Scene], JsonObject]] = {
     "DayPlan": day_plan,
     "HourPlan": hour_plan,
@@ -235,4 +242,5 @@ FORMS: dict[str, Callable[[Scene], JsonObject]] = {
     "Questions": questions,
     "Insights": insights,
     "Facts": facts,
+    "LookUps": look_ups,
 }

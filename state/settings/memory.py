@@ -4,8 +4,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from reflective_agents.state.effect import Replication
+from reflective_agents.state.effect import Replication, only_with
 from reflective_agents.state.families import Embeddings, Rankings, SourcedContext
+from reflective_agents.state.memories import MOST_LOOK_UPS
 from reflective_agents.state.policy import TEXT
 from reflective_agents.state.verifiers import VerifiedContext
 
@@ -37,10 +38,17 @@ class MemoryContext(SourcedContext, VerifiedContext):
         description="Most tokens, one for two bytes, of the facts that come first; a quarter of a prompt at most. "
         "Default: 4000; 0 as in the paper.",
     )
+    memory_queries: Annotated[int, only_with("retrieved")] = Field(
+        default=0,
+        ge=0,
+        le=MOST_LOOK_UPS,
+        description="Most further look-ups that the model formulates from a message, in one call more; each memory "
+        "counts at its best rank. 0 looks up the message alone.",
+    )
     ranking: Annotated[Rankings, Replication("Generative Agents")] = Field(
         default="hybrid",
-        description="How memories are ranked: 'hybrid' by words and meaning, 'paper' as Generative Agents does, or in "
-        "Python a ranking of your own.",
+        description="How memories are ranked: 'hybrid' by words and meaning, 'paper' as Generative Agents does, "
+        "'store' by the store's own index, or in Python a ranking of your own.",
     )
     recency: float | None = Field(
         default=None, ge=0, le=100, description="Weight of recency in retrieval. Default: 0.3; 0.5 as in the paper."

@@ -232,6 +232,7 @@ CASES: dict[str, Case] = {
     "max_turns": Case(1, 4),
     "max_words": Case(1, None, {"critic": "checks"}),
     "memory_size": Case(1, 3, {"max_trials": 4, "experience": "lessons"}, applying),
+    "memory_queries": Case(0, 2, {"retrieved": 3}),
     "method": Case("breadth_first", "depth_first"),
     "min_gain": Case(1.0, None),
     "min_paths": Case(1, 5),

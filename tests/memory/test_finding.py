@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
+from pydantic import ValidationError
 
 from reflective_agents.memory.postings import Postings, hashed, pack
 from reflective_agents.memory.rankings import named, names
@@ -20,6 +21,7 @@ from reflective_agents.memory.timeline import Timeline
 from reflective_agents.models.lexical import LexicalEmbeddings
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.memories import Memory, new_memory
+from reflective_agents.state.settings.memory import MemoryContext
 from tests.memory.windows import Window, items
 
 DAY = 86_400.0
@@ -220,6 +222,22 @@ async def test_what_is_superseded_stays_with_its_time_and_ranks_below() -> None:
     assert [one.get("until") for one in await again.get(ids)] == expected
     await stream.delete(left["id"])
     assert [one.get("until") for one in await stream.get(ids)] == [None, None, None, None]
+
+
+async def test_what_only_a_deleted_memory_superseded_holds_again_after_others_came() -> None:
+    left = turn("Ada lives in Leeds.", MAY)
+    moved = new_memory("Ada lives in York.", created=JULY, kind="fact", supersedes=[left["id"]])
+    stream = await memory_of(left, moved)
+    assert "until" in (await stream.get([left["id"]]))[0]
+    await stream.delete(moved["id"])
+    await stream.add([turn("Trams are late.", JULY)])
+    assert "until" not in (await stream.get([left["id"]]))[0]
+
+
+def test_a_ranking_is_a_value_and_no_class() -> None:
+    assert MemoryContext(ranking=HYBRID).ranking is HYBRID
+    with pytest.raises(ValidationError):
+        MemoryContext(ranking=type(HYBRID))
 
 
 async def test_what_is_said_now_may_be_left_out() -> None:

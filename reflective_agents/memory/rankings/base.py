@@ -8,6 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -20,13 +21,15 @@ from reflective_agents.state.errors import Misuse
 
 
 class MemoryQuery(NamedTuple):
-    """What is looked for: its vector, how much that says beside the words, its words, and the periods it names."""
+    """What is looked for: its vector, how much that says beside the words, its words, and the periods it names; `found`
+    has what the store's own index finds for it, by its id, and how well that fits."""
 
     vector: NDArray[np.float32]
     meaning: float = 1.0
     words: frozenset[str] = frozenset()
     stems: frozenset[int] = frozenset()
     periods: Sequence[tuple[float, float]] = ()
+    found: Mapping[str, float] = MappingProxyType({})
 
 
 class Memories(Protocol):
@@ -57,6 +60,10 @@ class Memories(Protocol):
         """Return a column of `memory.index.COLUMNS`."""
         ...
 
+    def row(self, memory_id: str) -> int | None:
+        """Return the row of a memory; None if there is none with this id."""
+        ...
+
     async def cosines(self, vector: Floats) -> Floats:
         """Return the cosine of each row with a vector."""
         ...
@@ -72,6 +79,7 @@ class Ranking(ABC):
         relevance: Weight of the third.
         as_published: Whether all around it is as the paper has it: what is in the archive is left out, facts come by
             rank, and insights are asked for and kept as they are drawn.
+        searches_store: Whether the store's own index is asked what fits a query.
         lower: What is left of a score in the archive, or of what no longer holds, in 0..1.
     """
 
@@ -79,6 +87,7 @@ class Ranking(ABC):
     importance: float
     relevance: float
     as_published: ClassVar[bool] = False
+    searches_store: ClassVar[bool] = False
     lower: ClassVar[float] = 1.0
 
     @abstractmethod

@@ -1,0 +1,100 @@
+"""A store with an index of its own as the search of a memory."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langgraph.store.base import IndexConfig
+from langgraph.store.base.embed import EmbeddingsFunc
+from langgraph.store.memory import InMemoryStore
+
+from reflective_agents.graphs.memory import builder
+from reflective_agents.memory.rankings import named
+from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.nodes.remembering.remember import owner_of
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.memories import new_memory
+from reflective_agents.state.settings.memory import MemoryContext
+from reflective_agents.testing.fake import FakeChatModel
+
+TOPICS = (("bees", "honey", "hive"), ("tram", "ticket", "stop"), ("figs", "jam", "orchard"))
+TEXTS = ["Ada has a hive.", "The ticket was dear.", "An orchard was sold."]
+RANKING = named("store")
+
+
+def by_topic(texts: Sequence[str]) -> list[list[float]]:
+    """Vectors in which words of one topic are alike, whatever their letters."""
+    return [[0.1, *(float(any(word in text.lower() for word in topic)) for topic in TOPICS)] for text in texts]
+
+
+def indexed_store(embed: EmbeddingsFunc = by_topic) -> InMemoryStore:
+    return InMemoryStore(index=IndexConfig(dims=4, embed=embed))
+
+
+async def stream_of(store: InMemoryStore, owner: str = "ada") -> MemoryStream:
+    stream = await MemoryStream.open(store, owner, "lexical")
+    await stream.add([new_memory(text, created=float(number)) for number, text in enumerate(TEXTS)])
+    return stream
+
+
+async def found(stream: MemoryStream, query: str, **more: Any) -> list[str]:
+    return [one.memory["text"] for one in await stream.retrieve(query, k=1, now=9.0, ranking=RANKING, **more)]
+
+
+@pytest.mark.parametrize(("query", "text"), [*zip(("honey", "tram", "jam"), TEXTS, strict=True)])
+async def test_what_fits_by_the_index_of_the_store_comes_first(query: str, text: str) -> None:
+    assert await found(await stream_of(indexed_store()), query) == [text]
+
+
+async def test_an_edited_memory_is_found_by_its_new_text_and_a_deleted_one_is_not() -> None:
+    stream = await stream_of(indexed_store())
+    [hive] = [one["id"] async for one in stream.everything() if one["text"] == TEXTS[0]]
+    await stream.edit(hive, "Ada has figs.")
+    assert "Ada has figs." not in await found(stream, "honey")
+    await stream.delete(hive)
+    assert await found(stream, "jam") == [TEXTS[2]]
+
+
+async def test_users_stay_apart() -> None:
+    store = indexed_store()
+    await stream_of(store)
+    assert await found(await MemoryStream.open(store, "bob", "lexical"), "honey") == []
+
+
+async def test_facts_that_hold_come_whatever_the_store_finds() -> None:
+    stream = await stream_of(indexed_store())
+    await stream.add([new_memory("Ada is her name.", created=5.0, kind="fact", topic="name")])
+    assert set(await found(stream, "honey", facts=1)) == {TEXTS[0], "Ada is her name."}
+
+
+async def test_a_store_without_an_index_is_refused_and_no_text_asks_nothing() -> None:
+    stream = await stream_of(InMemoryStore())
+    with pytest.raises(Misuse, match="index"):
+        await found(stream, "honey")
+    with pytest.raises(Misuse, match="vector"):
+        await stream.retrieve([1.0], k=1, now=9.0, ranking=RANKING)
+    assert await found(stream, " ") == [TEXTS[2]]
+
+
+async def test_only_this_ranking_asks_the_index_and_only_texts_are_in_it() -> None:
+    embedded: list[str] = []
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        return by_topic(texts)
+
+    stream = await stream_of(indexed_store(embed))
+    await stream.retrieve("honey", k=1, now=9.0)
+    assert sorted(embedded) == sorted(TEXTS)
+    await found(stream, "honey")
+    assert embedded[len(TEXTS) :] == ["honey"]
+
+
+async def test_an_agent_answers_from_what_its_store_finds() -> None:
+    store = indexed_store()
+    await stream_of(store, owner_of("default"))
+    model = FakeChatModel(reply=lambda request: {"facts": []} if request.schema else "From her own bees.")
+    settings = MemoryContext(model=model, embeddings="lexical", ranking="store", retrieved=1, fact_tokens=0)
+    asked: Any = {"messages": [("user", "Where does the honey come from?")]}
+    result = await builder.compile(store=store).ainvoke(asked, context=settings)
+    assert [one["text"] for one in result["memories"]] == [TEXTS[0]]
