@@ -7,10 +7,10 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import interrupt
 from pydantic import JsonValue
 
-from reflective_agents.models.reply_size import MAX_CALLS
 from reflective_agents.state.callers_schemas import expanded
 from reflective_agents.state.families import TOOLS, parameters_of
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.tool_calls import MAX_CALLS
 from reflective_agents.tools.run import cut_result
 
 NO_RESULT = "The tool {name} gave no result. Try something else."

@@ -23,7 +23,7 @@ def find_program(text: str, entry_point: str = "") -> str:
 def defines(text: str, name: str) -> bool:
     """Return whether a text defines a function, a class or a variable of this name at the outermost level."""
     head = rf"^(?:(?:async\s+)?def\s+{re.escape(name)}\s*\(|class\s+{re.escape(name)}\b|{re.escape(name)}\s*=)"
-    return bool(name) and re.search(head, text, re.MULTILINE) is not None
+    return name.isidentifier() and re.search(head, text, re.MULTILINE) is not None
 
 
 def complete(prompt: str, entry_point: str, text: str) -> str:

@@ -7,14 +7,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from langchain_core.messages import AIMessage, ToolCall, ToolCallChunk
+from langchain_core.messages import AIMessage, ToolCallChunk
 from langchain_core.messages.tool import tool_call_chunk
 
 from reflective_agents.models.thoughts import KEY
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.tool_calls import MAX_CALLS, only_calls
 
-MAX_CALLS = 64
-"""Calls of one message that are run; one more is refused, which tells the model, and the rest is dropped."""
 LONGEST_TOKEN = 20
 """Most characters for each token that a reply may have."""
 SHORTEST_PIECE = 6
@@ -66,20 +65,6 @@ def shortened(reply: M, most: int) -> M:
         changed["invalid_tool_calls"] = reply.invalid_tool_calls[: MAX_CALLS + 1]
     reply = reply.model_copy(update=changed) if changed else reply
     return only_calls(reply, reply.tool_calls[: MAX_CALLS + 1]) if len(reply.tool_calls) > MAX_CALLS + 1 else reply
-
-
-def only_calls(message: M, calls: Sequence[ToolCall]) -> M:
-    """Return the message with these of its tool calls alone, in its content, too: Anthropic's messages and OpenAI's
-    responses repeat each call as a block, and are refused with one that nothing answers."""
-    dropped = {call["id"] for call in message.tool_calls if call["id"]} - {call["id"] for call in calls}
-    content = message.content
-    if isinstance(content, list):
-        content = [block for block in content if not (isinstance(block, dict) and _ids_of(block) & dropped)]
-    return message.model_copy(update={"tool_calls": list(calls), "content": content})
-
-
-def _ids_of(block: JsonMapping) -> set[object]:
-    return {block.get("id"), block.get("call_id")}
 
 
 def _length(reply: AIMessage) -> int:

@@ -16,9 +16,9 @@ _WORDS: dict[str, Any] = tomllib.loads((files("reflective_agents.text") / "refus
 _MARK, _STYLE = re.compile(r"\[\d{1,3}(?:, ?\d{1,3})*\]"), re.compile(r"[*_`#>]+")
 _SENTENCE_END = re.compile(
     # No full stop after an initial or a title; a colon ends a clause only where at least four words follow.
-    r"(?:[!?;]|(?<!\b\w)(?<!\bMr)(?<!\bDr)(?<!\bSt)(?<!\bMrs)\.)+(?=\s|$)|:(?=(?:\s+\S+){4})|[。！？；：]+|\n+|\s[-–—]\s"
+    r"(?<![!?;.])(?:[!?;]|(?<!\b\w)(?<!\bMr)(?<!\bDr)(?<!\bSt)(?<!\bMrs)\.)++(?=\s|$)|:(?=(?:\s++\S++){4})|[。！？；：]+|\n+|\s[-–—]\s"
     # Words that turn to something else: what follows "but" may tell more than that there is no answer.
-    rf"|[,\s]\s*\b(?:{_WORDS['turn']})\b|,\s*so\b|[，,](?:但是?|不过|不過|然而)|(?:しかし|ですが|だが)、",
+    rf"|(?<!\s)[,\s]\s*+\b(?:{_WORDS['turn']})\b|,\s*+so\b|[，,](?:但是?|不过|不過|然而)|(?:しかし|ですが|だが)、",
     re.IGNORECASE,
 )
 _BEGINNING = re.compile(rf"(?:[\W_]|(?:{_WORDS['apology']})(?![a-zäöüßéèàç])|{_WORDS['introduction']})*", re.IGNORECASE)

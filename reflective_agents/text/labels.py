@@ -53,7 +53,7 @@ _HALF = re.compile(r"([*_`]{1,3})")
 _CLOSING = {")": "（(", "）": "(（", "]": "［[", "】": "【", ">": "<"}
 """What opens the brackets that close with a sign."""
 _ARROWS = ("->", "=>")
-_END_TAG = re.compile(r"\s*+</[^<>\n]{1,40}>")
+_END_TAG = re.compile(r"</[^<>\n]{1,40}>")
 _LONGEST_TAG = 60
 _LIST_MARK = re.compile(r"\s*+(?:[-+*•·–—](?=\s)|#{1,6}(?=\s)|\(?\d{1,3}[.):、．）](?!\d))?+\s*+")
 _WRAPS = ("**", "__", "*", "_", "`", '"', "“”", "「」", "『』")
@@ -247,8 +247,8 @@ def _closes_nothing(text: str) -> bool:
 def _without_end_tag(text: str) -> str:
     """Strip the tag that closes what was opened before the text."""
     tag = _END_TAG.search(text, max(len(text) - _LONGEST_TAG, 0)) if text.endswith(">") else None
-    name = tag[0].strip()[2:-1] if tag and tag.end() == len(text) else ""
-    return text[: tag.start()] if tag and name and f"<{name}" not in text else text
+    name = tag[0][2:-1] if tag and tag.end() == len(text) else ""
+    return text[: tag.start()].rstrip() if tag and name and f"<{name}" not in text else text
 
 
 def _unfenced(text: str) -> str:

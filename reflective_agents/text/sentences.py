@@ -22,7 +22,7 @@ _FENCE = re.compile(r"\s*(```|~~~)")
 _LABEL = r"(?:\*\*|__)[^*_\n]{1,60}(?::(?:\*\*|__)|(?:\*\*|__):)"
 _BLOCK = re.compile(rf"\s*(?:$|[-+*•]\s|\d{{1,3}}[.)、]\s?|#{{1,6}}\s|>|\||{_LABEL})")
 _HEADING = re.compile(r"\s*#{1,6}\s")
-_RULE = re.compile(r"\s*[-=*_|: \t]+$")
+_RULE = re.compile(r"[^\S \t]*+[-=*_|: \t]++$")
 _LONGEST_ABBREVIATION = 40
 """Characters at the end of a sentence in which an abbreviation is looked for."""
 

@@ -13,9 +13,9 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 from reflective_agents import telemetry
-from reflective_agents.models.reply_size import MAX_CALLS, only_calls
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.secrets import redacted
+from reflective_agents.state.tool_calls import MAX_CALLS, only_calls
 from reflective_agents.text.clean import clean_data
 
 MAX_RESULT = 2_000_000

@@ -12,7 +12,6 @@ from langchain_core.tools import BaseTool
 
 from reflective_agents.models.calls import request
 from reflective_agents.models.capabilities import ChatModel, takes_stop, with_tools
-from reflective_agents.models.reply_size import only_calls
 from reflective_agents.models.sending import Listener
 from reflective_agents.models.toolless import guess_in
 from reflective_agents.nodes.acting.actions import act_tool
@@ -28,6 +27,7 @@ from reflective_agents.state.context import Model
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import StepsContext, TreeContext
 from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.tool_calls import only_calls
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.actions import read_answer
 from reflective_agents.text.labels import without_marker

@@ -10,10 +10,11 @@ from langchain_core.messages import AIMessage
 
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import close_models, get_model, load_client
-from reflective_agents.models.reply_size import LONGEST_TOKEN, MAX_CALLS, shortened
+from reflective_agents.models.reply_size import LONGEST_TOKEN, shortened
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import ModelFailed
 from reflective_agents.state.run import NOTHING_SPENT
+from reflective_agents.state.tool_calls import MAX_CALLS
 from tests.models.test_streams import Ask, Event, Heard, Server, ask, piece, stream, whole
 
 __all__ = ["ask"]
@@ -50,8 +51,8 @@ def fragments(count: int, arguments: str) -> Events:
 
 
 LARGE: dict[str, Callable[[], Events]] = {
-    "a large piece": lambda: stream([{"content": "a" * 1_000_000}]),
-    "a large thought": lambda: stream([{"reasoning_content": "a" * 1_000_000}, {"content": "Yes."}]),
+    "a large piece": lambda: stream([{"content": "a" * 300_000}]),
+    "a large thought": lambda: stream([{"reasoning_content": "a" * 300_000}, {"content": "Yes."}]),
     "fragments of arguments": lambda: fragments(2_000, "{"),
     "large arguments": lambda: fragments(1, '{"a":' * 100_000),
     "many calls": lambda: stream([call(index, "{}", id=str(index)) for index in range(1_500)], "tool_calls"),
@@ -108,7 +109,7 @@ async def test_a_large_reply_is_cut(ask: Ask) -> None:
         {"id": str(index), "type": "function", "function": {"name": "search", "arguments": "{}"}}
         for index in range(1_500)
     ]
-    reply = await ask(Server(lambda _: (200, whole({"content": "a" * 1_000_000, "tool_calls": calls}))), None, meter())
+    reply = await ask(Server(lambda _: (200, whole({"content": "a" * 300_000, "tool_calls": calls}))), None, meter())
     assert len(reply.text) <= LONGEST_TOKEN * 2048
     assert len(reply.tool_calls) == MAX_CALLS + 1
 
