@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from reflective_agents.graphs.auto import graph
 from reflective_agents.state.settings.auto import AutoContext
-from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
 from reflective_agents.testing.responder import respond
 from reflective_agents.testing.script import Reply, Request
 
@@ -28,7 +28,7 @@ def answering(*answers: Any) -> FakeChatModel:
     return FakeChatModel(reply=reply)
 
 
-async def run(*ladder: FakeChatModel, **settings: Any) -> dict[str, Any]:
+async def run(*ladder: FakeChatModelWithoutN, **settings: Any) -> dict[str, Any]:
     context = {"ladder": list(ladder), "search": "none", **settings}
     out: dict[str, Any] = await graph.ainvoke(ASK, context=context)
     return out
@@ -79,6 +79,28 @@ async def test_the_outcome_says_which_model_has_answered() -> None:
     out = await run(answering(1, 2, 3), answering(8))
     metadata = out["messages"][-1].response_metadata
     assert out["outcome"]["model"] == metadata["model_name"] == out["outcome"]["rungs"][-1]["model"]
+
+
+async def test_a_cheap_answer_that_the_tree_returns_is_told_as_the_cheap_models() -> None:
+    cheap, strong = FakeChatModelWithoutN(reply=lambda request: "So.\nAnswer: 7"), answering(3)
+    out = await run(cheap, strong, verifiers=[lambda request, answer: int(answer[-1]) / 10], max_model_calls=12)
+    assert "search" in stages(out)
+    assert out["answer"] == "7"
+    assert out["outcome"]["model"] == "FakeChatModelWithoutN"
+
+
+async def test_where_no_comparison_decides_the_strong_model_answers() -> None:
+    def reply(*answers: int) -> Any:
+        sampled: Any = answering(*answers).reply
+
+        def compare(request: Request) -> Reply:
+            same = {"reasoning": "So.", "better": 1}
+            return same if request.schema == "Comparison" else sampled(request)
+
+        return FakeChatModel(reply=compare)
+
+    out = await run(reply(1, 2, 3), reply(4, 5, 6), choose="pairs", call_cost=0.3, max_model_calls=20)
+    assert out["answer"] == "4"
 
 
 async def test_limits_hold_for_all_rungs_together() -> None:
