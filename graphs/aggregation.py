@@ -171,9 +171,9 @@ def writers_of(step: Step[AggregationContext], count: int) -> list[int | None]:
 
 
 def writer_of(step: Step[AggregationContext], index: int | None) -> Model:
-    """Return a proposer by its index; the run's model where there is none."""
+    """Return a proposer by its index, in turns if a run is resumed with fewer; the run's model where there is none."""
     proposers = step.context.proposers
-    return step.context.model if index is None or not proposers else proposers[index]
+    return step.context.model if index is None or not proposers else proposers[index % len(proposers)]
 
 
 async def take_round(state: AggregationState, step: Step[AggregationContext], parts: Sequence[Part]) -> Update:

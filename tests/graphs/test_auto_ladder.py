@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from langchain_core.exceptions import ModelAuthenticationError
+from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
-from reflective_agents.graphs.auto import graph
+from reflective_agents.graphs.auto import builder, graph
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
 from reflective_agents.testing.responder import respond
@@ -87,6 +88,24 @@ async def test_a_cheap_answer_that_the_tree_returns_is_told_as_the_cheap_models(
     assert "search" in stages(out)
     assert out["answer"] == "7"
     assert out["outcome"]["model"] == "FakeChatModelWithoutN"
+
+
+async def test_a_safe_vote_of_the_cheap_model_stands_where_a_look_up_is_not_worth_it() -> None:
+    cheap, strong = answering(7), answering(8)
+    found = [{"title": "Eggs", "url": "https://pages.example/eggs", "content": "There are seven."}]
+    out = await run(cheap, strong, search=lambda query: found, call_cost=0.2)
+    assert (out["answer"], len(strong.calls)) == ("7", 0)
+
+
+@pytest.mark.parametrize("later", [{"model": answering(8)}, {"ladder": [answering(5), answering(8)]}])
+async def test_a_run_can_be_resumed_with_a_shorter_ladder(later: dict[str, Any]) -> None:
+    kept: Any = builder.compile(checkpointer=InMemorySaver(), interrupt_after=["climb"])
+    thread, context = {"configurable": {"thread_id": "1"}}, {"search": "none"}
+    first = {**context, "ladder": [answering(1, 2, 3), answering(4, 5, 6), answering(7)]}
+    for request in (ASK, None):
+        await kept.ainvoke(request, thread, context=first)
+    out = await kept.ainvoke(None, thread, context={**context, **later})
+    assert (out["answer"], out["outcome"]["status"]) == ("8", "answered")
 
 
 async def test_where_no_comparison_decides_the_strong_model_answers() -> None:
