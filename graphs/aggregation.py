@@ -37,6 +37,7 @@ from reflective_agents.nodes.asking.chat import ask, model_of
 from reflective_agents.nodes.asking.sampling import sample_texts
 from reflective_agents.nodes.asking.task_prompt import articles_text, short_task_prompt
 from reflective_agents.nodes.evidence.citations import resolve
+from reflective_agents.nodes.evidence.long_questions import words_of
 from reflective_agents.nodes.evidence.research import engine, find, today
 from reflective_agents.nodes.memo import at_once, each_to_its_end
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_because, stop_solved
@@ -45,9 +46,15 @@ from reflective_agents.prompts import aggregation as prompts
 from reflective_agents.prompts import chain_of_thought as solving
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.context import Model
-from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed
+from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.settings.aggregation import AggregationContext
 from reflective_agents.state.trial import ActingInput
+
+UNREADABLE: Outcome = {
+    "status": "exhausted",
+    "reason": "no answer can be read, all were cut off (max_answer_tokens), or the environment refuses them",
+}
 
 
 class Queries(BaseModel):
@@ -77,13 +84,17 @@ async def prepare(state: AggregationState, step: Step[AggregationContext]) -> Up
 
 @node(AggregationContext)
 async def look_up(state: AggregationState, step: Step[AggregationContext]) -> Update:
-    """Ask what has to be looked up for an open question, and look it up, so that all answers may cite it."""
+    """Ask what has to be looked up for an open question, and look it up, so that all answers may cite it. Where the
+    model cannot say it in the form asked for, the question is looked up as it stands."""
     if not step.context.looks_up or engine(step, state["run_id"]) is None:
         return {}
     most = step.context.max_queries
     prompt = prompts.LOOK_UP.format_messages(today=today(), most=most, conversation=state["messages"])
-    wanted = await ask(step, step.context.model, prompt, Queries)
-    sources, problems = await find(step, state["run_id"], wanted.queries[:most])
+    try:
+        queries = (await ask(step, step.context.model, prompt, Queries)).queries
+    except InvalidOutput:
+        queries = [words_of(state["messages"][-1])]
+    sources, problems = await find(step, state["run_id"], queries[:most])
     return {"sources": sources, "problems": problems}
 
 
@@ -125,7 +136,8 @@ async def finish(state: AggregationState, step: Step[AggregationContext]) -> Upd
         appraisal = appraisal._replace(reason=choice.why)
     ended: AggregationState = {**state}
     if reached and reached["status"] == "answered":
-        ended["outcome"] = {**reached, "reason": choice.why}
+        is_readable = bool(best["normal"]) or best["score"] is not None
+        ended["outcome"] = {**reached, "reason": choice.why} if is_readable else {**reached, **UNREADABLE}
     answer = AIMessage(resolve(best["answer"], evidence.sources, "").text)
     model = model_of(step, writer_of(step, best.get("model")))
     update = await end(ended, step, answer, model=model, appraisal=appraisal, evidence=evidence)
@@ -159,9 +171,9 @@ def writers_of(step: Step[AggregationContext], count: int) -> list[int | None]:
 
 
 def writer_of(step: Step[AggregationContext], index: int | None) -> Model:
-    """Return a proposer by its index; the run's model where there is none."""
+    """Return a proposer by its index, in turns if a run is resumed with fewer; the run's model where there is none."""
     proposers = step.context.proposers
-    return step.context.model if index is None or not proposers else proposers[index]
+    return step.context.model if index is None or not proposers else proposers[index % len(proposers)]
 
 
 async def take_round(state: AggregationState, step: Step[AggregationContext], parts: Sequence[Part]) -> Update:
@@ -176,9 +188,8 @@ async def take_round(state: AggregationState, step: Step[AggregationContext], pa
 
     async def write(number: int, part: Part) -> None:
         model = model_of(step, writer_of(step, part.model))
-        replies[number], stopped = await sample_texts(
-            step, model, part.prompt, part.answers, first=number + step.context.population * round_of(state)
-        )
+        before = step.context.population * round_of(state) + sum(each.answers for each in parts[:number])
+        replies[number], stopped = await sample_texts(step, model, part.prompt, part.answers, first=before)
         stops.extend([stopped] if stopped else [])
 
     try:
@@ -200,12 +211,15 @@ async def ended_by(
 ) -> Update:
     """Return the update that ends the run after a round; empty if it goes on."""
     environment, number = await environment_of(step.context), round_of(state) + 1
-    if any(candidate["accepted"] for candidate in new):
-        by = environment.verifier if environment else "verifiers"
+    if accepted := [candidate for candidate in new if candidate["accepted"]]:
+        by = environment.verifier if environment and accepted[0]["reward"] is not None else "verifiers"
         return stop_solved(by, f"an answer of round {number} is accepted")
     if limit := next((stopped for stopped in stops if isinstance(stopped, LimitReached)), None):
         return stop_because(limit)
-    return stop("answered", "the rounds are over") if number >= step.context.rounds else {}
+    if number < step.context.rounds:
+        return {}
+    answered = any(candidate["answer"] for candidate in [*state["candidates"], *new])
+    return stop("answered", "the rounds are over") if answered else stop("failed", "no reply ends with an answer")
 
 
 builder = strategy_graph(

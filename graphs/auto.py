@@ -21,7 +21,7 @@ from langgraph.types import Overwrite
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs import reflexion
 from reflective_agents.graphs._auto.answer_budget import stage_node
-from reflective_agents.graphs._auto.answering import distinct, draw, elected, reflect
+from reflective_agents.graphs._auto.answering import by_votes, distinct, draw, elected, reflect
 from reflective_agents.graphs._auto.growing import plant_tree, widening_search
 from reflective_agents.graphs._auto.ladder import (
     climbed,
@@ -38,7 +38,7 @@ from reflective_agents.graphs._auto.progress import measure_progress, rollouts, 
 from reflective_agents.graphs._auto.state import STAGES, Attempt, AutoOutput, AutoState, LookedUp, Turn
 from reflective_agents.nodes.acting.agent import appraise, environment_of
 from reflective_agents.nodes.asking.chat import model_of
-from reflective_agents.nodes.asking.pairs import ORDERS, rank_by_pairs
+from reflective_agents.nodes.asking.pairs import rank_by_pairs
 from reflective_agents.nodes.asking.sampling import calls_for
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
@@ -184,34 +184,47 @@ async def answer_with_best(state: AutoState, step: Step[AutoContext]) -> Update:
         if found is None or found["messages"][0].text == cited.text:
             return await answer_from_sources(state, step, cited)
         return await answer_from_tree(state, step, found)
-    if step.context.choose == "pairs" and not is_solved and (chosen := await by_pairs(state, step, cited)):
+    is_safe = vote_safety(state, await environment_of(step.context)) >= step.context.confidence
+    is_open = not is_solved and (bool(state["best"]) or not is_safe)
+    if step.context.choose == "pairs" and is_open and (chosen := await by_pairs(state, step, cited)):
         return chosen
     if state["best"] and not is_verified:
-        return await answer(state, step, await widening_search(state, step))
-    is_safe = vote_safety(state, await environment_of(step.context)) >= step.context.confidence
+        return await answer_of_tree(state, step)
     if cited and (is_verified or not best or not is_safe):
         return await answer_from_sources(state, step, cited)
     if best:
         return await answer_with(state, step, best)
-    return await answer(state, step, await widening_search(state, step))
+    return await answer_of_tree(state, step)
+
+
+async def answer_of_tree(state: AutoState, step: Step[AutoContext]) -> Update:
+    """Answer with the best of the tree, which may be an earlier sample of a cheaper model."""
+    search, best = await widening_search(state, step), state["tree"].get(state["best"] or "")
+    text = search.world.answer(best) if best else ""
+    samples = [sample for sample in by_votes(state["samples"]) if sample["answer"] == text]
+    if samples:
+        on_rung(step, samples[0].get("rung", 0))
+        search = await widening_search(state, step)
+    return await answer(state, step, search)
 
 
 async def by_pairs(state: AutoState, step: Step[AutoContext], cited: AIMessage | None) -> Update | None:
-    """Answer with what wins the comparisons of the samples, of what was looked up, and of the best of the tree. None if
-    something scores answers, or there is but one."""
+    """Answer with what wins the comparisons of the best of the tree, of what was looked up, and of the samples, the
+    strongest model's first, of those the most frequent. None if something scores answers, or none can be compared."""
     if any(sample["reward"] is not None for sample in state["samples"]):
         return None
     search, best = await widening_search(state, step), state["tree"].get(state["best"] or "")
     texts = [*([search.world.answer(best)] if best else []), *([cited.text] if cited else [])]
-    first = {text: sample for sample in reversed(state["samples"]) if (text := sample["answer"])}
-    rivals = [*texts, *(text for text in distinct(state["samples"]) if text not in texts)]
-    if len(rivals) < ORDERS:
-        return None
+    samples = by_votes(state["samples"])
+    first = {sample["answer"]: sample for sample in reversed(samples)}
+    rivals = [*dict.fromkeys([*texts, *distinct(samples)])]
     shown, most = [quoted("answer", text) for text in rivals], step.context.comparisons
     judge = step.context.judge_model or step.context.model
     ranking = await rank_by_pairs(
         step, judge, shown[: most + 1], most, request=state["request"], task=search.world.task
     )
+    if not ranking.results:
+        return None
     winner, reached = rivals[ranking.best], state["outcome"]
     chosen: AutoState = {
         **state,
@@ -256,9 +269,10 @@ async def answer_from_tree(state: AutoState, step: Step[AutoContext], found: Tre
 async def answer_with(state: AutoState, step: Step[AutoContext], best: Attempt) -> Update:
     """Answer with a sample."""
     on_rung(step, best.get("rung", 0))
-    environment, reward = await environment_of(step.context), best["reward"]
+    environment = await environment_of(step.context)
+    reward = best["reward"] if environment and best.get("rewarded", True) else None
     update = await end(state, step, AIMessage(best["answer"]), appraisal=appraise(environment, best["answer"], reward))
-    return {"reward": reward if environment else None} | update
+    return {"reward": reward} | update
 
 
 def is_right(attempt: Attempt) -> bool:
@@ -273,8 +287,8 @@ async def take_samples(
     update: Update = {"samples": attempts}
     number = len(state["samples"]) + len(attempts)
     environment = await environment_of(step.context)
-    if any(map(is_right, attempts)):
-        if environment:
+    if right := next(filter(is_right, attempts), None):
+        if environment and right.get("rewarded", True):
             return update | stop_solved(environment.verifier, f"sample {number} has a reward of 1")
         return update | stop_solved("verifiers", f"the verifiers accept sample {number}")
     return update | ({"limit": stopped.limit} if isinstance(stopped, LimitReached) else {})

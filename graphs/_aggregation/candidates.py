@@ -29,8 +29,9 @@ class Candidate(Sample):
 
     `group` lists the answers of the round before that it was made of, from 0 on; none in the first round. `model` is
     the index of its writer among the proposers; missing where that is the run's model. `reward` (0..1) is the
-    environment's; `score` the lower of that and what the verifiers give it. Both are None where there is neither.
-    `accepted` tells whether all that check answers accept it, and `feedback` holds their words.
+    environment's, and what it refuses has no `normal`; `score` the lower of that and what the verifiers give it. Both
+    are None where there is neither. `accepted` tells whether all that check answers accept it, and `feedback` holds
+    their words.
     """
 
     round: int
@@ -113,6 +114,7 @@ async def checked(state: AggregationState, step: Step[AggregationContext], candi
     feedback = [done.observation if done else "", verdict.feedback if verdict else ""]
     found: Candidate = {
         **candidate,
+        "normal": "" if done and not done.valid else candidate["normal"],
         "reward": reward,
         "score": min(scores, default=None),
         "accepted": is_right and (verdict is None or verdict.allows),

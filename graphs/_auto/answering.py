@@ -82,8 +82,10 @@ async def verified(state: AutoState, step: Step[AutoContext], attempt: Attempt) 
         return {**attempt, "accepted": False} if verdict and not verdict.only_ranks else attempt
     observation = "\n".join(filter(None, [attempt["observation"], verdict.feedback]))
     accepted = verdict.accepted is True if reward is None else verdict.allows and reward >= 1
-    lower = verdict.score if reward is None else min(reward, verdict.score)
-    return {**attempt, "reward": lower, "observation": observation, "accepted": accepted}
+    found: Attempt = {**attempt, "observation": observation, "accepted": accepted}
+    if reward is None:
+        return {**found, "reward": verdict.score, "rewarded": False}
+    return {**found, "reward": min(reward, verdict.score)}
 
 
 def read_open(reply: AIMessage, world: Environment, question: str) -> Sample:
@@ -105,6 +107,13 @@ def elected(samples: Sequence[Attempt]) -> Attempt | None:
         return reward, sample.get("rung", 0), votes[sample["normal"]]
 
     return max(filter(counts, samples), key=rank, default=None)
+
+
+def by_votes(samples: Sequence[Attempt]) -> list[Attempt]:
+    """Return the samples with an answer, those of the strongest model first, of these the most frequent."""
+    votes = Counter(sample["normal"] for sample in voting(samples) if sample["normal"])
+    answered = [sample for sample in samples if sample["answer"]]
+    return sorted(answered, key=lambda sample: (-sample.get("rung", 0), -votes[sample["normal"]]))
 
 
 def distinct(samples: Sequence[Attempt]) -> list[str]:

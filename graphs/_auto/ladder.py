@@ -10,6 +10,7 @@ from reflective_agents.models.providers import describe_model
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.bridge import SyncAdapter
 from reflective_agents.nodes.step import Step, Update, node
+from reflective_agents.state.context import Model
 from reflective_agents.state.outcome import Rung
 from reflective_agents.state.settings.auto import AutoContext
 
@@ -26,13 +27,20 @@ def rung_of(state: AutoState) -> int:
 
 def rungs_left(state: AutoState, step: Step[AutoContext]) -> int:
     """Return how many models of the ladder were not tried yet."""
-    return len(step.context.ladder or [""]) - rung_of(state) - 1
+    return max(len(step.context.ladder or [""]) - rung_of(state) - 1, 0)
+
+
+def model_on(step: Step[AutoContext], rung: int) -> Model:
+    """Return the model of a rung. A run may be resumed with a shorter ladder: its last model then has the rungs above,
+    and without a ladder the run's model has all."""
+    ladder = step.context.ladder or [step.context.model]
+    return ladder[min(rung, len(ladder) - 1)]
 
 
 def on_rung(step: Step[AutoContext], rung: int) -> None:
     """Let the model of a rung do what a node asks models for."""
     if step.context.ladder:
-        step.context = step.context.model_copy(update={"model": step.context.ladder[rung]})
+        step.context = step.context.model_copy(update={"model": model_on(step, rung)})
 
 
 def ladder_node(
@@ -56,9 +64,8 @@ def climbed(state: AutoState, step: Step[AutoContext]) -> Update:
 def bill_of(state: AutoState, step: Step[AutoContext]) -> Rung:
     """Return the model of this rung with what it has cost: all that the run has spent since it took over."""
     usage, before = step.meter.usage, given_up(state)
-    assert step.context.ladder
     return Rung(
-        model=describe_model(model_of(step, step.context.ladder[len(before)]))["model_name"],
+        model=describe_model(model_of(step, model_on(step, len(before))))["model_name"],
         model_calls=usage["model_calls"] - sum(rung["model_calls"] for rung in before),
         total_tokens=usage["total_tokens"] - sum(rung["total_tokens"] for rung in before),
         cost=usage["cost"] - sum(rung["cost"] for rung in before),

@@ -105,14 +105,15 @@ def choose(at: Progress, context: AutoContext) -> Choice:
         return Choice(None, "no call is left")
     if at.samples and at.votes_decide and at.certainty >= context.confidence:
         return Choice(None, f"the vote is safe: {at.certainty:.2f} after {at.samples} samples")
-    if at.rungs_left and at.samples >= context.samples and not at.may_look_up:
-        doubt = "nothing accepts a sample" if at.checked else f"the vote is not safe: {at.certainty:.2f}"
-        return Choice("climb", f"{doubt} after {at.samples} samples, and there is a stronger model")
     possible = [
         option for option in options(at) if option.calls <= (at.search_calls if option.stage == "search" else at.calls)
     ]
     worth: dict[Stage, Option] = {option.stage: option for option in possible if option.gain >= context.call_cost}
-    if not worth and at.rungs_left:
+    may_climb = at.rungs_left > 0 and (at.checked or at.certainty < context.confidence)
+    if may_climb and at.samples >= context.samples and "look_up" not in worth:
+        doubt = "nothing accepts a sample" if at.checked else f"the vote is not safe: {at.certainty:.2f}"
+        return Choice("climb", f"{doubt} after {at.samples} samples, and there is a stronger model")
+    if may_climb and not worth:
         return Choice("climb", "another call of this model is not worth it, and there is a stronger one")
     if not worth:
         most = max((option.gain for option in possible), default=0.0)

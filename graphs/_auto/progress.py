@@ -61,7 +61,7 @@ def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, in
 
     A call takes as many tokens as those before it did on average; of the tree search, as many as its own did.
     """
-    calls, usage, longest = step.meter.calls_left - kept_for_pairs(step), step.meter.usage, state.get("longest") or {}
+    calls, usage, longest = calls_left(state, step), step.meter.usage, state.get("longest") or {}
     left = step.context.max_total_tokens - usage["total_tokens"]
     if not usage["model_calls"] or not usage["total_tokens"]:
         return calls, calls, 1.0
@@ -76,10 +76,14 @@ def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, in
     return min(calls, by_tokens), min(calls, tree_by_tokens), search_cost
 
 
-def kept_for_pairs(step: Step[AutoContext]) -> int:
-    """Return how many calls are kept for comparisons at the end: a quarter of the run's at most."""
-    context = step.context
-    return min(ORDERS * context.comparisons, context.max_model_calls // 4) if context.choose == "pairs" else 0
+def calls_left(state: AutoState, step: Step[AutoContext]) -> int:
+    """Return how many calls may still be sent. Some are kept for comparisons at the end, a quarter of the run's at
+    most, unless something scores answers: those are not compared."""
+    context, is_scored = step.context, any(sample["reward"] is not None for sample in state["samples"])
+    kept = (
+        0 if is_scored or context.choose != "pairs" else min(ORDERS * context.comparisons, context.max_model_calls // 4)
+    )
+    return step.meter.calls_left - kept
 
 
 def vote_safety(state: AutoState, environment: Environment | None) -> float:
@@ -101,8 +105,9 @@ def vote_safety(state: AutoState, environment: Environment | None) -> float:
 def spent_limit(state: AutoState, step: Step[AutoContext]) -> Limit:
     """Return the limit that leaves no call: their number, else the tokens that one is expected to take."""
     usage = step.meter.usage
-    if step.meter.calls_left < 1:
-        return step.meter.limit("max_model_calls")
+    left, calls = step.meter.calls_left, calls_left(state, step)
+    if calls < 1:
+        return step.meter.limit("max_model_calls", left - calls + 1 if left else 0)
     per_call = usage["total_tokens"] // max(usage["model_calls"], 1) + 1
     return step.meter.limit("max_total_tokens", per_call + answer_budget("sample", state.get("longest") or {}))
 

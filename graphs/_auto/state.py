@@ -22,12 +22,14 @@ class Attempt(Sample):
     """A sampled answer with what the environment says of it: a reward of 0..1, None where there is none.
 
     Verifiers of the user's count as an environment does, the lower score of the two, and both observations; `accepted`
-    is there if they were asked. `rung` is there above the lowest rung of a ladder of models.
+    is there if they were asked, and `rewarded`, and false, if the reward is theirs alone. `rung` is there above the
+    lowest rung of a ladder of models.
     """
 
     reward: float | None
     observation: str
     accepted: NotRequired[bool]
+    rewarded: NotRequired[bool]
     rung: NotRequired[int]
 
 

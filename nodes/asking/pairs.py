@@ -105,7 +105,7 @@ async def tournament(count: int, most: int, compare: Compare, affordable: Callab
         The results, in the order in which they were planned; fewer, if a limit or a failing judge has stopped some.
     """
     results: list[Result] = []
-    while pairs := next_pairs(count, results)[: min(most - len(results), affordable())]:
+    while (left := min(most - len(results), affordable())) > 0 and (pairs := next_pairs(count, results)[:left]):
         wave: dict[tuple[int, int], float] = {}
 
         async def keep(first: int, second: int, wave: dict[tuple[int, int], float] = wave) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from itertools import chain
 
 from reflective_agents.models.prices import check_price
 from reflective_agents.models.providers import OFFLINE, choose_model, get_model
@@ -50,14 +51,15 @@ async def check(context: Context, settings: JsonMapping) -> Choice:
     Raises:
         Misuse: if one of them cannot be had; the text says what to do.
     """
-    model, reason = choose_model(settings.get("model"))
+    ladder = getattr(context, "ladder", None)
+    model, reason = choose_model(ladder[0] if ladder else settings.get("model"))
     helpers = {
         name: value
         for name in ("judge_model", "critic_model", "compact_model")
         if (value := getattr(context, name, None))
     }
-    arms = getattr(context, "arms", None) or []
-    models = (model, *helpers.values(), *arms, *(context.fallback_models or ()))
+    lists = {name: models for name in ("arms", "proposers", "ladder") if (models := getattr(context, name, None))}
+    models = (model, *helpers.values(), *chain(*lists.values()), *(context.fallback_models or ()))
     for name in models:
         chat = get_model(name, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
         await check_price(chat, table_of(context.prices), required=context.max_cost is not None)
@@ -69,7 +71,7 @@ async def check(context: Context, settings: JsonMapping) -> Choice:
         from reflective_agents.models.embeddings import get_embeddings
 
         get_embeddings(context.embeddings)
-    helpers |= {"arms": ", ".join(arms)} if arms else {}
+    helpers |= {name: ", ".join(models) for name, models in lists.items()}
     if not isinstance(context, SearchContext):
         return Choice(str(model), reason, models, helpers)
     search, search_reason = choose_search(context.search)

@@ -50,7 +50,9 @@ def finishing(schema: type[C], setup: Setup[C]) -> Node:
         scored: dict[str, TreeNode] = {
             each["id"]: {**each, "terms": {**each.get("terms", {}), PAIRS: score}} for each, score in terms
         }
-        best: TreeNode = {**scored[rivals[ranking.best]["id"]], "score": max(ranking.scores)}
+        best = scored[rivals[ranking.best]["id"]]
+        if VERIFIERS not in best["terms"]:
+            best = {**best, "score": max(ranking.scores)}
         chosen: SearchState = {**state, "best": best["id"], "tree": {**state["tree"], best["id"]: best}}
         chosen["outcome"] = chosen_by(state["outcome"], ranking, is_judged=not isinstance(search.value, Unjudged))
         return {"best": best["id"], "tree": scored} | await answer(chosen, step, search)

@@ -6,6 +6,12 @@ from typing import Any
 
 import pytest
 
+from reflective_agents.cli.checks import check
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import UnknownModel
+from reflective_agents.state.settings.aggregation import AggregationContext
+from reflective_agents.state.settings.auto import AutoContext
+
 MISUSE = {
     "unknown command": (["rum"], "No such command 'rum'"),
     "no strategy": (["run"], "see reflect run --help"),
@@ -107,3 +113,16 @@ def test_postgres_that_cannot_be_reached(reflect: Any, monkeypatch: pytest.Monke
     assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
     assert "DATABASE_URL cannot be used" in told.err
     assert "secret" not in told.err
+
+
+@pytest.mark.parametrize(
+    "context", [AutoContext(ladder=["offline", "nonsense"]), AggregationContext(proposers=["offline", "nonsense"])]
+)
+async def test_each_of_several_models_is_looked_at_before_anything_is_written(context: Context) -> None:
+    with pytest.raises(UnknownModel, match="nonsense"):
+        await check(context, {})
+
+
+async def test_a_ladder_is_told_in_place_of_a_model() -> None:
+    choice = await check(AutoContext(ladder=["offline", "offline"]), {})
+    assert (choice.model_reason, choice.helpers["ladder"]) == ("as set", "offline, offline")

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from reflective_agents.environments.base import Environment, State, Transition
+from reflective_agents.graphs import auto
 from reflective_agents.graphs.aggregation import graph
 from reflective_agents.state.settings.aggregation import AggregationContext
 from reflective_agents.testing.checker import checked
@@ -118,6 +119,42 @@ async def test_an_environment_rewards_answers_of_every_round() -> None:
     assert (out["answer"], out["reward"], out["outcome"]["status"]) == ("4", 0.5, "exhausted")
 
 
+class Silent(Environment):
+    """Rewards nothing, and takes numbers alone."""
+
+    name = "silent"
+    actions = "a number"
+    goal = "Name a number."
+
+    async def step(self, state: State, action: str) -> Transition:
+        return Transition({**state, "answer": action, "done": True}, "", None, True, valid=action.isdigit())
+
+
+@pytest.mark.parametrize("strategy", [graph, auto.graph])
+async def test_where_the_environment_rewards_nothing_the_verifiers_have_verified(strategy: Any) -> None:
+    context = {"model": FakeChatModel(reply=lambda request: "Answer: 8"), "environment": Silent()}
+    out = await strategy.ainvoke(ASK, context={**context, "verifiers": [lambda request, answer: answer == "8"]})
+    assert (out["answer"], out["reward"], out["outcome"]["verified_by"]) == ("8", None, "verifiers")
+
+
+async def test_what_the_environment_refuses_has_no_vote_and_answers_nothing() -> None:
+    def reply(request: Request) -> Reply:
+        return f"Answer: {['many', 'many', '4', 'many'][request.index]}"
+
+    model = FakeChatModel(reply=reply)
+    out = await run(model, rounds=1, environment=Silent())
+    assert (out["answer"], out["outcome"]["status"]) == ("4", "answered")
+    model = FakeChatModel(reply=lambda request: "Answer: many")
+    out = await run(model, rounds=1, environment=Silent())
+    assert (out["answer"], out["outcome"]["status"]) == ("many", "exhausted")
+
+
+async def test_without_any_answer_it_fails_and_says_why() -> None:
+    out = await run(FakeChatModel(reply=lambda request: "Answer:"), rounds=1)
+    assert (out["answer"], out["outcome"]["status"]) == (None, "failed")
+    assert "answer" in out["outcome"]["reason"]
+
+
 async def test_the_right_answer_of_a_task_chooses_nothing() -> None:
     task = {"id": "1", "question": "What is 4 + 4?", "gold": "8"}
     context = {"model": FakeChatModel(reply=forgetting), "environment": "arithmetic"}
@@ -144,6 +181,26 @@ async def test_what_was_looked_up_is_cited_and_what_was_not_is_taken_out() -> No
     writing = [call for call in model.calls if not call.schema]
     assert writing
     assert all("6.40 crowns" in call.text.partition("<attempt")[0] for call in writing)
+
+
+async def test_a_model_that_cannot_name_queries_looks_the_question_up() -> None:
+    queries = []
+
+    def shelf(query: str) -> list[dict[str, str]]:
+        queries.append(query)
+        return [{"title": "Fares", "url": "https://pages.example/fares", "content": "A ticket costs 6.40 crowns."}]
+
+    model = FakeChatModel(reply=lambda request: "No form." if request.schema else "6.40 crowns [1].")
+    out = await run(model, search=shelf, rounds=1)
+    assert queries == ["How many?"]
+    assert out["answer"].startswith("6.40 crowns [1].")
+
+
+async def test_with_a_seed_a_model_that_proposes_twice_draws_no_answer_twice() -> None:
+    model = FakeChatModelWithoutN(reply=numbered)
+    await run(model, proposers=[model, model], population=4, rounds=3, seed=1)
+    seeds = [call.seed for call in model.calls]
+    assert len(set(seeds)) == len(seeds) == 4 + 4 + 1
 
 
 async def test_several_models_propose_in_turns_and_one_merges_all_at_the_end() -> None:

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from langchain_core.exceptions import ModelAuthenticationError
+from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 
-from reflective_agents.graphs.auto import graph
+from reflective_agents.graphs.auto import builder, graph
 from reflective_agents.state.settings.auto import AutoContext
-from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
 from reflective_agents.testing.responder import respond
 from reflective_agents.testing.script import Reply, Request
 
@@ -28,7 +29,7 @@ def answering(*answers: Any) -> FakeChatModel:
     return FakeChatModel(reply=reply)
 
 
-async def run(*ladder: FakeChatModel, **settings: Any) -> dict[str, Any]:
+async def run(*ladder: FakeChatModelWithoutN, **settings: Any) -> dict[str, Any]:
     context = {"ladder": list(ladder), "search": "none", **settings}
     out: dict[str, Any] = await graph.ainvoke(ASK, context=context)
     return out
@@ -79,6 +80,46 @@ async def test_the_outcome_says_which_model_has_answered() -> None:
     out = await run(answering(1, 2, 3), answering(8))
     metadata = out["messages"][-1].response_metadata
     assert out["outcome"]["model"] == metadata["model_name"] == out["outcome"]["rungs"][-1]["model"]
+
+
+async def test_a_cheap_answer_that_the_tree_returns_is_told_as_the_cheap_models() -> None:
+    cheap, strong = FakeChatModelWithoutN(reply=lambda request: "So.\nAnswer: 7"), answering(3)
+    out = await run(cheap, strong, verifiers=[lambda request, answer: int(answer[-1]) / 10], max_model_calls=12)
+    assert "search" in stages(out)
+    assert out["answer"] == "7"
+    assert out["outcome"]["model"] == "FakeChatModelWithoutN"
+
+
+async def test_a_safe_vote_of_the_cheap_model_stands_where_a_look_up_is_not_worth_it() -> None:
+    cheap, strong = answering(7), answering(8)
+    found = [{"title": "Eggs", "url": "https://pages.example/eggs", "content": "There are seven."}]
+    out = await run(cheap, strong, search=lambda query: found, call_cost=0.2)
+    assert (out["answer"], len(strong.calls)) == ("7", 0)
+
+
+@pytest.mark.parametrize("later", [{"model": answering(8)}, {"ladder": [answering(5), answering(8)]}])
+async def test_a_run_can_be_resumed_with_a_shorter_ladder(later: dict[str, Any]) -> None:
+    kept: Any = builder.compile(checkpointer=InMemorySaver(), interrupt_after=["climb"])
+    thread, context = {"configurable": {"thread_id": "1"}}, {"search": "none"}
+    first = {**context, "ladder": [answering(1, 2, 3), answering(4, 5, 6), answering(7)]}
+    for request in (ASK, None):
+        await kept.ainvoke(request, thread, context=first)
+    out = await kept.ainvoke(None, thread, context={**context, **later})
+    assert (out["answer"], out["outcome"]["status"]) == ("8", "answered")
+
+
+async def test_where_no_comparison_decides_the_strong_model_answers() -> None:
+    def reply(*answers: int) -> Any:
+        sampled: Any = answering(*answers).reply
+
+        def compare(request: Request) -> Reply:
+            same = {"reasoning": "So.", "better": 1}
+            return same if request.schema == "Comparison" else sampled(request)
+
+        return FakeChatModel(reply=compare)
+
+    out = await run(reply(1, 2, 3), reply(4, 5, 6), choose="pairs", call_cost=0.3, max_model_calls=20)
+    assert out["answer"] == "4"
 
 
 async def test_limits_hold_for_all_rungs_together() -> None:

@@ -64,6 +64,12 @@ async def test_of_answers_that_verifiers_score_only_the_best_are_compared() -> N
     assert (out["answer"], len(model.calls), out["outcome"]["status"]) == ("Answer 2", 1 + 2, "exhausted")
 
 
+async def test_the_outcome_tells_the_score_that_the_verifiers_give() -> None:
+    context = {"model": FakeChatModel(reply=playing), **OPEN, "n": 3, "choose": "pairs"}
+    out = await best_of_n.graph.ainvoke(ASK, context={**context, "verifiers": [lambda request, answer: 0.25]})
+    assert set(re.findall(r"a score of (\d\.\d+)", out["outcome"]["reason"])) == {"0.25"}
+
+
 async def test_what_is_verified_is_not_compared() -> None:
     model = FakeChatModel(reply=playing)
     verifiers = [lambda request, answer: answer == "Answer 1"]

@@ -11,6 +11,7 @@ from langchain_core.exceptions import ModelAuthenticationError
 from reflective_agents.graphs.aggregation import graph
 from reflective_agents.nodes.asking.bradley_terry import scores
 from reflective_agents.nodes.asking.pairs import Ranking, tournament
+from reflective_agents.state.errors import ModelFailed
 from reflective_agents.testing.fake import FakeChatModel, FakeChatModelWithoutN
 from reflective_agents.testing.script import Reply, Request
 
@@ -109,6 +110,20 @@ async def test_an_answer_cannot_pose_as_another() -> None:
     model = FakeChatModel(reply=reply)
     await run(model)
     assert all(call.last.count("</candidate>") == 2 for call in model.calls if call.schema)
+
+
+async def test_after_a_comparison_that_fails_no_other_is_made() -> None:
+    compared: list[tuple[int, int]] = []
+
+    async def compare(first: int, second: int) -> float:
+        compared.append((first, second))
+        if (first, second) == (0, 1):
+            raise ModelFailed("no such key")
+        return 1.0
+
+    results = await tournament(6, 10, compare, lambda: 50)
+    assert [result[:2] for result in results] == [(2, 3), (4, 5)]
+    assert len(compared) == 3
 
 
 @pytest.mark.parametrize("shares", [*product((1.0, 0.5, 0.0), repeat=3)])
