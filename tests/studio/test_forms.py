@@ -328,7 +328,7 @@ async def test_chat_mode_and_results(client: LangGraphClient, assistants: dict[s
     assert asked["required"] == ["messages"]
     assert asked["properties"]["messages"]["type"] == "array"
     assert "HumanMessage" in json.dumps(asked["properties"]["messages"]["items"])
-    contract = {"messages", "answer", "outcome", "usage", "structured_response", "support"}
+    contract = {"messages", "answer", "outcome", "usage", "structured_response", "support", "experience"}
     assert answered["properties"].keys() == contract | ARTEFACTS[strategy]
 
 
