@@ -13,10 +13,10 @@ import typer
 
 from reflective_agents.cli.output import clean, print_table, say
 from reflective_agents.state.errors import Misuse
-from reflective_agents.state.experience import Item, advice_of
 
 if TYPE_CHECKING:
     from reflective_agents.memory.items import Items
+    from reflective_agents.state.experience import Item
 
 T = TypeVar("T")
 COLUMNS = ("id", "seen", "solved", "failed", "status", "title", "applies when")
@@ -38,7 +38,7 @@ def list_(
 ) -> int:
     """List items, the latest first."""
 
-    async def read(items: "Items") -> list[Item]:
+    async def read(items: "Items") -> list["Item"]:
         return [item async for item in items.everything()][-limit:]
 
     print_table(COLUMNS, [_row(item) for item in reversed(_with_items(name, user, embeddings, read))])
@@ -48,6 +48,8 @@ def list_(
 @app.command()
 def show(name: Name, id: Id, user: User = None, embeddings: Vectors = None) -> int:
     """Show an item whole, with its history."""
+    from reflective_agents.state.experience import advice_of
+
     item = _with_items(name, user, embeddings, lambda items: _get(items, id))
     counts = f"drawn {item['seen']} times, shown in {item['solved']} solved and {item['failed']} failed runs"
     print(f"{item['kind']} of {_when(item['created'])}, {item['status']}, {counts}")
@@ -190,14 +192,14 @@ def _with_items(name: str, user: str | None, embeddings: str | None, work: "Call
     return asyncio.run(main())
 
 
-async def _get(items: "Items", item_id: str) -> Item:
+async def _get(items: "Items", item_id: str) -> "Item":
     found = await items.get([item_id])
     if not found:
         raise Misuse(f"there is no item {item_id} here: reflect experience list shows them")
     return found[0]
 
 
-def _row(item: Item) -> tuple[str, ...]:
+def _row(item: "Item") -> tuple[str, ...]:
     counts = (str(item["seen"]), str(item["solved"]), str(item["failed"]))
     return (item["id"], *counts, item["status"], item["title"], item["applies_when"])
 

@@ -27,6 +27,7 @@ SETTINGS = {
 NEEDED: dict[tuple[str, ...], list[str]] = {
     ("compare",): ["run"],
     ("dataset",): ["rows.csv", "--to", "inspect"],
+    **{("experience", name): ["lessons"] for name in ("export", "import", "merge")},
     ("memory", "export"): [],
     ("memory", "import"): [],
     ("town",): [],
@@ -82,7 +83,8 @@ def files_there() -> list[str]:
 def test_a_file_that_cannot_be_used_is_refused_first(reflect: Any, command: tuple[str, ...], parameter: Any) -> None:
     if isinstance(parameter, TyperArgument):
         others = [word for word in NEEDED[command] if word != "rows.csv"]
-        args = [*command, BELOW_A_FILE, *others]
+        # An experience is named before its file.
+        args = [*command, *others, BELOW_A_FILE] if command[0] == "experience" else [*command, BELOW_A_FILE, *others]
     else:
         assert isinstance(parameter, TyperOption)
         args = [*command, *NEEDED[command], parameter.opts[0], BELOW_A_FILE, *BESIDE.get(parameter.name or "", [])]
