@@ -13,6 +13,8 @@ ItemKind = Literal["success", "failure"]
 ItemStatus = Literal["active", "contested", "refuted"]
 MOST_ADDITIONS = 3
 """Refinements of an item that are shown, the latest."""
+LONGEST_TEXT = 1000
+"""Characters of a text of an item."""
 
 
 class Change(TypedDict):
@@ -140,8 +142,8 @@ def advice_of(item: Item) -> str:
     """Return the advice of an item with its latest refinements."""
     changes = item["history"]
     start = max((number for number, change in enumerate(changes, 1) if "advice" in _edited(change)), default=0)
-    refined = [change["after"]["advice"] for change in changes[start:] if change["what"] == "refined"]
-    return "\n".join([item["advice"], *refined[-MOST_ADDITIONS:]])
+    refined = [change["after"].get("advice", "") for change in changes[start:] if change["what"] == "refined"]
+    return "\n".join([item["advice"], *filter(None, refined[-MOST_ADDITIONS:])])
 
 
 def _edited(change: Change) -> dict[str, str]:
@@ -153,7 +155,7 @@ def trust(item: Item) -> float:
     return (item["solved"] + 2) / (item["solved"] + item["failed"] + 2)
 
 
-Line = Annotated[Sentence, StringConstraints(max_length=1000)]
+Line = Annotated[Sentence, StringConstraints(max_length=LONGEST_TEXT)]
 
 
 def plain_words(text: str) -> str:
