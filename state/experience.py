@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from typing_extensions import TypedDict
 
 from reflective_agents.state.memories import Sentence
+from reflective_agents.text.words import LETTERS, SYLLABLES
 
 ItemKind = Literal["success", "failure"]
 ItemStatus = Literal["active", "contested", "refuted"]
@@ -155,12 +156,15 @@ def trust(item: Item) -> float:
     return (item["solved"] + 2) / (item["solved"] + item["failed"] + 2)
 
 
+_UNSPACED = SYLLABLES + LETTERS
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 Line = Annotated[Sentence, StringConstraints(max_length=LONGEST_TEXT)]
 
 
 def plain_words(text: str) -> str:
-    """Return the words of a text with single blanks between them, in small letters."""
-    return " ".join(re.findall(r"\w+", text.casefold()))
+    """Return the words of a text with single blanks between them, in small letters; in a script that puts no blanks
+    between words, its characters."""
+    return " ".join(_WORD.findall(text.casefold()))
 
 
 def plain_text(text: str) -> str:

@@ -299,6 +299,46 @@ async def test_an_answer_of_a_word_or_a_number_may_stand_in_an_item() -> None:
     assert (result["answer"], len(await all_items(store))) == ("7", 1)
 
 
+@pytest.mark.parametrize(
+    ("answer", "advice", "kept"),
+    [
+        (
+            "\u5929\u7a7a\u662f\u84dd\u8272\u7684",
+            "\u6bcf\u6b21\u90fd\u8bf4\u5929\u7a7a\u662f\u84dd\u8272\u7684\u3002",
+            0,
+        ),
+        ("\u4e1c\u4eac", "\u5148\u770b\u4e1c\u4eac\u7684\u5730\u56fe\u3002", 1),
+    ],
+    ids=["a sentence", "a word"],
+)
+async def test_an_answer_without_blanks_between_its_words_is_refused_too(answer: str, advice: str, kept: int) -> None:
+    model, store = learning(lambda _: f"Answer: {answer}", draws=[drawn(advice)]), InMemoryStore()
+    context = ChainOfThoughtContext(model=model, experience="e", experience_from="judged")
+    result, _ = await run(chain_of_thought, context, store)
+    assert (result["answer"], len(await all_items(store))) == (answer, kept)
+
+
+async def test_the_last_call_is_left_to_the_answer() -> None:
+    model = learning(lambda _: "Answer: 7")
+    context = ChainOfThoughtContext(model=model, experience="e", max_model_calls=1)
+    result, _ = await run(chain_of_thought, context, await holding(item(1)))
+    assert (result["answer"], [call.schema for call in model.calls]) == ("7", [None])
+
+
+async def test_a_run_that_a_failing_model_ends_says_nothing_of_what_it_was_shown() -> None:
+    def reply(request: Request) -> Reply:
+        if request.schema == "Critique":
+            return {"critique": "So.", "score": 0.3, "accept": False}
+        raise ValueError("away")
+
+    store = await holding(item(1))
+    model = learning(reply)
+    result, _ = await run(reflection, ReflectionContext(model=model, experience="e"), store)
+    assert result["outcome"]["status"] == "failed"
+    [known] = await all_items(store)
+    assert (known["failed"], known["last_shown"] is None) == (0, False)
+
+
 PUZZLE = {"messages": [("user", "4 9 10 13")], "task": {"id": "1", "question": "4 9 10 13", "gold": "a right answer"}}
 
 
