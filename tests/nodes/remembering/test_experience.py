@@ -11,8 +11,10 @@ from langgraph.store.memory import InMemoryStore
 from reflective_agents.graphs import chain_of_thought, lats, plan, reflection
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.remembering.experience import experience_of
+from reflective_agents.nodes.remembering.learning import verdict_on
 from reflective_agents.state.errors import MissingKey, ModelFailed
 from reflective_agents.state.memories import new_memory
+from reflective_agents.state.outcome import UNCHECKED, Outcome
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.state.settings.lats import LatsContext
 from reflective_agents.state.settings.plan import PlanContext
@@ -325,18 +327,10 @@ async def test_the_last_call_is_left_to_the_answer() -> None:
     assert (result["answer"], [call.schema for call in model.calls]) == ("7", [None])
 
 
-async def test_a_run_that_a_failing_model_ends_says_nothing_of_what_it_was_shown() -> None:
-    def reply(request: Request) -> Reply:
-        if request.schema == "Critique":
-            return {"critique": "So.", "score": 0.3, "accept": False}
-        raise ValueError("away")
-
-    store = await holding(item(1))
-    model = learning(reply)
-    result, _ = await run(reflection, ReflectionContext(model=model, experience="e"), store)
-    assert result["outcome"]["status"] == "failed"
-    [known] = await all_items(store)
-    assert (known["failed"], known["last_shown"] is None) == (0, False)
+@pytest.mark.parametrize(("status", "verdict"), [("failed", None), ("limit_reached", "failure"), ("answered", None)])
+def test_a_run_that_a_failing_model_ends_says_nothing_of_what_it_was_shown(status: Any, verdict: str | None) -> None:
+    state: Any = {"drafts": [{"text": "Draft 1.", "score": 0.3}]}
+    assert verdict_on(state, Outcome(status=status, reason="So."), UNCHECKED) == verdict
 
 
 PUZZLE = {"messages": [("user", "4 9 10 13")], "task": {"id": "1", "question": "4 9 10 13", "gold": "a right answer"}}
