@@ -8,11 +8,14 @@ from pydantic import BaseModel, Field, StringConstraints
 from typing_extensions import TypedDict
 
 from reflective_agents.state.memories import Sentence
+from reflective_agents.text.words import LETTERS, SYLLABLES
 
 ItemKind = Literal["success", "failure"]
 ItemStatus = Literal["active", "contested", "refuted"]
 MOST_ADDITIONS = 3
 """Refinements of an item that are shown, the latest."""
+LONGEST_TEXT = 1000
+"""Characters of a text of an item."""
 
 
 class Change(TypedDict):
@@ -140,8 +143,8 @@ def advice_of(item: Item) -> str:
     """Return the advice of an item with its latest refinements."""
     changes = item["history"]
     start = max((number for number, change in enumerate(changes, 1) if "advice" in _edited(change)), default=0)
-    refined = [change["after"]["advice"] for change in changes[start:] if change["what"] == "refined"]
-    return "\n".join([item["advice"], *refined[-MOST_ADDITIONS:]])
+    refined = [change["after"].get("advice", "") for change in changes[start:] if change["what"] == "refined"]
+    return "\n".join([item["advice"], *filter(None, refined[-MOST_ADDITIONS:])])
 
 
 def _edited(change: Change) -> dict[str, str]:
@@ -153,12 +156,15 @@ def trust(item: Item) -> float:
     return (item["solved"] + 2) / (item["solved"] + item["failed"] + 2)
 
 
-Line = Annotated[Sentence, StringConstraints(max_length=1000)]
+_UNSPACED = SYLLABLES + LETTERS
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+Line = Annotated[Sentence, StringConstraints(max_length=LONGEST_TEXT)]
 
 
 def plain_words(text: str) -> str:
-    """Return the words of a text with single blanks between them, in small letters."""
-    return " ".join(re.findall(r"\w+", text.casefold()))
+    """Return the words of a text with single blanks between them, in small letters; in a script that puts no blanks
+    between words, its characters."""
+    return " ".join(_WORD.findall(text.casefold()))
 
 
 def plain_text(text: str) -> str:

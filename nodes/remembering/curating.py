@@ -27,9 +27,10 @@ async def curate(items: "Items", run: str, drawn: DrawnItem, known: Sequence[Ite
         The id of the item that holds it.
     """
     now, own = time.time(), memory_id(f"item {run}")
-    if await items.get([own]):
-        return own
     other = known[drawn.known - 1] if 0 < drawn.known <= len(known) else None
+    if await items.get([own]):
+        await _contest(items, run, drawn, own, other)  # a kill may have come between the item and its mark
+        return own
     same = next((item for item in known if plain_text(item["advice"]) == plain_text(drawn.advice)), None)
     if same := same or (other if drawn.relation == "same" else None):
         await _count(items, run, same, now)
@@ -41,11 +42,17 @@ async def curate(items: "Items", run: str, drawn: DrawnItem, known: Sequence[Ite
     kind = "failure" if verdict == "failure" else drawn.kind
     texts = drawn.model_dump(include={"title", "applies_when", "advice", "evidence"})
     await items.add([new_item(own, **texts, kind=kind, created=now)])
-    if other and drawn.relation == "contradicts":
-        pair = {own: other["id"], other["id"]: own}
-        marks = {each: Event(what="contradicted", at=now, by=by) for each, by in pair.items()}
-        await items.record(f"{run} contradicted", marks)
+    await _contest(items, run, drawn, own, other)
     return own
+
+
+async def _contest(items: "Items", run: str, drawn: DrawnItem, own: str, other: Item | None) -> None:
+    """Mark a new item and the one that it contradicts, if it does."""
+    if other and other["id"] != own and drawn.relation == "contradicts":
+        pair, now = {own: other["id"], other["id"]: own}, time.time()
+        await items.record(
+            f"{run} contradicted", {each: Event(what="contradicted", at=now, by=by) for each, by in pair.items()}
+        )
 
 
 async def _count(items: "Items", run: str, item: Item, now: float) -> None:

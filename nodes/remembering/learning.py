@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import around, quoted
+from reflective_agents.nodes.evidence.long_questions import words_of
 from reflective_agents.nodes.remembering.attempts import attempts_text, own_channels
 from reflective_agents.nodes.remembering.curating import confirm, curate
 from reflective_agents.nodes.remembering.experience import (
@@ -23,6 +24,7 @@ from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.experience import Drawn, DrawnItem, Event, Experience, Item, ItemKind, plain_words
 from reflective_agents.state.outcome import Appraisal, Outcome
 from reflective_agents.state.run import RunState
+from reflective_agents.text.words import count_words
 
 if TYPE_CHECKING:
     from reflective_agents.memory.items import Items
@@ -43,7 +45,7 @@ async def keep(
     before = state.get("experience")
     experience = Experience(shown=before["shown"] if before else [], used=[], drawn=[])
     verdict = verdict_on(state, outcome, appraisal)
-    teaches = outcome["status"] != "failed" and bool(verdict or context.experience_from == "judged")
+    teaches = bool(verdict) or (outcome["status"] != "failed" and context.experience_from == "judged")
     if not teaches and not experience["shown"]:
         return experience
     try:
@@ -62,6 +64,8 @@ def verdict_on(state: RunState, outcome: Outcome, appraisal: Appraisal) -> ItemK
     and neither it nor an attempt on the way has a score or a reward."""
     if outcome["status"] == "solved":
         return "success"
+    if outcome["status"] == "failed":  # a model that cannot be reached says nothing of what it was shown
+        return None
     refused = appraisal.accepted is False and appraisal.by is not None
     graded = outcome["status"] != "answered" and any(map(_is_graded, own_channels(state).values()))
     return "failure" if refused or graded else None
@@ -96,7 +100,7 @@ async def _learn(
     experience: Experience,
 ) -> None:
     """Draw items from a run, and curate what is known by them."""
-    task = state["messages"][-1].text[:LONGEST_TASK]
+    task = words_of(state["messages"][-1])[:LONGEST_TASK]
     near = await items.nearest(task, LOOKED_AT + len(shown))
     known = [*shown, *(item for item in near if item["id"] not in {each["id"] for each in shown})]
     prompt = prompts.DRAW.format_messages(
@@ -129,7 +133,7 @@ def tells_answer(item: DrawnItem, answers: Sequence[str]) -> bool:
     """Tell whether an item holds an answer of its task as whole words: who is asked the same again would be told. A
     single word or number may stand there by chance."""
     own = plain_words(" ".join([item.title, item.applies_when, item.advice, item.evidence]))
-    long = [words for answer in answers if " " in (words := plain_words(answer))]
+    long = [words for answer in answers if count_words(words := plain_words(answer)) > 1]
     return any(f" {words} " in f" {own} " for words in long)
 
 

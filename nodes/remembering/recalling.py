@@ -41,7 +41,8 @@ async def recall(step: Step[Context], question: str) -> tuple[list[str], list[Sh
     try:
         items = await open_items(step)
         near = await items.nearest(question, LOOKED_AT + context.memory_size)
-        applying = await _applying(step, question, near) if near else []
+        may_ask = step.meter.calls_left > 1  # the last call is the answer's
+        applying = await _applying(step, question, near) if near and may_ask else []
     except (LimitReached, ModelFailed) as reason:
         step.emit("recalled", lessons=0, reason=str(reason))
         return [], []

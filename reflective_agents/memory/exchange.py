@@ -4,21 +4,34 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from reflective_agents.memory.items import Items
 from reflective_agents.state.errors import Misuse
-from reflective_agents.state.experience import Change, Item, ItemKind, ItemStatus, Line, new_item, plain_text
+from reflective_agents.state.experience import LONGEST_TEXT, Item, ItemKind, ItemStatus, Line, new_item, plain_text
 from reflective_agents.state.memories import FARTHEST, memory_id
 from reflective_agents.text.clean import clean_data
 
 Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Time = Annotated[float, Field(ge=-FARTHEST, le=FARTHEST, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=10**9)]
+Text = Annotated[str, StringConstraints(max_length=LONGEST_TEXT)]
+Texts = dict[Literal["title", "applies_when", "advice", "evidence"], Text]
 MOST_LINES = 1_000
 """Changes and contradictions of one item that are read."""
+
+
+class ChangeLine(BaseModel):
+    """A change of an item in a file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    at: Time
+    what: Literal["refined", "edited"]
+    before: Texts
+    after: Texts
 
 
 class ItemLine(BaseModel):
@@ -29,7 +42,7 @@ class ItemLine(BaseModel):
     title: Line
     applies_when: Line
     advice: Line
-    evidence: Annotated[str, StringConstraints(max_length=1000)] = ""
+    evidence: Text = ""
     kind: ItemKind = "success"
     id: Id | None = None
     created: Time | None = None
@@ -39,7 +52,12 @@ class ItemLine(BaseModel):
     last_shown: Time | None = None
     status: ItemStatus = "active"
     against: list[Id] = Field(default=[], max_length=MOST_LINES)
-    history: list[Change] = Field(default=[], max_length=MOST_LINES)
+    history: list[ChangeLine] = Field(default=[], max_length=MOST_LINES)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _clean(cls, value: object) -> object:
+        return clean_data(value)
 
     def item(self) -> Item:
         """Return it as an item: without an id it has one that follows from its condition and its advice."""
@@ -52,8 +70,7 @@ class ItemLine(BaseModel):
             created=time.time() if self.created is None else self.created,
         )
         given: Item = {**own, **self.model_dump(exclude={"id", "created"})}  # type: ignore[typeddict-item]
-        cleaned: Item = clean_data(given)
-        return cleaned
+        return given
 
 
 class Merged(NamedTuple):

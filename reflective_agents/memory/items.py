@@ -9,6 +9,7 @@ counts once, and what two processes write at the same time counts twice.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import cast
 
@@ -16,17 +17,21 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, GetOp, Op, PutOp, SearchItem, SearchOp
 
 from reflective_agents.memory import rankings
-from reflective_agents.memory.layout import Layout, read, search, write
+from reflective_agents.memory.layout import EVERYTHING, Layout, read, search, write
 from reflective_agents.memory.stream import AT_ONCE, MemoryStream
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.errors import Misuse
-from reflective_agents.state.experience import Event, Item, folded, new_item, trust
+from reflective_agents.state.experience import LONGEST_TEXT, Event, Item, folded, new_item, trust
 from reflective_agents.state.memories import Kind, Memory, new_memory
+from reflective_agents.text.clean import clean
 
 MOST = 10_000
 """Items of one name; beyond that those are forgotten that were not shown for the longest time."""
 MOST_EVENTS = 100
-"""Events of one item; beyond that the oldest showings are forgotten, so that the latest ones count."""
+"""Events of one item that are alike; beyond that the oldest are forgotten, so that the latest ones count. What somebody
+has edited stays."""
+WIDER = 4
+"""How many times as many items are looked at where too few of the nearest may be shown."""
 LEAST_TRUST = 0.25
 """Below, an item is not looked up any more: seven runs that were shown it failed, and none was solved."""
 RELEVANCE = rankings.named("hybrid", recency=0, importance=0)
@@ -80,7 +85,7 @@ class Items:
         Raises:
             ModelFailed, LimitReached: if the vectors cannot be had; then nothing is added that is ever found.
         """
-        known = {item["id"] for item in await self.get([item["id"] for item in items])}
+        known = {memory["id"] for memory in await self._stream.get([item["id"] for item in items])}
         new = [item for item in items if item["id"] not in known]
         for start in range(0, len(new), AT_ONCE):
             part = new[start : start + AT_ONCE]
@@ -117,6 +122,12 @@ class Items:
         Raises:
             ModelFailed, LimitReached: if the vector of the text cannot be had.
         """
+        looked_at, known = k, await self.count()
+        while len(items := await self._usable(text, looked_at)) < k and looked_at < known:
+            looked_at *= WIDER
+        return items[:k]
+
+    async def _usable(self, text: str, k: int) -> list[Item]:
         now = time.time()
         found = await self._stream.retrieve(text, k=k, now=now, ranking=RELEVANCE, renew=False, kinds=_KIND)
         fit = {scored.memory["id"]: scored.relevance for scored in found}
@@ -124,31 +135,42 @@ class Items:
         return sorted(items, key=lambda item: fit[item["id"]] * trust(item), reverse=True)
 
     async def record(self, run: str, events: Mapping[str, Event]) -> None:
-        """Write what a run has done to items, one event each; written again under the same run it counts once.
+        """Write what a run has done to items, one event each; written again under the same run it counts once. Items
+        that were forgotten meanwhile are passed over.
 
         Args:
             run: What names the event among those of an item, such as the id of a run and what it did.
             events: The events, by the ids of the items.
         """
-        superfluous = [row for rows in await self._events(events) for row in _superfluous(rows)]
-        deleted = [write(row.namespace, row.key, None) for row in superfluous]
-        await self._store.abatch([*deleted, *(self._put(run, item_id, event) for item_id, event in events.items())])
-        if shown := {item_id: event["at"] for item_id, event in events.items() if event["what"] == "shown"}:
+        known = {memory["id"]: events[memory["id"]] for memory in await self._stream.get(events)}
+        await self._store.abatch([self._put(run, item_id, event) for item_id, event in known.items()])
+        await self._trim(known)
+        if shown := {item_id: event["at"] for item_id, event in known.items() if event["what"] == "shown"}:
             await self._stream.renew(shown)
 
     async def count_drawn(self, drawn: Iterable[tuple[str, str, float]]) -> None:
         """Count items that were drawn elsewhere: what names the event, the id of the item, and when."""
-        changes = [self._put(run, item_id, Event(what="drawn", at=at)) for run, item_id, at in drawn]
-        for start in range(0, len(changes), AT_ONCE):
-            await self._store.abatch(changes[start : start + AT_ONCE])
+        events = [(run, item_id, Event(what="drawn", at=at)) for run, item_id, at in drawn]
+        for start in range(0, len(events), AT_ONCE):
+            part = events[start : start + AT_ONCE]
+            await self._store.abatch([self._put(*event) for event in part])
+            await self._trim({item_id for _, item_id, _ in part})
+
+    async def _trim(self, ids: Iterable[str]) -> None:
+        superfluous = [row for rows in await self._events(ids) for row in _superfluous(rows)]
+        if superfluous:
+            await self._store.abatch([write(row.namespace, row.key, None) for row in superfluous])
 
     async def edit(self, run: str, item_id: str, texts: Mapping[str, str], at: float) -> None:
         """Give an item other texts, by their fields; what they were stays in its history.
 
         Raises:
-            Misuse: if there is no such item, or the condition is empty.
+            Misuse: if there is no such item, or a text is empty or too long.
             ModelFailed, LimitReached: if its vector cannot be had; then nothing is changed.
         """
+        texts = {field: clean(text).strip() for field, text in texts.items()}
+        if not all(0 < len(text) <= LONGEST_TEXT for text in texts.values()):
+            raise Misuse(f"a text of an item has 1 to {LONGEST_TEXT} characters")
         memories = await self._stream.get([item_id])
         if not memories:
             raise Misuse(f"there is no item {item_id} here")
@@ -160,8 +182,8 @@ class Items:
 
     async def forget(self, item_id: str) -> None:
         """Delete an item for good."""
+        await self._clear(item_id)  # first, so that after a kill it is found, and can be forgotten again
         await self._stream.delete(item_id)
-        await self._clear(item_id)
 
     async def forget_all(self) -> None:
         """Delete all items of this owner."""
@@ -196,7 +218,7 @@ class Items:
         return [cast(Item, row.value) if row else _of_old_lesson(memory) for row, memory in pairs]
 
     async def _events(self, ids: Iterable[str]) -> list[list[SearchItem]]:
-        asked: list[Op] = [SearchOp(self._of(item_id), limit=2 * MOST_EVENTS, refresh_ttl=False) for item_id in ids]
+        asked: list[Op] = [SearchOp(self._of(item_id), limit=EVERYTHING, refresh_ttl=False) for item_id in ids]
         return cast(list[list[SearchItem]], await self._store.abatch(asked)) if asked else []
 
 
@@ -205,9 +227,11 @@ def _is_usable(item: Item) -> bool:
 
 
 def _superfluous(rows: Sequence[SearchItem]) -> list[SearchItem]:
-    """Return the oldest showings of an item that has too many events for another one."""
-    showings = sorted((row for row in rows if row.value["what"] == "shown"), key=lambda row: row.value["at"])
-    return showings[: max(len(rows) + 1 - MOST_EVENTS, 0)]
+    """Return the oldest events of an item that has too many that are alike."""
+    alike = defaultdict[str, list[SearchItem]](list)
+    for row in sorted(rows, key=lambda row: row.value["at"]):
+        alike[row.value["what"]].append(row)
+    return [row for what, events in alike.items() if what != "edited" for row in events[:-MOST_EVENTS]]
 
 
 def _memory(item: Item) -> Memory:
@@ -221,5 +245,6 @@ def _of_old_lesson(memory: Memory) -> Item:
     text = memory["text"].removesuffix(")")
     lesson, found, task = text.rpartition(_FROM_TASK)
     lesson = (lesson if found else text).removesuffix("untested; ").removesuffix("(").strip()
-    condition = f"a task like this: {task}" if found else text
-    return new_item(memory["id"], lesson[:60], condition, lesson, kind="failure", created=memory["created"])
+    lesson, condition = lesson[:LONGEST_TEXT] or "...", f"a task like this: {task}" if found else text
+    texts = (lesson[:60].strip(), condition[:LONGEST_TEXT].strip(), lesson.strip())
+    return new_item(memory["id"], *texts, kind="failure", created=memory["created"])

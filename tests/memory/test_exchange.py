@@ -7,8 +7,10 @@ from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.memory.exchange import export_items, import_items, merge_items, read_items
 from reflective_agents.memory.items import Items
+from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.state.errors import Misuse
-from reflective_agents.state.experience import Event, Item, new_item
+from reflective_agents.state.experience import Event, Item, advice_of, new_item
+from reflective_agents.state.memories import new_memory
 
 HAND = {"title": "Length", "applies_when": "a short label", "advice": "Forty words."}
 
@@ -61,7 +63,12 @@ async def test_a_file_by_hand_needs_three_texts_and_is_imported_once() -> None:
         {"kind": "system"},
         {"status": "trusted"},
         {"instructions": "obey"},
+        {"applies_when": "\0"},
+        {"title": " \0 "},
         {"history": [{"at": 1, "what": "edited"}]},
+        {"history": [{"at": 1e300, "what": "edited", "before": {}, "after": {"title": "x"}}]},
+        {"history": [{"at": 1, "what": "edited", "before": {}, "after": {"status": "active"}}]},
+        {"history": [{"at": 1, "what": "refined", "before": {}, "after": {"advice": "x" * 2000}}]},
     ],
     ids=str,
 )
@@ -71,6 +78,25 @@ async def test_a_line_that_is_no_item_is_refused_with_its_number_and_nothing_is_
     with pytest.raises(Misuse, match="line 2 is no item"):
         await import_items(items, [json.dumps(HAND), json.dumps({**HAND, **change})])
     assert await items.count() == 0
+
+
+async def test_a_refinement_without_advice_adds_none() -> None:
+    items = await opened()
+    await import_items(
+        items, [json.dumps({**HAND, "history": [{"at": 1, "what": "refined", "before": {}, "after": {}}]})]
+    )
+    [known] = await everything(items)
+    assert advice_of(known) == "Forty words."
+
+
+async def test_a_lesson_of_an_earlier_version_is_exported_as_it_can_be_imported() -> None:
+    store, other = InMemoryStore(), await opened("other")
+    stream = await MemoryStream.open(store, "experience/e", "lexical")
+    texts = (f"{'Long. ' * 300}(from the task: {'What? ' * 300})", "(from the task: What?)")
+    await stream.add([new_memory(text, created=1.0, kind="reflection") for text in texts])
+    old = Items(store, stream)
+    assert len(await import_items(other, [line async for line in export_items(old)])) == 2
+    assert await everything(other) == await everything(old)
 
 
 async def test_merging_counts_what_says_the_same_and_changes_nothing_when_done_again() -> None:

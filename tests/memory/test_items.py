@@ -9,6 +9,7 @@ from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.memory import items as module
 from reflective_agents.memory.items import MOST, MOST_EVENTS, Items
+from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.experience import Event, Item, new_item
 
@@ -70,7 +71,26 @@ async def test_showings_beyond_the_latest_are_forgotten_and_other_events_stay() 
         solved = number >= 20
         await items.record(f"run {number}", {item(1)["id"]: Event(what="shown", at=float(number), solved=solved)})
     [known] = await items.get([item(1)["id"]])
-    assert (known["solved"], known["failed"], len(known["history"])) == (MOST_EVENTS - 1, 0, 1)
+    assert (known["solved"], known["failed"], len(known["history"])) == (MOST_EVENTS, 0, 1)
+
+
+async def test_no_number_of_events_hides_what_was_edited_or_refuted() -> None:
+    items, known = await opened(), item(1)["id"]
+    await items.add([item(1)])
+    await items.edit("me", known, {"advice": "Wait."}, at=1.0)
+    await items.count_drawn([(f"merged {number}", known, 2.0 + number) for number in range(MOST_EVENTS + 20)])
+    for number in range(MOST_EVENTS + 20):
+        await items.record(f"run {number}", {known: Event(what="drawn", at=2.0 + number)})
+    await items.record("last", {known: Event(what="refuted", at=1e6)})
+    [now] = await items.get([known])
+    assert (now["advice"], now["status"], now["seen"]) == ("Wait.", "refuted", 1 + MOST_EVENTS)
+
+
+async def test_items_that_are_not_shown_any_more_hide_no_others() -> None:
+    items = await opened()
+    await items.add([item(number, "adding sums") for number in range(50)] + [item(50, "adding sums by hand")])
+    await items.record("run", {item(number)["id"]: Event(what="refuted", at=1.0) for number in range(50)})
+    assert [known["id"] for known in await items.nearest("adding sums", 3)] == [item(50)["id"]]
 
 
 async def test_an_edit_is_found_by_its_new_condition_and_keeps_what_was() -> None:
@@ -95,6 +115,40 @@ async def test_what_is_forgotten_leaves_nothing() -> None:
     assert kept == []
     await items.forget_all()
     assert store.search(("memory",), limit=100) == []
+
+
+async def test_what_is_forgotten_while_a_run_works_gets_no_events() -> None:
+    store = InMemoryStore()
+    items = await opened(store)
+    await items.add([item(1)])
+    await items.forget(item(1)["id"])
+    await items.record("run", {item(1)["id"]: Event(what="refined", at=1.0, texts={"advice": "A trace."})})
+    kept = [entry for entry in store.search(("memory",), limit=100) if item(1)["id"] in (*entry.namespace, entry.key)]
+    assert kept == []
+
+
+async def test_forgetting_that_was_interrupted_can_be_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    items = await opened()
+    await items.add([item(1)])
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryStream, "delete", killed)
+        with pytest.raises(KeyboardInterrupt):
+            await items.forget(item(1)["id"])
+    assert len(await items.get([item(1)["id"]])) == 1
+    await items.forget(item(1)["id"])
+    assert await items.count() == 0
+
+
+@pytest.mark.parametrize("text", [" ", "\0", "x" * 1001], ids=["blank", "null", "long"])
+async def test_an_edit_is_as_long_as_an_item_may_be(text: str) -> None:
+    items = await opened()
+    await items.add([item(1)])
+    with pytest.raises(Misuse, match="1 to 1000 characters"):
+        await items.edit("me", item(1)["id"], {"advice": text}, at=1.0)
 
 
 async def test_an_item_that_is_known_is_left_as_it_is() -> None:

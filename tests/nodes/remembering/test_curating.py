@@ -6,7 +6,9 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.graphs import reflection
-from reflective_agents.state.experience import Event, Item, advice_of, folded, trust
+from reflective_agents.memory.items import Items
+from reflective_agents.nodes.remembering.curating import curate
+from reflective_agents.state.experience import DrawnItem, Event, Item, advice_of, folded, trust
 from reflective_agents.state.settings.reflection import ReflectionContext
 from reflective_agents.testing.script import Reply, Request
 from tests.nodes.remembering.learners import all_items, drawn, holding, item, items_of, learning
@@ -141,3 +143,18 @@ def test_events_fold_in_the_order_of_time() -> None:
     assert known == folded(item(1), reversed(events))
     assert advice_of(known) == "Look thrice.\nAlso right."
     assert known["history"][1]["before"] == {"advice": "Look twice."}
+
+
+async def test_a_kill_between_an_item_and_its_mark_loses_no_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await holding(item(1))
+    items, opposed = await items_of(store), DrawnItem(**drawn("Look once.", relation="contradicts", known=1))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Items, "record", killed)
+        with pytest.raises(KeyboardInterrupt):
+            await curate(items, "run 1", opposed, [item(1)], "success")
+    await curate(items, "run 1", opposed, [item(1)], "success")
+    assert [known["status"] for known in await all_items(store)] == ["contested", "contested"]

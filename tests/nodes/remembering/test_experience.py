@@ -11,8 +11,10 @@ from langgraph.store.memory import InMemoryStore
 from reflective_agents.graphs import chain_of_thought, lats, plan, reflection
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.nodes.remembering.experience import experience_of
+from reflective_agents.nodes.remembering.learning import verdict_on
 from reflective_agents.state.errors import MissingKey, ModelFailed
 from reflective_agents.state.memories import new_memory
+from reflective_agents.state.outcome import UNCHECKED, Outcome
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.state.settings.lats import LatsContext
 from reflective_agents.state.settings.plan import PlanContext
@@ -297,6 +299,38 @@ async def test_an_answer_of_a_word_or_a_number_may_stand_in_an_item() -> None:
     store = InMemoryStore()
     result, _ = await run(chain_of_thought, context, store)
     assert (result["answer"], len(await all_items(store))) == ("7", 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "advice", "kept"),
+    [
+        (
+            "\u5929\u7a7a\u662f\u84dd\u8272\u7684",
+            "\u6bcf\u6b21\u90fd\u8bf4\u5929\u7a7a\u662f\u84dd\u8272\u7684\u3002",
+            0,
+        ),
+        ("\u4e1c\u4eac", "\u5148\u770b\u4e1c\u4eac\u7684\u5730\u56fe\u3002", 1),
+    ],
+    ids=["a sentence", "a word"],
+)
+async def test_an_answer_without_blanks_between_its_words_is_refused_too(answer: str, advice: str, kept: int) -> None:
+    model, store = learning(lambda _: f"Answer: {answer}", draws=[drawn(advice)]), InMemoryStore()
+    context = ChainOfThoughtContext(model=model, experience="e", experience_from="judged")
+    result, _ = await run(chain_of_thought, context, store)
+    assert (result["answer"], len(await all_items(store))) == (answer, kept)
+
+
+async def test_the_last_call_is_left_to_the_answer() -> None:
+    model = learning(lambda _: "Answer: 7")
+    context = ChainOfThoughtContext(model=model, experience="e", max_model_calls=1)
+    result, _ = await run(chain_of_thought, context, await holding(item(1)))
+    assert (result["answer"], [call.schema for call in model.calls]) == ("7", [None])
+
+
+@pytest.mark.parametrize(("status", "verdict"), [("failed", None), ("limit_reached", "failure"), ("answered", None)])
+def test_a_run_that_a_failing_model_ends_says_nothing_of_what_it_was_shown(status: Any, verdict: str | None) -> None:
+    state: Any = {"drafts": [{"text": "Draft 1.", "score": 0.3}]}
+    assert verdict_on(state, Outcome(status=status, reason="So."), UNCHECKED) == verdict
 
 
 PUZZLE = {"messages": [("user", "4 9 10 13")], "task": {"id": "1", "question": "4 9 10 13", "gold": "a right answer"}}
