@@ -9,7 +9,6 @@ READ_MORE = """Read on in a long text, from a position in it. Returns the next p
 SOURCE = "The url of the text, as it was shown, such as tool:fetch/1a2b3c4d."
 POSITION = "The character to read from, counted from 0."
 PARTS = "characters {begin:,} to {end:,} of {characters:,}"
-MORE = "{count} more results"
 READ_ON = "read_more(source='{url}', position={position})"
 NO_TEXT = "There is no long text {source}. Name one of: {names}."
 AT_THE_END = "The text ends at character {characters}: name a position before it."

@@ -165,27 +165,21 @@ class LongTexts:
         results = results_in(reply.text)
         if not results or results != json.loads(reply.text) or max(map(_beside_content, results)) > LEAST_SHOWN:
             results = [{"title": reply.name, "url": text_url(f"tool:{reply.name}/", reply.text), "content": reply.text}]
-        shown, count = await self._fit_first(results, query, share)
-        if count < len(results):
-            shown, count = await self._fit_first(results, query, share - share // SHARE)
-            shown += await self._parts(_in_one(results[count:], f"tool:{reply.name}/"), query, share // SHARE)
+        shown = await self.fit_results(results, query, share)
         return reply.model_copy(update={"content": json.dumps(shown, ensure_ascii=False)})
 
     async def fit_results(self, results: Iterable[JsonMapping], query: str, share: int) -> list[JsonObject]:
         """Show results within a share of bytes: long ones in parts, and as many of the others as fit, at least one."""
-        return (await self._fit_first([*results], query, share))[0]
-
-    async def _fit_first(self, several: Sequence[JsonMapping], query: str, share: int) -> tuple[list[JsonObject], int]:
-        """Show results within a share of bytes, and return how many they are."""
+        several = [*results]
         each, left = max(share // max(len(several), 1), LEAST_SHOWN), share
         shown = list[JsonObject]()
-        for number, result in enumerate(several):
+        for result in several:
             parts = [{**result}] if _bytes(result["content"]) <= each else await self._parts(result, query, each)
             left -= sum(_bytes(part["content"]) + _OVERHEAD for part in parts)
             if shown and left < 0:
-                return shown, number
+                break
             shown += parts
-        return shown, len(several)
+        return shown
 
     async def fit_found(self, results: list[SearchResult], query: str, share: int) -> list[SearchResult]:
         """Show what a search has found within a share of bytes."""
@@ -286,12 +280,6 @@ class ReadMore(BaseModel):
 
     source: str = Field(description=prompts.SOURCE)
     position: int = Field(default=0, description=prompts.POSITION)
-
-
-def _in_one(results: Sequence[JsonMapping], scheme: str) -> JsonObject:
-    """Return results as one, in which one can read on."""
-    text = "\n\n".join(f"{result.get('title') or ''} ({result['url']})\n{result['content']}" for result in results)
-    return {"title": prompts.MORE.format(count=len(results)), "url": text_url(scheme, text), "content": text}
 
 
 def _best(text: str, query: str, most: int) -> list[Span]:
