@@ -268,7 +268,8 @@ async def _shortened(shown: S, step: Step[C], most: int, left: int, thread: S) -
         return _compacted_as(less, shown), left
     # Meanwhile nothing can be compacted: the call that summarises must not ask for a shorter conversation itself.
     long_messages, step.meter.compactable, step.meter.long_messages = step.meter.long_messages, (), ()
-    step.meter.questions = [HumanMessage(step.meter.question)]  # what is summarised is the words
+    words: list[BaseMessage] = [HumanMessage(step.meter.question)]
+    step.meter.questions = words  # of what is summarised there are no images
     user = authenticated_user()
     compaction = await compact(shown, step.context, step.meter, most, user, step.keep) if left else None
     if compaction is None:

@@ -43,21 +43,28 @@ def finishing(schema: type[C], setup: Setup[C]) -> Node:
         if context.choose != PAIRS or (state["outcome"] or {}).get("status") == "solved":
             return await answer(state, step, search)
         rivals = contenders(state["tree"], search)[: context.comparisons + 1]
-        if not rivals:
+        if len(rivals) < 2:
             return await answer(state, step, search)
         ranking = await compare(state, step, search, rivals, context.comparisons)
-        terms = zip(rivals, ranking.scores, strict=True)
-        scored: dict[str, TreeNode] = {
-            each["id"]: {**each, "terms": {**each.get("terms", {}), PAIRS: score}} for each, score in terms
-        }
+        scored = {each["id"]: with_score(each, score) for each, score in zip(rivals, ranking.scores, strict=True)}
         best = scored[rivals[ranking.best]["id"]]
-        if VERIFIERS not in best["terms"]:
-            best = {**best, "score": max(ranking.scores)}
-        chosen: SearchState = {**state, "best": best["id"], "tree": {**state["tree"], best["id"]: best}}
+        if VERIFIERS not in best.get("terms", {}):
+            best = best.copy()
+            best["score"] = max(ranking.scores)
+            scored[best["id"]] = best
+        chosen = state.copy()
+        chosen["best"], chosen["tree"] = best["id"], {**state["tree"], best["id"]: best}
         chosen["outcome"] = chosen_by(state["outcome"], ranking, is_judged=not isinstance(search.value, Unjudged))
         return {"best": best["id"], "tree": scored} | await answer(chosen, step, search)
 
     return finish
+
+
+def with_score(node: TreeNode, score: float) -> TreeNode:
+    """Return a node with the score that comparisons give it, beside its others."""
+    scored = node.copy()
+    scored["terms"] = {**node.get("terms", {}), PAIRS: score}
+    return scored
 
 
 def contenders(tree: TreeView, search: TreeSearch) -> list[TreeNode]:
