@@ -6,6 +6,8 @@ import re
 import textwrap
 from itertools import pairwise
 
+LONGEST_NAME = 200
+"""Characters of the name of a function."""
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
 _EXAMPLE = re.compile(r"(.+?\))\s*(?:==|=>|->|➞|→|returns|should return|is equal to)\s*(.+)")
 
@@ -23,7 +25,7 @@ def find_program(text: str, entry_point: str = "") -> str:
 def defines(text: str, name: str) -> bool:
     """Return whether a text defines a function, a class or a variable of this name at the outermost level."""
     head = rf"^(?:(?:async\s+)?def\s+{re.escape(name)}\s*\(|class\s+{re.escape(name)}\b|{re.escape(name)}\s*=)"
-    return name.isidentifier() and re.search(head, text, re.MULTILINE) is not None
+    return name.isidentifier() and len(name) <= LONGEST_NAME and re.search(head, text, re.MULTILINE) is not None
 
 
 def complete(prompt: str, entry_point: str, text: str) -> str:
