@@ -1,6 +1,5 @@
 """Every script of `bench` runs: each in its quick form, on the way that its figures are made."""
 
-import json
 import re
 import subprocess
 import sys
@@ -32,18 +31,14 @@ MARKS = {
         pytest.mark.skipif(not SERVE_PYTHON.exists(), reason="make .venv-serve/stamp"),
     ],
 }
-TASKS = [{"id": str(hours), "question": f"How many minutes are {hours} hours?", "gold": "120"} for hours in (2, 3)]
 RECORDED = re.compile(r"\b(RECORDED|recorded_games)\b")
 
 
 @pytest.fixture
-def arguments(tmp_path: Path) -> Iterator[dict[str, list[str]]]:
+def arguments() -> Iterator[dict[str, list[str]]]:
     """What a script has to be told beside --quick."""
-    data = tmp_path / "tasks.jsonl"
-    data.write_text("".join(f"{json.dumps(task)}\n" for task in TASKS))
-    prompt = ["--prompt", "chain_of_thought.SOLVE", "--out", str(tmp_path / "tuned")]
     with Refusing().threaded() as server:
-        yield {"bench.tuning": ["chain_of_thought", str(data), *prompt], "bench.attack": ["--url", server.address]}
+        yield {"bench.attack": ["--url", server.address]}
 
 
 @pytest.mark.thorough

@@ -70,7 +70,6 @@ class Evaluation:
 
     def command(self) -> str:
         """Return the command that resumes this evaluation."""
-        words = ["reflect", "eval", self.strategy, str(self.dataset)]
         options = {
             "--format": self.form,
             "--limit": self.limit,
@@ -88,12 +87,19 @@ class Evaluation:
             "--json": self.as_json or None,
             **{flag_of(name): value for name, value in self.settings.items()},
         }
-        for flag, value in options.items():
-            if isinstance(value, bool):
-                words.append(flag if value else f"--no-{flag[2:]}")
-            elif value is not None:
-                words += [flag, str(value)]
-        return shlex.join(words)
+        return command_line("reflect", "eval", self.strategy, str(self.dataset), **options)
+
+
+def command_line(*words: str, **options: object) -> str:
+    """Write a command with its options by their flags; a list is a flag repeated, None is left out."""
+    flags: list[str] = []
+    for flag, value in options.items():
+        if isinstance(value, bool):
+            flags.append(flag if value else f"--no-{flag[2:]}")
+        elif value is not None:
+            values = value if isinstance(value, list) else [value]
+            flags += [part for each in values for part in (flag, str(each))]
+    return shlex.join([*words, *flags])
 
 
 def run(request: Evaluation) -> int:
@@ -123,7 +129,7 @@ async def _evaluate(request: Evaluation, dataset: Dataset, tally: Tally) -> tupl
     """Check everything, and only then write to the folder."""
     expect_many_calls()
     try:
-        context = await _settings(request, dataset)
+        context = await settings_of_runs(request, dataset)
         description = about(request.strategy, context, dataset)
         folder = request.out if request.out else await asyncio.to_thread(folder_of, description, runs_folder())
         tasks = f"{len(dataset.tasks):,} tasks of {dataset.name} ({dataset.environment_name})"
@@ -193,7 +199,7 @@ def _job(request: Evaluation, context: Context, dataset: Dataset) -> Job:
     return Job(strategy=request.strategy, settings=settings, environment=dataset.environment_name, cache=cache)
 
 
-async def _settings(request: Evaluation, dataset: Dataset) -> Context:
+async def settings_of_runs(request: Evaluation, dataset: Dataset) -> Context:
     """Return the settings of every run, with the model and the web search that were chosen.
 
     Raises:

@@ -12,7 +12,7 @@ from reflective_agents.cli.options import parameter, setting_options, strategy_c
 from reflective_agents.evals.formats import FORMATS
 from reflective_agents.state.context import Context
 
-_DATASET = (
+DATASET = (
     "File of tasks: HotpotQA's JSON, FEVER's JSONL, HumanEval's or MBPP's JSONL, 24.csv, crosswords as JSON, or CSV or "
     "JSONL with question and answer; also with .gz."
 )
@@ -44,7 +44,7 @@ def eval_command(name: str, summary: str, schema: type[Context], run: Callable[.
 
 def _eval_parameters() -> list[inspect.Parameter]:
     """List the parameters of every evaluation, whatever the strategy."""
-    dataset = Annotated[Path, typer.Argument(help=_DATASET, show_default=False, metavar="DATASET")]
+    dataset = Annotated[Path, typer.Argument(help=DATASET, show_default=False, metavar="DATASET")]
     form = typer.Option("--format", metavar="|".join(FORMATS), help="Form of the data set. Default: as the first row.")
     concurrency = typer.Option(min=1, max=1000, metavar="1..1000", help="Tasks that are under way at once.")
     return [

@@ -57,6 +57,16 @@ class EvalGroup(StrategyGroup):
         return eval_command(cmd_name, settings_of(cmd_name).does, settings_of(cmd_name), _evaluate)
 
 
+class TuneGroup(StrategyGroup):
+    """`reflect tune`: the same for prompts that improve on a data set."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand:
+        """Build the sub-command of a strategy."""
+        from reflective_agents.cli.tune_options import tune_command
+
+        return tune_command(cmd_name, settings_of(cmd_name).does, settings_of(cmd_name), _tune)
+
+
 class Commands(TyperGroup):
     """`reflect`: what a newcomer needs stands first."""
 
@@ -87,6 +97,16 @@ evaluations = typer.Typer(
     subcommand_metavar="STRATEGY DATASET",
 )
 app.add_typer(evaluations, name="eval", short_help="Run a strategy on a data set.")
+app.add_typer(
+    typer.Typer(
+        cls=TuneGroup,
+        rich_markup_mode=None,
+        help="Improve the prompts of a strategy on a data set, with GEPA.",
+        subcommand_metavar="STRATEGY DATASET",
+    ),
+    name="tune",
+    short_help="Improve a strategy's prompts on a data set.",
+)
 app.add_typer(items, name="experience", short_help="Look at what runs have learned, and change it.")
 app.add_typer(memories, name="memory", short_help="Look at what is remembered, and change it.")
 
@@ -295,6 +315,20 @@ def _evaluate(**values: Any) -> int:
         from reflective_agents.cli.eval import Evaluation, run
 
         request = Evaluation(**_read(values))
+    except KeyboardInterrupt:  # these imports take seconds
+        say("interrupted before the run began; nothing was written")
+        return INTERRUPTED
+    return run(request)
+
+
+def _tune(**values: Any) -> int:
+    from reflective_agents.state.extras import need
+
+    need("gepa", "scipy", extra="tune", purpose="reflect tune")
+    try:
+        from reflective_agents.cli.tune import Tuning, run
+
+        request = Tuning(**_read(values))
     except KeyboardInterrupt:  # these imports take seconds
         say("interrupted before the run began; nothing was written")
         return INTERRUPTED

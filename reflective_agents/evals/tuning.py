@@ -1,0 +1,288 @@
+"""Tunes the prompts of a strategy with GEPA (Agrawal et al. 2025, arXiv 2507.19457) on the tasks of a data set.
+
+Tasks run and answers are measured as by `reflect eval`. A third of the tasks is to learn from, a third chooses among
+the candidates, and a third, which GEPA never sees, is held out: what it measures is the outcome.
+"""
+
+import asyncio
+import concurrent.futures
+import logging
+import re
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
+
+from gepa.api import optimize
+from gepa.core.adapter import EvaluationBatch, ProposalFn
+from gepa.core.callbacks import BudgetUpdatedEvent, GEPACallback, ValsetEvaluatedEvent
+from gepa.core.data_loader import DataLoader
+from gepa.core.result import GEPAResult
+from gepa.strategies.eval_policy import FullEvaluationPolicy
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage
+from langchain_core.prompts import ChatPromptTemplate, PromptTemplate, SystemMessagePromptTemplate
+
+from reflective_agents.environments.base import Task
+from reflective_agents.environments.registry import resolve_environment
+from reflective_agents.evals.budget import Budget
+from reflective_agents.evals.datasets import Dataset
+from reflective_agents.evals.results import Result
+from reflective_agents.evals.run import Finished, Graph, attempt
+from reflective_agents.models.calls import request
+from reflective_agents.models.meter import Meter
+from reflective_agents.nodes.asking.wording import templates
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import LimitReached, Misuse
+from reflective_agents.state.run import NOTHING_SPENT
+from reflective_agents.text.spelling import similar_names
+
+FEWEST = 6
+"""Tasks of a data set: two of each part."""
+Words = dict[str, str]
+"""Texts by the names of templates, as the setting `prompts` takes them."""
+Batch = EvaluationBatch[Result, Result]
+"""What came of some tasks."""
+OnProgress = Callable[[int, float], None]
+"""Is told how many runs were made so far, and the best mean score of the tasks that choose, 0..1."""
+T = TypeVar("T")
+
+
+class Parts(NamedTuple):
+    """A data set in three, each with every third task."""
+
+    learn: list[Task]
+    choose: list[Task]
+    held_out: Dataset
+
+
+def split(dataset: Dataset) -> Parts:
+    """Part a data set.
+
+    Raises:
+        Misuse: if it has too few tasks.
+    """
+    if len(dataset.tasks) < FEWEST:
+        raise Misuse(f"{dataset.name} has {len(dataset.tasks)} tasks: tuning needs {FEWEST} or more, better 60")
+    learn, choose, held_out = (dataset.tasks[first::3] for first in range(3))
+    return Parts(learn, choose, replace(dataset, tasks=held_out))
+
+
+@dataclass
+class Runner:
+    """Runs tasks with settings, within a budget.
+
+    Attributes:
+        graph: The strategy, compiled without a checkpointer.
+        dataset: Whose environment measures the answers.
+        context: The settings of every run.
+        budget: What all runs may spend together.
+        at_once: How many tasks are under way at once, from 1.
+    """
+
+    graph: Graph
+    dataset: Dataset
+    context: Context
+    budget: Budget = field(default_factory=Budget)
+    at_once: int = 4
+
+    async def run(self, task: Task, prompts: Words | None = None) -> Finished:
+        """Run a task, with other prompts if there are some.
+
+        Raises:
+            LimitReached: if the budget has cut it short: what came of it says nothing.
+        """
+        context = self.context
+        if prompts:
+            context = type(context).model_validate({**dict(context), "prompts": prompts})
+        with self.budget.task() as cut:
+            finished = await attempt(self.graph, self.dataset.environment, task, context)
+        if cut.short and self.budget.reached:
+            raise LimitReached(self.budget.reached)
+        return finished
+
+    async def run_all(self, tasks: Sequence[Task], prompts: Words) -> list[Result]:
+        """Run tasks, some of them at once."""
+        free = asyncio.Semaphore(self.at_once)
+
+        async def run(task: Task) -> Result:
+            async with free:
+                return (await self.run(task, prompts)).result
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                running = [group.create_task(run(task)) for task in tasks]
+        except ExceptionGroup as faults:
+            raise faults.exceptions[0] from faults
+        return [each.result() for each in running]
+
+
+class Loop:
+    """Lets a thread wait for coroutines of an event loop, until it is stopped."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waits_for: concurrent.futures.Future[Any] | None = None
+        self._stopped = False
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what a coroutine returns.
+
+        Raises:
+            concurrent.futures.CancelledError: if this was stopped.
+        """
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        self._waits_for = future
+        if self._stopped:
+            future.cancel()
+        return future.result()
+
+    def stop(self) -> None:
+        """Let the thread wait for nothing more."""
+        self._stopped = True
+        if self._waits_for:
+            self._waits_for.cancel()
+
+
+@dataclass
+class Adapter:
+    """What GEPA has to know of the system that it tunes: how well a candidate does, and what went wrong."""
+
+    runner: Runner
+    loop: Loop
+    propose_new_texts: ProposalFn | None = None
+    """GEPA's own way to propose a text is used."""
+
+    def evaluate(self, batch: list[Task], candidate: Words, capture_traces: bool = False) -> Batch:
+        """Run tasks with the prompts of a candidate. A prompt that cannot be used scores 0, and its result says why."""
+        results = self.loop.wait(self.runner.run_all(batch, candidate))
+        figure = resolve_environment(self.runner.dataset.environment).figure
+        scores = [result["scores"].get(figure, 0.0) for result in results]
+        return Batch(outputs=results, scores=scores, trajectories=results if capture_traces else None)
+
+    def make_reflective_dataset(
+        self, candidate: Words, eval_batch: Batch, components_to_update: list[str]
+    ) -> dict[str, list[dict[str, str]]]:
+        """Say in words what came of each task, and which placeholders a prompt has to keep."""
+        reports = [_report(result, score) for result, score in zip(eval_batch.outputs, eval_batch.scores, strict=True)]
+        return {name: [*reports, {"Rule": _keep(candidate[name])}] for name in components_to_update}
+
+
+def _report(result: Result, score: float) -> dict[str, str]:
+    outcome = result["outcome"]
+    why = result["error"] or (outcome["reason"] if outcome else "")
+    feedback = f"Score {score:g}. The right answer is: {result['gold']}. {why}"
+    return {"Inputs": result["question"], "Generated Outputs": result["answer"] or "", "Feedback": feedback}
+
+
+def _keep(text: str) -> str:
+    return f"Keep these placeholders as they are: {' '.join(re.findall(r'{[a-z_]+}', text))}"
+
+
+class _Progress:
+    """Hears of GEPA how far it is."""
+
+    def __init__(self, tell: OnProgress) -> None:
+        self._tell = tell
+        self._best = 0.0
+
+    def on_valset_evaluated(self, event: ValsetEvaluatedEvent) -> None:
+        self._best = max(self._best, event["average_score"])
+
+    def on_budget_updated(self, event: BudgetUpdatedEvent) -> None:
+        self._tell(event["metric_calls_used"], self._best)
+
+
+class _OnceOnly(FullEvaluationPolicy[int, Task]):
+    """Measures each candidate with all tasks that choose; the shipped prompts only when a search begins."""
+
+    def __init__(self, goes_on: bool) -> None:
+        super().__init__()
+        self._goes_on = goes_on
+
+    def get_seed_eval_batch(self, loader: DataLoader[int, Task]) -> list[int]:
+        return [] if self._goes_on else list(loader.all_ids())
+
+
+class _Log:
+    """GEPA's log, which would go to stdout."""
+
+    def log(self, message: str) -> None:
+        logging.getLogger(__name__).debug(message)
+
+
+def shipped(name: str) -> str:
+    """Return the text of a template that a candidate replaces: of a chat its system message.
+
+    Raises:
+        Misuse: if there is no such template.
+    """
+    if name not in templates():
+        similar = ", ".join(similar_names(name, templates(), 3, 0.4))
+        raise Misuse(f"there is no prompt {name}: see docs/parts.md" + (f"; similar: {similar}" if similar else ""))
+    template = templates()[name]
+    first = template.messages[0] if isinstance(template, ChatPromptTemplate) else None
+    words = first.prompt if isinstance(first, SystemMessagePromptTemplate) else None
+    return words.template if isinstance(words, PromptTemplate) else str(template)
+
+
+async def tune(
+    runner: Runner,
+    parts: Parts,
+    names: Sequence[str],
+    *,
+    author: BaseChatModel,
+    runs: int,
+    folder: Path | None = None,
+    on_progress: OnProgress = lambda runs, best: None,
+) -> Words:
+    """Return the best prompts that GEPA finds.
+
+    Args:
+        runner: Runs the tasks.
+        parts: The tasks, with their right answers.
+        names: The templates that may change.
+        author: The model that reads what went wrong, right answers among it, and writes new prompts.
+        runs: How many runs of a task it may take, about: a candidate is measured to its end.
+        folder: Where GEPA keeps how far it is, to go on there; None to keep nothing. It holds pickled objects: a
+            folder from elsewhere can run code.
+        on_progress: Called from another thread.
+
+    Raises:
+        LimitReached: if the runner's budget is spent.
+    """
+    loop = Loop()
+    seed = {name: shipped(name) for name in names}
+
+    async def write(prompt: str) -> str:
+        meter = Meter(Context(), NOTHING_SPENT)
+        return (await request(author, [HumanMessage(prompt)], meter))[0].text
+
+    def search() -> Mapping[str, str] | str:
+        found: GEPAResult[Result, int] = optimize(
+            seed_candidate=seed,
+            trainset=parts.learn,
+            valset=parts.choose,
+            adapter=Adapter(runner, loop),
+            reflection_lm=lambda prompt: loop.wait(write(str(prompt))),  # GEPA's own prompts are texts
+            max_metric_calls=runs,
+            run_dir=str(folder) if folder else None,
+            val_evaluation_policy=_OnceOnly(folder is not None and (folder / "gepa_state.bin").exists()),
+            callbacks=[cast(GEPACallback, _Progress(on_progress))],  # it calls what there is
+            logger=_Log(),
+        )
+        return found.best_candidate
+
+    try:
+        best = await asyncio.to_thread(search)
+    finally:
+        loop.stop()
+    assert isinstance(best, Mapping)
+    return dict(best)
+
+
+def write_prompts(words: Words, folder: Path) -> None:
+    """Write prompts as the files that the setting `prompts` reads."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in words.items():
+        (folder / f"{name}.txt").write_text(f"{text}\n", "utf-8")

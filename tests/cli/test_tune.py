@@ -1,0 +1,112 @@
+"""`reflect tune`: prompts are found, measured on tasks held out, and written; a tuning that was stopped goes on."""
+
+import json
+import shlex
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reflective_agents.cli.main import main
+from reflective_agents.testing.openai_server import OpenAIServer
+from reflective_agents.testing.script import Reply, Request
+
+pytest.importorskip("gepa")
+pytestmark = pytest.mark.wire
+
+NAME = "chain_of_thought.SOLVE"
+BETTER = "{task}Convert hours to minutes first. Then solve the task step by step. {form}{lessons}"
+OPTIONS = ("--prompt", NAME, "--model", "openai:test", "--runs", "40", "--max-answer-tokens", "50")
+
+
+def mind(request: Request) -> Reply:
+    """Solve a task, right if the prompt says how; or write that prompt."""
+    if "minutes are" not in request.last or "placeholders" in request.text:
+        return f"```\n{BETTER}\n```"
+    hours = int(request.last.split()[-2])
+    return f"Answer: {60 * hours if 'hours to minutes' in request.messages[0].text else hours}"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+    rows = [f'"How many minutes are {hours} hours?",{60 * hours}' for hours in range(1, 13)]
+    Path("hours.csv").write_text("\n".join(["question,answer", *rows]))
+    with OpenAIServer(mind, latency=0.01).threaded() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "test")
+        yield server
+
+
+def test_better_prompts_are_found_and_measured_on_tasks_held_out(reflect: Any, server: OpenAIServer) -> None:
+    done = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS, "--json")
+    before, after = json.loads(done.out)["runs"]
+    assert done.code == 0
+    assert (before["accuracy"], after["accuracy"]) == (0, 1)
+    assert after["versus_first"]["wins"] == 4
+    assert Path(f"tuned/prompts/{NAME}.txt").read_text() == f"{BETTER}\n"
+    assert "40 to tune, 2 x 4 to measure" in done.err.splitlines()[0]
+
+
+def test_a_second_time_nothing_is_sent(reflect: Any, server: OpenAIServer) -> None:
+    first = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS)
+    sent = server.total_tokens
+    again = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS)
+    assert (again.code, again.out) == (0, first.out)
+    assert server.total_tokens == sent
+
+
+def test_a_budget_holds_over_sessions(reflect: Any, server: OpenAIServer) -> None:
+    most = 1_500
+    done = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS, "--budget-tokens", str(most))
+    assert done.code == 1
+    assert server.total_tokens <= most
+    command = shlex.split(done.err.splitlines()[-1].partition("raise it: ")[2])
+    again = reflect(*command[1:])
+    assert again.code == 1
+    assert server.total_tokens <= most
+    command[command.index(str(most))] = "100000"
+    assert reflect(*command[1:]).code == 0
+
+
+def test_prompts_that_nothing_betters_stay(reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.BETTER", "{task} Think. {form}{lessons}")
+    done = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS)
+    assert (done.code, done.out) == (0, "")
+    assert not Path("tuned/prompts").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--prompt", "chain_of_thought.NONE"],
+        ["--prompt", NAME, "--limit", "3"],
+        ["--prompt", NAME, "--max-total-cost", "1", "--author", "openai:unknown"],
+    ],
+    ids=["no prompt", "unknown prompt", "few tasks", "unknown price"],
+)
+def test_misuse_is_refused(server: OpenAIServer, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", "chain_of_thought", "hours.csv", *options]) == 2
+    assert server.total_tokens == 0
+    assert len(capsys.readouterr().err.splitlines()[-1]) < 300
+
+
+@pytest.mark.process
+def test_an_interrupted_tuning_goes_on(start: Callable[..., Any], server: OpenAIServer) -> None:
+    process = start(
+        "tune", "chain_of_thought", "hours.csv", *OPTIONS, OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="test"
+    )
+    deadline = time.monotonic() + 60
+    while server.total_tokens < 4_000 and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.splitlines()[-1].startswith("interrupted; go on with: reflect tune chain_of_thought hours.csv")
+    command = shlex.split(err.splitlines()[-1].partition("go on with: ")[2])
+    assert main(command[1:]) == 0
+    assert Path(f"tuned/prompts/{NAME}.txt").read_text() == f"{BETTER}\n"

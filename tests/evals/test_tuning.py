@@ -1,0 +1,149 @@
+"""Prompts tuned with GEPA: a scripted model follows its prompt, and a scripted author writes better ones."""
+
+import asyncio
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reflective_agents.environments.base import Task
+from reflective_agents.evals.budget import Budget
+from reflective_agents.evals.datasets import Dataset
+from reflective_agents.graphs.chain_of_thought import graph
+from reflective_agents.state.errors import LimitReached, Misuse
+from reflective_agents.state.settings import settings_of
+from reflective_agents.testing.fake import FakeChatModel
+from reflective_agents.testing.script import Reply, Request
+
+pytest.importorskip("gepa")
+from reflective_agents.evals.tuning import Adapter, Loop, Runner, shipped, split, tune, write_prompts
+
+NAME = "chain_of_thought.SOLVE"
+BETTER = "{task}Convert hours to minutes first. Then solve the task step by step. {form}{lessons}"
+WITHOUT = "Convert hours to minutes first."
+TASKS: list[Task] = [
+    {"id": str(hours), "question": f"How many minutes are {hours} hours?", "gold": str(60 * hours)}
+    for hours in range(1, 13)
+]
+DATASET = Dataset("hours", "plain", TASKS)
+PARTS = split(DATASET)
+
+
+def solver(request: Request) -> Reply:
+    """Right, if the prompt says what to do."""
+    hours = int(request.last.split()[-2])
+    return f"Answer: {60 * hours if 'hours to minutes' in request.messages[0].text else hours}"
+
+
+def author(request: Request) -> Reply:
+    """A prompt with the placeholders that it is told to keep."""
+    keeps = "Keep these placeholders as they are: {task} {form} {lessons}" in request.text
+    return f"Here it is:\n```\n{BETTER if keeps else WITHOUT}\n```"
+
+
+def settings() -> dict[str, Any]:
+    return {"model": FakeChatModel(reply=solver), "search": "none", "examples": False}
+
+
+def runner() -> Runner:
+    return Runner(graph, PARTS.held_out, settings_of("chain_of_thought").model_validate(settings()))
+
+
+async def correct(prompts: str) -> list[bool]:
+    context: Any = {**settings(), "prompts": prompts}
+    outputs = [await graph.ainvoke({"messages": [("user", task["question"])]}, context=context) for task in TASKS]
+    return [output["answer"] == task["gold"] for output, task in zip(outputs, TASKS, strict=True)]
+
+
+async def test_what_went_wrong_leads_to_a_prompt_that_solves_the_tasks(tmp_path: Path) -> None:
+    writes, counts = FakeChatModel(reply=author), []
+    best = await tune(
+        runner(), PARTS, [NAME], author=writes, runs=40, on_progress=lambda runs, best: counts.append((runs, best))
+    )
+    assert best == {NAME: BETTER}
+    prompt = writes.calls[0].text
+    assert shipped(NAME) in prompt
+    assert "The right answer is: " in prompt
+    assert counts[-1][1] == 1
+    assert [runs for runs, _ in counts] == sorted(runs for runs, _ in counts)
+    write_prompts(best, tmp_path)
+    assert (tmp_path / f"{NAME}.txt").read_text() == f"{BETTER}\n"
+
+
+async def test_the_author_never_sees_a_task_that_is_held_out() -> None:
+    writes = FakeChatModel(reply=author)
+    await tune(runner(), PARTS, [NAME], author=writes, runs=60)
+    prompts = "".join(request.text for request in writes.calls)
+    assert any(task["question"] in prompts for task in PARTS.learn)
+    assert not any(task["question"] in prompts for task in [*PARTS.choose, *PARTS.held_out.tasks])
+
+
+async def test_a_search_goes_on_where_it_was(tmp_path: Path) -> None:
+    """The runs of the first session count, and its candidates are there."""
+    writes = FakeChatModel(reply=author)
+    await tune(runner(), PARTS, [NAME], author=writes, runs=30, folder=tmp_path)
+    again, counts = FakeChatModel(reply=author), []
+    best = await tune(
+        runner(), PARTS, [NAME], author=again, runs=30, folder=tmp_path, on_progress=lambda runs, _: counts.append(runs)
+    )
+    assert (best, again.calls, counts) == ({NAME: BETTER}, [], [])
+
+
+async def test_a_search_that_is_cancelled_ends_with_its_thread() -> None:
+    begun = asyncio.Event()
+
+    def forever(request: Request) -> float:
+        begun.set()
+        return 60
+
+    slow = FakeChatModel(reply=solver, latency=forever)
+    context = settings_of("chain_of_thought").model_validate(settings() | {"model": slow})
+    searching = asyncio.create_task(tune(Runner(graph, PARTS.held_out, context), PARTS, [NAME], author=slow, runs=40))
+    await begun.wait()
+    searching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+    await asyncio.wait_for(asyncio.get_running_loop().shutdown_default_executor(), 10)
+
+
+async def test_a_spent_budget_ends_the_search(tmp_path: Path) -> None:
+    runs = runner()
+    runs.budget = Budget(tokens=600)
+    with runs.budget.held(tmp_path, []), pytest.raises(LimitReached):
+        await tune(runs, PARTS, [NAME], author=FakeChatModel(reply=author), runs=40)
+    assert runs.budget.total()["budget_tokens"] <= 600
+
+
+@pytest.mark.parametrize("tuned", [False, True])
+async def test_a_written_prompt_is_what_the_setting_prompts_takes(tmp_path: Path, tuned: bool) -> None:
+    write_prompts({NAME: BETTER if tuned else shipped(NAME)}, tmp_path)
+    assert await correct(str(tmp_path)) == [tuned] * len(TASKS)
+
+
+async def test_a_prompt_that_cannot_be_used_scores_nothing_and_says_why() -> None:
+    adapter = Adapter(runner(), Loop())
+    batch = await asyncio.to_thread(adapter.evaluate, TASKS[:2], {NAME: WITHOUT}, capture_traces=True)
+    reports = adapter.make_reflective_dataset({NAME: WITHOUT}, batch, [NAME])
+    assert batch.scores == [0, 0]
+    assert "lacks {form}" in reports[NAME][0]["Feedback"]
+
+
+async def test_nothing_is_waited_for_after_a_stop() -> None:
+    loop = Loop()
+    loop.stop()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.to_thread(loop.wait, asyncio.sleep(60))
+
+
+def test_parts_share_no_task() -> None:
+    ids = [[task["id"] for task in part] for part in (PARTS.learn, PARTS.choose, PARTS.held_out.tasks)]
+    assert sorted(chain(*ids), key=int) == [task["id"] for task in TASKS]
+    assert PARTS.held_out.fingerprint != DATASET.fingerprint
+
+
+def test_too_few_tasks_and_unknown_prompts_are_refused() -> None:
+    with pytest.raises(Misuse):
+        split(Dataset("few", "plain", TASKS[:5]))
+    with pytest.raises(Misuse, match=r"chain_of_thought\.SOLVE"):
+        shipped("chain_of_thought.SOLV")
