@@ -21,6 +21,7 @@ from reflective_agents.evals.datasets import load_dataset
 from reflective_agents.evals.results import Result
 from reflective_agents.evals.run import evaluate, spare_garbage_collection
 from reflective_agents.evals.tuning import Parts, Runner, Words, shipped, split, tune, write_prompts
+from reflective_agents.models.cache import open_cache
 from reflective_agents.models.prices import check_price
 from reflective_agents.models.providers import close_models, expect_many_calls, get_model
 from reflective_agents.state.errors import LimitReached
@@ -125,7 +126,7 @@ async def _tune(tuning: Tuning, parts: Parts) -> bool:
             spare_garbage_collection()
             tuning.folder.mkdir(parents=True, exist_ok=True)
             with budget.held(tuning.folder, []):
-                runner = Runner(graph, parts.held_out, context, budget, tuning.concurrency)
+                runner = Runner(graph, parts.held_out, context, budget, at_once=tuning.concurrency)
                 before = await _measure(runner, tuning.folder / tuning.SHIPPED)
                 say(_estimate(before, tuning.runs + len(before)))
                 words = await _search(tuning, runner, parts, author)
@@ -157,14 +158,13 @@ async def _measure(runner: Runner, folder: Path) -> list[Result]:
 
 async def _search(tuning: Tuning, runner: Runner, parts: Parts, author: BaseChatModel) -> Words:
     """Let GEPA look for better prompts, and say how far it is."""
-    state = tuning.folder / "gepa"
-    state.mkdir(exist_ok=True)
 
     def progress(runs: int, best: float) -> None:
         tokens = runner.budget.total()["budget_tokens"]
         say(f"{runs:,} of {tuning.runs:,} runs, {tokens:,} tokens; best score where candidates are chosen: {best:.1%}")
 
-    return await tune(runner, parts, tuning.names, author=author, runs=tuning.runs, folder=state, on_progress=progress)
+    cached = replace(runner, cache=open_cache(tuning.folder / "replies.sqlite"))
+    return await tune(cached, parts, tuning.names, author=author, runs=tuning.runs, on_progress=progress)
 
 
 def _announced(tuning: Tuning, parts: Parts) -> str:

@@ -16,9 +16,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from gepa.api import optimize
 from gepa.core.adapter import EvaluationBatch, ProposalFn
 from gepa.core.callbacks import BudgetUpdatedEvent, GEPACallback, ValsetEvaluatedEvent
-from gepa.core.data_loader import DataLoader
 from gepa.core.result import GEPAResult
-from gepa.strategies.eval_policy import FullEvaluationPolicy
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate, SystemMessagePromptTemplate
@@ -29,6 +27,7 @@ from reflective_agents.evals.budget import Budget
 from reflective_agents.evals.datasets import Dataset
 from reflective_agents.evals.results import Result
 from reflective_agents.evals.run import Finished, Graph, attempt
+from reflective_agents.models.cache import Cache, caching
 from reflective_agents.models.calls import request
 from reflective_agents.models.meter import Meter
 from reflective_agents.nodes.asking.wording import templates
@@ -77,6 +76,8 @@ class Runner:
         dataset: Whose environment measures the answers.
         context: The settings of every run.
         budget: What all runs may spend together.
+        cache: What was answered before, by which a search that was stopped goes on: it begins anew, and pays for
+            nothing twice. None for none.
         at_once: How many tasks are under way at once, from 1.
     """
 
@@ -84,6 +85,7 @@ class Runner:
     dataset: Dataset
     context: Context
     budget: Budget = field(default_factory=Budget)
+    cache: Cache | None = None
     at_once: int = 4
 
     async def run(self, task: Task, prompts: Words | None = None) -> Finished:
@@ -96,7 +98,7 @@ class Runner:
         if prompts:
             context = type(context).model_validate({**dict(context), "prompts": prompts})
         with self.budget.task() as cut:
-            finished = await attempt(self.graph, self.dataset.environment, task, context)
+            finished = await attempt(self.graph, self.dataset.environment, task, context, self.cache)
         if cut.short and self.budget.reached:
             raise LimitReached(self.budget.reached)
         return finished
@@ -193,17 +195,6 @@ class _Progress:
         self._tell(event["metric_calls_used"], self._best)
 
 
-class _OnceOnly(FullEvaluationPolicy[int, Task]):
-    """Measures each candidate with all tasks that choose; the shipped prompts only when a search begins."""
-
-    def __init__(self, goes_on: bool) -> None:
-        super().__init__()
-        self._goes_on = goes_on
-
-    def get_seed_eval_batch(self, loader: DataLoader[int, Task]) -> list[int]:
-        return [] if self._goes_on else list(loader.all_ids())
-
-
 class _Log:
     """GEPA's log, which would go to stdout."""
 
@@ -233,7 +224,6 @@ async def tune(
     *,
     author: BaseChatModel,
     runs: int,
-    folder: Path | None = None,
     on_progress: OnProgress = lambda runs, best: None,
 ) -> Words:
     """Return the best prompts that GEPA finds.
@@ -244,8 +234,6 @@ async def tune(
         names: The templates that may change.
         author: The model that reads what went wrong, right answers among it, and writes new prompts.
         runs: How many runs of a task it may take, about: a candidate is measured to its end.
-        folder: Where GEPA keeps how far it is, to go on there; None to keep nothing. It holds pickled objects: a
-            folder from elsewhere can run code.
         on_progress: Called from another thread.
 
     Raises:
@@ -256,7 +244,8 @@ async def tune(
 
     async def write(prompt: str) -> str:
         meter = Meter(Context(), NOTHING_SPENT)
-        return (await request(author, [HumanMessage(prompt)], meter))[0].text
+        with caching(runner.cache):
+            return (await request(author, [HumanMessage(prompt)], meter))[0].text
 
     def search() -> Mapping[str, str] | str:
         found: GEPAResult[Result, int] = optimize(
@@ -266,8 +255,6 @@ async def tune(
             adapter=Adapter(runner, loop),
             reflection_lm=lambda prompt: loop.wait(write(str(prompt))),  # GEPA's own prompts are texts
             max_metric_calls=runs,
-            run_dir=str(folder) if folder else None,
-            val_evaluation_policy=_OnceOnly(folder is not None and (folder / "gepa_state.bin").exists()),
             callbacks=[cast(GEPACallback, _Progress(on_progress))],  # it calls what there is
             logger=_Log(),
         )

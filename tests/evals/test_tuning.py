@@ -79,17 +79,6 @@ async def test_the_author_never_sees_a_task_that_is_held_out() -> None:
     assert not any(task["question"] in prompts for task in [*PARTS.choose, *PARTS.held_out.tasks])
 
 
-async def test_a_search_goes_on_where_it_was(tmp_path: Path) -> None:
-    """The runs of the first session count, and its candidates are there."""
-    writes = FakeChatModel(reply=author)
-    await tune(runner(), PARTS, [NAME], author=writes, runs=30, folder=tmp_path)
-    again, counts = FakeChatModel(reply=author), []
-    best = await tune(
-        runner(), PARTS, [NAME], author=again, runs=30, folder=tmp_path, on_progress=lambda runs, _: counts.append(runs)
-    )
-    assert (best, again.calls, counts) == ({NAME: BETTER}, [], [])
-
-
 async def test_a_search_that_is_cancelled_ends_with_its_thread() -> None:
     begun = asyncio.Event()
 
