@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "tree_search": SEARCH,
     "graphs": {"town", "tree_search", *SEARCH},
     "middleware": {"graphs", "nodes", "prompts", "state"},
-    "evals": {"graphs", "environments", "models", "state", "text", "town", "viewer"},
+    "evals": {"graphs", "environments", "models", "nodes", "state", "text", "town", "viewer"},
     "viewer": {"tree_search", "state"},
     "town": {"viewer", *SEARCH},
     "serve": {"graphs", "town", "tree_search", "viewer", *SEARCH},
