@@ -34,14 +34,24 @@ def list_(
     name: Name,
     user: User = None,
     limit: Annotated[int, typer.Option(min=1, help="Most items listed.")] = 20,
+    html: Annotated[str | None, typer.Option(metavar="FILE|-", help="All items as one page, without network.")] = None,
     embeddings: Vectors = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
 ) -> int:
     """List items, the latest first."""
+    from reflective_agents.cli.exports import Export, check_targets, write
+    from reflective_agents.viewer.items import items_page
+
+    check_targets({"--html": html}, force)
 
     async def read(items: "Items") -> list["Item"]:
-        return [item async for item in items.everything()][-limit:]
+        return [item async for item in items.everything()][::-1]
 
-    print_table(COLUMNS, [_row(item) for item in reversed(_with_items(name, user, embeddings, read))])
+    items = _with_items(name, user, embeddings, read)
+    if html:
+        write([Export("--html", html, items_page(f"Experience {name}", items))], force)
+    else:
+        print_table(COLUMNS, [_row(item) for item in items[:limit]])
     return 0
 
 

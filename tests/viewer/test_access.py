@@ -10,9 +10,11 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page
 
 from reflective_agents.town.page import town_page
+from reflective_agents.viewer.items import items_page
 from reflective_agents.viewer.page import page
 from tests.evals.test_report import made
 from tests.viewer.pictures import grown, said, small
+from tests.viewer.test_items_page import CONTESTED, REFINED
 from tests.viewer.town_days import day
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -22,6 +24,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "long texts": lambda: page(said(LONG)),
     "day": lambda: town_page(day()),
     "evaluation": made,
+    "experience": lambda: items_page("Experience chess", [CONTESTED, REFINED]),
 }
 
 

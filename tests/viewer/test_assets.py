@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from reflective_agents.town.page import town_page
+from reflective_agents.viewer.items import items_page
 from reflective_agents.viewer.page import page
 from tests.evals.test_report import made
 from tests.viewer.pictures import said
@@ -51,7 +52,7 @@ def test_scripts_never_parse_markup() -> None:
 
 
 def test_every_own_file_is_in_the_page() -> None:
-    html = page(said("x")) + town_page(day()) + made()
+    html = page(said("x")) + town_page(day()) + made() + items_page("x", [])
     assert [file.name for file in OWN if file.read_text().strip() not in html] == []
 
 
