@@ -1,6 +1,7 @@
 """Where conversations are kept: in an SQLite file, or in Postgres if DATABASE_URL is set."""
 
 import asyncio
+import shlex
 import json
 import os
 import secrets
@@ -208,10 +209,13 @@ async def last_unfinished(graph: Graph, saver: Saver) -> str:
     Raises:
         Misuse: if there is none.
     """
-    for name, _ in await recent(saver, graph.name):
+    names = [name for name, _ in await recent(saver, graph.name)]
+    for name in names:
         if unfinished(await graph.aget_state(config_of(name))):
             return name
-    raise Misuse(f'nothing to resume: no run of {graph.name} was interrupted; ask with: reflect run {graph.name} "..."')
+    way = f"show the last answer with: reflect run {graph.name} --thread {shlex.quote(names[0])} --resume" if names else ""
+    ask = f'ask with: reflect run {graph.name} "..."'
+    raise Misuse(f"nothing to resume: no run of {graph.name} was interrupted; {way or ask}")
 
 
 def list_threads(limit: int) -> int:
