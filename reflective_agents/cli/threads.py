@@ -1,10 +1,10 @@
 """Where conversations are kept: in an SQLite file, or in Postgres if DATABASE_URL is set."""
 
 import asyncio
-import shlex
 import json
 import os
 import secrets
+import shlex
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
@@ -213,9 +213,11 @@ async def last_unfinished(graph: Graph, saver: Saver) -> str:
     for name in names:
         if unfinished(await graph.aget_state(config_of(name))):
             return name
-    way = f"show the last answer with: reflect run {graph.name} --thread {shlex.quote(names[0])} --resume" if names else ""
-    ask = f'ask with: reflect run {graph.name} "..."'
-    raise Misuse(f"nothing to resume: no run of {graph.name} was interrupted; {way or ask}")
+    command = f"reflect run {graph.name}"
+    way = f'ask with: {command} "..."'
+    if names:
+        way = f"show the last answer with: {command} --thread {shlex.quote(names[0])} --resume"
+    raise Misuse(f"nothing to resume: no run of {graph.name} was interrupted; {way}")
 
 
 def list_threads(limit: int) -> int:
