@@ -1,6 +1,7 @@
 """What the command remembers lies in SQLite files, or in Postgres if DATABASE_URL is set, through the same code."""
 
 import asyncio
+import errno
 import importlib
 import os
 import sqlite3
@@ -57,7 +58,16 @@ async def _sqlite(name: str, package: str, kind: str) -> AsyncIterator[Any]:
                 await write_ahead(opened)
             yield opened
     except sqlite3.Error as error:
-        raise NoDatabase(f"{file} cannot be used ({error}): set REFLECT_HOME to another folder") from error
+        raise NoDatabase(f"{file} cannot be used ({error}): {_advice(error)}") from error
+
+
+def _advice(error: sqlite3.Error | OSError) -> str:
+    """Say what helps. Another folder would not have the threads of this one, so it comes last."""
+    if "locked" in str(error):
+        return "wait for the process that uses it"
+    if "disk is full" in str(error) or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        return "make room on its disk"
+    return "set REFLECT_HOME to another folder"
 
 
 def _claim(file: Path) -> None:
@@ -76,8 +86,7 @@ def _claim(file: Path) -> None:
             connection.rollback()
             _log_ahead(connection)
     except (sqlite3.Error, OSError) as error:
-        advice = "wait for the process that uses it" if "locked" in str(error) else "set REFLECT_HOME to another folder"
-        raise NoDatabase(f"{file} cannot be used ({error}): {advice}") from error
+        raise NoDatabase(f"{file} cannot be used ({error}): {_advice(error)}") from error
 
 
 def _log_ahead(connection: sqlite3.Connection) -> None:

@@ -109,6 +109,9 @@ async def _run_on(request: Request, done: Run, graph: Graph, saver: Saver) -> No
         done.choice = await check(context, settings)
         done.resumable = True
     _check_user(context, state)
+    if _has_ended(request, state):
+        say(f"the last run on thread {done.thread} has ended; this is what came of it")
+        return _note_result(done, graph, state)
     if done.progress is None:
         done.progress = _begin(request, done, context, state)
     if state.interrupts and request.critique is None:
@@ -177,15 +180,22 @@ async def _read(request: Request, name: str, graph: Graph, saver: Saver) -> Stat
         Misuse: if there is nothing to resume, or an unfinished run stands in the way of a new question.
     """
     state = await read_thread(graph, saver, name)
-    if request.resume and request.order is None and not unfinished(state):
-        why = "its last run has ended" if exists(state) else "there is no such thread"
-        raise Misuse(f'nothing to resume on thread {name}: {why}; ask with: {request.command(name)} "..."')
+    if request.resume and request.order is None and not exists(state):
+        raise Misuse(
+            f'nothing to resume on thread {name}: there is no such thread; ask with: {request.command(name)} "..."'
+        )
     if not request.resume and unfinished(state):
         resume = request.command(name, "--resume")
         raise Misuse(f"thread {name} has an unfinished run: go on with it: {resume}, or choose another thread")
     if request.critique is not None and not state.interrupts:
         raise Misuse(f"thread {name} does not wait for a critique: leave out --critique")
     return state
+
+
+def _has_ended(request: Request, state: StateSnapshot) -> bool:
+    """Tell whether a run that is to be resumed has nothing left to do: it may have been killed before it could show its
+    answer."""
+    return request.resume and request.order is None and request.critique is None and not unfinished(state)
 
 
 def _check_user(context: Context, state: StateSnapshot) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import secrets
+import shlex
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
@@ -208,10 +209,15 @@ async def last_unfinished(graph: Graph, saver: Saver) -> str:
     Raises:
         Misuse: if there is none.
     """
-    for name, _ in await recent(saver, graph.name):
+    names = [name for name, _ in await recent(saver, graph.name)]
+    for name in names:
         if unfinished(await graph.aget_state(config_of(name))):
             return name
-    raise Misuse(f'nothing to resume: no run of {graph.name} was interrupted; ask with: reflect run {graph.name} "..."')
+    command = f"reflect run {graph.name}"
+    way = f'ask with: {command} "..."'
+    if names:
+        way = f"show the last answer with: {command} --thread {shlex.quote(names[0])} --resume"
+    raise Misuse(f"nothing to resume: no run of {graph.name} was interrupted; {way}")
 
 
 def list_threads(limit: int) -> int:

@@ -75,11 +75,6 @@ def test_thread_of_another_strategy_stays_as_it_is(reflect: Any) -> None:
     assert reflect("run", "reflection", "And?", "--thread", "t").code == 0
 
 
-def test_ended_thread_cannot_be_resumed(reflect: Any) -> None:
-    assert reflect("run", "reflection", "Why?", "--thread", "t").code == 0
-    assert "its last run has ended" in reflect("run", "reflection", "--resume", "--thread", "t").err
-
-
 def test_home_that_is_a_file(reflect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("file").touch()
     monkeypatch.setenv("REFLECT_HOME", "file")

@@ -147,7 +147,7 @@ def test_a_run_that_is_refused_leaves_a_thread_as_it_was(reflect: Any) -> None:
     assert reflect("run", "react", "Why?", "--thread", "t").code == 0
     before = reflect("draw", "react", "--thread", "t").out
     assert reflect(*GAME, "--thread", "t").code == 2
-    assert "nothing to resume" in reflect("run", "react", "--thread", "t", "--resume").err
+    assert "the last run on thread t has ended" in reflect("run", "react", "--thread", "t", "--resume").err
     assert reflect("draw", "react", "--thread", "t").out == before
     assert "continued" in reflect("run", "react", "And?", "--thread", "t").err
     [row] = reflect("threads").out.splitlines()[1:]

@@ -240,3 +240,13 @@ def test_strategies_are_listed_with_when_to_use_them_first(reflect: Any) -> None
     assert header.split("\t") == ["strategy", "use it when", "what it does"]
     assert [row.split("\t")[0] for row in rows] == list(strategy_names())
     assert all(len(set(row.split("\t"))) == 3 for row in rows)
+
+
+def test_a_run_that_has_ended_shows_its_answer_when_it_is_resumed(reflect: Any) -> None:
+    """It may have been killed before it could show it; nothing is run again."""
+    first = reflect("run", "lats", "What does UCT balance?", "--thread", "t")
+    again = reflect("run", "lats", "--thread", "t", "--resume")
+    assert (again.code, again.out) == (first.code, first.out)
+    advice = reflect("run", "lats", "--resume")
+    assert (advice.code, advice.out) == (2, "")
+    assert advice.err.rstrip().endswith("reflect run lats --thread t --resume")
