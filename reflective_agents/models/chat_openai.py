@@ -26,6 +26,10 @@ class CompatibleChatOpenAI(ChatOpenAI):
     def _create_chat_result(
         self, response: JsonObject | BaseModel, generation_info: JsonObject | None = None
     ) -> ChatResult:
+        # It is the assistant's, whatever role the server names.
+        for choice in getattr(response, "choices", None) or ():
+            if isinstance(message := getattr(choice, "message", None), BaseModel):
+                message.role = "assistant"  # type: ignore[attr-defined]
         result = super()._create_chat_result(response, generation_info)
         # Servers add fields and types that OpenAI's classes do not have, of which pydantic would warn.
         data = response if isinstance(response, dict) else response.model_dump(warnings=False)

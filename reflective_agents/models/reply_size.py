@@ -21,8 +21,8 @@ SHORTEST_PIECE = 6
 token in each."""
 LONGEST_ARGUMENTS = 1_000_000
 """Most characters of the arguments of a reply's calls, all together."""
-_COMPLETED = 1_000
-"""Most characters of arguments that LangChain may complete where they end too early: it tries each place."""
+_SHOWN = 1_000
+"""Most characters that are kept of arguments that are not JSON."""
 M = TypeVar("M", bound=AIMessage)
 
 
@@ -113,8 +113,8 @@ class CallPieces:
             call.arguments.append(arguments)
 
     def _call_of(self, index: int | None, id: str | None) -> "_Call | None":
-        """Return the call that a piece belongs to: of its index, and of its id if both have one."""
-        for call in self._calls:
+        """Return the call that a piece belongs to: of its index the last, and of its id if both have one."""
+        for call in reversed(self._calls):
             if call.index == index and (not call.id or not id or call.id == id):
                 return call
         if len(self._calls) > MAX_CALLS:
@@ -140,11 +140,15 @@ class _Call:
 
 
 def _readable(arguments: str) -> str:
-    """Return arguments that are JSON, or short; else a beginning of them that nobody takes for JSON."""
-    if len(arguments) <= _COMPLETED:
-        return arguments
+    """Return arguments that are whole; else a beginning of them that LangChain does not complete: it would let a call
+    run with the half that came."""
+    return f"Not JSON: {arguments[:_SHOWN]}" if read_arguments(arguments) is None else arguments
+
+
+def read_arguments(text: str) -> JsonObject | None:
+    """Read the arguments of a call; empty where it has none, None where they are no JSON object or not a whole one."""
     try:
-        json.loads(arguments)
+        arguments = json.loads(text or "{}", strict=False) or {}
     except (ValueError, RecursionError):
-        return f"Not JSON: {arguments[:_COMPLETED]}"
-    return arguments
+        return None
+    return arguments if isinstance(arguments, dict) else None
