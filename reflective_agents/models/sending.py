@@ -38,10 +38,10 @@ from reflective_agents.models.faults import (
     status_of,
     was_refused,
 )
-from reflective_agents.models.joining import as_reply, joined
+from reflective_agents.models.joining import as_reply, is_empty, joined
 from reflective_agents.models.meter import Meter, Reservation
 from reflective_agents.models.prices import rates_of
-from reflective_agents.models.reply_size import LONGEST_TOKEN, Room, shortened
+from reflective_agents.models.reply_size import LONGEST_THOUGHT, LONGEST_TOKEN, Room, shortened
 from reflective_agents.models.thoughts import with_thought_apart, without_thought
 from reflective_agents.state.context import Thinking
 from reflective_agents.state.errors import ModelFailed, Refused, TooLong
@@ -175,8 +175,9 @@ async def _send(
                 # LangGraph's stream mode "messages" would turn the call into a stream, and n replies into one.
                 quiet = without_streaming(base)
                 whole = _messages(await quiet.agenerate([list(messages)], **_hidden_config(), **options))
-                replies = [shortened(reply, LONGEST_TOKEN * longest) for reply in whole]
-            replies = [without_thought(reply) for reply in replies]
+                replies = [shortened(reply, LONGEST_TOKEN * longest + LONGEST_THOUGHT) for reply in whole]
+            # A thought in tags stands in the text, of which it must take nothing away.
+            replies = [shortened(without_thought(reply), LONGEST_TOKEN * longest) for reply in replies]
             call.note(answers=len(replies), **_tokens(replies))
         # Before anything is said of the replies: an empty one has cost as much.
         settle(reservation, replies, guess, prices)
@@ -297,7 +298,8 @@ async def _streamed(
             await listener.on_token(chunk.text)
             if not isinstance(chunk, AIMessageChunk):  # a model that does not stream
                 return chunk
-            chunks.append(chunk)
+            if not (chunks and is_empty(chunk)):
+                chunks.append(chunk)
             _check_cancelled()
             if room.is_used:
                 chunks.append(AIMessageChunk(content="", response_metadata={"finish_reason": "length"}))
