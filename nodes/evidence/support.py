@@ -9,15 +9,17 @@ asked, the form that the model fills in, and what follows from that. Pure functi
 
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field
 
+from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.marks import cited_sentences
 from reflective_agents.prompts import search as search_prompts
@@ -32,6 +34,10 @@ MOST_SENTENCES = 40
 """Sentences of an answer that can be checked in one form."""
 MOST_CHARACTERS = 40_000
 """Characters of all passages that the checker is shown."""
+FEWEST_CHARACTERS = 1_000
+"""The same where it is asked of a model with a small context."""
+SHORTER = 0.9
+"""Share of these characters that is tried next, at most, where a prompt is too long."""
 FEWEST_WORDS = 3
 """Words that have to be quoted for a sentence; a third of its own, if those are fewer."""
 LONGEST_PASSAGE = 8_000
@@ -191,13 +197,13 @@ def _runs(words: Sequence[str], lacking: Collection[str]) -> list[str]:
     return runs
 
 
-def shown_passages(passages: Passages, sentences: Sequence[Sentence]) -> dict[str, str]:
-    """Return the passages that a checker is shown: those that the sentences cite, and as many others as fit beside
-    them; of a long one what bears on the sentences."""
+def shown_passages(passages: Passages, sentences: Sequence[Sentence], most: int = MOST_CHARACTERS) -> dict[str, str]:
+    """Return the passages that a checker is shown, of so many characters at most: those that the sentences cite, and as
+    many others as fit beside them; of a long one what bears on the sentences."""
     cited = {mark for sentence in sentences for mark in sentence.cites}
     wanted = " ".join(sentence.text for sentence in sentences)
     shown: dict[str, str] = {}
-    left = MOST_CHARACTERS
+    left = most
     for mark in sorted(passages, key=lambda mark: mark not in cited):
         text = excerpt(passages[mark], min(LONGEST_PASSAGE, left), wanted)
         shown |= {mark: text} if text else {}
@@ -205,24 +211,28 @@ def shown_passages(passages: Passages, sentences: Sequence[Sentence]) -> dict[st
     return {mark: shown[mark] for mark in passages if mark in shown}
 
 
-def support_prompt(request: str, sentences: Sequence[Sentence], passages: Passages) -> list[BaseMessage]:
+def support_prompt(
+    request: str, sentences: Sequence[Sentence], passages: Passages, longest: float = inf
+) -> list[BaseMessage]:
     """Build the prompt for the check.
 
     Args:
         request: What was asked, quoted already.
         sentences: Those of the answer.
         passages: What the model has read.
+        longest: Most estimated tokens of the prompt, to which passages are left out.
     """
-    shown = shown_passages(passages, sentences)
-    return prompts.CHECK.format_messages(
-        request=request,
-        passages="\n".join(quoted("passage", text, number=mark) for mark, text in shown.items()),
-        sentences="\n".join(map(_shown, sentences)),
+    shown = "\n".join(map(_shown, sentences))
+    return _fitting(
+        lambda most: prompts.CHECK.format_messages(
+            request=request, passages=_quoted(passages, sentences, most), sentences=shown
+        ),
+        longest,
     )
 
 
 def revision_prompt(
-    request: str, sentences: Sequence[Sentence], support: Support, passages: Passages
+    request: str, sentences: Sequence[Sentence], support: Support, passages: Passages, longest: float = inf
 ) -> list[BaseMessage]:
     """Build the prompt for new words of the sentences that are not supported, and of no others.
 
@@ -231,18 +241,38 @@ def revision_prompt(
         sentences: Those of the answer.
         support: What the check has brought of them.
         passages: What the model has read.
+        longest: Most estimated tokens of the prompt, to which passages are left out.
     """
-    shown = shown_passages(passages, sentences)
+    shown = "\n".join(map(_shown, sentences))
     wrong = [
         f"{sentence.number}: {prompts.FAULTS[assessed['support']]}"
         for sentence, assessed in to_revise(sentences, support, passages)
     ]
-    return prompts.REVISE.format_messages(
-        request=request,
-        passages="\n".join(quoted("passage", text, number=mark) for mark, text in shown.items()),
-        sentences="\n".join(map(_shown, sentences)),
-        wrong=quoted("checked", "\n".join(wrong)),
+    return _fitting(
+        lambda most: prompts.REVISE.format_messages(
+            request=request,
+            passages=_quoted(passages, sentences, most),
+            sentences=shown,
+            wrong=quoted("checked", "\n".join(wrong)),
+        ),
+        longest,
     )
+
+
+def _fitting(build: Callable[[int], list[BaseMessage]], longest: float) -> list[BaseMessage]:
+    """Build a prompt with as many characters of passages as leave it no longer than `longest`, but never next to
+    none."""
+    most = MOST_CHARACTERS
+    prompt = build(most)
+    while most > FEWEST_CHARACTERS and (length := estimate_tokens(prompt, {})) > longest:
+        most = max(int(most * min(longest / length, SHORTER)), FEWEST_CHARACTERS)
+        prompt = build(most)
+    return prompt
+
+
+def _quoted(passages: Passages, sentences: Sequence[Sentence], most: int) -> str:
+    shown = shown_passages(passages, sentences, most)
+    return "\n".join(quoted("passage", text, number=mark) for mark, text in shown.items())
 
 
 def _shown(sentence: Sentence) -> str:

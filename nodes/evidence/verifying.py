@@ -2,13 +2,15 @@
 on, and where something is not supported one revision of the sentences in question (RARR, arXiv 2210.08726)."""
 
 from collections.abc import Sequence
+from math import inf
 from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage
 from pydantic import BaseModel, Field
 
+from reflective_agents.models.context_window import longest_estimated
 from reflective_agents.nodes.answer_stream import was_streamed
-from reflective_agents.nodes.asking.chat import ask
+from reflective_agents.nodes.asking.chat import ask, model_of
 from reflective_agents.nodes.asking.transcript import request_text
 from reflective_agents.nodes.evidence.citations import resolve
 from reflective_agents.nodes.evidence.reference_list import split_references
@@ -144,8 +146,9 @@ async def _check(state: RunState, step: Step[Context], body: str, evidence: Evid
     sentences = read_sentences(body, passages)
     if len(sentences) > MOST_SENTENCES:
         return _left_out(step, f"it has {len(sentences)} sentences, and {MOST_SENTENCES} can be checked at once")
-    prompt = support_prompt(request_text(state["messages"]), sentences, passages)
-    form = await ask(step, _checker(step), prompt, SupportCheck, judging=True)
+    checker = _checker(step)
+    prompt = support_prompt(request_text(state["messages"]), sentences, passages, _longest(step, checker))
+    form = await ask(step, checker, prompt, SupportCheck, judging=True)
     support = assess(sentences, form, passages, evidence.without_passage)
     texts = [sentence["text"] for sentence in unsupported(support)]
     step.emit("support", answered=support["answered"], verified=is_verified(support), unsupported=texts)
@@ -155,6 +158,13 @@ async def _check(state: RunState, step: Step[Context], body: str, evidence: Evid
 def _checker(step: Step[Context]) -> Model:
     context = step.context
     return (context.judge_model if isinstance(context, SourcedContext) else None) or context.model
+
+
+def _longest(step: Step[Context], model: Model) -> float:
+    """Return how many estimated tokens a prompt with the passages may have: half of the longest that its model takes,
+    so that the form has its room and what is shown is read with care."""
+    longest = longest_estimated(model_of(step, model), step.meter)
+    return inf if longest is None else longest / 2
 
 
 def _left_out(step: Step[Context], reason: str) -> Support:
@@ -170,8 +180,9 @@ async def _revise(state: RunState, step: Step[Context], body: str, support: Supp
     """
     passages = evidence.passages
     sentences = read_sentences(body, passages)
-    prompt = revision_prompt(request_text(state["messages"]), sentences, support, passages)
-    revision = await ask(step, step.context.model, prompt, Revision)
+    model = step.context.model
+    prompt = revision_prompt(request_text(state["messages"]), sentences, support, passages, _longest(step, model))
+    revision = await ask(step, model, prompt, Revision)
     texts = {sentence.number: resolve(sentence.text, evidence.sources, "").body for sentence in revision.sentences}
     named = [sentence for sentence, _ in to_revise(sentences, support, passages) if sentence.number in texts]
     revised = _replaced(body, named, texts)

@@ -9,13 +9,11 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from openai import BaseModel
 
-from reflective_agents.models.reply_size import CallPieces
-from reflective_agents.models.thoughts import KEY
+from reflective_agents.models.reply_size import LONGEST_THOUGHT, CallPieces
+from reflective_agents.models.thoughts import KEY, KEYS
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.thinking import ThoughtFilter
 
-_FIELDS = (KEY, "reasoning")
-"""What servers call the thought that they send beside an answer."""
 _PIECES = "pieces of calls"
 """Where a piece of a stream keeps those of its calls until they are whole."""
 
@@ -26,6 +24,10 @@ class CompatibleChatOpenAI(ChatOpenAI):
     def _create_chat_result(
         self, response: JsonObject | BaseModel, generation_info: JsonObject | None = None
     ) -> ChatResult:
+        # It is the assistant's, whatever role the server names.
+        for choice in getattr(response, "choices", None) or ():
+            if isinstance(message := getattr(choice, "message", None), BaseModel):
+                message.role = "assistant"  # type: ignore[attr-defined]
         result = super()._create_chat_result(response, generation_info)
         # Servers add fields and types that OpenAI's classes do not have, of which pydantic would warn.
         data = response if isinstance(response, dict) else response.model_dump(warnings=False)
@@ -52,16 +54,19 @@ class CompatibleChatOpenAI(ChatOpenAI):
         return converted
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        filtered, calls = ThoughtFilter(), CallPieces()
+        # What comes in many pieces is joined here: LangChain takes ever longer for each that it adds.
+        filtered, calls, thoughts, left = ThoughtFilter(), CallPieces(), list[str](), LONGEST_THOUGHT
         async for chunk in super()._astream(*args, **kwargs):
             calls.take(chunk.message.additional_kwargs.pop(_PIECES, ()))
+            thoughts.append(chunk.message.additional_kwargs.pop(KEY, "")[:left])
+            left -= len(thoughts[-1])
             if isinstance(chunk.message.content, str) and chunk.message.content:
                 chunk.message.content = filtered.feed(chunk.message.content)
                 chunk.text = chunk.message.content
             yield chunk
         rest = AIMessageChunk(content=filtered.end(), tool_call_chunks=calls.joined())
-        if filtered.thought:
-            rest.additional_kwargs[KEY] = filtered.thought
+        if thought := filtered.thought or "".join(thoughts):
+            rest.additional_kwargs[KEY] = thought
         if rest.content or rest.additional_kwargs or rest.tool_call_chunks:
             yield ChatGenerationChunk(message=rest)
 
@@ -111,4 +116,4 @@ def _keep_usage(message: BaseMessage, data: JsonObject) -> None:
 
 
 def _thought(message: JsonObject) -> str:
-    return next((message[field] for field in _FIELDS if isinstance(message.get(field), str)), "")
+    return next((message[field] for field in KEYS if isinstance(message.get(field), str)), "")

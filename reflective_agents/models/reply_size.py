@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from langchain_core.messages import AIMessage, ToolCallChunk
 from langchain_core.messages.tool import tool_call_chunk
 
-from reflective_agents.models.thoughts import KEY
+from reflective_agents.models.thoughts import beside, thought_in
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.tool_calls import MAX_CALLS, only_calls
 
@@ -19,76 +19,94 @@ LONGEST_TOKEN = 20
 SHORTEST_PIECE = 6
 """Characters that a piece of a stream counts at least: reading it takes time, also if it is empty. Most servers send a
 token in each."""
+LONGEST_THOUGHT = 200_000
+"""Most characters of a thought that stands in tags before an answer, of which it takes nothing away."""
 LONGEST_ARGUMENTS = 1_000_000
 """Most characters of the arguments of a reply's calls, all together."""
-_COMPLETED = 1_000
-"""Most characters of arguments that LangChain may complete where they end too early: it tries each place."""
+_SHOWN = 1_000
+"""Most characters that are kept of arguments that are not JSON."""
 M = TypeVar("M", bound=AIMessage)
 
 
 class Room:
-    """What is left of a reply that comes in pieces.
+    """What is left of a reply that comes in pieces. What it thinks, and pieces without a text, take nothing from that
+    of its text.
 
     Args:
         tokens: Most tokens that it may have.
     """
 
     def __init__(self, tokens: int) -> None:
-        self._left = tokens * LONGEST_TOKEN
+        self._text = self._thought = self._textless = tokens * LONGEST_TOKEN
 
     @property
     def is_used(self) -> bool:
         """Whether nothing more is read."""
-        return self._left <= 0
+        return self._text <= 0 or self._textless <= 0
 
     def take(self, piece: M) -> M:
         """Return as much of the next piece as there is room for."""
-        piece = shortened(piece, self._left)
-        self._left -= max(_length(piece), SHORTEST_PIECE)
+        piece = shortened(piece, self._text, self._thought)
+        text, thought = _lengths(piece)
+        self._thought -= thought
+        if text:
+            self._text -= max(text, SHORTEST_PIECE)
+        else:
+            self._textless -= SHORTEST_PIECE
         return piece
 
 
-def shortened(reply: M, most: int) -> M:
+def shortened(reply: M, most: int, most_thought: int | None = None) -> M:
     """Return a reply of which no more is kept than may be read.
 
     Args:
         reply: A whole reply, or a piece of one.
-        most: Most characters of its text, and of its thought.
+        most: Most characters of its text.
+        most_thought: Most characters of what it thought; None for as many as of its text.
     """
+    most_thought = most if most_thought is None else most_thought
     changed: JsonObject = {}
-    if _length(reply) > most:
-        changed["content"] = _text_within(reply.content, most)
-    thought = reply.additional_kwargs.get(KEY)
-    if isinstance(thought, str) and len(thought) > most:
-        changed["additional_kwargs"] = {**reply.additional_kwargs, KEY: thought[:most]}
+    text, thought = _lengths(reply)
+    if text > most or thought > most_thought:
+        changed["content"] = _content_within(reply.content, most, most_thought)
+        fields = {name: text[:most_thought] for name, text in beside(reply)}
+        changed["additional_kwargs"] = {**reply.additional_kwargs, **fields}
     if len(reply.invalid_tool_calls) > MAX_CALLS + 1:
         changed["invalid_tool_calls"] = reply.invalid_tool_calls[: MAX_CALLS + 1]
     reply = reply.model_copy(update=changed) if changed else reply
     return only_calls(reply, reply.tool_calls[: MAX_CALLS + 1]) if len(reply.tool_calls) > MAX_CALLS + 1 else reply
 
 
-def _length(reply: AIMessage) -> int:
+def _lengths(reply: AIMessage) -> tuple[int, int]:
+    """Return how many characters a reply has, of text and of thought."""
+    apart = sum(len(text) for _, text in beside(reply))
     if isinstance(reply.content, str):
-        return len(reply.content)
-    return sum(len(_text_of(block)) for block in reply.content)
+        return len(reply.content), apart
+    return sum(map(len, map(_text_of, reply.content))), apart + sum(map(len, map(thought_in, reply.content)))
 
 
 def _text_of(block: str | Mapping[str, Any]) -> str:
-    text = block if isinstance(block, str) else block.get("text") or block.get("thinking") or ""
+    text = block if isinstance(block, str) else block.get("text")
     return text if isinstance(text, str) else ""
 
 
-def _text_within(content: str | Sequence[str | JsonObject], most: int) -> str | list[str | JsonObject]:
-    """Return the blocks of a content up to the one that goes beyond, of which the beginning is kept as text."""
+def _content_within(
+    content: str | Sequence[str | JsonObject], most: int, most_thought: int
+) -> str | list[str | JsonObject]:
+    """Return a content up to its most. Of the block of text that goes beyond the beginning is kept, and of such a
+    thought, too; nothing of its kind follows."""
     if isinstance(content, str):
         return content[:most]
     kept: list[str | JsonObject] = []
     for block in content:
-        text = _text_of(block)
+        text, thought = _text_of(block), thought_in(block)
         if len(text) > most:
-            return [*kept, {"type": "text", "text": text[:most]}]
-        kept.append(block)
-        most -= len(text)
+            kept += [{"type": "text", "text": text[:most]}] if most else []
+        elif len(thought) > most_thought:
+            kept += [{"type": "thinking", "thinking": thought[:most_thought]}] if most_thought else []
+        else:
+            kept.append(block)
+        most, most_thought = max(most - len(text), 0), max(most_thought - len(thought), 0)
     return kept
 
 
@@ -113,8 +131,8 @@ class CallPieces:
             call.arguments.append(arguments)
 
     def _call_of(self, index: int | None, id: str | None) -> "_Call | None":
-        """Return the call that a piece belongs to: of its index, and of its id if both have one."""
-        for call in self._calls:
+        """Return the call that a piece belongs to: of its index the last, and of its id if both have one."""
+        for call in reversed(self._calls):
             if call.index == index and (not call.id or not id or call.id == id):
                 return call
         if len(self._calls) > MAX_CALLS:
@@ -140,11 +158,15 @@ class _Call:
 
 
 def _readable(arguments: str) -> str:
-    """Return arguments that are JSON, or short; else a beginning of them that nobody takes for JSON."""
-    if len(arguments) <= _COMPLETED:
-        return arguments
+    """Return arguments that are whole; else a beginning of them that LangChain does not complete: it would let a call
+    run with the half that came."""
+    return f"Not JSON: {arguments[:_SHOWN]}" if read_arguments(arguments) is None else arguments
+
+
+def read_arguments(text: str) -> JsonObject | None:
+    """Read the arguments of a call; empty where it has none, None where they are no JSON object or not a whole one."""
     try:
-        json.loads(arguments)
+        arguments = json.loads(text or "{}", strict=False) or {}
     except (ValueError, RecursionError):
-        return f"Not JSON: {arguments[:_COMPLETED]}"
-    return arguments
+        return None
+    return arguments if isinstance(arguments, dict) else None

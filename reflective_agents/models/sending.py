@@ -10,8 +10,6 @@ from typing import Protocol
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
-from langchain_core.messages.ai import add_ai_message_chunks
-from langchain_core.messages.utils import message_chunk_to_message
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langgraph.constants import TAG_NOSTREAM
@@ -40,11 +38,11 @@ from reflective_agents.models.faults import (
     status_of,
     was_refused,
 )
+from reflective_agents.models.joining import as_reply, is_empty, joined
 from reflective_agents.models.meter import Meter, Reservation
 from reflective_agents.models.prices import rates_of
-from reflective_agents.models.reply_size import LONGEST_TOKEN, Room, shortened
+from reflective_agents.models.reply_size import LONGEST_THOUGHT, LONGEST_TOKEN, Room, shortened
 from reflective_agents.models.thoughts import with_thought_apart, without_thought
-from reflective_agents.models.usage import last_reported
 from reflective_agents.state.context import Thinking
 from reflective_agents.state.errors import ModelFailed, Refused, TooLong
 from reflective_agents.state.json_types import JsonObject
@@ -177,8 +175,9 @@ async def _send(
                 # LangGraph's stream mode "messages" would turn the call into a stream, and n replies into one.
                 quiet = without_streaming(base)
                 whole = _messages(await quiet.agenerate([list(messages)], **_hidden_config(), **options))
-                replies = [shortened(reply, LONGEST_TOKEN * longest) for reply in whole]
-            replies = [without_thought(reply) for reply in replies]
+                replies = [shortened(reply, LONGEST_TOKEN * longest + LONGEST_THOUGHT) for reply in whole]
+            # A thought in tags stands in the text, of which it must take nothing away.
+            replies = [shortened(without_thought(reply), LONGEST_TOKEN * longest) for reply in replies]
             call.note(answers=len(replies), **_tokens(replies))
         # Before anything is said of the replies: an empty one has cost as much.
         settle(reservation, replies, guess, prices)
@@ -273,7 +272,7 @@ def _messages(result: LLMResult) -> list[AIMessage]:
     generations = [each for each in result.generations[0] if isinstance(each, ChatGeneration)]
     for each in generations:
         each.message.response_metadata.setdefault("finish_reason", (each.generation_info or {}).get("finish_reason"))
-    return [each.message for each in generations if isinstance(each.message, AIMessage)]
+    return [as_reply(each.message) for each in generations]
 
 
 def _hidden_config() -> RunnableConfig:
@@ -295,19 +294,17 @@ async def _streamed(
     pieces = base.astream(list(messages), {"tags": _hidden_config().get("tags") or []}, **options)
     async with aclosing(pieces):  # type: ignore[type-var]
         async for piece in pieces:
-            chunk = room.take(with_thought_apart(piece))
+            chunk = room.take(with_thought_apart(as_reply(piece)))
             await listener.on_token(chunk.text)
             if not isinstance(chunk, AIMessageChunk):  # a model that does not stream
                 return chunk
-            chunks.append(chunk)
+            if not (chunks and is_empty(chunk)):
+                chunks.append(chunk)
             _check_cancelled()
             if room.is_used:
                 chunks.append(AIMessageChunk(content="", response_metadata={"finish_reason": "length"}))
                 break
-    reply = message_chunk_to_message(add_ai_message_chunks(*chunks))
-    assert isinstance(reply, AIMessage)
-    # LangChain adds the reports of all pieces, where some servers send the counts so far in each.
-    reply.usage_metadata = last_reported(chunks)
+    reply = joined(chunks)
     # The protocol demands a reason, so a stream without one was broken off, however well its text ends.
     if speaks_openai(base) and not _finish(reply):
         raise CutOff("the stream ended before the reply did: it gave no reason to finish")

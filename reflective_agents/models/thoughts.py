@@ -12,6 +12,8 @@ from reflective_agents.text.thinking import split_thought
 
 KEY = "reasoning_content"
 """Where a message keeps what its model thought, as the servers call it that tell it apart from the answer."""
+KEYS = (KEY, "reasoning")
+"""What servers call the thought that they send beside an answer."""
 M = TypeVar("M", bound=AIMessage)
 
 
@@ -36,32 +38,37 @@ def without_thought(reply: AIMessage) -> AIMessage:
     """Move a reply's thought beside it, and remove what cannot be stored."""
     reply = with_thought_apart(reply)
     answer, in_tags = split_thought(reply.text)
-    beside = thought_of(reply)
+    thought = in_tags or thought_of(reply)
     # Blocks stay: with some providers they carry signatures without which the next request is refused.
     content = clean(answer) if isinstance(reply.content, str) or in_tags else reply.content
-    if beside and isinstance(content, str):
+    if thought and isinstance(content, str):
         content = content.strip()  # as after a thought in tags, which streams bring beside the answer
-    extra = {**reply.additional_kwargs, KEY: in_tags or beside} if in_tags or beside else reply.additional_kwargs
+    extra = {**reply.additional_kwargs, KEY: thought} if thought else reply.additional_kwargs
     calls = [clean_data(call) for call in reply.tool_calls]
     return reply.model_copy(update={"content": content, "additional_kwargs": extra, "tool_calls": calls})
 
 
 def thought_of(reply: AIMessage) -> str:
     """Return what a model thought, as far as the reply reveals it."""
-    thought = reply.additional_kwargs.get(KEY) or reply.additional_kwargs.get("reasoning")
-    if isinstance(thought, str) and thought:
+    if thought := next((text for _, text in beside(reply) if text), ""):
         return thought
     return "\n".join(_thoughts(reply.content)) if isinstance(reply.content, list) else ""
 
 
+def beside(reply: AIMessage) -> list[tuple[str, str]]:
+    """Return the thoughts beside a reply's content, each with the name of its field."""
+    fields = ((name, reply.additional_kwargs.get(name)) for name in KEYS)
+    return [(name, text) for name, text in fields if isinstance(text, str)]
+
+
 def _thoughts(content: list[str | JsonObject]) -> Iterator[str]:
     """Yield the thoughts among the blocks of a reply; neighbours are pieces of one thought."""
-    for is_thought, texts in groupby(map(_thought_in, content), bool):
+    for is_thought, texts in groupby(map(thought_in, content), bool):
         if is_thought:
             yield "".join(texts)
 
 
-def _thought_in(block: str | JsonObject) -> str:
+def thought_in(block: str | JsonObject) -> str:
     """Return the thought of a block: Anthropic's, LangChain's own, or the summaries of OpenAI's responses."""
     if isinstance(block, str):
         return ""

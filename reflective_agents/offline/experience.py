@@ -5,11 +5,10 @@ import re
 from collections.abc import Callable
 
 from reflective_agents.offline.reading import Reading
+from reflective_agents.offline.tags import read_tags
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.text.extract import terms
 
-_REQUEST = re.compile(r"<request>\n(.*?)\n</request>", re.DOTALL)
-_LESSON = re.compile(r'<lesson number="(\d+)"[^>]*>\n(.*?)\n</lesson>', re.DOTALL)
 _CRITIQUE = re.compile(r"^(?:critique|reflection|missing): (.+)$", re.MULTILINE)
 SHARED = 0.5
 """Share of the words of a condition that stand in the request where it applies."""
@@ -29,13 +28,13 @@ def learn(form: str, reading: Reading) -> JsonObject | None:
 
 
 def _request(reading: Reading) -> str:
-    found = _REQUEST.search(reading.scene)
-    return found[1] if found else ""
+    return next((part.text for part in read_tags(reading.scene, ["request"])), "")
 
 
 def _applying(reading: Reading) -> JsonObject:
     requested = set(terms(_request(reading)))
-    conditions = [(int(number), set(terms(text.partition(":")[2]))) for number, text in _LESSON.findall(reading.scene)]
+    lessons = [part for part in read_tags(reading.scene, ["lesson"]) if part.attributes.get("number", "").isdecimal()]
+    conditions = [(int(part.attributes["number"]), set(terms(part.text.partition(":")[2]))) for part in lessons]
     return {"applies": [number for number, own in conditions if own and len(own & requested) >= SHARED * len(own)]}
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from reflective_agents.offline.tags import read_tags, without_tags
 from reflective_agents.state.forks import CachedProperty
 from reflective_agents.text.extract import Passage, Sentence, rank, sentences, terms
 from reflective_agents.text.references import split_list
@@ -22,12 +23,23 @@ REMEMBERED = re.compile(r"m\d+")
 """Names of memories, by which they are cited."""
 
 # The tags of the prompts. What this model reads is what the prompts quote, so both change together.
-_LEAVES = (
-    "conversation|request|draft|critique|thought|action|observation|answer|source|verdict"
-    "|aim|subgoal|report|failure|member|author|task|remark|asked|subquestion|lesson|memory|turn|summary"
+_TAGS = (
+    *(
+        "conversation",
+        "request",
+        "draft",
+        "critique",
+        "thought",
+        "action",
+        "observation",
+        "answer",
+        "source",
+        "verdict",
+    ),
+    *("aim", "subgoal", "report", "failure", "member", "author", "task", "remark", "asked", "subquestion", "lesson"),
+    *("memory", "turn", "summary", "trajectory", "candidate"),
 )
-_BLOCK = re.compile(rf"<({_LEAVES}|trajectory|candidate)\b(?:[^>\"]*\"([^>\"]*)\")?[^>]*>(.*?)</\1\s*>", re.S)
-_QUOTED = re.compile(r"(?<!\w)([\"'])(.+?)\1(?!\w)")
+_QUOTED = re.compile(r"(?<!\w)(?:\"((?:[^\"\n]|(?<=\w)\"(?=\w))++)\"|'((?:[^'\n]|(?<=\w)'(?=\w))++)')(?!\w)")
 _FOLLOW_UP = re.compile(
     r"^(and|but|so|what about|how about)\b|\b(it|its|they|them|their|this|that|these|those)\b", re.I
 )
@@ -165,22 +177,23 @@ def _pieces(message: BaseMessage) -> Iterator[Piece]:
         yield Piece("observation", message.text)
     elif isinstance(message, HumanMessage):
         tagged = list(_blocks(message.text))
-        rest = _BLOCK.sub(" ", message.text).strip()
+        rest = without_tags(message.text, _TAGS).strip()
         yield from [Piece("note" if tagged else "human", rest)] if rest else []
         yield from tagged
 
 
 def _blocks(text: str) -> Iterator[Piece]:
-    for tag, name, body in _BLOCK.findall(text):
+    for tag, attributes, body, *_ in read_tags(text, _TAGS):
         if tag == "conversation":
             yield from (Piece("human", turn) for turn in re.findall(r"^human: (.*)", body, re.M))
         elif tag == "trajectory":
             yield from _blocks(body)
         elif tag == "action":
             yield Piece("action", body)
-            yield from (Piece("query", match[2]) for match in _QUOTED.finditer(body))
+            yield from (Piece("query", match[1] or match[2]) for match in _QUOTED.finditer(body))
         else:
             kind = "request" if tag == "subquestion" else tag
+            name = next(iter(attributes.values()), "")
             yield Piece(kind, body if tag == "candidate" else body.replace("<\\/", "</").strip(), name)
 
 

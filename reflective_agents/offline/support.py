@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from reflective_agents.offline.grading import SUPPORTED, grade
 from reflective_agents.offline.reading import Reading
+from reflective_agents.offline.tags import Tagged, read_tags
 from reflective_agents.offline.writing import MISSING, NOTE
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.text.extract import Passage, sentences, terms
 
-_PASSAGE = re.compile(r'<passage number="([^"]*)">\n(.*?)\n</passage>', re.DOTALL)
-_SENTENCE = re.compile(r'<sentence number="(\d+)" cites="([^"]*)"[^>]*>\n(.*?)\n</sentence>', re.DOTALL)
 _REMARKS = (MISSING.strip(), NOTE)
 """What this model says of its own answers."""
 
@@ -27,15 +26,21 @@ def hold_against_sources(form: str, reading: Reading) -> JsonObject | None:
 
 
 def _check(reading: Reading) -> JsonObject:
-    passages = dict(_PASSAGE.findall(reading.scene))
-    found = _SENTENCE.findall(reading.scene)
+    passages = {part.attributes.get("number", ""): part.text for part in read_tags(reading.scene, ["passage"])}
+    found = [part for part in read_tags(reading.scene, ["sentence"]) if {"number", "cites"} <= part.attributes.keys()]
     checks = [
-        _checked(int(number), text, [passages[mark] for mark in cites.split(", ") if mark in passages])
-        for number, cites, text in found
+        _checked(
+            int(part.attributes["number"]), part.text, [passages[mark] for mark in _cited(part) if mark in passages]
+        )
+        for part in found
     ]
     evidence = tuple(Passage("", mark, text) for mark, text in passages.items())
-    facts = " ".join(text for (_, _, text), check in zip(found, checks, strict=True) if check["fact"])
+    facts = " ".join(part.text for part, check in zip(found, checks, strict=True) if check["fact"])
     return {"sentences": checks, "answered": _answered(replace(reading, passages=evidence), facts)}
+
+
+def _cited(sentence: Tagged) -> list[str]:
+    return sentence.attributes["cites"].split(", ")
 
 
 def _checked(number: int, text: str, passages: Sequence[str]) -> JsonObject:

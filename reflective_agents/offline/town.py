@@ -3,20 +3,18 @@ was told. All it says stands in the prompt: it picks, and invents nothing."""
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import cycle, islice
 
+from reflective_agents.offline.tags import read_tags
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.memories import MOST_FACTS, MOST_LOOK_UPS
 from reflective_agents.text.extract import terms
 from reflective_agents.text.sentences import split
 
-_BLOCK = re.compile(
-    r"<(agent|map|time|usual|part|memory|doing|seen|said|question)((?: \w+=\"[^\"]*\")*)>\n(.*?)\n</\1>", re.S
-)
-_ATTRIBUTE = re.compile(r"(?<!\w)(\w++)=\"([^\"]*)\"")
-_SAID = re.compile(r"^(?:[^\n:\"]+ said to [^\n:\"]+: \"(.*)\"|I heard from [^\n:]+: (.*)|On [^\n:]+: (.*))$", re.S)
+_TAGS = ("agent", "map", "time", "usual", "part", "memory", "doing", "seen", "said", "question")
+_SOURCE = re.compile(r"([^\n:]++): ")
 _SPEAKER = re.compile(r"^([^\n:\"]+?) said to ")
 _TIME = re.compile(r"\b([01]?\d|2[0-3]):([0-5]\d)\b")
 _USUAL = re.compile(r"^[^\w\n]*+([01]\d|2[0-3]):([0-5]\d)\s++(.+)$", re.M)
@@ -36,7 +34,7 @@ class Block:
 
     tag: str
     text: str
-    attributes: dict[str, str]
+    attributes: Mapping[str, str]
 
     def __getitem__(self, name: str) -> str:
         """Return an attribute; empty if there is none of that name."""
@@ -48,8 +46,7 @@ class Scene:
 
     def __init__(self, text: str) -> None:
         self.blocks = [
-            Block(tag, body.replace("<\\/", "</"), dict(_ATTRIBUTE.findall(attributes)))
-            for tag, attributes, body in _BLOCK.findall(text)
+            Block(part.tag, part.text.replace("<\\/", "</"), part.attributes) for part in read_tags(text, _TAGS)
         ]
 
     def all(self, tag: str) -> list[Block]:
@@ -113,9 +110,16 @@ def live(form: str, text: str) -> JsonObject | None:
 
 def core(text: str) -> str:
     """Reduce a memory or an utterance to what it says, without those who passed it on."""
-    while match := _SAID.match(text):
-        text = next(part for part in match.groups() if part is not None)
-    return text
+    begin, end = 0, len(text)
+    while source := _SOURCE.match(text, begin, end):
+        after, who = source.end(), source[1]
+        if _SPEAKER.match(f"{who} ") and '"' not in who and text[after] == text[end - 1] == '"' and after < end - 1:
+            begin, end = after + 1, end - 1
+        elif who.startswith(("I heard from ", "On ")):
+            begin = after
+        else:
+            break
+    return text[begin:end]
 
 
 def _speaker(text: str) -> str:

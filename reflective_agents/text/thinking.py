@@ -48,9 +48,13 @@ class ThoughtFilter:
 
     Only thoughts at the beginning are held back: of others nobody knows in time. `feed` and `end` return what may be
     shown.
+
+    Args:
+        most: Most characters of thoughts that are kept, about.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 200_000) -> None:
+        self._left = most
         self._thoughts: list[str] = []
         self._open: list[str] | None = None
         """The pieces of a thought that is not closed yet; None outside of thoughts."""
@@ -107,10 +111,12 @@ class ThoughtFilter:
     def _set_aside(self) -> None:
         """Hold no more of a thought than its end tag may begin in: all of it would be copied with each piece."""
         assert self._open is not None
-        kept = max(len(self._held) - _LONGEST_CLOSE, 0)
-        self._open.append(self._held[:kept])
-        self._held = self._held[kept:]
+        aside = max(len(self._held) - _LONGEST_CLOSE, 0)
+        self._open.append(self._held[: min(aside, self._left)])
+        self._left -= len(self._open[-1])
+        self._held = self._held[aside:]
 
     def _close(self, end: str) -> None:
-        self._thoughts.append("".join([*(self._open or ()), end]).strip())
+        self._thoughts.append("".join([*(self._open or ()), end[: self._left]]).strip())
+        self._left = max(self._left - len(end), 0)
         self._open, self._held = None, ""

@@ -43,8 +43,11 @@ def finishing(schema: type[C], setup: Setup[C]) -> Node:
         if context.choose != PAIRS or (state["outcome"] or {}).get("status") == "solved":
             return await answer(state, step, search)
         rivals = contenders(state["tree"], search)[: context.comparisons + 1]
+        is_judged = not isinstance(search.value, Unjudged)
         if len(rivals) < 2:
-            return await answer(state, step, search)
+            alone = state.copy()
+            alone["outcome"] = chosen_by(state["outcome"], "", is_judged=is_judged or not rivals)
+            return await answer(alone, step, search)
         ranking = await compare(state, step, search, rivals, context.comparisons)
         scored = {each["id"]: with_score(each, score) for each, score in zip(rivals, ranking.scores, strict=True)}
         best = scored[rivals[ranking.best]["id"]]
@@ -54,7 +57,7 @@ def finishing(schema: type[C], setup: Setup[C]) -> Node:
             scored[best["id"]] = best
         chosen = state.copy()
         chosen["best"], chosen["tree"] = best["id"], {**state["tree"], best["id"]: best}
-        chosen["outcome"] = chosen_by(state["outcome"], ranking, is_judged=not isinstance(search.value, Unjudged))
+        chosen["outcome"] = chosen_by(state["outcome"], ranking.reason, is_judged=is_judged)
         return {"best": best["id"], "tree": scored} | await answer(chosen, step, search)
 
     return finish
@@ -101,10 +104,10 @@ async def compare(
     )
 
 
-def chosen_by(reached: Outcome | None, ranking: Ranking, *, is_judged: bool) -> Outcome | None:
+def chosen_by(reached: Outcome | None, reason: str, *, is_judged: bool) -> Outcome | None:
     """Return what has ended the search, with what the comparisons say. Where no judge has refused the answers, nothing
     left to try means that there is one."""
     if reached is None:
         return None
     status = "answered" if reached["status"] == "exhausted" and not is_judged else reached["status"]
-    return {**reached, "status": status, "reason": f"{reached['reason']}; {ranking.reason}"}
+    return {**reached, "status": status, "reason": "; ".join(filter(None, [reached["reason"], reason]))}

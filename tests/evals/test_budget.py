@@ -178,7 +178,7 @@ async def test_a_budget_of_money_needs_all_prices() -> None:
 
 @pytest.mark.process
 @pytest.mark.wire
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)  # Ray starts three times, each in a minute or two where other tests load the machine
 @pytest.mark.parametrize(
     "where",
     [
@@ -195,10 +195,9 @@ def test_killed_sessions_forget_nothing_they_spent(start: Callable[..., Popen[st
         options = ["--max-rounds", "60", "--max-answer-tokens", "50", "--budget-tokens", str(most), "--out", "run"]
         command = ["eval", "reflection", "q.csv", "--model", "openai:test", "--concurrency", "2", *options, *where]
         for _ in range(3):
-            before, deadline = server.total_tokens, time.monotonic() + 60
+            before = server.total_tokens
             process = start(*command, OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="test")
             while process.poll() is None and server.total_tokens - before < most / 2:
-                assert time.monotonic() < deadline
                 time.sleep(0.01)
             process.kill()
             process.wait()

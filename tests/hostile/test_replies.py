@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AIMessageChunk
 
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import close_models, get_model, load_client
-from reflective_agents.models.reply_size import LONGEST_TOKEN, shortened
+from reflective_agents.models.reply_size import LONGEST_TOKEN, Room, shortened
+from reflective_agents.models.thoughts import thought_of
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import ModelFailed
 from reflective_agents.state.run import NOTHING_SPENT
@@ -67,6 +68,22 @@ async def test_no_more_of_a_stream_is_read_than_it_may_have(ask: Ask, name: str)
     assert len(reply.tool_calls) + len(reply.invalid_tool_calls) <= MAX_CALLS + 1
 
 
+THOUGHTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "beside": lambda: [{"reasoning_content": "a" * 50}] * 3_000,
+    "beside, large": lambda: [{"reasoning": "a" * 200_000}] * 3,
+    "in tags": lambda: [{"content": "<think>"}, *[{"content": "a"}] * 3_000, {"content": "</think>"}],
+    "in tags, large": lambda: [{"content": "<think>"}, *[{"content": "a" * 500_000}] * 4, {"content": "</think>"}],
+}
+
+
+@pytest.mark.parametrize("name", THOUGHTS)
+async def test_a_long_thought_leaves_the_answer_its_room(ask: Ask, name: str) -> None:
+    events = stream([*THOUGHTS[name](), {"content": "Yes. " * 7_000}])
+    reply = await ask(Server(lambda _: (200, events)), Heard(), meter())
+    assert (reply.text.strip(), reply.response_metadata["finish_reason"]) == (("Yes. " * 7_000).strip(), "stop")
+    assert 3_000 <= len(thought_of(reply)) <= LONGEST_TOKEN * 2048
+
+
 async def test_what_is_cut_off_says_so(ask: Ask) -> None:
     reply = await ask(Server(lambda _: (200, stream([{"content": "a"}] * 12_000))), Heard(), meter())
     assert reply.response_metadata["finish_reason"] == "length"
@@ -104,6 +121,25 @@ async def test_what_is_no_message_ends_with_an_outcome(ask: Ask, event: str) -> 
         await ask(Server(lambda _: (200, [piece({"content": "hel"}), event])), Heard(), meter())
 
 
+def test_a_thought_without_end_is_read_no_further() -> None:
+    room = Room(TOKENS)
+    piece = AIMessageChunk(content="", additional_kwargs={"reasoning_content": "a" * 400})
+    kept = [len(room.take(piece).additional_kwargs["reasoning_content"]) for _ in range(TOKENS * LONGEST_TOKEN // 6)]
+    assert not room.is_used
+    room.take(piece)
+    assert room.is_used
+    assert sum(kept) == TOKENS * LONGEST_TOKEN
+
+
+@pytest.mark.parametrize("tag", ["think", ""])
+async def test_a_long_thought_of_a_whole_reply_leaves_the_answer_its_room(ask: Ask, tag: str) -> None:
+    thought, answer = "a" * 100_000, "Because it is. " * 30
+    message = {"content": f"<{tag}>{thought}</{tag}>{answer}"} if tag else {"content": answer, "reasoning": thought}
+    reply = await ask(Server(lambda _: (200, whole(message))), None, meter())
+    assert reply.text == answer.strip()
+    assert 0 < len(thought_of(reply)) <= LONGEST_TOKEN * 2048
+
+
 async def test_a_large_reply_is_cut(ask: Ask) -> None:
     calls = [
         {"id": str(index), "type": "function", "function": {"name": "search", "arguments": "{}"}}
@@ -118,3 +154,8 @@ def test_blocks_are_kept_up_to_the_one_that_is_too_long() -> None:
     blocks: Any = [{"type": "text", "text": "abc"}, {"type": "text", "text": "defghi"}, {"type": "text", "text": "j"}]
     assert shortened(AIMessage(blocks), 5).content == [blocks[0], {"type": "text", "text": "de"}]
     assert shortened(AIMessage(blocks), 10).content == blocks
+
+
+def test_a_thought_in_blocks_takes_nothing_from_the_text() -> None:
+    blocks: Any = [{"type": "thinking", "thinking": "abcdef"}, {"type": "text", "text": "ghij"}]
+    assert shortened(AIMessage(blocks), 5).content == [{"type": "thinking", "thinking": "abcde"}, blocks[1]]

@@ -2,13 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, HumanMessageChunk
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from tenacity import wait_none
 
 from reflective_agents.models.calls import request
@@ -161,3 +164,84 @@ async def test_a_stream_without_a_reason_to_finish_is_no_answer(ask: Ask) -> Non
     assert (server.requests, meter.usage["failed_calls"]) == (3, 2)
     with pytest.raises(ModelFailed, match="the stream ended before the reply did"):
         await ask(Server(lambda _: (200, cut)), Heard(), Meter(Context(), NOTHING_SPENT))
+
+
+def called(*pieces: tuple[int | None, str | None, str | None, str]) -> list[dict[str, Any]]:
+    """Return the pieces of calls, each an index, an id, a name and arguments."""
+    return [
+        {"tool_calls": [{"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": text}}]}
+        for index, id, name, text in pieces
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"city": "Par', '{"city": "Paris"', '{"city": "Paris", "sum": 1', "", '["Paris"]']
+)
+async def test_a_call_that_is_cut_off_is_invalid(ask: Ask, arguments: str) -> None:
+    pieces = called((0, "a", "look", '{"city": "Rome"}'), (1, "b", "pay", arguments))
+    reply = await ask(Server(lambda _: (200, stream(pieces, "length"))), Heard(), Meter(Context(), NOTHING_SPENT))
+    assert [(call["id"], call["args"]) for call in reply.tool_calls] == [("a", {"city": "Rome"})]
+    assert [(call["id"], call["name"]) for call in reply.invalid_tool_calls] == [("b", "pay")]
+
+
+async def test_a_call_without_arguments_is_whole(ask: Ask) -> None:
+    pieces = called((0, "a", "look", ""))
+    reply = await ask(Server(lambda _: (200, stream(pieces, "tool_calls"))), Heard(), Meter(Context(), NOTHING_SPENT))
+    assert [(call["id"], call["args"]) for call in reply.tool_calls] == [("a", {})]
+
+
+async def test_a_fragment_without_an_id_belongs_to_the_last_call_of_its_index(ask: Ask) -> None:
+    pieces = called((0, "a", "look", '{"n": 1}'), (0, "b", "look", '{"n"'), (0, None, None, ": 2}"))
+    reply = await ask(Server(lambda _: (200, stream(pieces, "tool_calls"))), Heard(), Meter(Context(), NOTHING_SPENT))
+    assert [(call["id"], call["args"]["n"]) for call in reply.tool_calls] == [("a", 1), ("b", 2)]
+
+
+@pytest.mark.parametrize("reasons", [["stop", "stop"], ["", "stop", ""], ["length", "stop"]])
+async def test_a_stream_has_the_last_of_its_reasons_to_finish(ask: Ask, reasons: list[str]) -> None:
+    events = [piece({"content": "Yes."}), *(piece({}, reason) for reason in reasons)]
+    reply = await ask(Server(lambda _: (200, events)), Heard(), Meter(Context(), NOTHING_SPENT))
+    assert (reply.text, reply.response_metadata["finish_reason"], reply.response_metadata["model_name"]) == (
+        "Yes.",
+        "stop",
+        "m",
+    )
+
+
+@pytest.mark.parametrize("role", ["user", "system", "tool", "narrator", None])
+@pytest.mark.parametrize("listener", [Heard(), None], ids=["streamed", "whole"])
+async def test_a_reply_is_the_assistants_whatever_role_it_names(
+    ask: Ask, role: str | None, listener: Heard | None
+) -> None:
+    message = {"role": role, "content": "Yes.", **called((0, "a", "look", "{}"))[0]}
+    body = stream([message]) if listener else whole(message)
+    reply = await ask(Server(lambda _: (200, body)), listener, Meter(Context(), NOTHING_SPENT))
+    assert (type(reply), reply.text, [call["name"] for call in reply.tool_calls]) == (AIMessage, "Yes.", ["look"])
+
+
+class InPieces(BaseChatModel):
+    """A model of another provider, which streams these messages."""
+
+    pieces: Any
+
+    @property
+    def _llm_type(self) -> str:
+        return "in-pieces"
+
+    def _generate(self, *_: Any, **__: Any) -> ChatResult:
+        raise NotImplementedError
+
+    def _stream(self, *_: Any, **__: Any) -> Iterator[ChatGenerationChunk]:
+        for piece in self.pieces:
+            yield ChatGenerationChunk(message=piece)
+
+
+async def test_a_call_of_another_provider_that_is_cut_off_is_invalid() -> None:
+    starts = [tool_call_chunk(name="pay", args='{"sum": 1', id="a", index=0), tool_call_chunk(args="0", index=0)]
+    pieces = [
+        HumanMessageChunk(content="Yes."),
+        *(AIMessageChunk(content="", tool_call_chunks=[one]) for one in starts),
+    ]
+    meter = Meter(Context(), NOTHING_SPENT)
+    [reply] = await request(InPieces(pieces=pieces), PROMPT, meter, listener=Heard())
+    assert (type(reply), reply.text, reply.tool_calls) == (AIMessage, "Yes.", [])
+    assert [(call["id"], call["args"]) for call in reply.invalid_tool_calls] == [("a", '{"sum": 10')]

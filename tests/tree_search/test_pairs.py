@@ -35,6 +35,13 @@ async def test_best_of_n_chooses_what_wins_its_comparisons_and_asks_no_judge() -
     assert sorted(scores, key=lambda answer: scores[answer]) == [f"Answer {number}" for number in range(4)]
 
 
+@pytest.mark.parametrize("settings", [{"n": 1}, {"n": 3}], ids=["a single one", "the same"])
+async def test_an_answer_without_a_rival_is_an_answer(settings: dict[str, Any]) -> None:
+    model = FakeChatModel(reply=lambda _: "Answer 7")
+    out = await best_of_n.graph.ainvoke(ASK, context={"model": model, **OPEN, **settings, "choose": "pairs"})
+    assert (out["answer"], out["outcome"]["status"], len(model.calls)) == ("Answer 7", "answered", 1)
+
+
 async def test_ab_mcts_compares_at_the_end_what_its_judge_has_scored() -> None:
     settings = {**OPEN, "max_expansions": 4, "seed": 1}
     model = FakeChatModel(reply=playing)

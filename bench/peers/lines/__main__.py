@@ -12,9 +12,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
+from threading import Timer
 from typing import NamedTuple
 
 from bench.options import parser_of
@@ -27,6 +29,8 @@ from reflective_agents.testing.openai_server import OpenAIServer
 HERE = Path(__file__).parent
 
 
+LONGEST = 240
+"""Most seconds that a task may take, with the imports before the first."""
 NO_WAY = "no way"
 """The cell of a task that a library has nothing for."""
 
@@ -67,31 +71,55 @@ def _begin(statement: ast.stmt) -> int:
 def do_tasks(library: Library) -> dict[str, str]:
     """Do all tasks of a library; returns its cells: lines of code, or why a task was not done."""
     python, lines = prepare(library.peer) if library.peer else sys.executable, count(library.module)
-    cells = {}
-    for task in TASKS:
-        if task.name not in lines:
-            cells[task.name] = NO_WAY
-            continue
-        with OpenAIServer(reply).threaded() as server, TemporaryDirectory() as home:
-            questions: list[object] = [*QUESTIONS[task.name]]
-            if not library.peer:
-                questions = [{"messages": [["user", question]]} for question in questions]
-            done = _run(str(python), library.module, [task.name, *questions], server.base_url, home)
-            outcome = json.loads(done.stdout) if done.stdout else None
-            calls = len(server.calls)
-            right = outcome is not None and task.done(outcome, calls)
-        cells[task.name] = f"{lines[task.name]} ({calls})" if right else f"fails: {last_line(done.stderr) or outcome}"
+    cells = {task.name: NO_WAY for task in TASKS}
+    left = [task for task in TASKS if task.name in lines]
+    while left:  # a task that fails ends the process, since it takes imports of seconds to begin another
+        with OpenAIServer(reply).threaded() as server, _driver(str(python), library.module, server.base_url) as driver:
+            for task in left:
+                questions: list[object] = [*QUESTIONS[task.name]]
+                if not library.peer:
+                    questions = [{"messages": [["user", question]]} for question in questions]
+                before = len(server.calls)
+                outcome, problem = driver([task.name, *questions])
+                calls = len(server.calls) - before
+                right = not problem and task.done(outcome, calls)
+                cells[task.name] = f"{lines[task.name]} ({calls})" if right else f"fails: {problem or outcome}"
+                left = left[1:]
+                if problem:
+                    break
     return cells
 
 
-def _run(python: str, module: str, line: Sequence[object], url: str, home: str) -> "subprocess.CompletedProcess[str]":
-    # Nothing of the user's environment reaches a library: no keys, no settings, no home.
-    names = {"PATH": os.environ["PATH"], "HOME": home, "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
-    keys = {"OPENAI_BASE_URL": url, "OPENAI_API_BASE": url, "OPENAI_API_KEY": "test"}
-    command = [python, "-c", "from bench.peers.lines.drive import main; main()", module]
-    return subprocess.run(
-        command, input=json.dumps(line), capture_output=True, text=True, cwd=home, env=names | keys, timeout=120
-    )
+@contextmanager
+def _driver(python: str, module: str, url: str) -> Iterator[Callable[[Sequence[object]], tuple[object, str]]]:
+    """Start a process that does the tasks of a module; what is yielded does one, and returns its outcome, or else what
+    has ended the process."""
+    with TemporaryDirectory() as home, TemporaryFile("w+", encoding="utf-8") as errors:
+        # Nothing of the user's environment reaches a library: no keys, no settings, no home.
+        names = {"PATH": os.environ["PATH"], "HOME": home, "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
+        keys = {"OPENAI_BASE_URL": url, "OPENAI_API_BASE": url, "OPENAI_API_KEY": "test"}
+        command = [python, "-c", "from bench.peers.lines.drive import main; main()", module]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=errors, text=True, cwd=home, env=names | keys
+        ) as process:
+            assert process.stdin
+            assert process.stdout
+            tasks, outcomes = process.stdin, process.stdout
+
+            def do(line: Sequence[object]) -> tuple[object, str]:
+                alarm = Timer(LONGEST, process.kill)
+                alarm.start()
+                print(json.dumps(line), file=tasks, flush=True)
+                outcome = outcomes.readline()
+                alarm.cancel()
+                if outcome:
+                    return json.loads(outcome), ""
+                process.wait()
+                errors.seek(0)
+                return None, last_line(errors.read()) or f"it ended with {process.returncode}"
+
+            yield do
 
 
 def table(columns: dict[str, dict[str, str]]) -> str:

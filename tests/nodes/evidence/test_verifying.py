@@ -13,6 +13,7 @@ from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.graphs import auto, graph_of, memory, plan, react, reflexion, team
 from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.remembering.remember import owner_of
 from reflective_agents.prompts.support import FAULTS
 from reflective_agents.state.settings.react import ReactContext
@@ -549,3 +550,26 @@ async def test_the_check_comes_before_the_form_of_the_answer() -> None:
     out, forms = await run(reply, answer_schema=schema)
     assert forms == ["SupportCheck", "Answer"]
     assert (out["structured_response"], out["outcome"]["verified_by"]) == ({"price": 6.4}, "sources")
+
+
+async def test_the_check_takes_half_of_a_small_context() -> None:
+    def search(query: str) -> list[dict[str, str]]:
+        content = f"{PAGE} {'Boats lie in the harbour. ' * 200}"
+        return [{"title": f"Fares {n}", "url": f"https://fares.example/{query}/{n}", "content": content} for n in "abc"]
+
+    asked: list[int] = []
+
+    def reply(request: Request) -> Reply:
+        if request.schema == "SupportCheck":
+            asked.append(estimate_tokens(request.messages, {}))
+            return honest(request)
+        searches = sum(message.type == "tool" for message in request.messages)
+        return ToolUse("search", {"query": f"fares {searches}"}) if searches < 12 else RIGHT
+
+    window = 8_192
+    settings: dict[str, Any] = {"context_window": window, "max_answer_tokens": 512, "max_actions": 20}
+    context = ReactContext(model=FakeChatModel(reply=reply), search=search, **settings)
+    out = await react.graph.ainvoke(QUESTION, context=context)
+    assert out["outcome"].get("verified_by") == "sources"
+    [length] = asked
+    assert window / 2 < length <= window  # the fake model counts a token for about two estimated ones

@@ -1,0 +1,87 @@
+"""Joining the pieces of a streamed reply, so that it reads like one that came whole."""
+
+from collections.abc import Sequence
+
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    BaseMessageChunk,
+    InvalidToolCall,
+    ToolCall,
+    message_chunk_to_message,
+)
+from langchain_core.messages.ai import add_ai_message_chunks
+from langchain_core.messages.tool import invalid_tool_call, tool_call
+
+from reflective_agents.models.reply_size import read_arguments
+from reflective_agents.models.thoughts import KEYS, beside
+from reflective_agents.models.usage import last_reported
+
+
+def as_reply(message: BaseMessage) -> AIMessage:
+    """Return what a model sent as its reply, whole or a piece, whatever role its server names."""
+    if isinstance(message, AIMessage):
+        return message
+    kind = AIMessageChunk if isinstance(message, BaseMessageChunk) else AIMessage
+    return kind(
+        content=message.content,
+        additional_kwargs=message.additional_kwargs,
+        response_metadata=message.response_metadata,
+        id=message.id,
+    )
+
+
+def is_empty(chunk: AIMessageChunk) -> bool:
+    """Tell whether a piece of a reply adds nothing to it."""
+    parts = chunk.content, chunk.tool_call_chunks, chunk.usage_metadata, chunk.chunk_position
+    return not any([*parts, *chunk.additional_kwargs.values(), *chunk.response_metadata.values()])
+
+
+def joined(chunks: Sequence[AIMessageChunk]) -> AIMessage:
+    """Join the pieces of a reply.
+
+    Args:
+        chunks: The pieces, at least one, in the order in which they came.
+
+    Returns:
+        The reply. A call whose arguments are not whole is an invalid one.
+    """
+    latest: dict[str, str] = {}
+    thoughts: dict[str, list[str]] = {name: [] for name in KEYS}
+    for chunk in chunks:
+        latest |= {name: text for name, text in chunk.response_metadata.items() if isinstance(text, str) and text}
+        for name, text in beside(chunk):
+            thoughts[name].append(text)
+    whole = add_ai_message_chunks(*(_without_texts(chunk) for chunk in chunks))
+    reply = message_chunk_to_message(whole)
+    assert isinstance(reply, AIMessage)
+    # LangChain strings the texts of all pieces together, such as two reasons to finish, and long ones slowly; and it
+    # adds the reports of all, where some servers send the counts so far in each.
+    reply.response_metadata |= latest
+    reply.additional_kwargs |= {name: "".join(texts) for name, texts in thoughts.items() if texts}
+    reply.usage_metadata = last_reported(chunks)
+    reply.tool_calls, reply.invalid_tool_calls = _read(whole, is_cut=latest.get("finish_reason") == "length")
+    return reply
+
+
+def _without_texts(chunk: AIMessageChunk) -> AIMessageChunk:
+    """Return a piece without the texts that are joined in another way."""
+    metadata = {name: value for name, value in chunk.response_metadata.items() if not isinstance(value, str)}
+    thoughts = {name for name, _ in beside(chunk)}
+    extra = {name: value for name, value in chunk.additional_kwargs.items() if name not in thoughts}
+    return chunk.model_copy(update={"response_metadata": metadata, "additional_kwargs": extra})
+
+
+def _read(whole: AIMessageChunk, *, is_cut: bool) -> tuple[list[ToolCall], list[InvalidToolCall]]:
+    """Return the calls of a reply, and those that are invalid. LangChain completes arguments that end too early; of a
+    reply that is cut off the last call may have lost all of them."""
+    calls, invalid = [], []
+    for number, piece in enumerate(whole.tool_call_chunks, 1):
+        text = piece["args"] or ""
+        arguments = read_arguments(text)
+        if arguments is None or (is_cut and not text and number == len(whole.tool_call_chunks)):
+            invalid.append(invalid_tool_call(name=piece["name"], args=text, id=piece["id"]))
+        else:
+            calls.append(tool_call(name=piece["name"] or "", args=arguments, id=piece["id"]))
+    return calls, invalid
