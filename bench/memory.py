@@ -84,10 +84,12 @@ def measure_memory(count: int) -> list[Row]:
 
 class Costs(NamedTuple):
     """What a memory of some size costs, in seconds and bytes; all but retrieval and `start` a memory. `processor` is
-    the time of retrieval that other work on the machine does not change."""
+    the time of retrieval that waiting for other work on the machine does not change, `told` the same where a memory
+    has been added since the retrieval before."""
 
     retrieval: float
     processor: float
+    told: float
     start: float
     adding: float
     stored: float
@@ -100,10 +102,10 @@ async def _costs(file: Path, kept: list[Memory]) -> Costs:
     stored = sum(part.stat().st_size for part in file.parent.iterdir())
     async with _opened(file) as store:
         start = await _seconds(lambda: _open(store, kept))
-        retrieval, processor = await _retrieval(store, kept)
+        retrieval, processor, told = await _retrieval(store, kept)
     async with _opened(file) as store:
         held = await _bytes_held(store, kept)
-    return Costs(retrieval, processor, start, adding / len(kept), stored / len(kept), held / len(kept))
+    return Costs(retrieval, processor, told, start, adding / len(kept), stored / len(kept), held / len(kept))
 
 
 async def _measure(file: Path, count: int) -> list[Row]:
@@ -130,14 +132,17 @@ async def _measure(file: Path, count: int) -> list[Row]:
 
 def table(counts: Sequence[int]) -> Iterator[str]:
     """Yield the lines of a table of what memories of these sizes cost."""
-    yield "| memories | retrieval | of the processor | start-up | adding one | stored, bytes each | held, bytes each |"
-    yield "|---:|---:|---:|---:|---:|---:|---:|"
+    yield (
+        "| memories | retrieval | of the processor | after adding one | start-up | adding one | stored, bytes each "
+        "| held, bytes each |"
+    )
+    yield "|---:|---:|---:|---:|---:|---:|---:|---:|"
     for count in counts:
         with TemporaryDirectory() as folder:
             costs = asyncio.run(_costs(Path(folder) / "memory.sqlite", memories(count)))
         yield (
-            f"| {count:,} | {1000 * costs.retrieval:.1f} ms | {1000 * costs.processor:.1f} ms | {costs.start:.2f} s "
-            f"| {1000 * costs.adding:.2f} ms | {costs.stored:,.0f} | {costs.held:,.0f} |"
+            f"| {count:,} | {1000 * costs.retrieval:.1f} ms | {1000 * costs.processor:.1f} ms "
+            f"| {1000 * costs.told:.1f} ms | {costs.start:.2f} s | {1000 * costs.adding:.2f} ms | {costs.stored:,.0f} | {costs.held:,.0f} |"
         )
 
 
@@ -158,16 +163,23 @@ async def _fill(store: AsyncSqliteStore, kept: list[Memory]) -> None:
     await (await _open(store, kept)).add(kept)
 
 
-async def _retrieval(store: AsyncSqliteStore, kept: list[Memory]) -> tuple[float, float]:
-    """Return the median time, and that of the processor, of several retrievals by words and meaning, each of which
-    renews what it finds."""
-    stream, say = await _open(store, kept), speaker_of(1)
-    taken, worked = list[float](), list[float]()
-    for number in range(ROUNDS + 1):
+async def _retrieval(store: AsyncSqliteStore, kept: list[Memory]) -> tuple[float, float, float]:
+    """Return the median time, that of the processor, and the latter after a memory was added, of several retrievals by
+    words and meaning, each of which renews what it finds."""
+    stream, say = await MemoryStream.open(store, OWNER, Noise(), max_memories=2 * len(kept)), speaker_of(1)
+
+    async def timed(number: int) -> tuple[float, float]:
         query, now, started = f"{number:06d} {say(ASKED)}", 60.0 * (len(kept) + number), time.process_time()
-        taken.append(await _seconds(lambda: stream.retrieve(query, k=FOUND, now=now)))  # noqa: B023 - awaited at once
-        worked.append(time.process_time() - started)
-    return median(taken[1:]), median(worked[1:])
+        taken = await _seconds(lambda: stream.retrieve(query, k=FOUND, now=now))
+        return taken, time.process_time() - started
+
+    taken, worked = zip(*[await timed(number) for number in range(ROUNDS + 1)][1:], strict=True)
+    told = list[float]()
+    for number in range(ROUNDS):
+        said = say(WORDS)
+        await stream.add([new_memory(said, created=60.0 * (len(kept) + number), key=said, conversation="now")])
+        told.append((await timed(number))[1])
+    return median(taken), median(worked), median(told)
 
 
 async def _bytes_held(store: AsyncSqliteStore, kept: list[Memory]) -> float:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 import numpy as np
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp, Result, SearchItem, SearchOp
 from numpy.typing import NDArray
 
 from reflective_agents.memory.index import Entry
@@ -116,7 +116,12 @@ def write(namespace: Namespace, key: str, value: JsonObject | None) -> PutOp:
 
 async def read(store: BaseStore, operations: Iterable[GetOp]) -> list[Item | None]:
     """Read several items; None in the place of each that does not exist."""
-    return [item if isinstance(item, Item) else None for item in await store.abatch(operations)]
+    return items_of(await store.abatch(operations))
+
+
+def items_of(results: Iterable[Result]) -> list[Item | None]:
+    """Return what reading has found; None in the place of each item that does not exist."""
+    return [item if isinstance(item, Item) else None for item in results]
 
 
 async def search(

@@ -246,9 +246,11 @@ class MemoryStream:
     async def _prepare(self, query: str | Sequence[float] | NDArray[np.floating], now: float) -> MemoryQuery:
         if not isinstance(query, str):
             return MemoryQuery(_unit(query))
-        vector = (await self._vectors([query]))[0]
-        hashes = frozenset(map(hashed, await asyncio.to_thread(query_stems, query)))
-        return MemoryQuery(vector, meaning_of(self._embeddings), frozenset(words(query)), hashes, periods(query, now))
+        vectors, found = await asyncio.gather(self._vectors([query]), asyncio.to_thread(query_stems, query))
+        hashes = frozenset(map(hashed, found))
+        return MemoryQuery(
+            vectors[0], meaning_of(self._embeddings), frozenset(words(query)), hashes, periods(query, now)
+        )
 
     async def _found(self, query: str | Sequence[float] | NDArray[np.floating]) -> dict[str, float]:
         """Return what the store's own index finds for a text, and how well it fits."""
@@ -284,9 +286,15 @@ class MemoryStream:
 
     async def _access(self, index: Index, ids: Collection[str], now: float) -> list[Memory]:
         """Read memories as they were before this access, and set when they were accessed."""
-        memories = await self._read(index, ids)
-        await self._renew(index, dict.fromkeys(ids, now))
-        return memories
+        layout, before = self._replica.layout, {memory_id: index.accessed(memory_id) for memory_id in ids}
+        renewed = index.renew(dict.fromkeys(ids, now))
+        if not renewed:
+            return await self._read(index, ids)
+        items = await self._replica.commit(
+            self._store, layout.renew(renewed), list(renewed), reading=layout.get("text", ids)
+        )
+        memories = [_memory(item.key, item.value, index) for item in items if item is not None]
+        return [{**memory, "accessed": before[memory["id"]]} for memory in memories]
 
     async def evidence(self, memory_id: str) -> list[Memory]:
         """Return what a memory rests on, level by level down to the leaves, without repetitions or deleted ones."""

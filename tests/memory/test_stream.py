@@ -325,13 +325,13 @@ async def test_only_the_texts_that_are_returned_are_read(store: InMemoryStore) -
     assert {namespace[2] for namespace in window.searched} == {"index", "access", "mark", "about", "head"}
 
 
-async def test_a_retrieval_takes_three_requests_and_shows_memories_as_they_were_before_it(store: InMemoryStore) -> None:
+async def test_a_retrieval_takes_two_requests_and_shows_memories_as_they_were_before_it(store: InMemoryStore) -> None:
     await (await open_window(store)).add([seen(f"a{number}", number) for number in range(9)])
     window = Window(store)
     stream = await MemoryStream.open(window, "anna", Letters())
     before = window.requests
     found = await stream.retrieve("a", k=3, now=20)
-    assert window.requests == before + 3
+    assert window.requests == before + 2
     assert [one.memory["accessed"] for one in found] == [one.memory["created"] for one in found]
     assert [one["accessed"] for one in await stream.get([one.memory["id"] for one in found])] == [20] * 3
     assert [one.memory["accessed"] for one in await stream.retrieve("a", k=3, now=20)] == [20] * 3
