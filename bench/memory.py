@@ -142,7 +142,8 @@ def table(counts: Sequence[int]) -> Iterator[str]:
             costs = asyncio.run(_costs(Path(folder) / "memory.sqlite", memories(count)))
         yield (
             f"| {count:,} | {1000 * costs.retrieval:.1f} ms | {1000 * costs.processor:.1f} ms "
-            f"| {1000 * costs.told:.1f} ms | {costs.start:.2f} s | {1000 * costs.adding:.2f} ms | {costs.stored:,.0f} | {costs.held:,.0f} |"
+            f"| {1000 * costs.told:.1f} ms | {costs.start:.2f} s | {1000 * costs.adding:.2f} ms "
+            f"| {costs.stored:,.0f} | {costs.held:,.0f} |"
         )
 
 

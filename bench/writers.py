@@ -1,7 +1,7 @@
 """Processes that write to one memory at once, and are killed while they do: what is lost of it.
 
 `python -m bench.writers [--batches N] [--kills N]` prints a table. Each process adds memories ten at a time, and tells
-after each ten that they are kept; what was told and is not there is lost, and ten of which only some are there are torn.
+after each ten that they are kept. What was told and is not there is lost; ten of which only some are there are torn.
 """
 
 import argparse

@@ -53,8 +53,7 @@ def lateness(created: Floats, now: float) -> Floats:
     age /= 86400.0
     days = age.astype(np.float32)  # whose logarithm takes a third of the time
     days += 1
-    days[:] = -np.log(days)
-    return days
+    return np.asarray(-np.log(days))
 
 
 def rounded(vectors: Floats) -> tuple[Eighths, Floats]:

@@ -337,6 +337,18 @@ async def test_a_retrieval_takes_two_requests_and_shows_memories_as_they_were_be
     assert [one.memory["accessed"] for one in await stream.retrieve("a", k=3, now=20)] == [20] * 3
 
 
+async def test_several_queries_take_two_requests_and_find_what_each_finds_alone(store: InMemoryStore) -> None:
+    await (await open_window(store)).add([seen(text, place) for place, text in enumerate(["abc", "abd", "bcd", "cde"])])
+    window = Window(store)
+    stream = await MemoryStream.open(window, "anna", Letters())
+    queries: list[Query] = ["a", Letters().embed_query("e"), "a", "cd"]
+    alone = [await stream.retrieve(query, k=2, now=20, renew=False) for query in queries]
+    before = window.requests
+    assert await stream.retrieve_each(queries, k=2, now=20) == alone
+    assert window.requests == before + 2
+    assert await stream.retrieve_each([], k=2, now=20) == []
+
+
 @pytest.mark.parametrize("fails", ["before", "after"])
 async def test_a_write_that_fails_is_all_or_nothing_and_no_view_is_wrong(store: InMemoryStore, fails: str) -> None:
     window = Window(store)
