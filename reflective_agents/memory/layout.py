@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 import numpy as np
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp, Result, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
 from numpy.typing import NDArray
 
 from reflective_agents.memory.index import Entry
@@ -45,8 +45,10 @@ def as_part(name: str) -> str:
 
 def texts_of(namespace: Namespace) -> str:
     """Return whose texts lie in a namespace, as the part of it that names them; nobody's in any other."""
-    root, owner, part = namespace if len(namespace) == len(("memory", "", "text")) else ("", "", "")
-    return owner if (root, part) == ("memory", "text") else ""
+    match namespace:
+        case ("memory", owner, "text"):
+            return owner
+    return ""
 
 
 class Layout:
@@ -122,12 +124,7 @@ def write(namespace: Namespace, key: str, value: JsonObject | None) -> PutOp:
 
 async def read(store: BaseStore, operations: Iterable[GetOp]) -> list[Item | None]:
     """Read several items; None in the place of each that does not exist."""
-    return items_of(await store.abatch(operations))
-
-
-def items_of(results: Iterable[Result]) -> list[Item | None]:
-    """Return what reading has found; None in the place of each item that does not exist."""
-    return [item if isinstance(item, Item) else None for item in results]
+    return [item if isinstance(item, Item) else None for item in await store.abatch(operations)]
 
 
 async def search(

@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from uuid import uuid4
 
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+from langgraph.store.base import BaseStore, Item, PutOp
 
 from reflective_agents.memory.index import Index
-from reflective_agents.memory.layout import DIGITS, Layout, items_of, read, search, unpack, write
+from reflective_agents.memory.layout import DIGITS, Layout, read, search, unpack, write
 from reflective_agents.memory.postings import pack
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.memories import BEGINNING, Mark
@@ -75,19 +75,13 @@ class Replica:
             yield self.index
             self._whole = True
 
-    async def commit(
-        self, store: BaseStore, changes: Iterable[PutOp], touched: Sequence[str], reading: Sequence[GetOp] = ()
-    ) -> list[Item | None]:
+    async def commit(self, store: BaseStore, changes: Iterable[PutOp], touched: Sequence[str]) -> None:
         """Write changes that the index shows already, all at once where the store can; within `current` only.
 
         Args:
             store: Where to.
             changes: What to write.
             touched: Ids of the memories that change.
-            reading: What to read in the same request; none of it is written.
-
-        Returns:
-            What was read; None in the place of each item that does not exist.
         """
         self._written += len(touched)
         self._touched.extend(touched)
@@ -95,9 +89,8 @@ class Replica:
         head = write(self.layout.part("head"), self._writer, value)
         # In the same order everywhere, so that two processes never wait for each other's rows.
         ordered = sorted([*changes, head], key=lambda change: (change.namespace, change.key))
-        results = await store.abatch([*reading, *ordered])
+        await store.abatch(ordered)
         self._seen[self._writer] = self._written
-        return items_of(results[: len(reading)])
 
     async def _catch_up(self, store: BaseStore) -> None:
         heads = {item.key: item.value for item in await search(store, self.layout.part("head"))}

@@ -89,11 +89,7 @@ def normalise(values: Floats) -> Floats:
     if values.size == 0:
         return values
     low, high = values.min(), values.max()
-    if not high > low:
-        return np.full_like(values, FLAT)
-    scaled = np.asarray(values - low)
-    scaled /= high - low
-    return scaled
+    return (values - low) / (high - low) if high > low else np.full_like(values, FLAT)
 
 
 def score(terms: Sequence[Floats], weights: Sequence[float]) -> Floats:

@@ -335,15 +335,10 @@ class MemoryStream:
 
     async def _access(self, index: Index, ids: Collection[str], now: float) -> list[Memory]:
         """Read memories as they were before this access, and set when they were accessed."""
-        layout, before = self._replica.layout, {memory_id: index.accessed(memory_id) for memory_id in ids}
-        renewed = index.renew(dict.fromkeys(ids, now))
-        if not renewed:
-            return await self._read(index, ids)
-        items = await self._replica.commit(
-            self._store, layout.renew(renewed), list(renewed), reading=layout.get("text", ids)
-        )
-        memories = [_memory(item.key, item.value, index) for item in items if item is not None]
-        return [{**memory, "accessed": before[memory["id"]]} for memory in memories]
+        memories = await self._read(index, ids)
+        # Not in one request with the reading: where two processes write, SQLite refuses a write that follows a read.
+        await self._renew(index, dict.fromkeys(ids, now))
+        return memories
 
     async def evidence(self, memory_id: str) -> list[Memory]:
         """Return what a memory rests on, level by level down to the leaves, without repetitions or deleted ones."""

@@ -89,9 +89,11 @@ class Timeline:
 
 def _by_time(rows: Rows, ids: NDArray[np.bytes_], created: Floats) -> Rows:
     """Sort rows by time, and by id where that is the same."""
-    if (np.diff(created[rows]) < 0).any():
+    gaps = np.diff(created[rows])
+    if (gaps < 0).any():
         rows = rows[np.argsort(created[rows], kind="stable")]  # nearly sorted already, which costs little
-    same = np.diff(created[rows]) == 0
+        gaps = np.diff(created[rows])
+    same = gaps == 0
     if same.any():
         tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
         rows[tied] = rows[tied][np.lexsort((ids[rows[tied]], created[rows[tied]]))]

@@ -325,19 +325,19 @@ async def test_only_the_texts_that_are_returned_are_read(store: InMemoryStore) -
     assert {namespace[2] for namespace in window.searched} == {"index", "access", "mark", "about", "head"}
 
 
-async def test_a_retrieval_takes_two_requests_and_shows_memories_as_they_were_before_it(store: InMemoryStore) -> None:
+async def test_a_retrieval_takes_three_requests_and_shows_memories_as_they_were_before_it(store: InMemoryStore) -> None:
     await (await open_window(store)).add([seen(f"a{number}", number) for number in range(9)])
     window = Window(store)
     stream = await MemoryStream.open(window, "anna", Letters())
     before = window.requests
     found = await stream.retrieve("a", k=3, now=20)
-    assert window.requests == before + 2
+    assert window.requests == before + 3
     assert [one.memory["accessed"] for one in found] == [one.memory["created"] for one in found]
     assert [one["accessed"] for one in await stream.get([one.memory["id"] for one in found])] == [20] * 3
     assert [one.memory["accessed"] for one in await stream.retrieve("a", k=3, now=20)] == [20] * 3
 
 
-async def test_several_queries_take_two_requests_and_find_what_each_finds_alone(store: InMemoryStore) -> None:
+async def test_several_queries_take_three_requests_and_find_what_each_finds_alone(store: InMemoryStore) -> None:
     await (await open_window(store)).add([seen(text, place) for place, text in enumerate(["abc", "abd", "bcd", "cde"])])
     window = Window(store)
     stream = await MemoryStream.open(window, "anna", Letters())
@@ -345,7 +345,7 @@ async def test_several_queries_take_two_requests_and_find_what_each_finds_alone(
     alone = [await stream.retrieve(query, k=2, now=20, renew=False) for query in queries]
     before = window.requests
     assert await stream.retrieve_each(queries, k=2, now=20) == alone
-    assert window.requests == before + 2
+    assert window.requests == before + 3
     assert await stream.retrieve_each([], k=2, now=20) == []
 
 
