@@ -145,7 +145,7 @@ async def _measure(file: Path, count: int) -> list[Row]:
 
 def table(counts: Sequence[int]) -> Iterator[str]:
     """Yield the lines of a table of what memories of these sizes cost."""
-    yield "| memories | retrieval, ms | after adding one, ms | start-up, s | adding one, ms | bytes stored | bytes held |"
+    yield "| memories | retrieval, ms | after adding one, ms | start-up, s | adding one, ms | bytes stored | held |"
     yield "|---:|---:|---:|---:|---:|---:|---:|"
     for count in counts:
         with TemporaryDirectory() as folder:
