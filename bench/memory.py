@@ -82,14 +82,29 @@ def measure_memory(count: int) -> list[Row]:
         return asyncio.run(_measure(Path(folder) / "memory.sqlite", count))
 
 
-class Costs(NamedTuple):
-    """What a memory of some size costs, in seconds and bytes; all but retrieval and `start` a memory. `processor` is
-    the time of retrieval that other work on the machine does not change."""
+class Time(NamedTuple):
+    """Seconds that something takes, and those of the processor, to which waiting for other work does not add."""
 
-    retrieval: float
+    taken: float
     processor: float
-    start: float
-    adding: float
+
+    def of(self, count: int) -> "Time":
+        """Return what one of so many takes."""
+        return Time(self.taken / count, self.processor / count)
+
+    def shown(self, unit: float, digits: int) -> str:
+        """Format it in some unit, the time of the processor in brackets."""
+        return f"{self.taken / unit:.{digits}f} ({self.processor / unit:.{digits}f})"
+
+
+class Costs(NamedTuple):
+    """What a memory of some size costs: retrieval, the same where a memory has been added since the one before,
+    start-up, adding one, and bytes stored and held, both a memory."""
+
+    retrieval: Time
+    told: Time
+    start: Time
+    adding: Time
     stored: float
     held: float
 
@@ -100,10 +115,10 @@ async def _costs(file: Path, kept: list[Memory]) -> Costs:
     stored = sum(part.stat().st_size for part in file.parent.iterdir())
     async with _opened(file) as store:
         start = await _seconds(lambda: _open(store, kept))
-        retrieval, processor = await _retrieval(store, kept)
+        retrieval, told = await _retrieval(store, kept)
     async with _opened(file) as store:
         held = await _bytes_held(store, kept)
-    return Costs(retrieval, processor, start, adding / len(kept), stored / len(kept), held / len(kept))
+    return Costs(retrieval, told, start, adding.of(len(kept)), stored / len(kept), held / len(kept))
 
 
 async def _measure(file: Path, count: int) -> list[Row]:
@@ -113,16 +128,16 @@ async def _measure(file: Path, count: int) -> list[Row]:
     return [
         Row(
             f"Memory of {count:,}: retrieval beyond the embedding",
-            1000 * costs.retrieval,
+            1000 * costs.retrieval.taken,
             "ms",
             10,
             timed=True,
             digits=1,
         ),
         Row("  a plain loop over all memories, without the store", 1000 * loop, "ms", timed=True),
-        Row("  that loop / retrieval here", loop / costs.retrieval, "", timed=True, digits=1),
-        Row("  start-up", costs.start, "s", timed=True, digits=2),
-        Row("  adding a memory", 1000 * costs.adding, "ms", timed=True, digits=2),
+        Row("  that loop / retrieval here", loop / costs.retrieval.taken, "", timed=True, digits=1),
+        Row("  start-up", costs.start.taken, "s", timed=True, digits=2),
+        Row("  adding a memory", 1000 * costs.adding.taken, "ms", timed=True, digits=2),
         Row(f"  bytes stored a memory, {text} of them text", costs.stored, "", 2700),
         Row("  bytes held in the process a memory", costs.held, "", 1200),
     ]
@@ -130,14 +145,14 @@ async def _measure(file: Path, count: int) -> list[Row]:
 
 def table(counts: Sequence[int]) -> Iterator[str]:
     """Yield the lines of a table of what memories of these sizes cost."""
-    yield "| memories | retrieval | of the processor | start-up | adding one | stored, bytes each | held, bytes each |"
+    yield "| memories | retrieval, ms | after adding one, ms | start-up, s | adding one, ms | bytes stored | held |"
     yield "|---:|---:|---:|---:|---:|---:|---:|"
     for count in counts:
         with TemporaryDirectory() as folder:
             costs = asyncio.run(_costs(Path(folder) / "memory.sqlite", memories(count)))
         yield (
-            f"| {count:,} | {1000 * costs.retrieval:.1f} ms | {1000 * costs.processor:.1f} ms | {costs.start:.2f} s "
-            f"| {1000 * costs.adding:.2f} ms | {costs.stored:,.0f} | {costs.held:,.0f} |"
+            f"| {count:,} | {costs.retrieval.shown(1e-3, 1)} | {costs.told.shown(1e-3, 1)} | {costs.start.shown(1, 2)} "
+            f"| {costs.adding.shown(1e-3, 2)} | {costs.stored:,.0f} | {costs.held:,.0f} |"
         )
 
 
@@ -158,16 +173,26 @@ async def _fill(store: AsyncSqliteStore, kept: list[Memory]) -> None:
     await (await _open(store, kept)).add(kept)
 
 
-async def _retrieval(store: AsyncSqliteStore, kept: list[Memory]) -> tuple[float, float]:
-    """Return the median time, and that of the processor, of several retrievals by words and meaning, each of which
-    renews what it finds."""
-    stream, say = await _open(store, kept), speaker_of(1)
-    taken, worked = list[float](), list[float]()
-    for number in range(ROUNDS + 1):
-        query, now, started = f"{number:06d} {say(ASKED)}", 60.0 * (len(kept) + number), time.process_time()
-        taken.append(await _seconds(lambda: stream.retrieve(query, k=FOUND, now=now)))  # noqa: B023 - awaited at once
-        worked.append(time.process_time() - started)
-    return median(taken[1:]), median(worked[1:])
+async def _retrieval(store: AsyncSqliteStore, kept: list[Memory]) -> tuple[Time, Time]:
+    """Return the median times of several retrievals by words and meaning, each of which renews what it finds: where
+    nothing has changed, and where a memory has been added before each."""
+    stream, say = await MemoryStream.open(store, OWNER, Noise(), max_memories=2 * len(kept)), speaker_of(1)
+
+    async def timed(number: int) -> Time:
+        query, now = f"{number:06d} {say(ASKED)}", 60.0 * (len(kept) + number)
+        return await _seconds(lambda: stream.retrieve(query, k=FOUND, now=now))
+
+    again = [await timed(number) for number in range(ROUNDS + 1)][1:]
+    told = list[Time]()
+    for number in range(ROUNDS):
+        said = say(WORDS)
+        await stream.add([new_memory(said, created=60.0 * (len(kept) + number), key=said, conversation="now")])
+        told.append(await timed(number))
+    return _median(again), _median(told)
+
+
+def _median(times: Sequence[Time]) -> Time:
+    return Time(median(each.taken for each in times), median(each.processor for each in times))
 
 
 async def _bytes_held(store: AsyncSqliteStore, kept: list[Memory]) -> float:
@@ -202,10 +227,10 @@ def _plain_loop(kept: list[Memory]) -> float:
     return min(taken)
 
 
-async def _seconds(work: Callable[[], Awaitable[Any]]) -> float:
-    started = time.perf_counter()
+async def _seconds(work: Callable[[], Awaitable[Any]]) -> Time:
+    started, worked = time.perf_counter(), time.process_time()
     await work()
-    return time.perf_counter() - started
+    return Time(time.perf_counter() - started, time.process_time() - worked)
 
 
 def main() -> None:

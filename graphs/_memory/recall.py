@@ -94,18 +94,15 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
         return []
     now, in_thread = time.time(), {normalised(message.text) for message in messages}
     queries, ranking, facts = await look_ups(step, stream, messages), ranking_of(context), _fact_tokens(step)
-    rankings_of_queries = [
-        await stream.retrieve(
-            query,
-            k=max(CANDIDATES, 3 * context.retrieved),
-            now=now,
-            ranking=ranking,
-            renew=False,
-            apart_from=conversation,
-            facts=FACTS if facts else 0,
-        )
-        for query in queries
-    ]
+    rankings_of_queries = await stream.retrieve_each(
+        queries,
+        k=max(CANDIDATES, 3 * context.retrieved),
+        now=now,
+        ranking=ranking,
+        renew=False,
+        apart_from=conversation,
+        facts=FACTS if facts else 0,
+    )
     ranked, question = best_ranks(rankings_of_queries), "\n".join(queries)
     chosen = await asyncio.to_thread(choose, ranked, question, context.retrieved, facts, in_thread, conversation)
     await stream.renew({scored.memory["id"]: now for scored in chosen})

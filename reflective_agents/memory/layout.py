@@ -43,6 +43,14 @@ def as_part(name: str) -> str:
     return quote(name, safe="", errors="surrogatepass").replace(".", "%2E")
 
 
+def texts_of(namespace: Namespace) -> str:
+    """Return whose texts lie in a namespace, as the part of it that names them; nobody's in any other."""
+    match namespace:
+        case ("memory", owner, "text"):
+            return owner
+    return ""
+
+
 class Layout:
     """The namespaces of one owner, and the items in them."""
 

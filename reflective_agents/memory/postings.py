@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from zlib import crc32
 
 import numpy as np
@@ -44,6 +45,7 @@ class Postings:
         self._counts = np.zeros(0, np.uint8)
         self._tail = NOTHING
         self._new: list[Flat] = []
+        self._merging = Lock()  # several queries may be the first to ask, in threads of their own
 
     def add(self, start: int, packed: Sequence[bytes]) -> Floats:
         """Add the words of memories, whose rows follow on each other, and return the lengths of the texts in words."""
@@ -54,7 +56,8 @@ class Postings:
 
     def holding(self, word: int) -> tuple[Rows, Floats]:
         """Return the rows of the memories that hold a word, and how often each does."""
-        self._merge_new()
+        with self._merging:
+            self._merge_new()
         words, rows, counts = self._tail
         late = np.flatnonzero(words == np.uint32(word))
         index = int(np.searchsorted(self._words, np.uint32(word)))

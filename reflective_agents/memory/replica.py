@@ -122,6 +122,7 @@ class Replica:
             await self._replace(store, heads)
         for digit in DIGITS:
             await self._absorb(store, await search(store, self.layout.index(digit)))
+        await asyncio.to_thread(self.index.arrange)
         accessed = await search(store, self.layout.part("access"))
         self.index.renew({item.key: item.value["at"] for item in accessed})
         for item in await search(store, self.layout.part("mark")):

@@ -37,6 +37,10 @@ AT_ONCE_DELETED = 10_000
 """Memories, or items, that are deleted in one request."""
 
 
+Query = str | Sequence[float] | NDArray[np.floating]
+"""What is looked for: a text, or its vector."""
+
+
 class Scored(NamedTuple):
     """A memory that was retrieved, as it was found, with its score and the three normalised terms, all in 0..1."""
 
@@ -203,7 +207,7 @@ class MemoryStream:
 
     async def retrieve(
         self,
-        query: str | Sequence[float] | NDArray[np.floating],
+        query: Query,
         *,
         k: int,
         now: float,
@@ -230,27 +234,74 @@ class MemoryStream:
             Misuse: if the weights, the time or the vector are impossible, or the store has no index and is to be asked.
             ModelFailed, LimitReached: if the vector of the query cannot be had.
         """
+        (found,) = await self.retrieve_each(
+            [query], k=k, now=now, ranking=ranking, renew=renew, kinds=kinds, apart_from=apart_from, facts=facts
+        )
+        return found
+
+    async def retrieve_each(
+        self,
+        queries: Sequence[Query],
+        *,
+        k: int,
+        now: float,
+        ranking: Ranking = hybrid.RANKING,
+        renew: bool = True,
+        kinds: Collection[Kind] = KINDS,
+        apart_from: str = "",
+        facts: int = 0,
+    ) -> list[list[Scored]]:
+        """Retrieve for several queries what `retrieve` does for each: they are embedded together and ranked at the
+        same time, and what any of them finds is read once.
+
+        Args:
+            queries: What is looked for: texts or vectors.
+            k: How many at most for each.
+            now: Seconds of the agent's clock.
+            ranking: As for `retrieve`, and so are the others.
+            renew: Whether this is an access.
+            kinds: What kinds of memories.
+            apart_from: A conversation whose turns are passed over.
+            facts: How many facts are found whatever fits better.
+
+        Returns:
+            For each query, in their order, what fits best.
+
+        Raises:
+            Misuse, ModelFailed, LimitReached: as `retrieve`.
+        """
         if not math.isfinite(now):
             raise Misuse(f"the time is a finite number of seconds, not {now}")
         ranking.check()
-        memory_query = await self._prepare(query, now)
+        prepared = await self._prepare(queries, now)
         if ranking.searches_store:
-            memory_query = memory_query._replace(found=await self._found(query))
+            found = await asyncio.gather(*map(self._found, queries))
+            prepared = [query._replace(found=fitting) for query, fitting in zip(prepared, found, strict=True)]
         async with self._current("retrieve") as index:
-            _check_length(index, len(memory_query.vector))
-            best = await index.retrieve(memory_query, k, now, ranking, kinds, apart_from, facts)
-            matches = {match.id: match for match in best}
-            memories = await (self._access(index, matches, now) if renew else self._read(index, matches))
-        return [Scored(memory, *matches[memory["id"]][1:]) for memory in memories]
+            for query in prepared:
+                _check_length(index, len(query.vector))
+            best = await asyncio.gather(
+                *(index.retrieve(query, k, now, ranking, kinds, apart_from, facts) for query in prepared)
+            )
+            ids = list(dict.fromkeys(match.id for matches in best for match in matches))
+            read = await (self._access(index, ids, now) if renew else self._read(index, ids))
+        memories = {memory["id"]: memory for memory in read}
+        return [
+            [Scored(memories[match.id], *match[1:]) for match in matches if match.id in memories] for matches in best
+        ]
 
-    async def _prepare(self, query: str | Sequence[float] | NDArray[np.floating], now: float) -> MemoryQuery:
-        if not isinstance(query, str):
-            return MemoryQuery(_unit(query))
-        vector = (await self._vectors([query]))[0]
-        hashes = frozenset(map(hashed, await asyncio.to_thread(query_stems, query)))
-        return MemoryQuery(vector, meaning_of(self._embeddings), frozenset(words(query)), hashes, periods(query, now))
+    async def _prepare(self, queries: Sequence[Query], now: float) -> list[MemoryQuery]:
+        texts = list(dict.fromkeys(query for query in queries if isinstance(query, str)))
+        stemmed = asyncio.to_thread(lambda: [query_stems(text) for text in texts])
+        vectors, found = await asyncio.gather(self._vectors(texts), stemmed)
+        meaning = meaning_of(self._embeddings)
+        by_text = {
+            text: MemoryQuery(vector, meaning, frozenset(words(text)), frozenset(map(hashed, held)), periods(text, now))
+            for text, vector, held in zip(texts, vectors, found, strict=True)
+        }
+        return [by_text[query] if isinstance(query, str) else MemoryQuery(_unit(query)) for query in queries]
 
-    async def _found(self, query: str | Sequence[float] | NDArray[np.floating]) -> dict[str, float]:
+    async def _found(self, query: Query) -> dict[str, float]:
         """Return what the store's own index finds for a text, and how well it fits."""
         if not isinstance(query, str):
             raise Misuse("the index of a store is asked for a text, not for a vector")
@@ -285,6 +336,7 @@ class MemoryStream:
     async def _access(self, index: Index, ids: Collection[str], now: float) -> list[Memory]:
         """Read memories as they were before this access, and set when they were accessed."""
         memories = await self._read(index, ids)
+        # Not in one request with the reading: where two processes write, SQLite refuses a write that follows a read.
         await self._renew(index, dict.fromkeys(ids, now))
         return memories
 

@@ -33,6 +33,7 @@ class Timeline:
         damping: What the length of each text takes from its words in BM25, and the same with its neighbours.
         follows: For each place, and the one after the last, whether it follows on the one before in the same session.
         sessions: The number of the session of each place.
+        sizes: How many places each session has.
     """
 
     def __init__(self, columns: Mapping[str, NDArray[Any]], turns: NDArray[np.bool_]) -> None:
@@ -44,10 +45,11 @@ class Timeline:
         self.created, self.importance = created[self.order], columns["importance"][self.order].astype(np.float32)
         where = columns["conversation"][turn_rows]
         follows = np.zeros(len(self.order) + 1, np.bool_)
-        follows[1 : len(turn_rows)] = (np.diff(created[turn_rows]) <= GAP) & (where[1:] == where[:-1])
+        follows[1 : len(turn_rows)] = (np.diff(self.created[: len(turn_rows)]) <= GAP) & (where[1:] == where[:-1])
         self.follows, self._joined = follows, follows[1:-1].astype(np.float32)
-        self.sessions = np.cumsum(~follows[:-1]) - 1
-        self._counted = np.minimum(np.bincount(self.sessions), TURNS_A_SESSION)
+        self.sizes = np.diff(np.flatnonzero(~follows))
+        self.sessions = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        self._counted = np.minimum(self.sizes, TURNS_A_SESSION)
         lengths = columns["length"][self.order]
         self.substance = np.ones(len(self.order), np.float32)
         first = slice(len(turn_rows))
@@ -87,8 +89,11 @@ class Timeline:
 
 def _by_time(rows: Rows, ids: NDArray[np.bytes_], created: Floats) -> Rows:
     """Sort rows by time, and by id where that is the same."""
-    rows = rows[np.argsort(created[rows], kind="stable")]  # nearly sorted already, which costs little
-    same = np.diff(created[rows]) == 0
+    gaps = np.diff(created[rows])
+    if (gaps < 0).any():
+        rows = rows[np.argsort(created[rows], kind="stable")]  # nearly sorted already, which costs little
+        gaps = np.diff(created[rows])
+    same = gaps == 0
     if same.any():
         tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
         rows[tied] = rows[tied][np.lexsort((ids[rows[tied]], created[rows[tied]]))]

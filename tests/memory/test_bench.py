@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import look_ups
 from bench.locomo import read_locomo, read_longmemeval
 from bench.retrieval import by_category, hits, least_gain, line, main
 
@@ -109,3 +110,19 @@ def test_the_tables_are_printed(
     assert "### LoCoMo (locomo.mine.jsonl.gz)\n\n| published evidence |" in told
     assert "### LoCoMo (locomo.mine.jsonl.gz)\n\n| audited evidence |" in told
     assert "| memory, lexical | 100.0 | 100.0 | 100.0 |" in told
+
+
+def test_the_table_of_look_ups_has_what_replies_find_more_of(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.retrieval.is_installed", lambda: False)
+    monkeypatch.setattr("sys.argv", ["bench.look_ups", str(folder)])
+    look_ups.main()
+    asked = [json.loads(each) for each in capsys.readouterr().out.splitlines()]
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text("".join(json.dumps({**each, "queries": ["Turin"]}) + "\n" for each in asked), "utf-8")
+    monkeypatch.setattr("sys.argv", ["bench.look_ups", str(folder), "--replies", str(replies)])
+    look_ups.main()
+    row = capsys.readouterr().out.splitlines()[-1].split(" | ")
+    assert row[:3] == ["| lexical, all", "100.0", "100.0"]
+    assert row[-1] == f"{len(asked)} |"

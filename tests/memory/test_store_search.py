@@ -1,16 +1,21 @@
 """A store with an index of its own as the search of a memory."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
-from langgraph.store.base import IndexConfig
+import pytest_asyncio
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore
+from langgraph.store.base import BaseStore, IndexConfig
 from langgraph.store.base.embed import EmbeddingsFunc
 from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from reflective_agents.graphs.memory import builder
 from reflective_agents.memory.rankings import named
 from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.memory.vector_store import WithVectorStore
 from reflective_agents.nodes.remembering.remember import owner_of
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.memories import new_memory
@@ -27,11 +32,34 @@ def by_topic(texts: Sequence[str]) -> list[list[float]]:
     return [[0.1, *(float(any(word in text.lower() for word in topic)) for topic in TOPICS)] for text in texts]
 
 
+class ByTopic(Embeddings):
+    """The same as embeddings of LangChain's."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return by_topic(texts)
+
+    def embed_query(self, text: str) -> list[float]:
+        return by_topic([text])[0]
+
+
 def indexed_store(embed: EmbeddingsFunc = by_topic) -> InMemoryStore:
     return InMemoryStore(index=IndexConfig(dims=4, embed=embed))
 
 
-async def stream_of(store: InMemoryStore, owner: str = "ada") -> MemoryStream:
+@pytest_asyncio.fixture(params=["memory", pytest.param("sqlite", marks=pytest.mark.sqlitevec), "vector store"])
+async def searching(request: pytest.FixtureRequest) -> AsyncIterator[BaseStore]:
+    """Stores with an index of their own."""
+    if request.param == "sqlite":
+        async with AsyncSqliteStore.from_conn_string(":memory:", index={"dims": 4, "embed": ByTopic()}) as store:
+            await store.setup()
+            yield store
+    elif request.param == "memory":
+        yield indexed_store()
+    else:
+        yield WithVectorStore(InMemoryStore(), lambda _: InMemoryVectorStore(ByTopic()))
+
+
+async def stream_of(store: BaseStore, owner: str = "ada") -> MemoryStream:
     stream = await MemoryStream.open(store, owner, "lexical")
     await stream.add([new_memory(text, created=float(number)) for number, text in enumerate(TEXTS)])
     return stream
@@ -42,27 +70,49 @@ async def found(stream: MemoryStream, query: str, **more: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(("query", "text"), [*zip(("honey", "tram", "jam"), TEXTS, strict=True)])
-async def test_what_fits_by_the_index_of_the_store_comes_first(query: str, text: str) -> None:
-    assert await found(await stream_of(indexed_store()), query) == [text]
+async def test_what_fits_by_the_index_of_the_store_comes_first(searching: BaseStore, query: str, text: str) -> None:
+    assert await found(await stream_of(searching), query) == [text]
 
 
-async def test_an_edited_memory_is_found_by_its_new_text_and_a_deleted_one_is_not() -> None:
-    stream = await stream_of(indexed_store())
-    [hive] = [one["id"] async for one in stream.everything() if one["text"] == TEXTS[0]]
-    await stream.edit(hive, "Ada has figs.")
-    assert "Ada has figs." not in await found(stream, "honey")
+async def test_an_edited_memory_is_found_by_its_new_text_and_a_deleted_one_is_not(searching: BaseStore) -> None:
+    stream = await stream_of(searching)
+    hive, ticket, _ = [one["id"] async for one in stream.everything()]
+    await stream.edit(hive, "Ada has a stop.")
+    await stream.delete(ticket)
+    assert await found(stream, "tram") == ["Ada has a stop."]
     await stream.delete(hive)
     assert await found(stream, "jam") == [TEXTS[2]]
 
 
-async def test_users_stay_apart() -> None:
-    store = indexed_store()
-    await stream_of(store)
-    assert await found(await MemoryStream.open(store, "bob", "lexical"), "honey") == []
+async def test_users_stay_apart(searching: BaseStore) -> None:
+    await stream_of(searching)
+    assert await found(await MemoryStream.open(searching, "bob", "lexical"), "honey") == []
 
 
-async def test_facts_that_hold_come_whatever_the_store_finds() -> None:
-    stream = await stream_of(indexed_store())
+async def test_what_is_forgotten_is_gone_from_the_index() -> None:
+    vectors = InMemoryVectorStore(ByTopic())
+    stream = await stream_of(WithVectorStore(InMemoryStore(), lambda _: vectors))
+    assert {one["text"] for one in vectors.store.values()} == {*TEXTS}
+    await stream.forget_all()
+    assert vectors.store == {}
+
+
+async def test_a_vector_store_is_opened_once_for_each_owner_by_their_name() -> None:
+    opened = list[str]()
+
+    def vector_store_of(owner: str) -> InMemoryVectorStore:
+        opened.append(owner)
+        return InMemoryVectorStore(ByTopic())
+
+    store = WithVectorStore(InMemoryStore(), vector_store_of)
+    for _ in range(2):
+        await found(await stream_of(store, "ada.of/the caf\u00e9"), "honey")
+        await found(await stream_of(store, "bob"), "honey")
+    assert opened == ["ada.of/the caf\u00e9", "bob"]
+
+
+async def test_facts_that_hold_come_whatever_the_store_finds(searching: BaseStore) -> None:
+    stream = await stream_of(searching)
     await stream.add([new_memory("Ada is her name.", created=5.0, kind="fact", topic="name")])
     assert set(await found(stream, "honey", facts=1)) == {TEXTS[0], "Ada is her name."}
 
@@ -90,11 +140,10 @@ async def test_only_this_ranking_asks_the_index_and_only_texts_are_in_it() -> No
     assert embedded[len(TEXTS) :] == ["honey"]
 
 
-async def test_an_agent_answers_from_what_its_store_finds() -> None:
-    store = indexed_store()
-    await stream_of(store, owner_of("default"))
+async def test_an_agent_answers_from_what_its_store_finds(searching: BaseStore) -> None:
+    await stream_of(searching, owner_of("default"))
     model = FakeChatModel(reply=lambda request: {"facts": []} if request.schema else "From her own bees.")
     settings = MemoryContext(model=model, embeddings="lexical", ranking="store", retrieved=1, fact_tokens=0)
     asked: Any = {"messages": [("user", "Where does the honey come from?")]}
-    result = await builder.compile(store=store).ainvoke(asked, context=settings)
+    result = await builder.compile(store=searching).ainvoke(asked, context=settings)
     assert [one["text"] for one in result["memories"]] == [TEXTS[0]]

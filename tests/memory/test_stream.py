@@ -15,7 +15,7 @@ from reflective_agents.memory import replica
 from reflective_agents.memory.index import Entry, Index
 from reflective_agents.memory.rankings.paper import RANKING as PUBLISHED
 from reflective_agents.memory.rankings.paper import Paper
-from reflective_agents.memory.stream import MemoryStream, Scored
+from reflective_agents.memory.stream import MemoryStream, Query, Scored
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
@@ -335,6 +335,18 @@ async def test_a_retrieval_takes_three_requests_and_shows_memories_as_they_were_
     assert [one.memory["accessed"] for one in found] == [one.memory["created"] for one in found]
     assert [one["accessed"] for one in await stream.get([one.memory["id"] for one in found])] == [20] * 3
     assert [one.memory["accessed"] for one in await stream.retrieve("a", k=3, now=20)] == [20] * 3
+
+
+async def test_several_queries_take_three_requests_and_find_what_each_finds_alone(store: InMemoryStore) -> None:
+    await (await open_window(store)).add([seen(text, place) for place, text in enumerate(["abc", "abd", "bcd", "cde"])])
+    window = Window(store)
+    stream = await MemoryStream.open(window, "anna", Letters())
+    queries: list[Query] = ["a", Letters().embed_query("e"), "a", "cd"]
+    alone = [await stream.retrieve(query, k=2, now=20, renew=False) for query in queries]
+    before = window.requests
+    assert await stream.retrieve_each(queries, k=2, now=20) == alone
+    assert window.requests == before + 3
+    assert await stream.retrieve_each([], k=2, now=20) == []
 
 
 @pytest.mark.parametrize("fails", ["before", "after"])

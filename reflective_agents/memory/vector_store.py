@@ -1,0 +1,79 @@
+"""A vector store of LangChain's as the index of a memory's texts, beside any store of LangGraph's."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from urllib.parse import unquote
+
+from langchain_core.documents import Document
+from langchain_core.vectorstores import VectorStore
+from langgraph.store.base import BaseStore, Op, PutOp, Result, SearchItem, SearchOp
+
+from reflective_agents.memory.layout import Namespace, texts_of
+
+
+class WithVectorStore(BaseStore):
+    """A store that keeps everything in another one, and lets a vector store find the texts of memories.
+
+        store = WithVectorStore(InMemoryStore(), lambda owner: InMemoryVectorStore(OpenAIEmbeddings()))
+        graph = builder.compile(store=store)  # to be run with ranking="store"
+
+    Each owner has a vector store of their own, so that no filter has to keep them apart. Its documents have the ids of
+    the memories; adding one anew has to replace it. What is in a vector store and no memory, since a process was killed
+    between the two, is passed over. Only the order in which it finds texts counts: what its scores mean is not settled.
+    """
+
+    def __init__(self, store: BaseStore, vector_store_of: Callable[[str], VectorStore]) -> None:
+        """Put a vector store beside a store.
+
+        Args:
+            store: Where the memories lie, set up already.
+            vector_store_of: Opens the vector store of an owner (`MemoryStream.open`); called once for each.
+        """
+        self._store = store
+        self._vector_store_of = vector_store_of
+        self._opened: dict[str, VectorStore] = {}
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do these operations in the other store alone; a memory never does that."""
+        return self._store.batch(ops)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Do these operations: texts are in the vector store before they are memories, and until they are none."""
+        ops = list(ops)
+        added, removed = defaultdict[str, list[Document]](list), defaultdict[str, list[str]](list)
+        for op in ops:
+            if isinstance(op, PutOp) and (owner := texts_of(op.namespace)):
+                if op.value is None:
+                    removed[owner].append(op.key)
+                else:
+                    added[owner].append(Document(op.value["text"], id=op.key))
+        for owner, documents in added.items():
+            await self._of(owner).aadd_documents(documents)
+        asked = [isinstance(op, SearchOp) and bool(op.query and texts_of(op.namespace_prefix)) for op in ops]
+        others = [op for op, here in zip(ops, asked, strict=True) if not here]
+        results = iter(await self._store.abatch(others) if others else [])
+        for owner, ids in removed.items():
+            await self._of(owner).adelete(ids)
+        return [
+            await self._search(op) if isinstance(op, SearchOp) and here else next(results)
+            for op, here in zip(ops, asked, strict=True)
+        ]
+
+    def _of(self, owner: str) -> VectorStore:
+        if owner not in self._opened:
+            self._opened[owner] = self._vector_store_of(unquote(owner, errors="surrogatepass"))
+        return self._opened[owner]
+
+    async def _search(self, op: SearchOp) -> list[SearchItem]:
+        found = await self._of(texts_of(op.namespace_prefix)).asimilarity_search(op.query or "", k=op.limit)
+        return _by_place(op.namespace_prefix, found)
+
+
+def _by_place(namespace: Namespace, found: Sequence[Document]) -> list[SearchItem]:
+    now = datetime.now(UTC)
+    return [
+        SearchItem(namespace, document.id, {"text": document.page_content}, now, now, score=1 - place / len(found))
+        for place, document in enumerate(found)
+        if document.id
+    ]
