@@ -50,14 +50,14 @@ class WithVectorStore(BaseStore):
                     added[owner].append(Document(op.value["text"], id=op.key))
         for owner, documents in added.items():
             await self._of(owner).aadd_documents(documents)
-        asked = [isinstance(op, SearchOp) and bool(op.query and texts_of(op.namespace_prefix)) for op in ops]
-        others = [op for op, here in zip(ops, asked, strict=True) if not here]
+        searches = [isinstance(op, SearchOp) and bool(op.query and texts_of(op.namespace_prefix)) for op in ops]
+        others = [op for op, here in zip(ops, searches, strict=True) if not here]
         results = iter(await self._store.abatch(others) if others else [])
         for owner, ids in removed.items():
             await self._of(owner).adelete(ids)
         return [
             await self._search(op) if isinstance(op, SearchOp) and here else next(results)
-            for op, here in zip(ops, asked, strict=True)
+            for op, here in zip(ops, searches, strict=True)
         ]
 
     def _of(self, owner: str) -> VectorStore:
