@@ -28,8 +28,13 @@ PROGRAMS, TEXTS = (5, 10), 100
 """Programs among which is chosen, and texts of tests that the model wrote, as many as CodeT used."""
 AT_ONCE = 2
 """Tasks at the same time."""
-AGREEMENT = "CodeT's agreement on the model's tests"
-WORTH: Mapping[str, Callable[[Group], float]] = {AGREEMENT: lambda group: sqrt(group.samples) * group.tests}
+WORTH: Mapping[str, Callable[[Group], float]] = {
+    "CodeT's agreement, as in the paper: programs times tests": lambda group: group.score,
+    "CodeT's agreement, as in its code: the root of programs, times tests": lambda group: (
+        sqrt(group.samples) * group.tests
+    ),
+}
+AGREEMENT = next(iter(WORTH))
 ONE, ANY = "one program", "any of as many programs"
 ROWS = (ONE, *WAYS, *WORTH, ANY)
 

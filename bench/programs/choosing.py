@@ -28,6 +28,9 @@ WAYS: Mapping[str, Way] = {
     "best_of_n: passes most of the model's tests": Way(
         best_of_n.graph, lambda k: {"n": k, "max_depth": 1, "parallel": 1}, True
     ),
+    "best_of_n: choose=agreement, on ten of them": Way(
+        best_of_n.graph, lambda k: {"n": k, "max_depth": 1, "parallel": 1, "choose": "agreement"}, False
+    ),
     "auto, with the model's tests": Way(
         auto.graph, lambda k: {"max_model_calls": k, "max_expansions": 0, "max_trials": 0}, True
     ),

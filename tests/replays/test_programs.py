@@ -48,10 +48,11 @@ def passes(program: str, test: str) -> bool:
 
 async def test_each_way_chooses_by_its_evidence() -> None:
     world, tested = Remembering(1), PROBLEM.tested()
-    vote, best, auto = WAYS.values()
+    vote, best, agreement, auto = WAYS.values()
     assert await chosen(vote, PROBLEM, TASK, world, 4) == WRITTEN[1]
     for way in (best, auto):
         assert "x + 1" in await chosen(way, PROBLEM, tested, world, 4), "it passes three of four tests, x * 2 the same"
+    assert "x + 1" in await chosen(agreement, PROBLEM, TASK, world, 4)
     for worth in programs.WORTH.values():
         assert await agreed(PROBLEM, tested, world, 4, worth) == WRITTEN[1], "two programs that agree"
         assert await agreed(PROBLEM, tested, world, 1, worth) == WRITTEN[0]
