@@ -27,7 +27,7 @@ async def best_of_n(state: SearchState, step: Step[BestOfNContext]) -> TreeSearc
     agent = step.context.agent
     policy = sampling_for(step, world) if agent is None else OwnAgent(step, world, agent)
     judge: Value = Judge(step, world.task, together=step.context.grading == "together", answers_only=True)
-    value = judge if step.context.choose == "score" else Unjudged()
+    value = judge if step.context.way_to_choose == "score" else Unjudged()
     return TreeSearch(step, state["run_id"], BestOfN(step.context.n), world, policy, value)
 
 

@@ -324,6 +324,12 @@ class ChoosingContext(Context):
         default=10, ge=1, le=200, description="Most comparisons, of two calls each, as far as the limits allow them."
     )
 
+    @property
+    def way_to_choose(self) -> str:
+        """What `choose` comes to: by score, where the way that is set has no effect; one that the caller gives is
+        refused there."""
+        return "score" if self.applies_only("choose") else self.choose
+
 
 Preset = Mapping[str, str | float | bool | None]
 """Defaults of settings by name."""

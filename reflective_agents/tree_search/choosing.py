@@ -53,15 +53,15 @@ def finishing(schema: type[C], setup: Setup[C]) -> Node:
     async def finish(state: SearchState, step: Step[C]) -> Update:
         search, context = await setup(state, step), step.context
         assert isinstance(context, ChoosingContext)
-        if context.choose == "score" or (state["outcome"] or {}).get("status") == "solved":
+        way = context.way_to_choose
+        if way == "score" or (state["outcome"] or {}).get("status") == "solved":
             return await answer(state, step, search)
-        choose = compare if context.choose == PAIRS else run_tests
-        rivals, choice = await choose(state, step, search)
+        rivals, choice = await (compare if way == PAIRS else run_tests)(state, step, search)
         if choice is None:
             return await answer(state, step, search)
         nodes = [each.node for each in rivals]
         if choice.scores:
-            nodes = [with_term(*scored, context.choose) for scored in zip(nodes, choice.scores, strict=True)]
+            nodes = [with_term(*scored, way) for scored in zip(nodes, choice.scores, strict=True)]
         best = nodes[choice.best]
         if choice.scores and not is_scored(best):
             best["score"] = choice.scores[choice.best]

@@ -121,3 +121,14 @@ async def test_what_is_no_program_is_refused(settings: dict[str, Any]) -> None:
             {"messages": [("user", "Why?")], "task": {"id": "1", "question": "1 2 3 4"}},
             context={"model": "offline", "choose": "agreement", **settings},
         )
+
+
+async def test_from_the_environment_it_holds_only_where_there_are_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFLECT_CHOOSE", "agreement")
+    settings = {"model": "offline", "search": "none", "n": 2}
+    out = await best_of_n.graph.ainvoke({"messages": [("user", "Why?")]}, context=settings)
+    assert out["outcome"]["status"] == "exhausted", "a judge has read the answers"
+    model = writing(["x", "2 * x", "x + 1", "1 + x"])
+    task = {"messages": [("user", "Write f(x).")], "task": TASK}
+    out = await best_of_n.graph.ainvoke(task, context={**settings, "model": model, "environment": Known(), "n": 4})
+    assert out["answer"].endswith("return x + 1")
