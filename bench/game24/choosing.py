@@ -30,7 +30,7 @@ from reflective_agents.testing.fake import FakeChatModelWithoutN
 from reflective_agents.testing.script import Reply, Request
 
 SEEDS = 4
-BUDGETS = (8, 16)
+BUDGETS = (8,)
 RATES = (0.6, 0.9)
 ANSWER = re.compile(r"Answer: (.*)")
 PLAIN: dict[str, Any] = {"search": "none", "examples": False, "max_total_tokens": 10**9}

@@ -57,8 +57,11 @@ def finishing(schema: type[C], setup: Setup[C]) -> Node:
         if way == "score" or (state["outcome"] or {}).get("status") == "solved":
             return await answer(state, step, search)
         rivals, choice = await (compare if way == PAIRS else run_tests)(state, step, search)
+        is_judged = not isinstance(search.value, Unjudged)
         if choice is None:
-            return await answer(state, step, search)
+            alone = state.copy()
+            alone["outcome"] = chosen_by(state["outcome"], "", is_judged=is_judged or not rivals)
+            return await answer(alone, step, search)
         nodes = [each.node for each in rivals]
         if choice.scores:
             nodes = [with_term(*scored, way) for scored in zip(nodes, choice.scores, strict=True)]
@@ -67,7 +70,7 @@ def finishing(schema: type[C], setup: Setup[C]) -> Node:
             best["score"] = choice.scores[choice.best]
         chosen, tree = state.copy(), {each["id"]: each for each in nodes}
         chosen["best"], chosen["tree"] = best["id"], {**state["tree"], **tree}
-        chosen["outcome"] = chosen_by(state["outcome"], choice.reason, is_judged=not isinstance(search.value, Unjudged))
+        chosen["outcome"] = chosen_by(state["outcome"], choice.reason, is_judged=is_judged)
         return {"best": best["id"], "tree": tree} | await answer(chosen, step, search)
 
     return finish
@@ -143,9 +146,9 @@ async def run_tests(state: SearchState, step: Step[C], search: TreeSearch) -> Ch
 
 
 def chosen_by(reached: Outcome | None, reason: str, *, is_judged: bool) -> Outcome | None:
-    """Return what has ended the search, with why the answer was chosen. Where no judge has refused the answers, nothing
-    left to try means that there is one."""
+    """Return what has ended the search, with why the answer was chosen, if it was. Where no judge has refused the
+    answers, nothing left to try means that there is one."""
     if reached is None:
         return None
     status = "answered" if reached["status"] == "exhausted" and not is_judged else reached["status"]
-    return {**reached, "status": status, "reason": f"{reached['reason']}; {reason}"}
+    return {**reached, "status": status, "reason": "; ".join(filter(None, [reached["reason"], reason]))}

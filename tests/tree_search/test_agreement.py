@@ -96,6 +96,12 @@ async def test_without_tests_the_most_frequent_program_is_chosen(tests: str) -> 
     assert (told["groups"], bool(told["stopped"])) == ([], True)
 
 
+async def test_an_answer_without_a_rival_is_an_answer() -> None:
+    model = writing(["x", "x"])
+    out, _ = await run(model, Known(), n=2)
+    assert (out["answer"].endswith("return x"), out["outcome"]["status"], len(model.calls)) == (True, "answered", 1)
+
+
 async def test_a_model_that_fails_leaves_the_choice_to_the_score() -> None:
     failing = writing(["x + 1", "x", "x"], ModelAuthenticationError("no such key"))
     out, _ = await run(failing, Known(), n=3)
