@@ -74,7 +74,8 @@ class Author:
         """Judge, compare, merge, or answer."""
         is_good = self.luck.random() < self.rate
         if request.schema:
-            return self.opinion([self.game.is_right(answer) for answer in ANSWER.findall(request.last)], is_good)
+            shown = request.last.split("</candidate>")[:-1] or [request.last]
+            return self.opinion([any(map(self.game.is_right, ANSWER.findall(part))) for part in shown], is_good)
         if "<attempt" in request.text:
             return self.merged(ANSWER.findall(request.text.partition("<attempt")[2]), is_good)
         chain = next(self.left)
@@ -94,7 +95,8 @@ class Author:
 
     def merged(self, shown: Sequence[str], is_good: bool) -> str:
         """Take one of the answers over, with its chain."""
-        answer = self.luck.choice([answer for answer in shown if self.game.is_right(answer) == is_good] or shown)
+        good = [answer for answer in shown if self.game.is_right(answer) == is_good]
+        answer = self.luck.choice(good or shown or ["none"])
         return next((chain for chain in self.game.chains if chain.endswith(answer)), f"Answer: {answer}")
 
 
