@@ -59,16 +59,23 @@ WAYS = [
 
 
 async def run_one(way: Way, task: Task, model: str) -> dict[str, Any]:
-    """Ask a question in one way, and return what came of it. No way knows what is right."""
+    """Ask a question in one way, and return what came of it. No way knows what is right.
+
+    Raises:
+        SystemExit: The server answered nothing: that would be no figure of the model's.
+    """
     given = {"search": "none", **way.settings, **LIMITS}
     settings = settings_of(way.strategy)(model=model, max_model_calls=CALLS, **given)
     result = (await attempt(graph_of(way.strategy), "arithmetic", task, settings)).result
+    usage, outcome = result["usage"], result["outcome"]
+    if not usage or not usage["total_tokens"]:
+        raise SystemExit(f"The model answered nothing: {result['error'] or (outcome and outcome['reason'])}")
     return {
         "answer": result["answer"],
         "right": bool(result["correct"]),
         "error": result["error"],
-        "outcome": result["outcome"],
-        "usage": result["usage"],
+        "outcome": outcome,
+        "usage": usage,
     }
 
 

@@ -14,9 +14,9 @@ from reflective_agents.state.context import Model
 from reflective_agents.state.settings.ab_mcts import AbMctsContext
 from reflective_agents.state.tree import SearchState
 from reflective_agents.tree_search.algorithms.ab_mcts import AbMcts
+from reflective_agents.tree_search.choosing import finishing
 from reflective_agents.tree_search.graph import search_graph
 from reflective_agents.tree_search.job import TreeSearch
-from reflective_agents.tree_search.pairs import finishing
 from reflective_agents.tree_search.policies import Arms, sampling_for
 from reflective_agents.tree_search.values import Judge
 from reflective_agents.tree_search.worlds import world_of

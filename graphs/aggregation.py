@@ -160,7 +160,9 @@ async def prompt_for(
         conversation=state["messages"][:-1],
         material=articles_text(state["world"]) + found_text(state),
         request=state["request"],
-        candidates="\n".join(shown(candidate, number) for number, candidate in enumerate(group, 1)),
+        candidates="\n".join(
+            shown(candidate, number, is_open=environment is None) for number, candidate in enumerate(group, 1)
+        ),
     )
 
 

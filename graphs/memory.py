@@ -164,7 +164,7 @@ async def finish(state: MemoryState, step: Step[MemoryContext]) -> Update:
     reached, appraisal = with_support(ended, REPLY, support) if support else (ended, REPLY)
     reply = AIMessage(citing.shown(state["reply"], len(state["memories"])), id=state["said"])
     checked: MemoryState = {**state, "outcome": reached}
-    update = await end(checked, step, reply, appraisal=appraisal, evidence=NO_EVIDENCE if support else evidence)
+    update = await end(checked, step, reply, appraisal=appraisal, evidence=evidence._replace(held=support is None))
     return update | ({"support": support} if support else {})
 
 

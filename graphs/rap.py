@@ -108,8 +108,13 @@ async def finish(state: SearchState, step: Step[RapContext]) -> Update:
     best = best if best in left else None
     chosen: SearchState = {**state, "best": best}
     world = await predicted_world(state, step)
-    text = "" if is_verified(step) else await phrased(chosen, world)  # what was verified stays as it is
-    update = await answer(chosen, step, await rap(state, step), text, Evidence(world.sources))
+    if is_verified(step):  # what was verified stays as it is
+        found = await world.found(path(state["tree"], best)[:-1]) if best else {}
+        text, evidence = "", Evidence(found, held=False)
+    else:
+        text = await phrased(chosen, world)
+        evidence = Evidence(world.sources)
+    update = await answer(chosen, step, await rap(state, step), text, evidence)
     return {"weights": weights, "best": best} | update
 
 

@@ -54,7 +54,7 @@ from reflective_agents.nodes.delegating.workers import (
     run_strategy,
 )
 from reflective_agents.nodes.evidence.research import today
-from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
+from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at, stop_because, stop_solved
 from reflective_agents.nodes.strategy import Employed
 from reflective_agents.nodes.turn import ENDED, begin, end, strategy_graph, unless_ended
@@ -201,9 +201,9 @@ async def finish(state: TeamState, step: Step[TeamContext]) -> Update:
     counting = rounds[-1:] if decided else rounds
     best = best_report(counting, reports_of(rounds))
     answer = AIMessage(best["answer"] or "", id=best["said"]) if best else None
-    appraisal, scored = Appraisal(reason=score_text(best, rounds)), is_scored(counting)
-    evidence = Evidence(sources_of(best, reports_of(rounds))) if best and not scored else NO_EVIDENCE
-    return await end(state, step, answer, appraisal=appraisal, evidence=evidence)
+    sources = sources_of(best, reports_of(rounds)) if best else {}
+    evidence = Evidence(sources, held=not is_scored(counting))
+    return await end(state, step, answer, appraisal=Appraisal(reason=score_text(best, rounds)), evidence=evidence)
 
 
 def members(context: TeamContext) -> dict[str, Role]:

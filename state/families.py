@@ -186,6 +186,11 @@ class TaskContext(SearchContext, VerifiedContext):
         """The name of the environment; empty for open questions."""
         return getattr(self.environment, "name", None) or self.environment or ""
 
+    @property
+    def runs_tests(self) -> bool:
+        """Whether answers are programs, of which the environment runs tests that the model writes."""
+        return bool(getattr(_kind_of(self.environment), "runs_tests", False))
+
 
 def _is_embeddings(value: T) -> T | None:
     if value is None or isinstance(value, str) or hasattr(value, "aembed_documents"):
@@ -319,6 +324,12 @@ class ChoosingContext(Context):
         default=10, ge=1, le=200, description="Most comparisons, of two calls each, as far as the limits allow them."
     )
 
+    @property
+    def way_to_choose(self) -> str:
+        """What `choose` comes to: by score, where the way that is set has no effect; one that the caller gives is
+        refused there."""
+        return "score" if self.applies_only("choose") else self.choose
+
 
 Preset = Mapping[str, str | float | bool | None]
 """Defaults of settings by name."""
@@ -373,11 +384,15 @@ def presets_of(environment: Any, schema: type[TreeContext]) -> Preset:
         environment: A name or an object.
         schema: The settings of the strategy, whose module has its name.
     """
-    kind = shipped.environments()[environment] if isinstance(environment, str) else environment
-    presets: Mapping[str, Preset] = getattr(kind, "presets", {})
+    presets: Mapping[str, Preset] = getattr(_kind_of(environment), "presets", {})
     # A search that builds upon another's settings, as auto does on those of LATS, takes its presets too.
     names = [part.__module__.rpartition(".")[2] for part in schema.__mro__]
     return next((presets[name] for name in names if name in presets), schema.task_presets)
+
+
+def _kind_of(environment: Any) -> Any:
+    """Return the environment, or the class of a shipped one."""
+    return shipped.environments()[environment] if isinstance(environment, str) else environment
 
 
 class BranchingContext(TreeContext):

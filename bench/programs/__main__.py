@@ -7,7 +7,8 @@ The folder holds `codet_humaneval.*.jsonl.gz` and `bench_humaneval.*.jsonl.gz`. 
 
 import asyncio
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import sqrt
 from pathlib import Path
 
 import numpy as np
@@ -21,14 +22,21 @@ from bench.programs.choosing import WAYS, agreed, chosen
 from bench.programs.recorded import Problem, read_problems
 from bench.programs.world import HIDDEN_SECONDS, SECONDS, Remembering
 from bench.recorded import RECORDED
+from reflective_agents.tree_search.agreement import Group
 
 PROGRAMS, TEXTS = (5, 10), 100
 """Programs among which is chosen, and texts of tests that the model wrote, as many as CodeT used."""
 AT_ONCE = 2
 """Tasks at the same time."""
-AGREEMENT = "CodeT's agreement on the model's tests"
+WORTH: Mapping[str, Callable[[Group], float]] = {
+    "CodeT's agreement, as in the paper: programs times tests": lambda group: group.score,
+    "CodeT's agreement, as in its code: the root of programs, times tests": lambda group: (
+        sqrt(group.samples) * group.tests
+    ),
+}
+AGREEMENT = next(iter(WORTH))
 ONE, ANY = "one program", "any of as many programs"
-ROWS = (ONE, *WAYS, AGREEMENT, ANY)
+ROWS = (ONE, *WAYS, *WORTH, ANY)
 
 
 async def solved(problem: Problem, counts: Sequence[int]) -> dict[str, list[float]]:
@@ -40,7 +48,9 @@ async def solved(problem: Problem, counts: Sequence[int]) -> dict[str, list[floa
         for name, way in WAYS.items():
             task = tested if way.tested else problem.task
             found[name].append(await _right(problem, await chosen(way, problem, task, tests, count), hidden))
-        found[AGREEMENT].append(await _right(problem, await agreed(problem, tested, tests, count), hidden))
+        for name, worth in WORTH.items():
+            program = await agreed(problem, tested, tests, count, worth)
+            found[name].append(await _right(problem, program, hidden))
         right = [await _right(problem, program, hidden) for program in problem.programs[:count]]
         found[ONE].append(float(np.mean(right)))
         found[ANY].append(max(right))
@@ -83,7 +93,7 @@ def _cell(won: Won) -> str:
 def compared(found: Mapping[str, Sequence[Won]]) -> Iterator[str]:
     """Say how many more tasks the agreement solves with most programs than each of the others, and the interval."""
     best = found[AGREEMENT][-1]
-    for name in (ONE, *WAYS):
+    for name in (ONE, *WAYS, *[name for name in WORTH if name != AGREEMENT]):
         low, high = difference(best, found[name][-1])
         yield f"- {AGREEMENT} - {name}: {(best - found[name][-1]).sum():+.1f} tasks ({low:+.0f} to {high:+.0f})"
 

@@ -1,9 +1,7 @@
 """Which of several programs is chosen: by our strategies, and by the agreement of CodeT."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle
-from math import sqrt
 from typing import Any, NamedTuple
 
 from bench.programs.recorded import Problem
@@ -12,6 +10,7 @@ from reflective_agents.environments.base import Task
 from reflective_agents.graphs import auto, best_of_n, chain_of_thought
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
+from reflective_agents.tree_search.agreement import MOST_TESTS, Group, group
 
 PLAIN: dict[str, Any] = {"search": "none", "examples": False, "max_total_tokens": 10**9}
 
@@ -29,6 +28,9 @@ WAYS: Mapping[str, Way] = {
     "best_of_n: passes most of the model's tests": Way(
         best_of_n.graph, lambda k: {"n": k, "max_depth": 1, "parallel": 1}, True
     ),
+    "best_of_n: choose=agreement, on ten of them": Way(
+        best_of_n.graph, lambda k: {"n": k, "max_depth": 1, "parallel": 1, "choose": "agreement"}, False
+    ),
     "auto, with the model's tests": Way(
         auto.graph, lambda k: {"max_model_calls": k, "max_expansions": 0, "max_trials": 0}, True
     ),
@@ -36,13 +38,16 @@ WAYS: Mapping[str, Way] = {
 
 
 class Author:
-    """The model: it writes one recorded program after the other, at last the first again, and says nothing else."""
+    """The model: it writes one recorded program after the other, at last the first again, or a text of tests."""
 
-    def __init__(self, programs: Sequence[str]) -> None:
+    def __init__(self, programs: Sequence[str], tests: Sequence[str]) -> None:
         self._programs: Iterator[str] = cycle(programs)
+        self._tests = "\n".join(tests)
 
     def __call__(self, request: Request) -> Reply:
-        """Write the next program, as a whole answer or as an action."""
+        """Write the next program, as a whole answer or as an action; or the tests, if they are asked for."""
+        if "assert statements" in request.text:
+            return self._tests or "None."
         program = next(self._programs)
         return (
             f"Thought 1: I write it.\nAction 1: {program}" if "Action 1:" in request.text or request.tools else program
@@ -54,20 +59,28 @@ async def chosen(way: Way, problem: Problem, task: Task, world: Remembering, pro
     has written none: a judge was not recorded."""
     if way.tested and not task["data"]["tests"]:
         return problem.programs[0]
-    model = FakeChatModel(reply=Author(problem.programs))
+    written = list(dict.fromkeys(test for text in problem.tests for test in text))
+    model = FakeChatModel(reply=Author(problem.programs, written[:MOST_TESTS]))
     run_input = {"messages": [("user", task["question"])], "task": task}
     context = {**PLAIN, "environment": world, "model": model, **way.settings(programs)}
     return (await way.graph.ainvoke(run_input, context=context))["answer"] or ""
 
 
-async def agreed(problem: Problem, task: Task, world: Remembering, programs: int) -> str:
-    """Choose by dual execution agreement (CodeT, Chen et al. 2022, arXiv 2207.10397).
+async def agreed(
+    problem: Problem, task: Task, world: Remembering, programs: int, worth: Callable[[Group], float]
+) -> str:
+    """Choose by dual execution agreement (CodeT, Chen et al. 2022, arXiv 2207.10397) on all of the model's tests.
 
-    Programs that pass the same tests form a group. The best has most tests, times the root of how many programs it
-    has, as in the published code; a test, too, counts as often as it was written.
+    A test, too, counts as often as it was written.
+
+    Args:
+        problem: The programs.
+        task: The task with the model's tests.
+        world: Runs them.
+        programs: Among how many programs is chosen.
+        worth: What a group of programs is worth.
     """
     first = problem.programs[:programs]
-    passed = [await world.passed(task, program) for program in first]
-    weights, groups = Counter[str](task["data"]["tests"]), Counter(passed)
-    scores = [sqrt(groups[tests]) * sum(weights[test] for test in tests) for tests in passed]
-    return first[scores.index(max(scores))]
+    passed = [await world.passed(task, program, task["data"]["tests"]) for program in first]
+    best = max(group(passed, [1] * len(first)), key=worth)
+    return first[best.programs[0]]

@@ -13,6 +13,7 @@ from reflective_agents.nodes.acting.agent import environment_of, give_answer
 from reflective_agents.nodes.asking.transcript import around, quoted
 from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.nodes.evidence.marks import replace_citations
+from reflective_agents.nodes.evidence.reference_list import length_text
 from reflective_agents.nodes.evidence.sources import numbers_of, sources_of, thread_sources, with_number
 from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.step import Step
@@ -134,9 +135,15 @@ def last_round(state: AggregationState) -> list[Candidate]:
     return [candidate for candidate in state["candidates"] if candidate["round"] == round_of(state)]
 
 
-def shown(candidate: Candidate, number: int) -> str:
+def with_length(candidate: Candidate) -> str:
+    """Return the answer to an open question as quoted text, with its length, which the request may limit."""
+    return f"{quoted('answer', candidate['text'])}\n{quoted('checked', length_text(candidate['text']))}"
+
+
+def shown(candidate: Candidate, number: int, *, is_open: bool) -> str:
     """Return a candidate as quoted text: the whole solution, and what is known of it."""
     feedback, score = candidate["feedback"], candidate["score"]
     known = [f"It scores {score:.2f} of 1."] if score is not None else []
     verdict = [quoted("verdict", "\n".join([*known, feedback]))] if known or feedback else []
-    return around("attempt", "\n".join([quoted("answer", candidate["text"]), *verdict]), number=number)
+    answer = with_length(candidate) if is_open else quoted("answer", candidate["text"])
+    return around("attempt", "\n".join([answer, *verdict]), number=number)

@@ -4,7 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reflective_agents.graphs._aggregation.candidates import AggregationState, Candidate, found_text, round_of
+from reflective_agents.graphs._aggregation.candidates import (
+    AggregationState,
+    Candidate,
+    found_text,
+    round_of,
+    with_length,
+)
 from reflective_agents.graphs.chain_of_thought import voting
 from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.asking.pairs import rank_by_pairs
@@ -70,11 +76,11 @@ def by_votes(finalists: Sequence[Candidate]) -> list[tuple[Candidate, int]]:
 
 async def by_pairs(state: AggregationState, step: Step[AggregationContext], ranked: Sequence[Candidate]) -> Choice:
     """Choose by comparisons; where none can be had, the answer that has most votes."""
-    environment = await environment_of(step.context)
+    environment, rivals = await environment_of(step.context), ranked[: step.context.comparisons + 1]
     ranking = await rank_by_pairs(
         step,
         step.context.judge_model or step.context.model,
-        [quoted("answer", candidate["text"]) for candidate in ranked[: step.context.comparisons + 1]],
+        [quoted("answer", each["text"]) if environment else with_length(each) for each in rivals],
         step.context.comparisons,
         task=short_task_prompt(environment, examples=False) if environment else "",
         request=quoted("request", state["request"]) if environment else request_text(state["messages"]),

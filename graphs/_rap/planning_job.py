@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from reflective_agents.graphs._rap.world_model import IMPOSSIBLE, WorldModel, digest
+from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.tree_search.base import Child
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade
@@ -65,6 +66,10 @@ class PlanningJob(ExpansionJob):
         candidate.grade = self._graded(candidate, why)
         key = self._first_with(self.world.key(candidate), node) if candidate.reward is None else ""
         self.result.children.append(Child(candidate.as_node(node["id"], node["parent_id"]), not ended, key))
+
+    async def evidence_of(self, candidate: Candidate) -> Evidence:
+        """Return what was looked up for the sub-questions of the path."""
+        return Evidence(await self.world.found(self.branch.path[:-1]))
 
     def _first_with(self, answer: str, node: TreeNode) -> str:
         """Return the node that was the first to give an answer."""

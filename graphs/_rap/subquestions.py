@@ -19,10 +19,12 @@ from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.nodes.evidence.long_questions import words_of
 from reflective_agents.nodes.evidence.research import find, today
-from reflective_agents.nodes.evidence.sources import numbered, sources_of, thread_sources
+from reflective_agents.nodes.evidence.sources import Sources, numbered, sources_of, thread_sources
+from reflective_agents.nodes.memo import memo_of
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import rap as prompts
 from reflective_agents.prompts.search import TODAY
+from reflective_agents.state.errors import LimitReached
 from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.labels import answer_in, bare, sections, without_label
@@ -100,16 +102,28 @@ class SubQuestions(WorldModel):
         form = prompts.NUMBER_FORM if self.environment else prompts.WHOLE_FORM
         return self._prompt(path, prompts.CONCLUDE.format(found="", question=question, form=form))
 
+    async def found(self, before: Sequence[TreeNode]) -> Sources:
+        """Return what the web search finds for the sub-questions and the question; nothing if a limit forbids it."""
+        key = ("found", *(node.get("action", "") for node in before))
+        try:
+            observations, _ = await memo_of(self.run_id).once(key, lambda: self._look_up_all(before))
+        except LimitReached:
+            return {}
+        return sources_of(observations, thread_sources(self.messages))
+
+    async def _look_up_all(self, before: Sequence[TreeNode]) -> list[str]:
+        """Return what the web search finds for all on a path, numbered; it was looked up before, and is kept."""
+        subquestions = [action for node in before if (action := node.get("action"))]
+        earlier = thread_sources(self.messages)
+        return [numbered(text, (), earlier) for text in await self._look_up(*subquestions, self.question)]
+
     async def phrase(self, path: Sequence[TreeNode]) -> str:
         """Ask for the complete answer to an open question, whose paths give theirs in short. A text that was cut off,
         or has another number, is not taken."""
         if self.environment is not None:
             return ""
         *before, end = path
-        subquestions = [action for node in before if (action := node.get("action"))]
-        earlier = thread_sources(self.messages)
-        observations = [numbered(text, (), earlier) for text in await self._look_up(*subquestions, self.question)]
-        answer = self.answer(end)
+        observations, answer = await self._look_up_all(before), self.answer(end)
         todo = prompts.PHRASE.format(
             found=_shown(observations),
             question=quoted("subquestion", self.question),

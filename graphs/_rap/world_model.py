@@ -113,6 +113,10 @@ class WorldModel(ABC):
     def answer(self, node: TreeNode) -> str:
         """Return the answer that a node holds."""
 
+    async def found(self, before: Sequence[TreeNode]) -> Sources:
+        """Return what was looked up on the way to an answer."""
+        return {}
+
     async def phrase(self, path: Sequence[TreeNode]) -> str:
         """Return the answer at the end of a path in words for the user; empty if it is to stay as it is."""
         return ""

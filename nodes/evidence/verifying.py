@@ -51,12 +51,14 @@ class Evidence(NamedTuple):
         letter: What stands before a number where it is cited, as in [m1].
         revisable: Whether there is room for a revision.
         without_passage: What a sentence is that cites only sources without passages.
+        held: Whether the answer is to be held against the sources, and not only verifiers are to be given them.
     """
 
     sources: Sources
     letter: str = ""
     revisable: bool = True
     without_passage: Level = "unseen"
+    held: bool = True
 
     @property
     def passages(self) -> dict[str, str]:
@@ -92,7 +94,7 @@ def is_open(
     step: Step[Context], answer: AIMessage, reached: Outcome | None, appraisal: Appraisal, evidence: Evidence
 ) -> bool:
     """Tell whether an answer is still to be held against its sources: nobody else has verified or refused it."""
-    if not isinstance(step.context, SourcedContext) or not step.context.verify_sources:
+    if not isinstance(step.context, SourcedContext) or not (step.context.verify_sources and evidence.held):
         return False
     if not any(source.passages for source in evidence.sources.values()) and not evidence.cited_in(answer.text):
         return False

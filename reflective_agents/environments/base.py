@@ -138,6 +138,8 @@ class Environment(ABC):
     """The figure of `score` that is 1 for a correct answer."""
     verifier: VerifiedBy = "environment"
     """Who has verified an answer with a reward of 1."""
+    runs_tests: bool = False
+    """Whether answers are programs, of which `passed` runs tests that an agent has written."""
     scores_by_data: bool = False
     """Whether `score` needs the task's `data`, not just its question and its right answer."""
     presets: ClassVar[Presets] = {}
@@ -270,6 +272,10 @@ class Environment(ABC):
     def with_own_tests(self, task: Task, text: str, most: int) -> Task:
         """Return a task with up to `most` tests from a text of the agent."""
         return task
+
+    async def passed(self, task: Task, answer: str, tests: Sequence[str]) -> list[bool]:
+        """Return which tests an answer passes; only where `runs_tests`."""
+        raise NotImplementedError(f"{self.name} runs no tests")
 
 
 def refuse(state: State, why: str) -> Transition:

@@ -7,6 +7,7 @@ hidden tests run once, in `score`.
 import asyncio
 import hashlib
 import re
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, Self
 
@@ -36,6 +37,7 @@ class Programming(Environment):
     verifier = "tests"
     multiline = True
     scores_by_data = True
+    runs_tests = True
     presets: ClassVar[Presets] = {"lats": {"max_depth": 7, "max_expansions": 50, "max_lessons": 4, "grading": "each"}}
     examples = (
         Example(
@@ -144,6 +146,17 @@ class Programming(Environment):
         data = task.get("data", {})
         tests = [line.strip() for line in text.splitlines() if is_test(line.strip(), data.get("entry_point", ""))]
         return {**task, "data": {**data, "tests": tests[:most]}}
+
+    async def passed(self, task: Task, answer: str, tests: Sequence[str]) -> list[bool]:
+        """Return which tests a program passes.
+
+        Raises:
+            SandboxMissing: if programs cannot be run here.
+        """
+        program = self._program(task, answer)
+        if not program:
+            return [False] * len(tests)
+        return [case.passed for case in (await self._run(task, program, list(tests))).cases]
 
     def request(self, task: Task) -> str:
         """Return the description of the function, and the form of a program."""

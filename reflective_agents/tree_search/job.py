@@ -299,10 +299,13 @@ class ExpansionJob:
         """Ask the verifiers of the user's what they say of an answer at the end of a trajectory, if there are any."""
         if not (candidate.answers and (candidate.final or candidate.done) and is_verified(self.step)):
             return None
-        conversation, steps = self.branch.conversation, [*self.branch.path, *candidate.before]
-        evidence = Evidence(sources_of(observations_on(steps), thread_sources(conversation)))
-        answer = self.world.answer(candidate.as_node("", None))
-        return await verify_answer(self.step, self.search.run_id, conversation, answer, evidence.passages)
+        answer, evidence = self.world.answer(candidate.as_node("", None)), await self.evidence_of(candidate)
+        return await verify_answer(self.step, self.search.run_id, self.branch.conversation, answer, evidence.passages)
+
+    async def evidence_of(self, candidate: Candidate) -> Evidence:
+        """Return what the trajectory of an answer has looked up."""
+        steps = [*self.branch.path, *candidate.before]
+        return Evidence(sources_of(observations_on(steps), thread_sources(self.branch.conversation)))
 
     def _key(self, candidate: Candidate) -> str:
         """Return the key of a candidate's state; empty if its grade is its own."""

@@ -188,7 +188,7 @@ class TaskWorld:
         if cached and earlier != before:  # another path to a state with the same key has a history of its own
             _, transition = await self._step(before, candidate.action)
         if not transition.valid:
-            return transition.observation
+            return transition.observation or "the environment refuses it"
         self._fill(candidate, transition)
         return None
 

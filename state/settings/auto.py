@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from reflective_agents.state.context import Model, from_json
+from reflective_agents.state.context import Context, Model, from_json
 from reflective_agents.state.effect import Applies
 from reflective_agents.state.families import ChoosingContext, Preset, SourcedContext
 from reflective_agents.state.settings.lats import LatsContext
@@ -69,8 +69,12 @@ class AutoContext(ChoosingContext, LatsContext, SourcedContext):
 
     @model_validator(mode="after")
     def _begin_cheap(self) -> Self:
-        if self.ladder:
-            vars(self)["model"] = self.ladder[0]
+        if not self.ladder:
+            return self
+        # MODEL is for all runs: a ladder takes its place. A model that was given for this run would be ignored.
+        if self.model not in (None, Context.ambient().model, self.ladder[0]):
+            raise ValueError("model is not asked beside a ladder: leave it out, or name it in the ladder")
+        vars(self)["model"] = self.ladder[0]
         return self
 
     @model_validator(mode="after")

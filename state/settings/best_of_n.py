@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from reflective_agents.state.effect import only_with
+from reflective_agents.state.effect import Applies, only_with
 from reflective_agents.state.families import (
     AgentContext,
     ChoosingContext,
@@ -23,6 +23,19 @@ class BestOfNContext(ChoosingContext, AgentContext, ToolsContext, StepsContext, 
 
     task_presets: ClassVar[Preset] = {"max_depth": 7}
 
+    choose: Annotated[
+        Literal["score", "pairs", "agreement"],
+        Applies(
+            "as score or pairs, unless the environment runs tests of programs, such as programming",
+            lambda settings: settings.choose != "agreement" or settings.runs_tests,
+        ),
+    ] = Field(  # type: ignore[assignment]
+        default="score",
+        description="How the answer is chosen: by its score (a reward, a verifier, a judge), of equals the most "
+        "frequent; by pairs: a judge compares answers that nothing has verified, two at a time, in both orders; or "
+        "by agreement, for programs: the model writes tests, and the group of programs that pass the same ones is "
+        "best that has most programs times most tests.",
+    )
     n: int = Field(default=5, ge=1, le=100, description="How many trajectories are sampled (N).")
     grading: Annotated[Literal["each", "together"], only_with("choose", "score")] = Field(
         default="each",

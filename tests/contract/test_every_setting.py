@@ -207,7 +207,7 @@ CASES: dict[str, Case] = {
     "judge_temperature": Case(0.1, None, {"worker": "lats"}),
     "judge_weight": Case(0.0, 1.0),
     "keep_memories": Case(True, False),
-    "ladder": Case(["offline", "offline"], None),
+    "ladder": Case(["offline", "offline"], None, {"model": None}),
     "language": Case("German", "French"),
     "last": Case("population", "single"),
     "lists": Case(1, 3, {**GAME, "proposals": "list"}),

@@ -126,16 +126,26 @@ async def test_they_are_given_the_conversation_and_the_sources_of_the_thread(str
     assert all(len(run["messages"]) == 3 and "1" in run["sources"] for run in given)
 
 
-@pytest.mark.parametrize("name", ["react", "reflexion", "trials", "lats", "aggregation", "auto"])
-async def test_they_are_given_what_was_looked_up_for_the_answer(name: str) -> None:
-    [strategy] = [each for each in ANSWERING if each.name == name]
+WITHOUT_LOOK_UP = ("chain_of_thought", "reflection", "memory")
+SEARCHER = {"name": "searcher", "instructions": "Look it up.", "strategy": "react"}
+LOOKING_UP: dict[str, dict[str, Any]] = {
+    "ab_mcts": {"search": "local"},
+    "plan": {"search": "local", "worker": "react"},
+    "team": {"search": "local", "roles": [SEARCHER]},
+}
+
+
+@pytest.mark.matrix(keep=4)
+@pytest.mark.parametrize("strategy", [each for each in ANSWERING if each.name not in WITHOUT_LOOK_UP], ids=name_of)
+async def test_they_are_given_what_was_looked_up_for_the_answer(strategy: Strategy) -> None:
     given: list[Any] = []
 
     def looks(request: str, answer: str, run: Any) -> bool:
         given.append(run["sources"])
         return False
 
-    await run(strategy, [looks])
+    context = strategy.make(model="offline", verifiers=[looks], **LIMITS, **LOOKING_UP.get(strategy.name, {}))
+    await strategy.graph.ainvoke({"messages": [("user", "What is reflection in AI agents?")]}, context=context)
     assert any(text.strip() for sources in given for text in sources.values())
 
 
@@ -491,3 +501,26 @@ async def test_the_old_name_is_taken_for_one_release() -> None:
         )
     out = await graph_of("reflection").ainvoke(ASK, context=context)
     assert out["drafts"][-1]["critique"] == "no"
+
+
+async def test_what_a_judge_of_a_team_has_scored_is_given_its_sources_too() -> None:
+    given: list[Any] = []
+
+    def looks(request: str, answer: str, run: Any) -> bool:
+        given.append(run["sources"])
+        return True
+
+    def reply(request: Request) -> Reply:
+        if request.schema:
+            return {"reasoning": "So.", "agree": True, "best": 1, "score": 0.5, "solved": False}
+        searched = any(message.type == "tool" for message in request.messages)
+        answer = "Reflection helps [1]." if "Zoe" in request.text else "It only costs time [1]."
+        return answer if searched else ToolUse("search", {"query": "reflection"})
+
+    roles = [{**SEARCHER, "name": name} for name in ("Zoe", "Max")]
+    model = FakeChatModel(reply=reply)
+    context = {"model": model, "search": "local", "shape": "debate", "roles": roles, "max_rounds": 1}
+    out = await graph_of("team").ainvoke(ASK, context={**context, "verifiers": [looks]})
+    assert any(round["score"] is not None for round in out["rounds"])
+    assert given
+    assert all(any(text.strip() for text in sources.values()) for sources in given)

@@ -143,6 +143,18 @@ def test_a_ladder_has_two_models_with_names(ladder: Any) -> None:
         AutoContext(ladder=ladder)
 
 
+def test_a_model_beside_a_ladder_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    ladder = ["openai:a", "openai:b"]
+    with pytest.raises(ValidationError, match="ladder"):
+        AutoContext(model="openai:b", ladder=ladder)
+    with pytest.raises(ValidationError, match="ladder"):
+        AutoContext.merged({"ladder": ladder}, {"model": "openai:b"})
+    assert AutoContext(model="openai:a", ladder=ladder).model == "openai:a"
+    monkeypatch.setenv("MODEL", "openai:c")
+    assert AutoContext(ladder=ladder).model == "openai:a"
+    assert AutoContext(ladder=ladder).resumed({"ladder": ladder, "samples": 2}).model == "openai:a"
+
+
 def test_a_ladder_can_be_given_as_json() -> None:
     assert AutoContext(ladder='["offline", "openai:x"]').ladder == ["offline", "openai:x"]
 

@@ -400,6 +400,20 @@ async def test_a_refused_action_is_told_as_an_event_and_is_no_node() -> None:
     assert [event["id"] for event in events if event["event"] == "node"] == ["0", "0.0"]
 
 
+class Wordless(Game24):
+    """Refuses without a word."""
+
+    async def step(self, state: State, action: str) -> Transition:
+        """Play, and do not say why something is refused."""
+        return (await super().step(state, action))._replace(observation="")
+
+
+async def test_an_environment_may_refuse_without_a_word() -> None:
+    lists = {"1 2 3 4": "9 + 9 = 18\n1 + 2 = 3"}
+    state = await run(FakeChatModel(reply=game(lists)), GAME, environment=Wordless(), n=2, max_expansions=1)
+    assert [node.get("action") for node in state["tree"].values()] == [None, "1 + 2 = 3"]
+
+
 async def told(model: FakeChatModel, given: Any, **settings: Any) -> Any:
     """The progress events of a run."""
     context = LatsContext.model_validate({"model": model, **settings})

@@ -1,0 +1,154 @@
+"""Choosing among the answers of a tree, once the search has ended: by pairs, or by the agreement of programs."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from reflective_agents.nodes.asking.pairs import Ranking, rank_by_pairs
+from reflective_agents.nodes.evidence.reference_list import split_references
+from reflective_agents.nodes.step import Step, Update, node
+from reflective_agents.state.families import ChoosingContext, TreeContext
+from reflective_agents.state.outcome import Outcome
+from reflective_agents.state.tree import SearchState, TreeNode, TreeView
+from reflective_agents.tree_search.agreement import Agreement, agree
+from reflective_agents.tree_search.candidates import VERIFIERS, Branch, Candidate, Grade, trajectory_text
+from reflective_agents.tree_search.graph import Node, Setup, answer
+from reflective_agents.tree_search.job import TreeSearch
+from reflective_agents.tree_search.tree_paths import path, rank, unpruned
+from reflective_agents.tree_search.values import Value
+from reflective_agents.tree_search.worlds import TaskWorld
+
+C = TypeVar("C", bound=TreeContext)
+PAIRS = "pairs"
+
+
+class Unjudged(Value):
+    """Gives all answers the same score, since one is chosen once all are there; steps get none."""
+
+    def calls(self, width: int) -> int:
+        """Count no call."""
+        return 0
+
+    async def grade(self, branch: Branch, candidate: Candidate) -> Grade | None:
+        """Give an answer the score of an average one."""
+        return Grade(0.5) if candidate.answers else None
+
+
+class Contender(NamedTuple):
+    """One of the different answers of a tree.
+
+    Attributes:
+        node: Where it stands first.
+        samples: How often it was written.
+    """
+
+    node: TreeNode
+    samples: int
+
+
+def finishing(schema: type[C], setup: Setup[C]) -> Node:
+    """Make the node that answers with the best answer of the tree, chosen as the settings say."""
+
+    @node(schema)
+    async def finish(state: SearchState, step: Step[C]) -> Update:
+        search, context = await setup(state, step), step.context
+        assert isinstance(context, ChoosingContext)
+        way = context.way_to_choose
+        if way == "score" or (state["outcome"] or {}).get("status") == "solved":
+            return await answer(state, step, search)
+        rivals, choice = await (compare if way == PAIRS else run_tests)(state, step, search)
+        is_judged = not isinstance(search.value, Unjudged)
+        if choice is None:
+            alone = state.copy()
+            alone["outcome"] = chosen_by(state["outcome"], "", is_judged=is_judged or not rivals)
+            return await answer(alone, step, search)
+        nodes = [each.node for each in rivals]
+        if choice.scores:
+            nodes = [with_term(*scored, way) for scored in zip(nodes, choice.scores, strict=True)]
+        best = nodes[choice.best]
+        if choice.scores and not is_scored(best):
+            best["score"] = choice.scores[choice.best]
+        chosen, tree = state.copy(), {each["id"]: each for each in nodes}
+        chosen["best"], chosen["tree"] = best["id"], {**state["tree"], **tree}
+        chosen["outcome"] = chosen_by(state["outcome"], choice.reason, is_judged=is_judged)
+        return {"best": best["id"], "tree": tree} | await answer(chosen, step, search)
+
+    return finish
+
+
+def with_term(node: TreeNode, score: float, name: str) -> TreeNode:
+    """Return a copy of a node with what chooses among the answers, beside its other figures."""
+    copied = node.copy()
+    copied["terms"] = {**node.get("terms", {}), name: score}
+    return copied
+
+
+def is_scored(node: TreeNode) -> bool:
+    """Return whether the environment or verifiers have scored an answer, and not a judge."""
+    return "reward" in node or VERIFIERS in node.get("terms", {})
+
+
+def contenders(tree: TreeView, same: Callable[[TreeNode], str]) -> list[Contender]:
+    """Return the different answers that nothing but a judge tells apart, the best first, of equals the most frequent.
+
+    Where an environment or verifiers score them, those are the answers of the highest score. An answer with invented
+    sources is among them only if there is no other.
+
+    Args:
+        tree: The tree.
+        same: Returns a text that equal answers share.
+    """
+    answers = [each for each in unpruned(tree) if each["kind"] == "answer"]
+    sound = sorted([each for each in answers if not each.get("unfounded")] or answers, key=rank)
+    if any(map(is_scored, sound)):
+        sound = [each for each in sound if each["score"] == sound[0]["score"]]
+    equal: defaultdict[str, list[TreeNode]] = defaultdict(list)
+    for each in sound:
+        equal[same(each)].append(each)
+    different = [Contender(some[0], sum(each.get("samples", 1) for each in some)) for some in equal.values()]
+    return sorted(different, key=lambda each: (-(each.node["score"] or 0.0), -each.samples))
+
+
+Chosen = tuple[Sequence[Contender], Ranking | Agreement | None]
+"""The different answers, and which one is chosen: None if there are not two."""
+
+
+async def compare(state: SearchState, step: Step[C], search: TreeSearch) -> Chosen:
+    """Compare whole trajectories by pairs."""
+    context = step.context
+    assert isinstance(context, ChoosingContext)
+
+    def words(node: TreeNode) -> str:
+        return " ".join(split_references(search.world.answer(node))[0].split())
+
+    rivals = contenders(state["tree"], words)[: context.comparisons + 1]
+    if len(rivals) < 2:
+        return rivals, None
+    return rivals, await rank_by_pairs(
+        step,
+        context.judge_model or context.model,
+        [trajectory_text(path(state["tree"], each.node["id"])) for each in rivals],
+        context.comparisons,
+        task=search.world.task,
+        request=state["request"],
+    )
+
+
+async def run_tests(state: SearchState, step: Step[C], search: TreeSearch) -> Chosen:
+    """Test programs by what the model expects of them."""
+    world = search.world
+    assert isinstance(world, TaskWorld)
+    rivals = contenders(state["tree"], world.answer)
+    if len(rivals) < 2:
+        return rivals, None
+    programs = [world.answer(each.node) for each in rivals]
+    return rivals, await agree(step, world, state["request"], programs, [each.samples for each in rivals])
+
+
+def chosen_by(reached: Outcome | None, reason: str, *, is_judged: bool) -> Outcome | None:
+    """Return what has ended the search, with why the answer was chosen, if it was. Where no judge has refused the
+    answers, nothing left to try means that there is one."""
+    if reached is None:
+        return None
+    status = "answered" if reached["status"] == "exhausted" and not is_judged else reached["status"]
+    return {**reached, "status": status, "reason": "; ".join(filter(None, [reached["reason"], reason]))}
