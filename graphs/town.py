@@ -19,7 +19,7 @@ from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed
-from reflective_agents.state.extras import need
+from reflective_agents.state.extras import need_for_memory
 from reflective_agents.state.run import Input
 from reflective_agents.state.settings.town import Town, TownContext
 from reflective_agents.town.agent import Agent, is_about, open_agents
@@ -33,7 +33,7 @@ from reflective_agents.town.state import TownOutput, TownState
 
 async def prepare(state: TownState, step: Step[TownContext]) -> Update:
     """Read the town, and refuse embeddings that cannot be had."""
-    need("numpy", extra="memory", purpose="a memory")
+    need_for_memory()
     from reflective_agents.models.embeddings import get_embeddings
 
     get_embeddings(step.context.embeddings)

@@ -20,6 +20,15 @@ def need(*libraries: str, extra: str, purpose: str) -> None:
         raise Misuse(f"{purpose} needs {', '.join(missing)}: {how_to_install(extra)}")
 
 
+def need_for_memory() -> None:
+    """Refuse to begin what remembers.
+
+    Raises:
+        Misuse: if what the extra `memory` brings is not installed.
+    """
+    need("numpy", "numkong", extra="memory", purpose="a memory")
+
+
 def how_to_install(extra: str) -> str:
     """Return the command that installs an extra."""
     return f"pip install 'reflective-agents[{extra}]'"

@@ -1,4 +1,4 @@
-"""Citations of memories in answers: `[m1]`, or `[m1, m3]`."""
+"""Citations of memories in answers: `[m1]`, or `[m1, m3]`, also in brackets of full width: `【m1】`."""
 
 import re
 from collections.abc import Sequence
@@ -7,13 +7,14 @@ from langchain_core.messages import AIMessage, AnyMessage
 
 LONGEST_CITATION = 200
 """Characters between the brackets of a citation."""
+_OPENING, _CLOSING = "[【［", "]】］"
 # With the small letter that the model was shown: an M3 is a screw.
-_CITATION = re.compile(r"\s?\[\s*m(\d+(?:\s*[,;]\s*m?\d+)*)\s*\]")
+_CITATION = re.compile(rf"(\s?)[\{_OPENING}]\s*m(\d+(?:\s*[,;，、；]\s*m?\d+)*)\s*[\{_CLOSING}]")
 
 
 def cited(text: str) -> set[int]:
     """Return the numbers of the memories that a text cites."""
-    return {int(number) for match in _CITATION.finditer(text) for number in re.findall(r"\d+", match[1])}
+    return {int(number) for match in _CITATION.finditer(text) for number in re.findall(r"\d+", match[2])}
 
 
 def uncited(text: str) -> str:
@@ -26,8 +27,8 @@ def only_cited(text: str, count: int) -> str:
     a citation. Where no memory was shown, nothing cites."""
 
     def checked(match: re.Match[str]) -> str:
-        names = [f"m{number}" for number in re.findall(r"\d+", match[1]) if 1 <= int(number) <= count]
-        return f"{match[0][: match[0].index('[')]}[{', '.join(names)}]" if names else ""
+        names = [f"m{number}" for number in re.findall(r"\d+", match[2]) if 1 <= int(number) <= count]
+        return f"{match[1]}[{', '.join(names)}]" if names else ""
 
     return _CITATION.sub(checked, text) if count else text
 
@@ -47,8 +48,9 @@ class Citing:
         """Return what stands before a citation that has not ended yet."""
         self._held += text
         # What is longer is no citation, and need not be held back.
-        begun = self._held.rfind("[", -LONGEST_CITATION)
-        end = len(self._held) if begun < 0 or "]" in self._held[begun:] else begun
+        begun = max(self._held.rfind(bracket, -LONGEST_CITATION) for bracket in _OPENING)
+        ended = any(bracket in self._held[begun:] for bracket in _CLOSING)
+        end = len(self._held) if begun < 0 or ended else begun
         # Blanks go with a citation that follows.
         ready = self._held[:end].rstrip()
         self._held = self._held[len(ready) :]

@@ -128,6 +128,7 @@ def _memories(
                 key=f"{key} {index} remains {number}",
                 conversation=conversation,
                 about=earlier[0].get("about", ""),
+                topic=earlier[0].get("topic"),
                 since=earlier[0].get("since", ""),
             )
 

@@ -27,7 +27,7 @@ BEFORE, LONGEST = 2, 1000
 
 
 async def look_ups(step: Step[MemoryContext], stream: "MemoryStream", messages: Sequence[AnyMessage]) -> list[str]:
-    """Return what to look up: the last message, and what the model adds to it, if the settings let it.
+    """Return what to look up: the last message, then what the model adds to it, if the settings let it.
 
     The model is only asked if anything is remembered, and if that leaves a call for the answer however often its reply
     has to be sent back; where it fails, the message alone is looked up.
@@ -48,7 +48,9 @@ async def look_ups(step: Step[MemoryContext], stream: "MemoryStream", messages: 
         step.emit("not_looked_up", reason=str(problem))
         return [message]
     step.emit("looked_up", queries=queries)
-    return list({normalised(query): query for query in [*(query[:QUERY] for query in queries), message]}.values())[::-1]
+    others = {normalised(query): query for query in (query[:QUERY] for query in queries)}
+    others.pop(normalised(message), None)
+    return [message, *others.values()]
 
 
 def _quoted_turns(messages: Sequence[AnyMessage]) -> str:

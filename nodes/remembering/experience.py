@@ -10,7 +10,7 @@ from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.users import authenticated_user
 from reflective_agents.state.context import Context, Model
 from reflective_agents.state.experience import Item, advice_of
-from reflective_agents.state.extras import need
+from reflective_agents.state.extras import need_for_memory
 
 if TYPE_CHECKING:
     from reflective_agents.memory.items import Items
@@ -43,7 +43,7 @@ async def open_items(step: Step[Context]) -> "Items":
     Raises:
         Misuse, UnknownModel, MissingKey: as `MemoryStream.open`.
     """
-    need("numpy", extra="memory", purpose="a memory")
+    need_for_memory()
     from reflective_agents.memory.items import Items  # loads numpy, and few runs remember
 
     owner = experience_of(step.context.experience or "", authenticated_user())

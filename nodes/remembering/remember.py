@@ -27,7 +27,7 @@ from reflective_agents.nodes.memo import at_once
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import memory as prompts
 from reflective_agents.state.context import Context, Model
-from reflective_agents.state.extras import need
+from reflective_agents.state.extras import need_for_memory
 from reflective_agents.state.memories import Insights, Kind, Memory, Questions
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ async def open_memory(
     Raises:
         Misuse, UnknownModel, MissingKey: as `MemoryStream.open`.
     """
-    need("numpy", "numkong", extra="memory", purpose="a memory")
+    need_for_memory()
     from reflective_agents.memory.stream import MemoryStream  # loads numpy, and few runs remember
 
     store = get_runtime().store or store_of_process()

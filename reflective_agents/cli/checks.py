@@ -8,7 +8,7 @@ from reflective_agents.models.prices import check_price
 from reflective_agents.models.providers import OFFLINE, choose_model, get_model
 from reflective_agents.nodes.checks import check_sources
 from reflective_agents.state.context import Context, Model
-from reflective_agents.state.extras import need
+from reflective_agents.state.extras import need, need_for_memory
 from reflective_agents.state.families import SearchContext
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.prices import table_of
@@ -67,7 +67,7 @@ async def check(context: Context, settings: JsonMapping) -> Choice:
     if isinstance(context, TownContext):
         await asyncio.to_thread(load_town, context.town)
     if isinstance(context, TownContext | MemoryContext):
-        need("numpy", extra="memory", purpose="a memory")
+        need_for_memory()
         from reflective_agents.models.embeddings import get_embeddings
 
         get_embeddings(context.embeddings)

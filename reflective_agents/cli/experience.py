@@ -1,6 +1,5 @@
 """`reflect experience`: what runs have learned under a name, to be looked at, corrected, reviewed and shipped."""
 
-import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -12,9 +11,12 @@ from uuid import uuid4
 import typer
 
 from reflective_agents.cli.output import clean, print_table, say
+from reflective_agents.cli.store import with_store
 from reflective_agents.state.errors import Misuse
 
 if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
+
     from reflective_agents.memory.items import Items
     from reflective_agents.state.experience import Item
 
@@ -183,23 +185,17 @@ def _with_items(name: str, user: str | None, embeddings: str | None, work: "Call
     """Do some work on the items of a name and return its result.
 
     Raises:
-        Misuse: if they were made with other embeddings.
+        Misuse: if they were made with other embeddings, or what a memory needs is not installed.
         NoDatabase: if the database cannot be reached or opened.
     """
-    from reflective_agents.cli.database import open_store
-    from reflective_agents.memory.items import Items
-    from reflective_agents.models.providers import close_models
     from reflective_agents.nodes.remembering.experience import experience_of
 
-    async def main() -> T:
-        try:
-            async with open_store() as store:
-                assert store is not None
-                return await work(await Items.open(store, experience_of(name, user), embeddings))
-        finally:
-            await close_models()
+    async def open_and_work(store: "BaseStore") -> T:
+        from reflective_agents.memory.items import Items
 
-    return asyncio.run(main())
+        return await work(await Items.open(store, experience_of(name, user), embeddings))
+
+    return with_store(open_and_work)
 
 
 async def _get(items: "Items", item_id: str) -> "Item":

@@ -1,6 +1,5 @@
 """`reflect memory`: what is remembered of a user, to be looked at, corrected and kept."""
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -10,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from reflective_agents.cli.output import clean, print_table, say
+from reflective_agents.cli.store import with_store
 from reflective_agents.state.errors import Misuse
 
 if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
+
     from reflective_agents.memory.stream import MemoryStream
     from reflective_agents.state.memories import Memory
 
@@ -194,13 +196,10 @@ def _with_memory(user: str | None, embeddings: str | None, work: "Callable[[Memo
     """Do some work on a memory and return its result.
 
     Raises:
-        Misuse: if it was made with other embeddings.
+        Misuse: if it was made with other embeddings, or what a memory needs is not installed.
         NoDatabase: if the database cannot be reached or opened.
     """
-    from reflective_agents.cli.database import open_store
     from reflective_agents.cli.options import make_context
-    from reflective_agents.memory.stream import MemoryStream
-    from reflective_agents.models.providers import close_models
     from reflective_agents.nodes.remembering.remember import owner_of
     from reflective_agents.state.settings.memory import MemoryContext
 
@@ -209,15 +208,12 @@ def _with_memory(user: str | None, embeddings: str | None, work: "Callable[[Memo
     assert isinstance(context, MemoryContext)
     owner, most = owner_of(context.user), context.max_memories
 
-    async def main() -> T:
-        try:
-            async with open_store() as store:
-                assert store is not None
-                return await work(await MemoryStream.open(store, owner, context.embeddings, max_memories=most))
-        finally:
-            await close_models()
+    async def open_and_work(store: "BaseStore") -> T:
+        from reflective_agents.memory.stream import MemoryStream
 
-    return asyncio.run(main())
+        return await work(await MemoryStream.open(store, owner, context.embeddings, max_memories=most))
+
+    return with_store(open_and_work)
 
 
 async def _get(stream: "MemoryStream", memory_id: str) -> "Memory":

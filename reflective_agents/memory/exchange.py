@@ -4,15 +4,17 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
-from reflective_agents.memory.items import Items
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.experience import LONGEST_TEXT, Item, ItemKind, ItemStatus, Line, new_item, plain_text
 from reflective_agents.state.memories import FARTHEST, memory_id
 from reflective_agents.text.clean import clean_data
+
+if TYPE_CHECKING:  # loads numpy, and a file is read without
+    from reflective_agents.memory.items import Items
 
 Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Time = Annotated[float, Field(ge=-FARTHEST, le=FARTHEST, allow_inf_nan=False)]
@@ -80,13 +82,13 @@ class Merged(NamedTuple):
     counted: int
 
 
-async def export_items(items: Items) -> AsyncIterator[str]:
+async def export_items(items: "Items") -> AsyncIterator[str]:
     """Export items as JSON lines, without line ends, the oldest first."""
     async for item in items.everything():
         yield json.dumps(item, ensure_ascii=False)
 
 
-async def import_items(items: Items, lines: Iterable[str]) -> list[str]:
+async def import_items(items: "Items", lines: Iterable[str]) -> list[str]:
     """Add exported or hand-written items, and return the ids that are new; those that are known are left as they are.
 
     Raises:
@@ -113,7 +115,7 @@ def _read(line: str, number: int) -> Item:
         raise Misuse(f"line {number} is no item: {f'{where}: ' if where else ''}{first['msg']}") from error
 
 
-async def merge_items(items: Items, others: Sequence[Item]) -> Merged:
+async def merge_items(items: "Items", others: Sequence[Item]) -> Merged:
     """Merge other items: what says the same in the same words counts for the one that is known, all else is added.
     Done again it changes nothing."""
     known = {_key(item): item["id"] async for item in items.everything()}

@@ -7,7 +7,7 @@ reads the index anew. No item is written by two processes that could spoil it fo
 
 import asyncio
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from uuid import uuid4
@@ -78,6 +78,9 @@ class Replica:
     async def commit(self, store: BaseStore, changes: Iterable[PutOp], touched: Sequence[str]) -> None:
         """Write changes that the index shows already, all at once where the store can; within `current` only.
 
+        Equal texts are written ahead, one in a request: LangGraph's InMemoryStore refuses a batch in which a text that
+        it is to index comes twice. A text is no memory before the rest of it is written.
+
         Args:
             store: Where to.
             changes: What to write.
@@ -87,9 +90,10 @@ class Replica:
         self._touched.extend(touched)
         value = {"written": self._written, "touched": list(self._touched)}
         head = write(self.layout.part("head"), self._writer, value)
-        # In the same order everywhere, so that two processes never wait for each other's rows.
-        ordered = sorted([*changes, head], key=lambda change: (change.namespace, change.key))
-        await store.abatch(ordered)
+        for batch in _batches([*changes, head]):
+            # In the same order everywhere, so that two processes never wait for each other's rows.
+            ordered = sorted(batch, key=lambda change: (change.namespace, change.key))
+            await store.abatch(ordered)
         self._seen[self._writer] = self._written
 
     async def _catch_up(self, store: BaseStore) -> None:
@@ -164,6 +168,21 @@ class Replica:
         for item in filter(None, items[2 * count : 3 * count]):
             self.mark = max(self.mark, Mark(item.value["created"], item.key))
         self.about = items[-1].value["name"] if items[-1] else None
+
+
+def _batches(changes: Iterable[PutOp]) -> list[list[PutOp]]:
+    """Split changes so that no batch gives the store's index a text twice; whatever can wait is in the last."""
+    batches: list[list[PutOp]] = [[]]
+    seen: Counter[str] = Counter()
+    for change in changes:
+        earlier = 0
+        if change.index and change.value:
+            text = change.value["text"]
+            earlier, seen[text] = seen[text], seen[text] + 1
+        if earlier == len(batches):
+            batches.append([])
+        batches[earlier].append(change)
+    return batches[::-1]
 
 
 _replicas: "weakref.WeakKeyDictionary[BaseStore, dict[str, Replica]]" = weakref.WeakKeyDictionary()

@@ -4,19 +4,22 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
-from reflective_agents.memory.stream import Change, MemoryStream
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.memories import BEGINNING, Mark, Memory, check_time, new_memory
+
+if TYPE_CHECKING:  # loads numpy, and a file is read without
+    from reflective_agents.memory.stream import Change, MemoryStream
 
 _MEMORY = TypeAdapter(Memory)
 _MARK = TypeAdapter(dict[str, Mark])
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
-async def export_jsonl(stream: MemoryStream) -> AsyncIterator[str]:
+async def export_jsonl(stream: "MemoryStream") -> AsyncIterator[str]:
     """Export an agent's memory as JSON lines, without line ends, in the order of creation."""
     async for memory in stream.everything():
         yield json.dumps(memory, ensure_ascii=False)
@@ -25,7 +28,7 @@ async def export_jsonl(stream: MemoryStream) -> AsyncIterator[str]:
         yield json.dumps({"mark": mark._asdict()})
 
 
-async def import_jsonl(stream: MemoryStream, lines: Iterable[str]) -> Change:
+async def import_jsonl(stream: "MemoryStream", lines: Iterable[str]) -> "Change":
     """Add exported memories, under their ids; the vectors are made anew. What is in the archive follows from the
     evidence.
 

@@ -106,7 +106,7 @@ async def test_what_remains_of_a_fact_that_ended_in_part_is_a_fact_with_its_evid
     ended, rest = facts["Paul lives in Leeds with his daughter Mia."], facts["Mia is Paul's daughter."]
     assert ("until" in ended, "until" in rest) == (True, False)
     assert set(ended["evidence"]) < set(rest["evidence"])
-    assert rest["importance"] == ended["importance"]
+    assert (rest["importance"], rest.get("topic")) == (ended["importance"], "home")
     out = await talk.say("Who is Mia?")
     assert "Mia is Paul's daughter." in [one["text"] for one in out["memories"]]
 

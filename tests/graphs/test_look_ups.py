@@ -109,6 +109,17 @@ async def test_equal_look_ups_are_made_once() -> None:
     assert out["memories"][0]["text"] != out["memories"][1]["text"]
 
 
+async def test_what_the_message_finds_comes_first_also_where_the_model_repeats_it() -> None:
+    alone = await (await talk_of(looking_up())).say(ASKED)
+    out = await (await talk_of(looking_up(ASKED.upper(), "ferry to Elba"))).say(ASKED)
+    assert [one["text"] for one in out["memories"]] == [one["text"] for one in alone["memories"]]
+
+
+async def test_look_ups_count_in_the_order_in_which_the_model_names_them() -> None:
+    out = await (await talk_of(looking_up("ferry to Elba", "tram number 3"))).say(ASKED, retrieved=2)
+    assert out["memories"][1]["text"] == TURNS[0]
+
+
 async def test_the_offline_model_looks_up_each_part_of_a_message() -> None:
     talk = await talk_of(looking_up())
     talk.model = "offline"  # type: ignore[assignment]

@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from tenacity import wait_none
 
-from reflective_agents.graphs._memory.citing import cited, only_cited, uncited
+from reflective_agents.graphs._memory.citing import Citing, cited, only_cited, uncited
 from reflective_agents.graphs._memory.keeping import LONGEST, MOST_PARTS, parts
 from reflective_agents.graphs.memory import builder, graph
 from reflective_agents.memory.stream import MemoryStream
@@ -234,6 +234,7 @@ async def test_a_memory_made_with_other_embeddings_is_misuse_before_any_call() -
         ("So [m1].", {1}, "So [m1].", "So."),
         ("So [m1, m3] and [m2].", {1, 2, 3}, "So [m1, m3] and [m2].", "So and."),
         ("So [m2; 3].", {2, 3}, "So [m2, m3].", "So."),
+        ("在都灵【m1】。很好［m2，m3］。", {1, 2, 3}, "在都灵[m1]。很好[m2, m3]。", "在都灵。很好。"),
         ("Use an [M3] screw.", set(), "Use an [M3] screw.", "Use an [M3] screw."),
         ("So [m9].", {9}, "So.", "So."),
         ("So [m1, m9] and [m0].", {0, 1, 9}, "So [m1] and.", "So and."),
@@ -244,6 +245,13 @@ def test_citations_are_read_and_checked(text: str, numbers: set[int], shown: str
     assert cited(text) == numbers
     assert only_cited(text, 3) == shown
     assert uncited(text) == bare
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("So [m1], and so.", "So, and so."), ("在都灵【m1、m2】。很好［m3］。", "在都灵。很好。")]
+)
+def test_citations_are_left_out_of_an_answer_while_it_comes(text: str, shown: str) -> None:
+    assert "".join(map(Citing(3).feed, text)) == shown
 
 
 async def test_where_nothing_is_remembered_brackets_are_text() -> None:

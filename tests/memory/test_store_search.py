@@ -147,3 +147,30 @@ async def test_an_agent_answers_from_what_its_store_finds(searching: BaseStore) 
     asked: Any = {"messages": [("user", "Where does the honey come from?")]}
     result = await builder.compile(store=searching).ainvoke(asked, context=settings)
     assert [one["text"] for one in result["memories"]] == [TEXTS[0]]
+
+
+async def test_equal_texts_are_added_at_once_and_each_is_found() -> None:
+    stream = await MemoryStream.open(indexed_store(), "ada", "lexical")
+    repeated = [new_memory(TEXTS[0], created=float(number), key=str(number)) for number in range(3)]
+    await stream.add([*repeated, new_memory(TEXTS[1], created=3.0)])
+    honey = await stream.retrieve("honey", k=3, now=9.0, ranking=RANKING)
+    assert {scored.memory["id"] for scored in honey} == {memory["id"] for memory in repeated}
+
+
+async def test_equal_texts_of_which_some_cannot_be_written_are_no_memories() -> None:
+    left = 1
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise ConnectionError("gone")
+        return by_topic(texts)
+
+    stream = await MemoryStream.open(indexed_store(embed), "ada", "lexical")
+    repeated = [new_memory(TEXTS[0], created=float(number), key=str(number)) for number in range(2)]
+    with pytest.raises(ConnectionError):
+        await stream.add(repeated)
+    assert await stream.count() == 0
+    left = 2
+    assert len((await stream.add(repeated)).added) == 2

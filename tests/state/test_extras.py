@@ -1,5 +1,6 @@
 """Libraries that come with an extra: without them the error names it, and the graphs can be imported all the same."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -17,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 OPTIONAL = """
     aiosqlite bs4 filelock langgraph.cache.sqlite langgraph.checkpoint.postgres langgraph.checkpoint.sqlite markdown_it
-    numpy platformdirs psycopg pypdf rich tavily typer
+    numkong numpy platformdirs psycopg pypdf rich tavily typer
 """.split()  # noqa: SIM905 - the words are easier to read
 """What the extras of the command, of documents, memories, Postgres and Tavily bring."""
 MOST = 50
@@ -95,3 +96,28 @@ def test_the_command_names_its_extra() -> None:
     line, code = run(program).splitlines()
     assert "pip install 'reflective-agents[cli]'" in line
     assert code == "2"
+
+
+@pytest.mark.process
+def test_commands_on_memories_name_the_extra_they_lack(tmp_path: Path) -> None:
+    (tmp_path / "items.jsonl").write_text("")
+    file = str(tmp_path / "items.jsonl")
+    of_memory = [["list"], ["profile"], ["show", "1"], ["forget", "--all"], ["edit", "1", "So."], ["export"]]
+    of_experience = [["list", "x"], ["show", "x", "1"], ["edit", "x", "1", "--title", "So"], ["forget", "x", "--all"]]
+    commands = [["memory", *words] for words in [*of_memory, ["import", file]]]
+    commands += [["experience", *words] for words in [*of_experience, ["export", "x"]]]
+    commands += [["experience", name, "x", file] for name in ("import", "merge")]
+    program = f"""
+import sys
+sys.modules.update(dict.fromkeys(["numpy", "numkong"]))
+from reflective_agents.cli.main import main
+sys.stderr = sys.stdout
+for words in {commands}:
+    print(main(words))
+"""
+    command = [sys.executable, "-c", program]
+    environment = {**os.environ, "REFLECT_HOME": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
+    lines = done.stdout.splitlines()
+    assert lines[1::2] == ["2"] * len(commands)
+    assert all("pip install 'reflective-agents[memory]'" in line for line in lines[::2])
