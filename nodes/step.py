@@ -310,7 +310,7 @@ def node(
             if begins:
                 before: StateBefore = {"messages": stored.get("messages") or [], "texts": stored.get("texts") or {}}
                 if stored.get("run_id") == run_id:  # it has begun before, and did not end
-                    before["usage"] = stored["usage"]
+                    before = {**before, "usage": stored["usage"]}
                 step = Step(context, before, runtime.stream_writer, compaction)
             else:
                 context = context.resumed(stored.get("settings") or {}).raised(stored.get("raised") or {})
