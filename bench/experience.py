@@ -104,7 +104,7 @@ def recall(tasks: Sequence[Labelled], found: Found, *, english: bool) -> str:
 
 
 def row(embeddings: str, how: str, tasks: Sequence[Labelled], found: Found) -> str:
-    """Format the recall and the precision of what was found: of all of it, and of what the 200 pairs have of it."""
+    """Format the recall and the precision of what was found: of what the 200 pairs have of it, and of all of it."""
     pairs, right = zip(tasks, found, strict=True), hits(tasks, found)
     labelled = [[name for name in names if name in task.fits + task.tempts] for task, names in pairs]
     cells = [recall(tasks, found, english=True), recall(tasks, found, english=False)]
@@ -116,7 +116,7 @@ def cosines(embeddings: str, tasks: Sequence[Labelled]) -> NDArray[np.float64]:
     """Calculate the cosine of each task, a row, and each item's condition."""
     embedder = get_embeddings(embeddings)
     conditions = embedder.embed_documents([lesson.applies_when for lesson in LESSONS.values()])
-    return np.array(embedder.embed_documents([task.question for task in tasks])) @ np.array(conditions).T
+    return np.asarray(np.array(embedder.embed_documents([task.question for task in tasks])) @ np.array(conditions).T)
 
 
 def quartiles(embeddings: str, tasks: Sequence[Labelled]) -> Iterator[str]:
@@ -124,9 +124,8 @@ def quartiles(embeddings: str, tasks: Sequence[Labelled]) -> Iterator[str]:
     values, fits = cosines(embeddings, tasks), fitting(tasks)
     tempts = np.array([[name in task.tempts for name in NAMES] for task in tasks])
     english = np.array([[task.language == "English"] for task in tasks])
-    groups = {"fits": fits, "does not": tempts, "the rest of the forty": ~fits & ~tempts}
     for language, spoken in (("English", english), ("other", ~english)):
-        for name, group in groups.items():
+        for name, group in (("fits", fits), ("does not", tempts)):
             chosen = values[group & spoken]
             if len(chosen):
                 cells = " | ".join(f"{value:.2f}" for value in np.quantile(chosen, [0, 0.25, 0.5, 0.75, 1]))
@@ -139,44 +138,47 @@ def fitting(tasks: Sequence[Labelled]) -> NDArray[np.bool_]:
 
 
 def floors(embeddings: str, tasks: Sequence[Labelled]) -> Iterator[str]:
-    """Format what the highest floor that loses nothing on every second task does on the others, and the reverse.
+    """Format what a floor would do that is chosen on every second task, as the highest that loses nothing there, on the
+    others, and the reverse.
 
-    A call is saved where all items of a name lie below the floor. A name holds all forty, or one kind of them; only
-    those names count that have nothing for the task.
+    No call is made where all items of a name lie below the floor; a name holds one kind of the items, or all forty.
     """
     kinds = np.array([name.split()[0] for name in NAMES])
-    names = [kinds == kind for kind in dict.fromkeys(kinds)]
+    held = {"one kind": [kinds == kind for kind in dict.fromkeys(kinds)], "all forty": [kinds == kinds]}
     for language, chosen in (("all", [*tasks]), ("English", [task for task in tasks if task.language == "English"])):
         values, fits, odd = cosines(embeddings, chosen), fitting(chosen), np.arange(len(chosen)) % 2 == 1
-        for half in (odd, ~odd):
-            floor = values[half][fits[half]].min()
-            other, wanted = values[~half], fits[~half]
-            lost = int((other[wanted] < floor).sum())
-            idle = [other[~wanted[:, name].any(axis=1)][:, name].max(axis=1) for name in (*names, kinds == kinds)]
-            one_kind = np.concatenate(idle[:-1])
-            saved = [share(int((best < floor).sum()), len(best)) for best in (one_kind, idle[-1])]
-            cells = f"{floor:.3f} | {share(lost, int(wanted.sum()))} | {' | '.join(saved)}"
-            yield f"| {embeddings} | {language} | {cells} |"
+        for what, names in held.items():
+            best = np.array([values[:, name].max(axis=1) for name in names])
+            needed = np.array([fits[:, name].any(axis=1) for name in names])
+            by_half = [(best[:, half][needed[:, half]].min(), ~half) for half in (odd, ~odd)]
+            below = np.zeros_like(needed)
+            for floor, others in by_half:
+                below[:, others] = best[:, others] < floor
+            cells = [", ".join(f"{floor:.2f}" for floor, _ in by_half)]
+            cells += [share(int((below & group).sum()), int(group.sum())) for group in (needed, ~needed)]
+            yield f"| {embeddings} | {language} | {what} | {' | '.join(cells)} |"
 
 
 async def report(
     embeddings: Sequence[str], tasks: Sequence[Labelled], models: Mapping[str, Sequence[BaseChatModel | str]]
 ) -> None:
     """Print the tables; `models` has, by its name, what says for each task which items apply to it."""
-    print("| embedding | shown | recall, English | recall, other | precision, labelled | precision, all |")
+    print("| embedding | shown by | recall, English | recall, other | precision, 200 pairs | precision, all forty |")
     print("|---|---|--:|--:|--:|--:|")
     for each in embeddings:
         found = await looked_up(each, tasks)
-        print(row(each, f"(the {SHOWN + LOOKED_AT} looked up)", tasks, found))
-        print(row(each, f"the first {SHOWN}, nobody asked", tasks, [names[:SHOWN] for names in found]))
+        print(row(each, f"(the {SHOWN + LOOKED_AT} that a model is asked about)", tasks, found))
+        print(row(each, f"the look-up alone, the first {SHOWN}", tasks, [names[:SHOWN] for names in found]))
         for name, chosen in models.items():
             print(row(each, name, tasks, await shown(each, tasks, chosen)))
     print("\n| embedding | language | condition | pairs | least | 25 % | median | 75 % | highest |")
     print("|---|---|---|--:|--:|--:|--:|--:|--:|")
     for each in embeddings:
         print("\n".join(quartiles(each, tasks)))
-    print("\n| embedding | language | floor of one half | fitting below it | calls saved, one kind | all forty |")
-    print("|---|---|--:|--:|--:|--:|")
+    print(
+        "\n| embedding | tasks | a name holds | floor of each half | needed calls lost, on the other | others saved |"
+    )
+    print("|---|---|---|--:|--:|--:|")
     for each in embeddings:
         print("\n".join(floors(each, tasks)))
 
