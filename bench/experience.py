@@ -9,11 +9,13 @@ with --model one that is asked, such as openai:NAME for the server at OPENAI_BAS
 """
 
 import asyncio
+import itertools
 import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from langchain_core.language_models import BaseChatModel
@@ -28,6 +30,7 @@ from reflective_agents.models.embeddings import get_embeddings
 from reflective_agents.models.minilm import is_installed
 from reflective_agents.nodes.remembering.experience import LOOKED_AT, experience_of
 from reflective_agents.state.context import Context
+from reflective_agents.state.errors import ModelFailed
 from reflective_agents.state.experience import new_item
 from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 from reflective_agents.testing.fake import FakeChatModel
@@ -61,16 +64,27 @@ async def looked_up(embeddings: str, tasks: Sequence[Labelled]) -> Found:
 
 
 async def shown(embeddings: str, tasks: Sequence[Labelled], models: Sequence[BaseChatModel | str]) -> Found:
-    """Run each task with its model, and return what it was shown."""
+    """Run each task with its model, all at once, and return what they were shown.
+
+    Raises:
+        ModelFailed: if a model gave no reply, which a run goes on without.
+    """
     os.environ["REFLECT_EMBEDDINGS"] = embeddings
     graph = chain_of_thought.builder.compile(store=await stored(embeddings))
-    answering, made = FakeChatModel(reply=lambda _: "Answer: done"), []
-    for task, model in zip(tasks, models, strict=True):
+    usual: dict[str, Any] = {"model": FakeChatModel(reply=lambda _: "Answer: done"), "samples": 1, "search": "none"}
+
+    async def run(task: Labelled, model: BaseChatModel | str) -> list[Any]:
         learning = {"experience": "labelled", "experience_model": model, "call_timeout": 900}
-        context = ChainOfThoughtContext.model_validate({"model": answering, "samples": 1, "search": "none", **learning})
-        out = await graph.ainvoke({"messages": [("user", task.question)]}, context=context)
-        made.append([IDS[item["id"]] for item in out["experience"]["shown"]])
-    return made
+        context = ChainOfThoughtContext.model_validate(usual | learning)
+        question = {"messages": [("user", task.question)]}
+        return [part async for part in graph.astream(question, context=context, stream_mode=["custom", "values"])]
+
+    runs = await asyncio.gather(*map(run, tasks, models))
+    for mode, event in itertools.chain.from_iterable(runs):
+        if mode == "custom" and event["event"] == "recalled" and "reason" in event:
+            raise ModelFailed(event["reason"])
+    results = [[state for mode, state in parts if mode == "values"][-1] for parts in runs]
+    return [[IDS[item["id"]] for item in state["experience"]["shown"]] for state in results]
 
 
 def naming(names: Collection[str]) -> FakeChatModel:
