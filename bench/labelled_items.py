@@ -1,7 +1,7 @@
 """Forty items of experience, of ten kinds of work, and 200 pairs of task and item: does the condition fit the task?
 
-The labels were written before anything was looked up. A task's `fits` are all of the forty that fit it. Its `tempts`
-do not, and were chosen because they share words with it or lie in its kind.
+The labels were written by somebody who did not know how items are looked up. A task's `fits` are all of the forty that
+fit it. Its `tempts` do not, and were chosen because they share words with it or lie in its kind.
 """
 
 from typing import NamedTuple
