@@ -15,7 +15,7 @@ from reflective_agents.state.extras import need_for_memory
 if TYPE_CHECKING:
     from reflective_agents.memory.items import Items
 
-LOOKED_AT = 5
+LOOKED_AT = 10
 """Items beyond those shown of which a model says whether they apply, or how what is new stands to them."""
 LONGEST_TASK = 2000
 """Characters of a task that are looked at."""

@@ -65,7 +65,10 @@ def tokens_of(replies: Sequence[AIMessage], guess: int, reserved: int) -> Tokens
     # What the answer took is estimated from what is there, but within what was held: limits are never exceeded.
     written = "".join(reply.text + str(reply.tool_calls or "") + thought_of(reply) for reply in replies)
     answer = min(math.ceil(len(written.encode()) / 2), max(reserved - guess, 1)) if written else 0
-    return used._replace(input=used.input or guess, output=used.output or answer)
+    output = used.output
+    if len(replies) > 1 and output < len(written.split()):  # llama.cpp counts one of several replies
+        output *= len(replies)
+    return used._replace(input=used.input or guess, output=output or answer)
 
 
 def _paid(replies: Sequence[AIMessage], used: Tokens, rates: Rates | None) -> int:

@@ -27,13 +27,14 @@ SETTINGS = {
 NEEDED: dict[tuple[str, ...], list[str]] = {
     ("compare",): ["run"],
     ("dataset",): ["rows.csv", "--to", "inspect"],
-    **{("experience", name): ["lessons"] for name in ("export", "import", "merge")},
+    **{("experience", name): ["lessons"] for name in ("list", "export", "import", "merge")},
     ("memory", "export"): [],
     ("memory", "import"): [],
     ("town",): [],
     ("tree",): [],
     **{("run", name): ["Why?"] for name in strategy_names()},
     **{("eval", name): ["rows.csv"] for name in strategy_names()},
+    **{("tune", name): ["rows.csv", "--prompt", "chain_of_thought.SOLVE"] for name in strategy_names()},
 }
 """What each command that takes files needs beside them."""
 BESIDE = {"docstore": ["--environment", "fever"]}
@@ -70,7 +71,7 @@ def cases() -> Iterator[Any]:
 @pytest.fixture(autouse=True)
 def files() -> None:
     Path("file").touch()
-    Path("rows.csv").write_text("question,answer\nWhy?,Because.\n")
+    Path("rows.csv").write_text("question,answer\n" + "Why?,Because.\n" * 6)
 
 
 def files_there() -> list[str]:

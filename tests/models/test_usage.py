@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 
 from reflective_agents.models.calls import request
+from reflective_agents.models.costs import tokens_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import get_model
 from reflective_agents.models.usage import Tokens, last_reported, reported
@@ -177,6 +178,13 @@ async def test_what_is_reported_as_nothing_is_estimated(
 def of_message(prompt: int, output: int, total: int, **details: Any) -> AIMessage:
     usage: Any = {"input_tokens": prompt, "output_tokens": output, "total_tokens": total, **details}
     return AIMessage("text", usage_metadata=usage)
+
+
+@pytest.mark.parametrize("output", [6, 18])
+def test_a_server_that_counts_one_of_several_replies_is_understood(output: int) -> None:
+    usage = UsageMetadata(input_tokens=10, output_tokens=output, total_tokens=10 + output)
+    replies = [AIMessage("one two three four five", usage_metadata=usage), *[AIMessage("six seven eight nine ten")] * 2]
+    assert tokens_of(replies, guess=10, reserved=1000) == Tokens(10, 18)
 
 
 def test_packages_of_providers_are_read() -> None:
