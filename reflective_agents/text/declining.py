@@ -14,11 +14,17 @@ LONGEST = 600
 """Characters up to which a text may say no more than that; a longer one has something to tell."""
 _WORDS: dict[str, Any] = tomllib.loads((files("reflective_agents.text") / "refusals.toml").read_text("utf-8"))
 _MARK, _STYLE = re.compile(r"\[\d{1,3}(?:, ?\d{1,3})*\]"), re.compile(r"[*_`#>]+")
+_TURN = rf"\b(?:{_WORDS['turn']})\b"
 _SENTENCE_END = re.compile(
-    # No full stop after an initial or a title; a colon ends a clause only where at least four words follow.
-    r"(?<![!?;.])(?:[!?;]|(?<!\b\w)(?<!\bMr)(?<!\bDr)(?<!\bSt)(?<!\bMrs)\.)++(?=\s|$)|:(?=(?:\s++\S++){4})|[。！？；：]+|\n+|\s[-–—]\s"
+    # No full stop after an initial or a title, but in what follows it ("J. ..."). The reading is linear: no run of
+    # signs or blanks is tried from within.
+    r"(?:(?<![!?;.])|(?<=\b\w\.)|(?<=\bMr\.)|(?<=\bDr\.)|(?<=\bSt\.)|(?<=\bMrs\.))"
+    r"(?:[!?;]|(?<!\b\w)(?<!\bMr)(?<!\bDr)(?<!\bSt)(?<!\bMrs)\.)++(?=\s|$)"
+    # A colon ends a clause only where at least four words follow.
+    r"|:(?=(?:\s++\S++){4})|[。！？；：]+"
     # Words that turn to something else: what follows "but" may tell more than that there is no answer.
-    rf"|(?<!\s)[,\s]\s*+\b(?:{_WORDS['turn']})\b|,\s*+so\b|[，,](?:但是?|不过|不過|然而)|(?:しかし|ですが|だが)、",
+    rf"|(?:\n++|\s[-–—]\s)(?:\s++(?:{_TURN}|[-–—]\s)?)?|(?:,\s*+|(?<!\s)\s++){_TURN}"
+    r"|,\s*+so\b|[，,](?:但是?|不过|不過|然而)|(?:しかし|ですが|だが)、",
     re.IGNORECASE,
 )
 _BEGINNING = re.compile(rf"(?:[\W_]|(?:{_WORDS['apology']})(?![a-zäöüßéèàç])|{_WORDS['introduction']})*", re.IGNORECASE)

@@ -3,27 +3,14 @@
 import asyncio
 import os
 import signal
-from multiprocessing.context import ForkServerProcess
 
 from reflective_agents.memory.items import Items
 from reflective_agents.state.experience import Event, new_item
 from tests.persistence.rememberers import open_store
-from tests.persistence.victim import processes
 
 OWNER = "experience/seas"
 SHARED = "a" * 32
 RUNS = 12
-
-
-def start(name: str, database: str, kill_at: int | None = None) -> ForkServerProcess:
-    """Let a process learn, until it is killed as it begins a write, if it is told which one."""
-    process = processes.Process(target=_live, args=(name, database, kill_at))
-    process.start()
-    return process
-
-
-def _live(name: str, database: str, kill_at: int | None) -> None:
-    asyncio.run(live(name, database, kill_at))
 
 
 async def live(name: str, database: str, kill_at: int | None = None) -> None:

@@ -5,7 +5,6 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from multiprocessing.context import ForkServerProcess
 
 from langgraph.store.base import BaseStore
 from langgraph.store.postgres.aio import AsyncPostgresStore
@@ -13,7 +12,6 @@ from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.state.memories import Memory, new_memory
-from tests.persistence.victim import processes
 
 OWNER = "anna.of.the.café"
 SHARED = 5
@@ -33,17 +31,6 @@ async def open_store(database: str) -> AsyncIterator[BaseStore]:
 
 def observation(key: str, created: float) -> Memory:
     return new_memory(f"memory {key}", created=created, importance=2, key=key)
-
-
-def start(name: str, database: str, kill_at: int | None = None) -> ForkServerProcess:
-    """Let a process remember things, until it is killed as it begins a write, if it is told which one."""
-    process = processes.Process(target=_live, args=(name, database, kill_at))
-    process.start()
-    return process
-
-
-def _live(name: str, database: str, kill_at: int | None) -> None:
-    asyncio.run(live(name, database, kill_at))
 
 
 async def live(name: str, database: str, kill_at: int | None = None) -> None:

@@ -3,15 +3,16 @@
 import pytest
 
 from reflective_agents.memory.items import Items
-from tests.persistence.learners import OWNER, RUNS, SHARED, live, start
+from tests.persistence.learners import OWNER, RUNS, SHARED, live
 from tests.persistence.rememberers import open_store
+from tests.persistence.victim import start
 
 
 @pytest.mark.matrix
 async def test_two_processes_lose_no_item_and_no_count(database: str) -> None:
     async with open_store(database):
         pass  # two processes that set up a database at the same time are the store's affair
-    running = [start(name, database) for name in ("first", "second")]
+    running = [start(live, name, database) for name in ("first", "second")]
     for process in running:
         process.join()
     assert [process.exitcode for process in running] == [0, 0]
@@ -25,7 +26,7 @@ async def test_two_processes_lose_no_item_and_no_count(database: str) -> None:
 
 @pytest.mark.parametrize("kill_at", [0, 5, RUNS - 1])
 async def test_what_a_killed_process_does_again_counts_once(database: str, kill_at: int) -> None:
-    victim = start("first", database, kill_at)
+    victim = start(live, "first", database, kill_at)
     victim.join()
     await live("first", database)
     async with open_store(database) as store:

@@ -9,7 +9,8 @@ from reflective_agents.memory.layout import search
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.memory.transfer import export_jsonl
 from reflective_agents.state.memories import new_memory
-from tests.persistence.rememberers import OWN, OWNER, SHARED, live, observation, open_store, start
+from tests.persistence.rememberers import OWN, OWNER, SHARED, live, observation, open_store
+from tests.persistence.victim import start
 
 NAMES = ("first", "second")
 
@@ -25,7 +26,7 @@ def keys(*names: str) -> set[str]:
 async def test_two_processes_lose_nothing_of_one_memory(database: str) -> None:
     async with open_store(database) as store:
         watching = await MemoryStream.open(store, OWNER, "lexical")
-        running = [start(name, database) for name in NAMES]
+        running = [start(live, name, database) for name in NAMES]
         while any(process.is_alive() for process in running):
             await watching.count()
             await asyncio.sleep(0.05)
@@ -47,7 +48,7 @@ async def test_two_processes_lose_nothing_of_one_memory(database: str) -> None:
 async def test_a_killed_process_loses_and_doubles_nothing(database: str) -> None:
     async with open_store(database):
         pass
-    killed = start("first", database, kill_at=7)
+    killed = start(live, "first", database, kill_at=7)
     killed.join(60)
     assert killed.exitcode == -signal.SIGKILL
     await live("first", database)

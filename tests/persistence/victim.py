@@ -4,6 +4,8 @@ import asyncio
 import multiprocessing
 import os
 import signal
+from collections.abc import Callable, Coroutine
+from multiprocessing.context import ForkServerProcess
 from multiprocessing.synchronize import Event
 from typing import Any
 
@@ -17,6 +19,21 @@ from tests.persistence.runs import QUESTION, SETTINGS, THREAD, open_saver, store
 processes = multiprocessing.get_context("forkserver")
 CLIENTS = ["bs4", "httpcore2", "langchain_openai", "openai.resources.chat"]
 processes.set_forkserver_preload([__name__, *CLIENTS, "tests.persistence.talkers"])
+
+
+Life = Callable[[str, str, int | None], Coroutine[Any, Any, None]]
+"""What a process does, under a name, with a database, until it is killed as it begins this write."""
+
+
+def start(live: Life, name: str, database: str, kill_at: int | None = None) -> ForkServerProcess:
+    """Let a process live, until it is killed as it begins a write, if it is told which one."""
+    process = processes.Process(target=_live, args=(live, name, database, kill_at))
+    process.start()
+    return process
+
+
+def _live(live: Life, name: str, database: str, kill_at: int | None) -> None:
+    asyncio.run(live(name, database, kill_at))
 
 
 class Victim:

@@ -85,6 +85,10 @@ def test_the_refusals_of_the_lists_are_recognised(name: str, count: int, missed:
         "資料からは判断できません。",
         "문서에는 가격이 언급되어 있지 않습니다.",
         "ไม่ทราบ",
+        "I looked , but I could not find it.",
+        "I looked -  but I could not find it.",
+        "I looked.\n  But I could not find it.",
+        "I do not know J... I could not find him in the documents.",
     ],
 )
 def test_a_declared_non_answer_declines(text: str) -> None:
