@@ -112,7 +112,7 @@ async def run_one(kind: str, question: str, model: str, experience: str | None, 
         "drafts": len(result["drafts"]),
         "first": solved and len(result["drafts"]) == 1,
         "solved": solved,
-        "experience": result.get("experience"),
+        "items": result.get("experience"),
         "usage": result["usage"],
     }
 
