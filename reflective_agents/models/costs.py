@@ -66,7 +66,8 @@ def tokens_of(replies: Sequence[AIMessage], guess: int, reserved: int) -> Tokens
     written = "".join(reply.text + str(reply.tool_calls or "") + thought_of(reply) for reply in replies)
     answer = min(math.ceil(len(written.encode()) / 2), max(reserved - guess, 1)) if written else 0
     output = used.output
-    if len(replies) > 1 and output < len(written.split()):  # llama.cpp counts one of several replies
+    # Of several replies llama.cpp counts one. No way of counting takes two words for a token.
+    if len(replies) > 1 and 2 * output < sum(len(reply.text.split()) for reply in replies):
         output *= len(replies)
     return used._replace(input=used.input or guess, output=output or answer)
 
