@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -80,7 +81,17 @@ def moody(strategy: Strategy, seed: int, model_type: ModelType) -> FakeChatModel
     def latency(request: Request) -> float:
         return 300 if dice(seed, request, "hang") < 0.05 else 3 * dice(seed, request, "latency")
 
-    return model_type(reply=faulty(strategy.endless, seed), latency=latency, max_tokens=ANSWER_TOKENS)
+    return model_type(reply=faulty(in_words(strategy.endless), seed), latency=latency, max_tokens=ANSWER_TOKENS)
+
+
+def in_words(script: Script) -> Script:
+    """Write the fields of a form as JSON where nothing forces it: after refusals a model is asked for them in words."""
+
+    def reply(request: Request) -> Any:
+        fields = script(request)
+        return json.dumps(fields) if isinstance(fields, dict) and request.schema is None else fields
+
+    return reply
 
 
 def moody_models(strategy: Strategy, limit: int) -> Iterator[FakeChatModelWithoutN]:
