@@ -80,7 +80,7 @@ def read_call(action: str, tools: Sequence[Declared]) -> tuple[str, dict[str, Js
     # JSON in other frameworks' forms calls the only argument `input`.
     if tool and args.keys() == {"input"} and "input" not in tool.fields and tool.fields:
         args = {next(iter(tool.fields)): args["input"]}
-    return tool.name if tool else name, args
+    return (tool.name, _as_declared(args, tool)) if tool else (name, args)
 
 
 def name_and_input(action: str, names: Collection[str]) -> tuple[str, str]:
@@ -265,4 +265,22 @@ def _type(field: Mapping[str, Any]) -> str:
 def arguments_of(name: str, text: str, tools: Sequence[Declared]) -> tuple[str, dict[str, Json]]:
     """Read the arguments that are given to a tool as text, as they would stand in its brackets."""
     tool = next((tool for tool in tools if tool.name.casefold() == name.casefold()), None)
-    return (tool.name if tool else name), _arguments(text, tool)
+    return (tool.name, _as_declared(_arguments(text, tool), tool)) if tool else (name, _arguments(text, tool))
+
+
+def _as_declared(args: Mapping[str, Json], tool: Declared) -> dict[str, Json]:
+    """Return arguments with texts where the tool takes a text: `search[1874]` looks for the year, not for a number."""
+    return {
+        name: _text_of(value) if tool.fields.get(name, {}).get("type") == "string" else value
+        for name, value in args.items()
+    }
+
+
+def _text_of(value: Json) -> Json:
+    match value:
+        case None | str():
+            return value
+        case [str() as only]:
+            return only
+        case _:
+            return json.dumps(value, ensure_ascii=False)

@@ -1,10 +1,12 @@
 """Steps of models that take no tools: as JSON objects or as text in turns, learned once; prompts only grow."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from tenacity import wait_none
 
@@ -252,3 +254,19 @@ async def test_a_refusal_of_the_only_form_ends_the_run(monkeypatch: pytest.Monke
         known.tools, known.structured = False, ["json_schema"]
         out, _ = await run(react.graph, server, ASK, max_model_calls=8, answer_at_limit=False)
     assert (out["outcome"]["status"], len(server.requests)) == ("failed", 1)
+
+
+@pytest.mark.parametrize(
+    ("written", "query"), [("[1]", "[1]"), ("1874", "1874"), ('["moon landing"]', "moon landing"), ("true", "true")]
+)
+def test_a_text_is_passed_on_as_a_text_whatever_it_looks_like(written: str, query: str) -> None:
+    @tool
+    def search(query: str) -> str:
+        """Search."""
+        return query
+
+    tools = [convert_to_openai_tool(search)]
+    step = AIMessage(json.dumps({"thought": "", "action": "search", "input": written}))
+    line = AIMessage(f"Thought: I look.\nAction: search[{written}]")
+    for read in (read_step_object(step, tools), read_written_calls(line, tools, labelled=True)):
+        assert [call["args"] for call in read.tool_calls] == [{"query": query}]
