@@ -21,6 +21,7 @@ from reflective_agents.environments.actions import has_answer
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.models.capabilities import takes_logprobs
+from reflective_agents.models.joining import was_cut_off
 from reflective_agents.nodes.acting.agent import appraise, enter, environment_of, give_answer
 from reflective_agents.nodes.answer_stream import AnswerStream, Labelled
 from reflective_agents.nodes.asking import sampling
@@ -161,7 +162,7 @@ async def finish(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
 def read(reply: AIMessage, world: Environment, question: str) -> Sample:
     """Read a reply as a sample. A reply that was cut off, or whose answer cannot be read, has no normal form."""
     answer = world.find_answer(reply.text)
-    normal = "" if sampling.was_cut_off(reply) else world.vote(answer, question)
+    normal = "" if was_cut_off(reply) else world.vote(answer, question)
     sample, likely = Sample(text=reply.text, answer=answer, normal=normal), likelihood(tokens_of(reply))
     return sample if likely is None else {**sample, "likelihood": likely}
 

@@ -22,10 +22,11 @@ _COMMAND = "00000000-0000-0000-0000-000000000000"
 
 def run_id_of(execution: ExecutionInfo | None) -> str:
     """Return the id of a run by the execution of its first node. It follows from the checkpoint, where there is a
-    thread: a first node that is run anew is known by it as that of the same run, and not of the next question."""
-    if not execution or not execution.thread_id:
+    thread: a first node that is run anew is known by it as that of the same run, and not of the next question.
+    LangGraph's servers may name no checkpoint, and a thread that they copy has checkpoints of the same ids."""
+    if not execution or not execution.thread_id or not execution.checkpoint_id:
         return uuid4().hex
-    return uuid5(NAMESPACE_OID, execution.checkpoint_id).hex
+    return uuid5(NAMESPACE_OID, f"{execution.thread_id} {execution.checkpoint_id}").hex
 
 
 async def keep_for_resumption(update: JsonObject, execution: ExecutionInfo | None) -> None:

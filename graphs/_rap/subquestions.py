@@ -12,8 +12,8 @@ from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, digest, without_task
 from reflective_agents.models.calls import request
+from reflective_agents.models.joining import was_cut_off
 from reflective_agents.nodes.acting.actions import take
-from reflective_agents.nodes.asking.sampling import was_cut_off
 from reflective_agents.nodes.asking.task_prompt import examples_text, short_task_prompt
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.citations import resolve_citations

@@ -197,10 +197,3 @@ def majority(most: int, second: int) -> float:
     # With whole parameters the integral is a sum of binomial coefficients.
     votes = most + second + 1
     return float(sum(comb(votes, count) for count in range(most + 1)) / 2**votes)
-
-
-def was_cut_off(reply: AIMessage) -> bool:
-    """Return whether a reply ends because it was as long as it may be, in the words of any provider."""
-    # OpenAI and Google, Anthropic, Ollama.
-    ended = (reply.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
-    return any(str(reason).lower() in ("length", "max_tokens") for reason in ended)

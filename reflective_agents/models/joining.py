@@ -61,8 +61,15 @@ def joined(chunks: Sequence[AIMessageChunk]) -> AIMessage:
     reply.response_metadata |= latest
     reply.additional_kwargs |= {name: "".join(texts) for name, texts in thoughts.items() if texts}
     reply.usage_metadata = last_reported(chunks)
-    reply.tool_calls, reply.invalid_tool_calls = _read(whole, is_cut=latest.get("finish_reason") == "length")
+    reply.tool_calls, reply.invalid_tool_calls = _read(whole, is_cut=was_cut_off(reply))
     return reply
+
+
+def was_cut_off(reply: AIMessage) -> bool:
+    """Return whether a reply ends because it was as long as it may be, in the words of any provider."""
+    # OpenAI and Google, Anthropic, Ollama.
+    ended = (reply.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
+    return any(str(reason).lower() in ("length", "max_tokens") for reason in ended)
 
 
 def _without_texts(chunk: AIMessageChunk) -> AIMessageChunk:

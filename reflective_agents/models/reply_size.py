@@ -48,7 +48,7 @@ class Room:
         """Return as much of the next piece as there is room for."""
         piece = shortened(piece, self._text, self._thought)
         text, thought = _lengths(piece)
-        self._thought -= thought
+        self._thought = max(self._thought - thought, 0)  # beside the answer and in it, both may use what is left
         if text:
             self._text -= max(text, SHORTEST_PIECE)
         else:

@@ -113,7 +113,8 @@ def core(text: str) -> str:
     begin, end = 0, len(text)
     while source := _SOURCE.match(text, begin, end):
         after, who = source.end(), source[1]
-        if _SPEAKER.match(f"{who} ") and '"' not in who and text[after] == text[end - 1] == '"' and after < end - 1:
+        is_quoted = after < end - 1 and text[after] == text[end - 1] == '"'
+        if is_quoted and _SPEAKER.match(f"{who} ") and '"' not in who:
             begin, end = after + 1, end - 1
         elif who.startswith(("I heard from ", "On ")):
             begin = after

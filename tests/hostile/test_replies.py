@@ -131,6 +131,14 @@ def test_a_thought_without_end_is_read_no_further() -> None:
     assert sum(kept) == TOKENS * LONGEST_TOKEN
 
 
+def test_a_long_thought_in_two_places_leaves_the_answer_its_room() -> None:
+    room, thought = Room(TOKENS), "a" * TOKENS * LONGEST_TOKEN
+    room.take(
+        AIMessageChunk(content=[{"type": "thinking", "thinking": thought}], additional_kwargs={"reasoning": thought})
+    )
+    assert room.take(AIMessageChunk(content=[{"type": "text", "text": "So."}])).text == "So."
+
+
 @pytest.mark.parametrize("tag", ["think", ""])
 async def test_a_long_thought_of_a_whole_reply_leaves_the_answer_its_room(ask: Ask, tag: str) -> None:
     thought, answer = "a" * 100_000, "Because it is. " * 30

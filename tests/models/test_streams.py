@@ -245,3 +245,12 @@ async def test_a_call_of_another_provider_that_is_cut_off_is_invalid() -> None:
     [reply] = await request(InPieces(pieces=pieces), PROMPT, meter, listener=Heard())
     assert (type(reply), reply.text, reply.tool_calls) == (AIMessage, "Yes.", [])
     assert [(call["id"], call["args"]) for call in reply.invalid_tool_calls] == [("a", '{"sum": 10')]
+
+
+@pytest.mark.parametrize(("name", "reason"), [("stop_reason", "max_tokens"), ("finish_reason", "MAX_TOKENS")])
+async def test_so_is_one_that_has_lost_all_of_its_arguments(name: str, reason: str) -> None:
+    call = AIMessageChunk(content="", tool_call_chunks=[tool_call_chunk(name="pay", args="", id="a", index=0)])
+    model = InPieces(pieces=[call, AIMessageChunk(content="", response_metadata={name: reason})])
+    [reply] = await request(model, PROMPT, Meter(Context(), NOTHING_SPENT), listener=Heard())
+    assert reply.tool_calls == []
+    assert [call["id"] for call in reply.invalid_tool_calls] == ["a"]

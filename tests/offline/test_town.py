@@ -108,6 +108,11 @@ def test_the_core_is_what_was_said_first(text: str) -> None:
     assert core(text) == PARTY
 
 
+@pytest.mark.parametrize("text", ["Anna said to Ben: ", 'Anna said to Ben: "', 'On cake: "Anna said to Ben: '])
+def test_who_said_nothing_leaves_a_text(text: str) -> None:
+    assert core(text) == text.removeprefix("On cake: ")
+
+
 FORMS: list[type[BaseModel]] = [
     DayPlan,
     hour_plan_of(PLACES),

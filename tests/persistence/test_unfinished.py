@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.runtime import ExecutionInfo
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
 
 from reflective_agents.graphs import chain_of_thought
 from reflective_agents.memory.items import Items
+from reflective_agents.nodes.unfinished import run_id_of
 from reflective_agents.state.experience import new_item
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
@@ -130,6 +132,16 @@ async def test_a_run_that_is_cancelled_in_its_first_node_counts_from_its_beginni
     assert result["usage"]["model_calls"] == len(model.calls) == 4
     await cancel_after(1, graph, QUESTION, model, **settings)
     assert await calls_counted(graph) == 1, "the next question counts from zero"
+
+
+def test_the_id_of_a_run_follows_from_thread_and_checkpoint() -> None:
+    def run_id(thread: str, checkpoint: str) -> str:
+        return run_id_of(ExecutionInfo(checkpoint, checkpoint_ns="begin", task_id="task", thread_id=thread))
+
+    assert run_id("a", "1") == run_id("a", "1")
+    assert run_id("a", "1") != run_id("a", "2")
+    assert run_id("a", "1") != run_id("copy of a", "1"), "LangGraph's server copies threads with their checkpoints"
+    assert run_id("a", "") != run_id("a", ""), "where no checkpoint is named, each run has an id of its own"
 
 
 def applying(request: Request) -> Reply:
