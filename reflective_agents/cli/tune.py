@@ -1,6 +1,8 @@
 """`reflect tune`: the prompts of a strategy, improved on a data set, and measured on tasks that tuning never saw."""
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -18,13 +20,13 @@ from reflective_agents.cli.tally import Tally, counting
 from reflective_agents.cli.threads import load
 from reflective_agents.evals.budget import Budget
 from reflective_agents.evals.datasets import load_dataset
-from reflective_agents.evals.results import Result
+from reflective_agents.evals.results import RUN, Result, failed, why_failed
 from reflective_agents.evals.run import evaluate, spare_garbage_collection
-from reflective_agents.evals.tuning import Parts, Runner, Words, shipped, split, tune, write_prompts
+from reflective_agents.evals.tuning import Parts, Runner, Words, are_written, shipped, split, tune, write_prompts
 from reflective_agents.models.cache import open_cache
 from reflective_agents.models.prices import check_price
 from reflective_agents.models.providers import close_models, expect_many_calls, get_model
-from reflective_agents.state.errors import LimitReached
+from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.prices import table_of
 
@@ -102,9 +104,13 @@ def run(tuning: Tuning) -> int:
     except LimitReached as reached:
         say(f"stopped: {reached}; to go on, raise it: {tuning.command()}")
         return FAILED
+    except ModelFailed as failure:
+        say(f"stopped: {failure}; once that is mended, go on with: {tuning.command()}")
+        return FAILED
     if better:
         compare_runs([str(tuning.folder / name) for name in (tuning.SHIPPED, tuning.TUNED)], tuning.as_json)
-        say(f"use them with: reflect run {tuning.strategy} --prompts {tuning.prompts} QUESTION")
+        use = command_line("reflect", "run", tuning.strategy, **{"--prompts": tuning.prompts})
+        say(f"use them with: {use} QUESTION")
     else:
         say("no better prompts were found: the shipped ones stay")
     return ANSWERED
@@ -117,6 +123,8 @@ async def _tune(tuning: Tuning, parts: Parts) -> bool:
     evaluation = Evaluation(tuning.strategy, tuning.dataset, tuning.settings, max_total_cost=tuning.max_total_cost)
     try:
         context = await settings_of_runs(evaluation, parts.held_out)
+        if context.prompts:
+            raise Misuse("tuning begins with the prompts as they are shipped: leave --prompts out")
         author = get_model(tuning.author or context.model, max_answer_tokens=LONGEST_PROMPT)
         if tuning.max_total_cost is not None:
             await check_price(author, table_of(context.prices), required=True)
@@ -124,15 +132,21 @@ async def _tune(tuning: Tuning, parts: Parts) -> bool:
         async with open_store(context) as store:
             graph = load(tuning.strategy, store=store)
             spare_garbage_collection()
-            tuning.folder.mkdir(parents=True, exist_ok=True)
+            with _writable(tuning.folder):
+                tuning.folder.mkdir(parents=True, exist_ok=True)
+            cache = open_cache(tuning.folder / "replies.sqlite")
             with budget.held(tuning.folder, []):
                 runner = Runner(graph, parts.held_out, context, budget, at_once=tuning.concurrency)
                 before = await _measure(runner, tuning.folder / tuning.SHIPPED)
+                if all(map(failed, before)):
+                    raise ModelFailed(f"no task held out could be run ({why_failed(before[0])})")
                 say(_estimate(before, tuning.runs + len(before)))
-                words = await _search(tuning, runner, parts, author)
-                if words == {name: shipped(name) for name in tuning.names}:
+                words = await _search(tuning, replace(runner, cache=cache), parts, author)
+                is_better = words != {name: shipped(name) for name in tuning.names}
+                with _writable(tuning.folder):
+                    _keep(tuning, words if is_better else {})
+                if not is_better:
                     return False
-                write_prompts(words, tuning.prompts)
                 tuned = replace(runner, context=context.model_copy(update={"prompts": str(tuning.prompts)}))
                 await _measure(tuned, tuning.folder / tuning.TUNED)
                 return True
@@ -140,8 +154,29 @@ async def _tune(tuning: Tuning, parts: Parts) -> bool:
         await close_models()
 
 
+@contextmanager
+def _writable(folder: Path) -> Iterator[None]:
+    """Refuse a folder that the body cannot write to."""
+    try:
+        yield
+    except OSError as error:
+        raise Misuse(f"{folder} cannot be written ({error}): choose another --out") from error
+
+
+def _keep(tuning: Tuning, words: Words) -> None:
+    """Write the prompts that were found. What earlier ones have scored goes first: it says nothing of these."""
+    if are_written(words, tuning.prompts):
+        return
+    if (tuning.folder / tuning.TUNED / RUN).exists():
+        shutil.rmtree(tuning.folder / tuning.TUNED)
+    if words:
+        write_prompts(words, tuning.prompts)
+    else:
+        shutil.rmtree(tuning.prompts)
+
+
 async def _measure(runner: Runner, folder: Path) -> list[Result]:
-    """Run the tasks held out that have no result yet, and return all results."""
+    """Run the tasks held out that have no result yet, or whose run failed, and return all results."""
     tally = Tally(len(runner.dataset.tasks))
     with counting(tally) as add:
         await evaluate(
@@ -151,9 +186,14 @@ async def _measure(runner: Runner, folder: Path) -> list[Result]:
             out=folder,
             concurrency=runner.at_once,
             on_result=add,
+            retry_failed=True,
             elsewhere=runner.run,
         )
-    return list(tally.results.values())
+    results = list(tally.results.values())
+    if count := sum(map(failed, results)):
+        runs = f"{count:,} of {len(results):,} runs"
+        say(f"note: {runs} crashed or failed, and count as wrong; the same command repeats them")
+    return results
 
 
 async def _search(tuning: Tuning, runner: Runner, parts: Parts, author: BaseChatModel) -> Words:
@@ -163,8 +203,7 @@ async def _search(tuning: Tuning, runner: Runner, parts: Parts, author: BaseChat
         tokens = runner.budget.total()["budget_tokens"]
         say(f"{runs:,} of {tuning.runs:,} runs, {tokens:,} tokens; best score where candidates are chosen: {best:.1%}")
 
-    cached = replace(runner, cache=open_cache(tuning.folder / "replies.sqlite"))
-    return await tune(cached, parts, tuning.names, author=author, runs=tuning.runs, on_progress=progress)
+    return await tune(runner, parts, tuning.names, author=author, runs=tuning.runs, on_progress=progress)
 
 
 def _announced(tuning: Tuning, parts: Parts) -> str:

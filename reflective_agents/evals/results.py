@@ -109,6 +109,12 @@ def failed(result: Result) -> bool:
     return result["error"] is not None or (outcome is not None and outcome["status"] == "failed")
 
 
+def why_failed(result: Result) -> str:
+    """Say why a task crashed, or its run failed; empty if neither."""
+    outcome = result["outcome"]
+    return result["error"] or (outcome["reason"] if outcome and failed(result) else "")
+
+
 class Store:
     """The folder of a run, open for writing; nobody else can write to it meanwhile.
 

@@ -30,7 +30,7 @@ from reflective_agents.evals.run import Finished, Graph, attempt
 from reflective_agents.models.cache import Cache, caching
 from reflective_agents.models.calls import request
 from reflective_agents.models.meter import Meter
-from reflective_agents.nodes.asking.wording import templates
+from reflective_agents.nodes.asking.wording import replacements, templates
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, Misuse
 from reflective_agents.state.run import NOTHING_SPENT
@@ -127,17 +127,23 @@ class Loop:
         self._waits_for: concurrent.futures.Future[Any] | None = None
         self._stopped = False
 
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns.
+    def wait(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Return what a coroutine returns. Where one has raised, no other begins.
 
         Raises:
             concurrent.futures.CancelledError: if this was stopped.
         """
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        self.check()
+        future = asyncio.run_coroutine_threadsafe(work(), self._loop)
         self._waits_for = future
         if self._stopped:
             future.cancel()
         return future.result()
+
+    def check(self) -> None:
+        """Raise again what the last coroutine has raised: GEPA passes over an author that fails."""
+        if self._waits_for:
+            self._waits_for.result()
 
     def stop(self) -> None:
         """Let the thread wait for nothing more."""
@@ -157,7 +163,7 @@ class Adapter:
 
     def evaluate(self, batch: list[Task], candidate: Words, capture_traces: bool = False) -> Batch:
         """Run tasks with the prompts of a candidate. A prompt that cannot be used scores 0, and its result says why."""
-        results = self.loop.wait(self.runner.run_all(batch, candidate))
+        results = self.loop.wait(lambda: self.runner.run_all(batch, candidate))
         figure = resolve_environment(self.runner.dataset.environment).figure
         scores = [result["scores"].get(figure, 0.0) for result in results]
         return Batch(outputs=results, scores=scores, trajectories=results if capture_traces else None)
@@ -206,7 +212,7 @@ def shipped(name: str) -> str:
     """Return the text of a template that a candidate replaces: of a chat its system message.
 
     Raises:
-        Misuse: if there is no such template.
+        Misuse: if there is no such template, or its text cannot be given as a prompt.
     """
     if name not in templates():
         similar = ", ".join(similar_names(name, templates(), 3, 0.4))
@@ -214,7 +220,9 @@ def shipped(name: str) -> str:
     template = templates()[name]
     first = template.messages[0] if isinstance(template, ChatPromptTemplate) else None
     words = first.prompt if isinstance(first, SystemMessagePromptTemplate) else None
-    return words.template if isinstance(words, PromptTemplate) else str(template)
+    text = words.template if isinstance(words, PromptTemplate) else str(template)
+    replacements({name: text})
+    return text
 
 
 async def tune(
@@ -238,14 +246,14 @@ async def tune(
 
     Raises:
         LimitReached: if the runner's budget is spent.
+        ModelFailed: if the author gives no reply.
     """
     loop = Loop()
     seed = {name: shipped(name) for name in names}
 
     async def write(prompt: str) -> str:
-        meter = Meter(Context(), NOTHING_SPENT)
-        with caching(runner.cache):
-            return (await request(author, [HumanMessage(prompt)], meter))[0].text
+        meter = Meter(Context(prices=runner.context.prices), NOTHING_SPENT)
+        return (await request(author, [HumanMessage(prompt)], meter))[0].text
 
     def search() -> Mapping[str, str] | str:
         found: GEPAResult[Result, int] = optimize(
@@ -253,23 +261,36 @@ async def tune(
             trainset=parts.learn,
             valset=parts.choose,
             adapter=Adapter(runner, loop),
-            reflection_lm=lambda prompt: loop.wait(write(str(prompt))),  # GEPA's own prompts are texts
+            reflection_lm=lambda prompt: loop.wait(lambda: write(str(prompt))),  # GEPA's own prompts are texts
             max_metric_calls=runs,
             callbacks=[cast(GEPACallback, _Progress(on_progress))],  # it calls what there is
             logger=_Log(),
         )
+        loop.check()
         return found.best_candidate
 
     try:
-        best = await asyncio.to_thread(search)
+        with caching(runner.cache):  # all that the author is asked, or the same prompt had the same reply each time
+            best = await asyncio.to_thread(search)
     finally:
         loop.stop()
     assert isinstance(best, Mapping)
     return dict(best)
 
 
+def _files(words: Words, folder: Path) -> dict[Path, bytes]:
+    return {folder / f"{name}.txt": f"{text}\n".encode() for name, text in words.items()}
+
+
+def are_written(words: Words, folder: Path) -> bool:
+    """Tell whether a folder holds these prompts and no others."""
+    return {file: file.read_bytes() for file in folder.glob("*.txt")} == _files(words, folder)
+
+
 def write_prompts(words: Words, folder: Path) -> None:
-    """Write prompts as the files that the setting `prompts` reads."""
+    """Write prompts as the files that the setting `prompts` reads, instead of those that are there."""
+    for file in folder.glob("*.txt"):
+        file.unlink()
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in words.items():
-        (folder / f"{name}.txt").write_text(f"{text}\n", "utf-8")
+    for file, text in _files(words, folder).items():
+        file.write_bytes(text)

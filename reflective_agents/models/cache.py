@@ -9,6 +9,7 @@ prompt, the tools, and every option. Secrets are left out. A model that cannot b
 
 import hashlib
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.cache.base import BaseCache, FullKey
 from pydantic import BaseModel, SecretBytes, SecretStr
 
+from reflective_agents.state.errors import Misuse
 from reflective_agents.state.extras import need
 from reflective_agents.state.json_types import JsonObject
 
@@ -63,12 +65,19 @@ _replies: ContextVar[Replies | None] = ContextVar("replies", default=None)
 
 
 def open_cache(file: Path) -> Cache:
-    """Open a cache; several processes may use it at once."""
+    """Open a cache; several processes may use it at once.
+
+    Raises:
+        Misuse: if the file cannot be used.
+    """
     need("langgraph.cache.sqlite", extra="evals", purpose="a cache of replies")
     from langgraph.cache.sqlite import SqliteCache
 
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return SqliteCache(path=str(file))
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return SqliteCache(path=str(file))
+    except (OSError, sqlite3.Error) as error:
+        raise Misuse(f"the replies in {file} cannot be read and written ({error}): move it away") from error
 
 
 @contextmanager

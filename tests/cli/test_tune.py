@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.exceptions import ModelAuthenticationError
 
 from reflective_agents.cli.main import main
 from reflective_agents.testing.openai_server import OpenAIServer
@@ -25,15 +26,21 @@ OPTIONS = ("--prompt", NAME, "--model", "openai:test", "--runs", "40", "--max-an
 def mind(request: Request) -> Reply:
     """Solve a task, right if the prompt says how; or write that prompt."""
     if "minutes are" not in request.last or "placeholders" in request.text:
-        return f"```\n{BETTER}\n```"
-    hours = int(request.last.split()[-2])
-    return f"Answer: {60 * hours if 'hours to minutes' in request.messages[0].text else hours}"
+        return f"```\n{BETTER}\n```" if BETTER else ModelAuthenticationError("no such key")
+    hours, prompt = int(request.last.split()[-2]), request.messages[0].text
+    return (
+        f"Answer: {60 * hours if 'hours to minutes' in prompt and not ('if even' in prompt and hours % 2) else hours}"
+    )
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+def hours() -> None:
     rows = [f'"How many minutes are {hours} hours?",{60 * hours}' for hours in range(1, 13)]
     Path("hours.csv").write_text("\n".join(["question,answer", *rows]))
+
+
+@pytest.fixture
+def server(hours: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
     with OpenAIServer(mind, latency=0.01).threaded() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "test")
@@ -78,15 +85,79 @@ def test_prompts_that_nothing_betters_stay(reflect: Any, server: OpenAIServer, m
     assert not Path("tuned/prompts").exists()
 
 
+def test_more_runs_measure_the_prompts_that_they_find(
+    reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(f"{__name__}.BETTER", "{task}Convert hours to minutes first, if even. {form}{lessons}")
+        first = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS, "--json")
+    second = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS, "--runs", "120", "--json")
+    assert [json.loads(done.out)["runs"][1]["accuracy"] for done in (first, second)] == [0.5, 1]
+    assert Path(f"tuned/prompts/{NAME}.txt").read_text() == f"{BETTER}\n"
+
+
+def test_an_author_that_fails_stops_the_tuning(
+    reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(f"{__name__}.BETTER", "")
+        stopped = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS)
+    assert stopped.code == 1
+    command = shlex.split(stopped.err.splitlines()[-1].partition("go on with: ")[2])
+    assert reflect(*command[1:]).code == 0
+    assert Path(f"tuned/prompts/{NAME}.txt").exists()
+
+
+def test_an_author_who_is_asked_again_writes_anew(reflect: Any, hours: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    with OpenAIServer(lambda request: f"```\nIdea {request.attempt}\n```").threaded() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "test")
+        command = ("tune", "chain_of_thought", "hours.csv", *OPTIONS, "--limit", "6")
+        assert reflect(*command).code == 0
+        written = [json.dumps(each.body) for each in server.requests if "placeholders" in json.dumps(each.body)]
+        assert len(written) > len(set(written))
+        assert reflect(*command).code == 0
+        assert len(written) == sum("placeholders" in json.dumps(each.body) for each in server.requests)
+
+
+def test_a_price_that_is_given_holds_for_the_author(reflect: Any, server: OpenAIServer) -> None:
+    prices = json.dumps({"test": {"input": 1, "output": 1}})
+    done = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS, "--prices", prices, "--max-total-cost", "1")
+    assert done.code == 0
+    assert Path(f"tuned/prompts/{NAME}.txt").exists()
+
+
+def test_a_run_that_failed_is_repeated(reflect: Any, hours: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked = [True]
+    with OpenAIServer(mind, faults=lambda body, number: "401" if locked else None).threaded() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "test")
+        command = ("tune", "chain_of_thought", "hours.csv", *OPTIONS, "--json")
+        assert reflect(*command).code == 1
+        assert len(server.requests) == 4, "nothing is tuned that cannot be run"
+        locked.clear()
+        before, after = json.loads(reflect(*command).out)["runs"]
+    assert before["cost"]["model_calls"]["mean"] == after["cost"]["model_calls"]["mean"] == 1
+
+
+@pytest.mark.parametrize("taken", ["tuned", "tuned/replies.sqlite", "tuned/prompts"])
+def test_a_folder_that_cannot_be_written_is_misuse(reflect: Any, server: OpenAIServer, taken: str) -> None:
+    Path(taken).parent.mkdir(exist_ok=True)
+    Path(taken).write_text("Something else.")
+    assert reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS).code == 2
+
+
 @pytest.mark.parametrize(
     "options",
     [
         [],
         ["--prompt", "chain_of_thought.NONE"],
+        ["--prompt", "long_texts.GIVEN"],
+        ["--prompt", NAME, "--prompts", '{"chain_of_thought.SOLVE": "{task}{form}{lessons}"}'],
         ["--prompt", NAME, "--limit", "3"],
         ["--prompt", NAME, "--max-total-cost", "1", "--author", "openai:unknown"],
     ],
-    ids=["no prompt", "unknown prompt", "few tasks", "unknown price"],
+    ids=["no prompt", "unknown prompt", "no text for prompts", "other prompts", "few tasks", "unknown price"],
 )
 def test_misuse_is_refused(server: OpenAIServer, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", "chain_of_thought", "hours.csv", *options]) == 2

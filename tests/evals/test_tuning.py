@@ -122,7 +122,7 @@ async def test_nothing_is_waited_for_after_a_stop() -> None:
     loop = Loop()
     loop.stop()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.to_thread(loop.wait, asyncio.sleep(60))
+        await asyncio.to_thread(loop.wait, lambda: asyncio.sleep(60))
 
 
 def test_parts_share_no_task() -> None:
