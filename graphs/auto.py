@@ -248,7 +248,7 @@ async def answer_from_sources(state: AutoState, step: Step[AutoContext], cited: 
         return await end(state, step, cited, appraisal=Appraisal(answered=False) if declined else UNCHECKED)
     reached, appraisal = with_support(state["outcome"], UNCHECKED, support)
     checked: AutoState = {**state, "outcome": reached}
-    return {"support": support} | await end(checked, step, cited, appraisal=appraisal)
+    return await end(checked, step, cited, appraisal=appraisal) | {"support": support}
 
 
 def best_cited(tree: TreeView) -> TreeNode | None:

@@ -210,7 +210,8 @@ async def end(
     if (name := graph_name(strategy)) != strategy:
         answer.name = answer.response_metadata[GRAPH] = name
     update: Update = {"messages": [answer], "answer": answer.text, "outcome": outcome, **structured, **learned}
-    return update | ({"support": support} if support else {})
+    # A tree search that was steered has ended before, maybe with an answer that was checked.
+    return update | ({"support": support} if support or state.get("support") else {})
 
 
 def _written_by(step: Step[Context], model: BaseChatModel | None) -> dict[str, str]:
