@@ -116,8 +116,6 @@ def test_an_author_who_is_asked_again_writes_anew(reflect: Any, hours: None, mon
         assert reflect(*command).code == 0
         written = [json.dumps(each.body) for each in server.requests if "placeholders" in json.dumps(each.body)]
         assert len(written) > len(set(written))
-        assert reflect(*command).code == 0
-        assert len(written) == sum("placeholders" in json.dumps(each.body) for each in server.requests)
 
 
 def test_a_price_that_is_given_holds_for_the_author(reflect: Any, server: OpenAIServer) -> None:
@@ -137,7 +135,7 @@ def test_a_run_that_failed_is_repeated(reflect: Any, hours: None, monkeypatch: p
         assert len(server.requests) == 4, "nothing is tuned that cannot be run"
         locked.clear()
         before, after = json.loads(reflect(*command).out)["runs"]
-    assert before["cost"]["model_calls"]["mean"] == after["cost"]["model_calls"]["mean"] == 1
+    assert before["cost"]["model_calls"] == after["cost"]["model_calls"] == 1
 
 
 @pytest.mark.parametrize("taken", ["tuned", "tuned/replies.sqlite", "tuned/prompts"])
