@@ -73,7 +73,9 @@ def was_cut_off(reply: AIMessage) -> bool:
 
 
 def _without_texts(chunk: AIMessageChunk) -> AIMessageChunk:
-    """Return a piece without the texts that are joined in another way."""
+    """Return a piece without the texts that are joined in another way; most have none, and are not copied."""
+    if not (chunk.response_metadata or chunk.additional_kwargs):
+        return chunk
     metadata = {name: value for name, value in chunk.response_metadata.items() if not isinstance(value, str)}
     thoughts = {name for name, _ in beside(chunk)}
     extra = {name: value for name, value in chunk.additional_kwargs.items() if name not in thoughts}

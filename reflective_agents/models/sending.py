@@ -49,6 +49,8 @@ from reflective_agents.state.json_types import JsonObject
 
 TOO_LARGE = 413
 """The HTTP status of a request that is too long, whatever its text."""
+MANY = 1_000
+"""Pieces of a stream, of which more would hold the event loop for long while they are joined."""
 
 
 class Listener(Protocol):
@@ -304,7 +306,7 @@ async def _streamed(
             if room.is_used:
                 chunks.append(AIMessageChunk(content="", response_metadata={"finish_reason": "length"}))
                 break
-    reply = joined(chunks)
+    reply = await asyncio.to_thread(joined, chunks) if len(chunks) > MANY else joined(chunks)  # not on the loop
     # The protocol demands a reason, so a stream without one was broken off, however well its text ends.
     if speaks_openai(base) and not _finish(reply):
         raise CutOff("the stream ended before the reply did: it gave no reason to finish")
