@@ -4,6 +4,7 @@ import asyncio
 import textwrap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
+from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
@@ -28,7 +29,7 @@ from reflective_agents.nodes.evidence.long_texts import AND_QUESTION, HOLDS, Lon
 from reflective_agents.nodes.evidence.references import in_thread
 from reflective_agents.nodes.remembering.lessons import with_lessons
 from reflective_agents.nodes.strategy import own_settings
-from reflective_agents.nodes.unfinished import keep_for_resumption, run_id_of
+from reflective_agents.nodes.unfinished import keep_for_resumption
 from reflective_agents.nodes.users import authenticated_user
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import ConversationTooLong, LimitReached, Misuse, ModelFailed, TooLong
@@ -294,9 +295,8 @@ def node(
     """Make `async (state, step) -> update` a node of a graph whose settings are `schema`.
 
     A limit or a model that cannot be brought to answer ends the run with an outcome instead of an exception. What
-    was spent is written to the state with the update; a node that is run anew goes on counting, also one that `begins`
-    the run. Settings given at the beginning of the run hold when it is resumed without them; a node that `begins` a
-    run takes its own.
+    was spent is written to the state with the update. Settings given at the beginning of the run hold when it is
+    resumed without them; a node that `begins` a run takes its own.
     """
 
     def decorate(function: Callable[[S, Step[C]], Awaitable[Update]]) -> SyncAdapter[S, Update]:
@@ -306,17 +306,14 @@ def node(
             compaction = stored.get("compaction")
             runtime = get_runtime(schema)
             context = own_settings(runtime.context, schema) or schema.ambient()
-            run_id = run_id_of(runtime.execution_info) if begins else stored.get("run_id")
             if begins:
                 before: StateBefore = {"messages": stored.get("messages") or [], "texts": stored.get("texts") or {}}
-                if stored.get("run_id") == run_id:  # it has begun before, and did not end
-                    before = {**before, "usage": stored["usage"]}
                 step = Step(context, before, runtime.stream_writer, compaction)
             else:
                 context = context.resumed(stored.get("settings") or {}).raised(stored.get("raised") or {})
                 step = Step(context, state, runtime.stream_writer, compaction)
             check_caller(step.context, step.context.defaults)
-            begun = {"run_id": run_id} if begins else {}
+            run_id = uuid4().hex if begins else stored.get("run_id")
             with telemetry.step(function.__name__, run_id, stored.get("strategy"), get_config()):
                 update: Update | None = None
                 state = await _beside_loop(_without_needless_summary, state, step)
@@ -334,11 +331,11 @@ def node(
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
                 except BaseException:
-                    kept_usage = {"usage": step.cost()["usage"]}
-                    await keep_for_resumption({**kept_usage, **begun, **step.compacted()}, runtime.execution_info)
+                    spent = {} if begins else {"usage": step.cost()["usage"]}
+                    await keep_for_resumption({**spent, **step.compacted()}, runtime.execution_info)
                     raise
             kept = {"texts": step.texts.new} if step.texts.new else {}
-            return {**step.cost(), **kept, **step.compacted(), **update, **begun}
+            return {**step.cost(), **kept, **step.compacted(), **update, **({"run_id": run_id} if begins else {})}
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         return SyncAdapter(run)

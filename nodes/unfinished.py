@@ -5,7 +5,6 @@ and a summary is made once.
 """
 
 import asyncio
-from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver
@@ -18,15 +17,6 @@ from reflective_agents.state.json_types import JsonObject
 
 _COMMAND = "00000000-0000-0000-0000-000000000000"
 """The task to which LangGraph books `Command(update=...)`: a run that is resumed applies this first."""
-
-
-def run_id_of(execution: ExecutionInfo | None) -> str:
-    """Return the id of a run by the execution of its first node. It follows from the checkpoint, where there is a
-    thread: a first node that is run anew is known by it as that of the same run, and not of the next question.
-    LangGraph's servers may name no checkpoint, and a thread that they copy has checkpoints of the same ids."""
-    if not execution or not execution.thread_id or not execution.checkpoint_id:
-        return uuid4().hex
-    return uuid5(NAMESPACE_OID, f"{execution.thread_id} {execution.checkpoint_id}").hex
 
 
 async def keep_for_resumption(update: JsonObject, execution: ExecutionInfo | None) -> None:

@@ -6,14 +6,8 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.runtime import ExecutionInfo
-from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
 
-from reflective_agents.graphs import chain_of_thought
-from reflective_agents.memory.items import Items
-from reflective_agents.nodes.unfinished import run_id_of
-from reflective_agents.state.experience import new_item
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
 from tests.persistence.runs import QUESTION, SETTINGS, THREAD, Graph, open_saver, script, stored
@@ -113,37 +107,3 @@ async def test_the_next_question_counts_from_zero() -> None:
     sent = len(model.calls)
     result = await graph.ainvoke(QUESTION, THREAD, context={**SETTINGS["lats"], "model": model})
     assert result["usage"]["model_calls"] == len(model.calls) - sent
-
-
-async def test_a_run_that_is_cancelled_in_its_first_node_counts_from_its_beginning(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("REFLECT_EMBEDDINGS", "lexical")
-    model, store = FakeChatModel(reply=applying), InMemoryStore()
-    items = await Items.open(store, "experience/why")
-    await items.add([new_item("1" * 32, "Why", "why things help", "Think.", kind="success", created=0.0)])
-    graph = chain_of_thought.builder.compile(checkpointer=InMemorySaver(), store=store)
-    settings = {"experience": "why", "samples": 1, "max_model_calls": 4}
-    for given in (QUESTION, None):
-        await cancel_after(1, graph, given, model, **settings)
-        assert (await graph.aget_state(THREAD)).next == ("begin",)
-        assert await calls_counted(graph) == len(model.calls)
-    result = await graph.ainvoke(None, THREAD, context={**settings, "model": model})
-    assert result["usage"]["model_calls"] == len(model.calls) == 4
-    await cancel_after(1, graph, QUESTION, model, **settings)
-    assert await calls_counted(graph) == 1, "the next question counts from zero"
-
-
-def test_the_id_of_a_run_follows_from_thread_and_checkpoint() -> None:
-    def run_id(thread: str, checkpoint: str) -> str:
-        return run_id_of(ExecutionInfo(checkpoint, checkpoint_ns="begin", task_id="task", thread_id=thread))
-
-    assert run_id("a", "1") == run_id("a", "1")
-    assert run_id("a", "1") != run_id("a", "2")
-    assert run_id("a", "1") != run_id("copy of a", "1"), "LangGraph's server copies threads with their checkpoints"
-    assert run_id("a", "") != run_id("a", ""), "where no checkpoint is named, each run has an id of its own"
-
-
-def applying(request: Request) -> Reply:
-    """Call each item fitting, and draw none."""
-    return {"applies": [1], "items": []} if request.schema else "So."
