@@ -12,7 +12,7 @@ from reflective_agents.cli.options import parameter, setting_options, strategy_c
 from reflective_agents.evals.formats import FORMATS
 from reflective_agents.state.context import Context
 
-DATASET = (
+_DATASET = (
     "File of tasks: HotpotQA's JSON, FEVER's JSONL, HumanEval's or MBPP's JSONL, 24.csv, crosswords as JSON, or CSV or "
     "JSONL with question and answer; also with .gz."
 )
@@ -42,9 +42,9 @@ def eval_command(name: str, summary: str, schema: type[Context], run: Callable[.
     return strategy_command(name, summary, _eval_parameters(), setting_options(schema), run, EPILOG)
 
 
-def _eval_parameters() -> list[inspect.Parameter]:
-    """List the parameters of every evaluation, whatever the strategy."""
-    dataset = Annotated[Path, typer.Argument(help=DATASET, show_default=False, metavar="DATASET")]
+def dataset_parameters() -> list[inspect.Parameter]:
+    """List the parameters that say which tasks run, and how many at once."""
+    dataset = Annotated[Path, typer.Argument(help=_DATASET, show_default=False, metavar="DATASET")]
     form = typer.Option("--format", metavar="|".join(FORMATS), help="Form of the data set. Default: as the first row.")
     concurrency = typer.Option(min=1, max=1000, metavar="1..1000", help="Tasks that are under way at once.")
     return [
@@ -53,6 +53,13 @@ def _eval_parameters() -> list[inspect.Parameter]:
         parameter("limit", int | None, typer.Option(min=1, metavar="NUMBER", help="Most tasks run.")),
         parameter("shuffle", int | None, typer.Option(metavar="SEED", help="Shuffle the tasks by this seed first.")),
         parameter("concurrency", int, concurrency, 4),
+    ]
+
+
+def _eval_parameters() -> list[inspect.Parameter]:
+    """List the parameters of every evaluation, whatever the strategy."""
+    return [
+        *dataset_parameters(),
         parameter("out", Path | None, typer.Option(metavar="FOLDER", help=_OUT)),
         parameter("html", Path | None, typer.Option(metavar="FILE", help="Write the results as one page, too.")),
         parameter("export", Path | None, typer.Option(metavar="FILE.parquet", help=_EXPORT)),

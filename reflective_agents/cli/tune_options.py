@@ -2,15 +2,13 @@
 
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from typer.core import TyperCommand
 
-from reflective_agents.cli.eval_options import DATASET
+from reflective_agents.cli.eval_options import dataset_parameters
 from reflective_agents.cli.options import parameter, setting_options, strategy_command
-from reflective_agents.evals.formats import FORMATS
 from reflective_agents.state.context import Context
 
 _PROMPT = "A prompt that may change, such as chain_of_thought.SOLVE; repeat it for more. docs/parts.md has them all."
@@ -41,20 +39,13 @@ def tune_command(name: str, summary: str, schema: type[Context], run: Callable[.
 
 def _tune_parameters() -> list[inspect.Parameter]:
     """List the parameters of tuning, whatever the strategy."""
-    dataset = Annotated[Path, typer.Argument(help=DATASET, show_default=False, metavar="DATASET")]
     prompts = Annotated[list[str], typer.Option("--prompt", metavar="NAME", help=_PROMPT, show_default=False)]
-    form = typer.Option("--format", metavar="|".join(FORMATS), help="Form of the data set. Default: as the first row.")
-    concurrency = typer.Option(min=1, max=1000, metavar="1..1000", help="Tasks that are under way at once.")
     return [
-        inspect.Parameter("dataset", inspect.Parameter.KEYWORD_ONLY, annotation=dataset),
+        *dataset_parameters(),
         inspect.Parameter("names", inspect.Parameter.KEYWORD_ONLY, annotation=prompts),
         parameter("author", str | None, typer.Option(metavar="MODEL", help=_AUTHOR)),
         parameter("runs", int, typer.Option(min=1, metavar="NUMBER", help=_RUNS), 200),
         parameter("out", str, typer.Option(metavar="FOLDER", help=_OUT), "tuned"),
-        parameter("form", str | None, form),
-        parameter("limit", int | None, typer.Option(min=1, metavar="NUMBER", help="Most tasks used.")),
-        parameter("shuffle", int | None, typer.Option(metavar="SEED", help="Shuffle the tasks by this seed first.")),
-        parameter("concurrency", int, concurrency, 4),
         parameter("max_total_cost", float | None, typer.Option(min=0, metavar="DOLLARS", help=_COST)),
         parameter("budget_tokens", int | None, typer.Option(min=1, metavar="NUMBER", help=_TOKENS)),
         parameter("as_json", bool, typer.Option("--json", help="The comparison as JSON, for programs."), False),
