@@ -28,8 +28,8 @@ DEFECTS = {
     "memories: no speaker": Defect(HYBRID, WEIGHTS, "SESSION, SPEAKER, PERIOD = 1.2, 0, 0.5", FINDING),
     "memories: no time": Defect(HYBRID, WEIGHTS, "SESSION, SPEAKER, PERIOD = 1.2, 0.4, 0", FINDING),
     "memories: no neighbours": Defect(HYBRID, "NEAR = 0.7", "NEAR = 0.0", FINDING),
-    "memories: no neighbours by words": Defect(HYBRID, "+ NEAR * normalise(near)", "", FINDING),
-    "memories: no neighbours by meaning": Defect(HYBRID, "+ NEAR * normalise(line.around(cosines))", "", FINDING),
+    "memories: no neighbours by words": Defect(HYBRID, "+= NEAR * normalise(near)", "+= 0", FINDING),
+    "memories: no neighbours by meaning": Defect(HYBRID, "NEAR * normalise(line.around(cosines))", "0", FINDING),
     "memories: no substance": Defect(HYBRID, "SUBSTANCE = 0.4", "SUBSTANCE = 0.0", FINDING),
     "Gumbel: below the root by the policy alone": Defect(
         GUMBEL, "_visits(stats[child]) / (1 + tried) - policy[child]", "-policy[child]", ROUNDS
