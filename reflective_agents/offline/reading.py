@@ -37,7 +37,7 @@ _TAGS = (
         "verdict",
     ),
     *("aim", "subgoal", "report", "failure", "member", "author", "task", "remark", "asked", "subquestion", "lesson"),
-    *("memory", "turn", "summary", "trajectory", "candidate"),
+    *("memory", "turn", "summary", "trajectory", "attempt", "candidate", "checked"),
 )
 _QUOTED = re.compile(r"(?<!\w)(?:\"((?:[^\"\n]|(?<=\w)\"(?=\w))++)\"|'((?:[^'\n]|(?<=\w)'(?=\w))++)')(?!\w)")
 _FOLLOW_UP = re.compile(
@@ -186,7 +186,7 @@ def _blocks(text: str) -> Iterator[Piece]:
     for tag, attributes, body, *_ in read_tags(text, _TAGS):
         if tag == "conversation":
             yield from (Piece("human", turn) for turn in re.findall(r"^human: (.*)", body, re.M))
-        elif tag == "trajectory":
+        elif tag in {"trajectory", "attempt"}:
             yield from _blocks(body)
         elif tag == "action":
             yield Piece("action", body)

@@ -210,6 +210,6 @@ def _in_reading_order(reading: Reading, chosen: list[Sentence]) -> list[Sentence
 
 def body(text: str) -> Iterator[str]:
     """Yield the sentences of an answer that say something: without its references and without remarks about itself."""
-    for sentence in sentences(re.split(r"(?im)^\W*references\W*$", text)[0]):
+    for sentence in sentences(re.split(r"(?im)^[^\w\n]*references[^\w\n]*$", text)[0]):
         if NOTE not in sentence and not sentence.lower().startswith("not covered"):
             yield sentence
