@@ -129,8 +129,9 @@ async def run(
         async with turn:
             return await world.environment.passed(world.start["task"], program, tests)
 
+    bound = asyncio.timeout(step.meter.seconds_left)
     try:
-        async with asyncio.timeout(step.meter.seconds_left) as bound:
+        async with bound:
             return await at_once([passed(program) for program in programs])
     except TimeoutError:
         if not bound.expired():

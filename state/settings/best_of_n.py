@@ -23,7 +23,7 @@ class BestOfNContext(ChoosingContext, AgentContext, ToolsContext, StepsContext, 
 
     task_presets: ClassVar[Preset] = {"max_depth": 7}
 
-    choose: Annotated[
+    choose: Annotated[  # pyright: ignore[reportIncompatibleVariableOverride]
         Literal["score", "pairs", "agreement"],
         Applies(
             "as score or pairs, unless the environment runs tests of programs, such as programming",
