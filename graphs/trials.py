@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.channels import DeltaChannel
 from langgraph.types import Overwrite
 
-from reflective_agents.environments.base import Task
+from reflective_agents.environments.base import Task, task_of
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs import chain_of_thought, react
 from reflective_agents.graphs._trials.attempts import (
@@ -77,11 +77,11 @@ async def prepare(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Refuse a task that is not of the environment."""
     *conversation, last = state["messages"]
     question, environment = str(last.text), await environment_of(step.context)
-    task = cast(Task | None, state.get("task"))
+    task = task_of(given, question) if (given := state.get("task")) else None
     if step.context.evaluator == "exact_match" and not (task and task.get("gold")):
         raise Misuse("evaluator exact_match needs a task with its right answer: give task={..., 'gold': ...}")
     if environment:
-        task = task or Task(id="", question=question)
+        task = task or task_of(None, question)
         environment.start(task)
         task = await with_tests(step, environment, task)
         question = environment.public(environment.start(task))

@@ -231,6 +231,13 @@ def test_license_is_there() -> None:
     assert (ROOT / "LICENSE").read_text().startswith("MIT License")
 
 
+def test_the_citation_names_this_version() -> None:
+    cited = dict(re.findall(r"^([\w-]+): (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert cited["version"] == project["version"]
+    assert cited["license"] == project["license"]
+
+
 LOADED = {"dotenv", "jinja2", "markupsafe", "pydantic_settings", "yaml"}
 """What importing the graphs may load beside what LangChain's `create_agent` does: the rest is loaded when used."""
 

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from reflective_agents.environments.base import Environment, State, Task, Transition, cleaned
+from reflective_agents.environments.base import Environment, State, Transition, cleaned, task_of
 from reflective_agents.models.context_window import longest_estimated, make_way
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.toolless import ACT
@@ -62,7 +62,7 @@ async def enter(state: ActingState, step: Step[TaskContext]) -> Update:
     A task given beside the messages is used once; without one the question itself is the task.
     """
     question = state["messages"][-1].text
-    task: Task = cast(Task | None, state.get("task")) or {"id": "", "question": question}
+    task = task_of(state.get("task"), question)
     environment = await environment_of(step.context)
     world = environment.start(task) if environment else {}
     request = environment.public(world) if environment else f"Question: {question}"

@@ -1,6 +1,7 @@
 """The `reflect` command: its sub-commands, its exit codes, and the one place where misuse becomes a line."""
 
 import json
+import shlex
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -44,6 +45,11 @@ class StrategyGroup(TyperGroup):
         """Build the sub-command of a strategy."""
         from reflective_agents.cli.options import run_command
 
+        if " " in cmd_name:
+            example = shlex.quote(cmd_name[:100])
+            raise Misuse(
+                f"name a strategy first: reflect run lats {example}, or let it be chosen: reflect ask {example}"
+            )
         return run_command(cmd_name, settings_of(cmd_name).does, settings_of(cmd_name), _run)
 
 
@@ -71,13 +77,25 @@ class Commands(TyperGroup):
     """`reflect`: what a newcomer needs stands first."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """List the commands: run and strategies, then as they are written below."""
-        return sorted(self.commands, key=lambda name: ("run", "strategies", name).index(name))
+        """List the commands: ask, run and strategies, then as they are written below."""
+        return sorted(["ask", *self.commands], key=lambda name: ("ask", "run", "strategies", name).index(name))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; `ask` is `reflect run auto`. Raises `Misuse` for the name of a strategy."""
+        from reflective_agents.cli.options import run_command
+
+        if cmd_name == "ask":
+            summary = "Answer a question by the strategy that suits it."
+            return run_command("auto", summary, settings_of("auto"), _run)
+        command = super().get_command(ctx, cmd_name)
+        if command is None and cmd_name in strategy_names():
+            raise Misuse(f'{cmd_name} is a strategy: reflect run {cmd_name} "your question"')
+        return command
 
 
 app = typer.Typer(
     cls=Commands,
-    help='Agents that look at what they have done and do better. Begin with: reflect run lats "your question"',
+    help='Agents that look at what they have done and do better. Begin with: reflect ask "your question"',
     epilog=EXIT_CODES,
     add_completion=False,
     pretty_exceptions_enable=False,

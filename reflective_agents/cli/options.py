@@ -180,4 +180,5 @@ def _explain(problem: ErrorDetails, schema: type[Context], settings: JsonMapping
     variable = alias.choices[-1] if isinstance(alias, AliasChoices) else f"REFLECT_{name.upper()}"
     source = flag_of(name) if name in settings else variable
     inner = ", ".join(f"item {part + 1}" if isinstance(part, int) else str(part) for part in problem["loc"][1:])
-    return f"{source}: {inner and f'{inner}: '}{problem['msg']} (got {str(problem['input'])[:100]})"
+    what = problem["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+    return f"{source}: {inner and f'{inner}: '}{what} (got {str(problem['input'])[:100]})"

@@ -36,7 +36,7 @@ A whole example, a game in which a number is guessed:
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, NotRequired, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, NotRequired, Self, TypeAlias, cast
 
 from typing_extensions import TypedDict
 
@@ -71,6 +71,16 @@ class Task(TypedDict):
     """The right answer, read only by `step` when a task ends, and by `score` outside a run."""
     data: NotRequired[JsonObject]
     """Other data of the task, such as paragraphs or clues."""
+
+
+def task_of(given: Mapping[str, Any] | None, question: str) -> Task:
+    """Return the task that a run is given, whole: without a question of its own it is the request, without an id "".
+
+    Args:
+        given: The task; None where the request is all there is.
+        question: The request.
+    """
+    return cast(Task, {"id": "", "question": question, **(given or {})})
 
 
 class Transition(NamedTuple):

@@ -86,7 +86,7 @@ class Programming(Environment):
         """Return the state before the first program."""
         data = task.get("data", {})
         if not {"entry_point", "hidden"} <= data.keys():
-            raise Misuse(f"Task {task['id']} is no programming task: its data needs entry_point and hidden.")
+            raise Misuse(f"Task {task['id']!r} is no programming task: its data needs entry_point and hidden.")
         return {"task": task, "tests": list(data.get("tests", [])), "answer": "", "done": False}
 
     def public(self, state: State) -> str:

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.types import Command, Overwrite
 
-from reflective_agents.environments.base import Environment, Task
+from reflective_agents.environments.base import Environment, Task, task_of
 from reflective_agents.nodes.acting.agent import appraise, environment_of
 from reflective_agents.nodes.acting.react_text import held_answer, parse_answer
 from reflective_agents.nodes.answer_stream import AnswerStream, final_answer
@@ -135,7 +135,7 @@ async def enter(state: SearchState, step: Step[TreeContext]) -> Update:
     The task's right answer is left out unless the settings ask for it, or the environment needs it: with it, the
     environment would reward right answers, and so guide the search.
     """
-    full_task = cast(Task | None, state.get("task")) or Task(id="", question=state["messages"][-1].text)
+    full_task = task_of(state.get("task"), state["messages"][-1].text)
     environment = await environment_of(step.context)
     keeps_gold = step.context.gold_reward or (environment is not None and environment.needs_gold)
     task = {key: value for key, value in full_task.items() if key != "gold" or keeps_gold}

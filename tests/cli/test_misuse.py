@@ -14,6 +14,8 @@ from reflective_agents.state.settings.auto import AutoContext
 
 MISUSE = {
     "unknown command": (["rum"], "No such command 'rum'"),
+    "a strategy alone": (["lats", "Why?"], "reflect run lats"),
+    "a question alone": (["run", "Why not?"], "reflect ask 'Why not?'"),
     "no strategy": (["run"], "see reflect run --help"),
     "unknown strategy": (["run", "lat", "Why?"], "did you mean lats? There are ab_mcts, aggregation, auto, "),
     "unknown strategy drawn": (["draw", "xyz"], "there are ab_mcts, aggregation, auto, best_of_n"),
@@ -21,9 +23,9 @@ MISUSE = {
     "empty question": (["run", "lats", " \n"], "the question is empty"),
     "question without quotes": (["run", "lats", "Why", "not?"], "(not?)"),
     "unknown option": (["run", "lats", "Why?", "--rounds", "3"], "--rounds"),
-    "out of bounds": (["run", "lats", "Why?", "--n", "0"], "--n: Input should be greater than or equal to 1 (got 0)"),
-    "no number": (["run", "lats", "Why?", "--n", "many"], "--n: Input should be a valid integer"),
-    "no such choice": (["run", "lats", "Why?", "--grading", "x"], "--grading: Input should be 'each' or 'together'"),
+    "out of bounds": (["run", "lats", "Why?", "--n", "0"], "--n: it should be greater than or equal to 1 (got 0)"),
+    "no number": (["run", "lats", "Why?", "--n", "many"], "--n: it should be a valid integer"),
+    "no such choice": (["run", "lats", "Why?", "--grading", "x"], "--grading: it should be 'each' or 'together'"),
     "two at once": (["run", "lats", "Why?", "--n", "0", "--max-depth", "0"], "; --n: "),
     "unknown model": (["run", "lats", "Why?", "--model", "nonsense"], "model 'nonsense'"),
     "unknown judge": (["run", "lats", "Why?", "--judge-model", "nonsense"], "model 'nonsense'"),

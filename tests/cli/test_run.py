@@ -51,6 +51,13 @@ def test_answer_and_outcome_on_stdout_the_rest_on_stderr(reflect: Any, strategy:
     assert "\x1b" not in told.out + told.err
 
 
+def test_who_just_asks_gets_a_strategy(reflect: Any) -> None:
+    told = reflect("ask", QUESTION, "--json")
+    assert told.code == 0
+    assert json.loads(told.out)["outcome"]["status"] == "solved"
+    assert "auto on thread" in told.err
+
+
 def test_only_who_searches_names_where(reflect: Any) -> None:
     assert "search: local corpus (" in reflect("run", "react", QUESTION).err
     assert "search" not in reflect("run", "chain_of_thought", QUESTION).err

@@ -2,6 +2,7 @@
 
 import json
 import textwrap
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from reflective_agents.environments import base
 from reflective_agents.environments.arithmetic import Arithmetic
-from reflective_agents.environments.base import Environment, State, Task
+from reflective_agents.environments.base import Environment, State, Task, task_of
 from reflective_agents.environments.blocksworld import Blocksworld
 from reflective_agents.environments.crosswords import Crosswords
 from reflective_agents.environments.fever import FactChecking
@@ -18,7 +19,9 @@ from reflective_agents.environments.game24 import Game24
 from reflective_agents.environments.programming import Programming
 from reflective_agents.environments.questions import Questions
 from reflective_agents.environments.registry import ENVIRONMENTS, get_environment
+from reflective_agents.graphs import aggregation, chain_of_thought, lats, trials
 from reflective_agents.nodes.acting.actions import take
+from reflective_agents.state.errors import Misuse
 
 SECRET = "zyxwv"
 CONTEXT = [["Paris", ["Paris is a city.", " It lies on the Seine."]], ["Seine", ["The Seine is a river."]]]
@@ -240,6 +243,21 @@ def test_every_environment_says_what_it_is(name: str) -> None:
     assert {"question": "Why?", "id": "1"}["question"] in environment.request({"question": "Why?", "id": "1"})
     assert 2 <= len(environment.examples) <= 4
     assert {example.solved for example in environment.examples} == {True, False}
+
+
+def test_a_task_that_lacks_a_question_takes_the_request() -> None:
+    assert task_of({"gold": "4"}, "What is 2+2?") == {"id": "", "question": "What is 2+2?", "gold": "4"}
+    assert task_of({"id": "a", "question": "Why?"}, "What is 2+2?") == {"id": "a", "question": "Why?"}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("graph", [chain_of_thought.graph, trials.graph, lats.graph, aggregation.graph])
+async def test_a_task_without_a_question_is_the_request_or_refused(name: str, graph: Any) -> None:
+    request = {"messages": [("user", "What is 2+2?")], "task": {"gold": "4"}}
+    context = {"model": "offline", "environment": name, "max_model_calls": 1}
+    with suppress(Misuse):
+        out = await graph.ainvoke(request, context=context)
+        assert out["outcome"]["status"] != "solved"
 
 
 async def test_the_example_of_the_documentation() -> None:
