@@ -23,7 +23,7 @@ def beside_the_notebooks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def depth(result: dict[str, Any]) -> int:
-    return max(node["depth"] for node in result["tree"].values())
+    return max(int(node["depth"]) for node in result["tree"].values())
 
 
 async def test_lats_without_exploration_digs_deeper_at_more_calls() -> None:
@@ -70,9 +70,8 @@ async def test_gear_reducers_with_a_wrong_last_line_are_not_solved() -> None:
 
 async def test_gear_reducers_of_three_who_forget_the_days_outvote_the_rest() -> None:
     right = '"48 a day, times 7, is 336; and 9000.\\nAnswer: 9,336 yuan"'
-    out = (await play("gear_reducers", "vote", vote_script=(f"{right},", '"9048.\\nAnswer: 9048", "Answer: 9048",')))[
-        "out"
-    ]
+    wrong = '"9000 + 48.\\nAnswer: 9048", "Answer: 9048"'
+    out = (await play("gear_reducers", "vote", vote_script=(right, wrong)))["out"]
     assert (out["answer"], out["outcome"]["status"]) == ("9048", "answered")
 
 
