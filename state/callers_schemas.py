@@ -77,6 +77,19 @@ def expanded(schemas: Sequence[JsonMapping], bounds: Bounds = SINGLE) -> Sequenc
     return _expanded(json.dumps(schemas, allow_nan=False), tuple(patterns), bounds)
 
 
+def check_size(schemas: Sequence[JsonMapping], bounds: Bounds) -> None:
+    """Refuse schemas that hold too much, their references put in place. They need not be valid: what a tool of
+    somebody else's declares is read by the provider, with more patience.
+
+    Raises:
+        ValueError: if they hold more, or refer to something else than parts of themselves.
+    """
+    _patterns(schemas, bounds)
+    expansion = _Expansion(bounds.values)
+    for schema in schemas:
+        expansion.of({**schema})
+
+
 @lru_cache(maxsize=32)
 def _expanded(schemas: str, patterns: Sequence[str], bounds: Bounds) -> Sequence[JsonObject]:
     import jsonschema_rs  # late, since few callers have a schema
