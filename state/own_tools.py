@@ -14,7 +14,7 @@ from reflective_agents.state.policy import OBJECT, Operator
 T = TypeVar("T")
 MOST = 512
 """Tools of one agent."""
-DECLARED = Bounds(characters=1_000_000, values=20_000, patterns=1_000)
+DECLARED = Bounds(characters=200_000, values=10_000)
 """How much the schemas of all tools may hold that are data: those that an MCP server sends."""
 Named = Literal["search", "calculator"]
 NAMED: tuple[str, ...] = get_args(Named)
