@@ -19,6 +19,8 @@ DEEPEST = 64
 """Objects and lists of a schema that lie within one another, its references put in place."""
 PATTERN_BYTES = 100_000
 """Size of a compiled pattern."""
+_NAMES_AND_UNUSED = 4
+"""How many times as many values as are used may be read, with the names and what nothing refers to."""
 _DEFINITIONS = ("$defs", "definitions", "$schema")
 """What a schema needs no more when its references are put in place."""
 
@@ -111,7 +113,8 @@ def _expanded(schemas: str, patterns: Sequence[str], bounds: Bounds) -> Sequence
 def _patterns(schemas: Sequence[JsonMapping], bounds: Bounds) -> list[str]:
     """Return the regular expressions of schemas, and make sure that they are neither long, nor deep, nor many."""
     patterns = list[str]()
-    for value, depth in _walk(schemas, bounds.characters):
+    for count, (value, depth) in enumerate(_walk(schemas, bounds.characters)):
+        _bounded("names and values", count, _NAMES_AND_UNUSED * bounds.values)
         patterns += _patterns_of(value) if isinstance(value, dict) else []
         _bounded("patterns", len(patterns), bounds.patterns)
         _bounded("levels", depth, DEEPEST)
