@@ -19,6 +19,8 @@ DEEPEST = 64
 """Objects and lists of a schema that lie within one another, its references put in place."""
 PATTERN_BYTES = 100_000
 """Size of a compiled pattern."""
+_NAMES_AND_UNUSED = 4
+"""How many times as many values as are used may be read, with the names and what nothing refers to."""
 _DEFINITIONS = ("$defs", "definitions", "$schema")
 """What a schema needs no more when its references are put in place."""
 
@@ -77,6 +79,19 @@ def expanded(schemas: Sequence[JsonMapping], bounds: Bounds = SINGLE) -> Sequenc
     return _expanded(json.dumps(schemas, allow_nan=False), tuple(patterns), bounds)
 
 
+def check_size(schemas: Sequence[JsonMapping], bounds: Bounds) -> None:
+    """Refuse schemas that hold too much, their references put in place. They need not be valid: what a tool of
+    somebody else's declares is read by the provider, with more patience.
+
+    Raises:
+        ValueError: if they hold more, or refer to something else than parts of themselves.
+    """
+    _patterns(schemas, bounds)
+    expansion = _Expansion(bounds.values)
+    for schema in schemas:
+        expansion.of({**schema})
+
+
 @lru_cache(maxsize=32)
 def _expanded(schemas: str, patterns: Sequence[str], bounds: Bounds) -> Sequence[JsonObject]:
     import jsonschema_rs  # late, since few callers have a schema
@@ -98,7 +113,8 @@ def _expanded(schemas: str, patterns: Sequence[str], bounds: Bounds) -> Sequence
 def _patterns(schemas: Sequence[JsonMapping], bounds: Bounds) -> list[str]:
     """Return the regular expressions of schemas, and make sure that they are neither long, nor deep, nor many."""
     patterns = list[str]()
-    for value, depth in _walk(schemas, bounds.characters):
+    for count, (value, depth) in enumerate(_walk(schemas, bounds.characters)):
+        _bounded("names and values", count, _NAMES_AND_UNUSED * bounds.values)
         patterns += _patterns_of(value) if isinstance(value, dict) else []
         _bounded("patterns", len(patterns), bounds.patterns)
         _bounded("levels", depth, DEEPEST)

@@ -7,10 +7,15 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from pydantic import BeforeValidator, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
+from reflective_agents.state.callers_schemas import Bounds, check_size
 from reflective_agents.state.context import from_json
 from reflective_agents.state.policy import OBJECT, Operator
 
 T = TypeVar("T")
+MOST = 512
+"""Tools of one agent."""
+DECLARED = Bounds(characters=200_000, values=10_000)
+"""How much the schemas of all tools may hold that are data: those that an MCP server sends."""
 Named = Literal["search", "calculator"]
 NAMED: tuple[str, ...] = get_args(Named)
 """Tools of ours that a critic can be given by their names."""
@@ -21,6 +26,10 @@ def _are_tools(value: Sequence[T]) -> list[T]:
         raise ValueError("tools are a list of LangChain's tools, or of functions with type hints and a docstring")
     if problems := list(filter(None, map(_tool_problem, value))):
         raise ValueError("; ".join(problems))
+    if len(value) > MOST:
+        raise ValueError(f"an agent has at most {MOST} tools, and these are {len(value)}: choose among them")
+    schemas = [schema for tool in value if isinstance(schema := getattr(tool, "args_schema", None), dict)]
+    check_size(schemas, DECLARED)
     return list(value)
 
 

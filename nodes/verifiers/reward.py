@@ -20,7 +20,7 @@ from reflective_agents.nodes.verifiers.finding import Case, Finding, NoVerdict
 from reflective_agents.state.context import Context
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.verifier_forms import Reward
-from reflective_agents.web_search.certificates import certificates
+from reflective_agents.web_search.client import client
 
 MOST_BYTES = 4_000_000
 """Size of a reply."""
@@ -95,7 +95,7 @@ async def _post(step: Step[Context], reward: Reward, body: JsonObject) -> Any:
     seconds = min(getattr(step.context, "verifier_timeout", 60.0), step.meter.seconds_left)
     try:
         async with (
-            httpx.AsyncClient(verify=await certificates(), timeout=seconds) as http,
+            await client(timeout=seconds) as http,
             http.stream("POST", f"{reward.reward}/pooling", json=body, headers=headers) as response,
         ):
             text = bytearray()

@@ -19,6 +19,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
 from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.forks import CachedProperty, after_fork
+from reflective_agents.state.reply_bytes import ASKING, bounded
 
 THREADS = 64
 """Most calls at once of the synchronous halves of models, for all synchronous callers that wait for no other one."""
@@ -106,13 +107,14 @@ class Loop:
         return client
 
     def _make_client(self) -> httpx2.AsyncClient:
+        hooks: Any = {"response": [bounded]}
         if self.many_calls:
             from reflective_agents.models.aiohttp_client import AioHttpClient  # late, as openai below
 
-            return AioHttpClient(verify=_certificates())
+            return AioHttpClient(verify=_certificates(), headers=ASKING, event_hooks=hooks)
         from openai import DefaultAsyncHttpxClient
 
-        return DefaultAsyncHttpxClient(verify=_certificates())
+        return DefaultAsyncHttpxClient(verify=_certificates(), headers=ASKING, event_hooks=hooks)
 
     def adapt(self, model: BaseChatModel, fields: tuple[int, ...], copy: BaseChatModel | None) -> _Adapted:
         """Keep how a model is asked here, as long as the object of the user's lives."""

@@ -24,6 +24,7 @@ from tenacity.wait import wait_base
 
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.errors import LimitReached, Misuse
+from reflective_agents.state.reply_bytes import TooLarge
 from reflective_agents.state.secrets import redacted
 
 ATTEMPTS = 3
@@ -164,6 +165,8 @@ def describe(fault: BaseException, address: str = "") -> str:
         address: Where the model is served, if that is known.
     """
     status = status_of(fault)
+    if isinstance(fault.__cause__, TooLarge):  # which OpenAI's client calls a connection error
+        fault = fault.__cause__
     text = " ".join(str(fault).split()) or type(fault).__name__
     # "KeyError: choices" says more than "choices".
     if (

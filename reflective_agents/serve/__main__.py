@@ -15,6 +15,7 @@ from pathlib import Path
 from reflective_agents.serve.keys import keys_required
 from reflective_agents.serve.local import postgres, redis
 from reflective_agents.state.errors import Misuse
+from reflective_agents.telemetry.loop_guard import LoopGuard, log_held
 
 CONFIG = Path("aegra.json")
 
@@ -71,7 +72,8 @@ async def _serve(host: str, port: int) -> None:
     if get_auth_instance() is None:  # Aegra would let everybody in
         raise Misuse("auth.py could not be loaded; the log says why")
     requeueing = asyncio.create_task(keep_requeueing())
-    await uvicorn.Server(uvicorn.Config(Guard(Bodies(app)), host=host, port=port, log_config=None)).serve()
+    async with LoopGuard(log_held):
+        await uvicorn.Server(uvicorn.Config(Guard(Bodies(app)), host=host, port=port, log_config=None)).serve()
     requeueing.cancel()
 
 

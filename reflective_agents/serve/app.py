@@ -1,5 +1,8 @@
 """The routes as `langgraph dev` mounts them, and the guard in front of all of its routes."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
@@ -10,7 +13,19 @@ from reflective_agents.serve.guard import Guard
 from reflective_agents.serve.live import routes as live_routes
 from reflective_agents.serve.mcp import route as mcp
 from reflective_agents.serve.policy import policy
+from reflective_agents.telemetry.loop_guard import LoopGuard, log_held
 
 policy().enforce()
 guard_graphs()
-app = Starlette(routes=[*routes, *live_routes, mcp], middleware=[Middleware(Guard), Middleware(Bodies)])
+
+
+@asynccontextmanager
+async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    """Say in the log what holds the event loop."""
+    async with LoopGuard(log_held):
+        yield
+
+
+app = Starlette(
+    routes=[*routes, *live_routes, mcp], middleware=[Middleware(Guard), Middleware(Bodies)], lifespan=lifespan
+)

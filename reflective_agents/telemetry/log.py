@@ -15,7 +15,7 @@ from reflective_agents.state.errors import Misuse
 
 Plain: TypeAlias = str | float | bool | None
 
-Kind = Literal["decision", "model", "tool", "memory"]
+Kind = Literal["decision", "model", "tool", "memory", "loop"]
 ROOT = logging.getLogger("reflect")
 ROOT.addHandler(logging.NullHandler())
 LOGGERS: dict[Kind, logging.Logger] = {
@@ -23,6 +23,7 @@ LOGGERS: dict[Kind, logging.Logger] = {
     "model": logging.getLogger("reflect.model"),
     "tool": logging.getLogger("reflect.tool"),
     "memory": logging.getLogger("reflect.memory"),
+    "loop": logging.getLogger("reflect.loop"),
 }
 
 

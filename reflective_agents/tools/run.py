@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolNode
-from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
+from langgraph.prebuilt.tool_node import INVALID_TOOL_NAME_ERROR_TEMPLATE, ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
 from pydantic import BaseModel
 
@@ -20,6 +20,10 @@ from reflective_agents.text.clean import clean_data
 
 MAX_RESULT = 2_000_000
 """Most characters of a tool's result that are kept."""
+MAX_PARTS = 1_000
+"""Most parts of a result that comes in several."""
+_SHOWN = 50
+"""Names that an answer to a call of no tool lists at most."""
 
 
 def with_call_ids(message: AIMessage) -> AIMessage:
@@ -64,7 +68,11 @@ async def run_tool_calls(
     message = message.model_copy(update={"tool_calls": message.tool_calls[:MAX_CALLS]})
     if not message.tool_calls:
         return answers
-    node = ToolNode([*map(_contained_tool, tools)], handle_tool_errors=_explain, awrap_tool_call=_bounded(timeout))
+    # Those that are called: LangGraph reads the schema of each, which takes milliseconds.
+    wanted = {call["name"] for call in message.tool_calls}
+    called = [_contained_tool(tool) for tool in tools if tool.name in wanted]
+    bounded = _bounded(timeout, [tool.name for tool in tools])
+    node = ToolNode(called, handle_tool_errors=_explain, awrap_tool_call=bounded)
     output = await node.ainvoke({"messages": [message]})
     return [*output["messages"], *answers]
 
@@ -72,7 +80,9 @@ async def run_tool_calls(
 _Execute = Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[str]]]
 
 
-def _bounded(timeout: float | None) -> Callable[[ToolCallRequest, _Execute], Awaitable[ToolMessage | Command[str]]]:
+def _bounded(
+    timeout: float | None, names: Sequence[str]
+) -> Callable[[ToolCallRequest, _Execute], Awaitable[ToolMessage | Command[str]]]:
     async def call(request: ToolCallRequest, execute: _Execute) -> ToolMessage:
         with telemetry.tool_call(request.tool.name if request.tool else "unknown") as record:
             answer = await in_time(request, execute)
@@ -80,7 +90,9 @@ def _bounded(timeout: float | None) -> Callable[[ToolCallRequest, _Execute], Awa
             return answer
 
     async def in_time(request: ToolCallRequest, execute: _Execute) -> ToolMessage:
-        if request.tool and (misfit := _misfit(request.tool, request.tool_call["args"])):
+        if request.tool is None:
+            return _unknown(request.tool_call, names)
+        if misfit := _misfit(request.tool, request.tool_call["args"]):
             return _error(request.tool_call, f"was not run: it takes {misfit}. Call it again with what it takes.")
         try:
             async with asyncio.timeout(timeout):
@@ -142,7 +154,8 @@ async def _contained(request: ToolCallRequest, execute: _Execute) -> ToolMessage
 
 def cut_result(answer: ToolMessage) -> ToolMessage:
     """Make a result fit to be stored, cut off what is too long, and tell the model so."""
-    answer = answer.model_copy(update={"content": clean_data(answer.content)})
+    content = answer.content if isinstance(answer.content, str) else answer.content[:MAX_PARTS]
+    answer = answer.model_copy(update={"content": clean_data(content)})
     if not isinstance(answer.content, str) or len(answer.content) <= MAX_RESULT:
         return answer
     shortened = f"{answer.content[:MAX_RESULT]}\n(cut off: {len(answer.content)} characters are too many)"
@@ -163,6 +176,14 @@ def _described(error: BaseException) -> str:
 def _error(call: ToolCall | InvalidToolCall, what: str) -> ToolMessage:
     name = call["name"] or "?"
     return ToolMessage(f"The tool {name} {what}", name=call["name"], tool_call_id=call["id"] or "", status="error")
+
+
+def _unknown(call: ToolCall, names: Sequence[str]) -> ToolMessage:
+    """Answer in LangGraph's words, which knows of those tools alone that are called."""
+    text = INVALID_TOOL_NAME_ERROR_TEMPLATE.format(
+        requested_tool=call["name"], available_tools=", ".join(names[:_SHOWN])
+    )
+    return ToolMessage(text, name=call["name"], tool_call_id=call["id"] or "", status="error")
 
 
 def _refuse(call: InvalidToolCall) -> ToolMessage:

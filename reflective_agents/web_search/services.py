@@ -17,7 +17,7 @@ import httpx
 from reflective_agents.state.errors import MissingKey, SearchFailed
 from reflective_agents.state.extras import need
 from reflective_agents.state.json_types import JsonMapping
-from reflective_agents.web_search.certificates import certificates
+from reflective_agents.web_search.client import client
 from reflective_agents.web_search.own import search_own
 from reflective_agents.web_search.results import SearchResult
 
@@ -105,8 +105,7 @@ async def wikipedia(query: str, max_results: int) -> Results:
 
 async def _get(name: str, url: str, **parameters: str) -> httpx.Response:
     """Send a request; what bounds its time is the search. What failed is told without the address."""
-    headers, trusted = {"User-Agent": _USER_AGENT}, await certificates()
-    async with httpx.AsyncClient(headers=headers, verify=trusted, timeout=None, follow_redirects=True) as http:
+    async with await client(url, headers={"User-Agent": _USER_AGENT}, timeout=None) as http:
         response = await http.get(url, params=parameters)
     if not response.is_success:
         raise SearchFailed(f"{name} failed (HTTP {response.status_code}).")

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from reflective_agents.state.errors import MissingKey, SearchFailed
 from reflective_agents.state.extras import need
 from reflective_agents.state.secrets import redacted
-from reflective_agents.web_search.certificates import certificates
+from reflective_agents.web_search.client import client
 from reflective_agents.web_search.results import SearchResult
 
 
@@ -57,14 +57,13 @@ async def search_tavily(query: str, *, max_results: int) -> list[SearchResult]:
     """
     key = tavily_key()
     address = os.environ.get("TAVILY_BASE_URL", "").strip() or "https://api.tavily.com"
-    trusted = await certificates()
     await asyncio.to_thread(import_module, "tavily")  # loads a tokenizer, too, and most runs search elsewhere
     from tavily import AsyncTavilyClient
 
     try:
-        async with httpx.AsyncClient(base_url=address, verify=trusted) as http:
-            client = AsyncTavilyClient(key, client=http)
-            reply = _Reply.model_validate(await client.search(query, max_results=max_results, timeout=120))
+        async with await client(base_url=address) as http:
+            tavily = AsyncTavilyClient(key, client=http)
+            reply = _Reply.model_validate(await tavily.search(query, max_results=max_results, timeout=120))
     except (ValueError, AttributeError, TypeError) as error:  # the client reads replies unchecked
         raise SearchFailed("Tavily's reply could not be read.") from error
     except _faults() as error:

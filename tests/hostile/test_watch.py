@@ -1,4 +1,4 @@
-"""The watch itself: it sees what holds an event loop."""
+"""The watch itself: it sees what holds an event loop, and names it."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.hostile.conftest import LONGEST, gaps_between_beats
+from reflective_agents.telemetry.loop_guard import LONGEST, Held, LoopGuard
 
 pytestmark = pytest.mark.hostile
 
@@ -17,13 +17,31 @@ def burn() -> None:
         pass
 
 
-@pytest.mark.parametrize("hold", [burn, lambda: time.sleep(2 * LONGEST)], ids=["works", "waits"])
+def doze() -> None:
+    time.sleep(2 * LONGEST)
+
+
+@pytest.mark.parametrize("hold", [burn, doze])
 def test_a_loop_that_is_held_is_seen(hold: Callable[[], None]) -> None:
-    async def run(act: Callable[[], None]) -> float:
-        async with gaps_between_beats() as gaps:
+    async def run(act: Callable[[], None]) -> list[Held]:
+        held: list[Held] = []
+        async with LoopGuard(held.append, every=0.005):
             await asyncio.sleep(0.05)
             act()
-        return max(gaps)
+            await asyncio.sleep(0.05)
+        return held
 
-    assert asyncio.run(run(hold)) > LONGEST
-    assert asyncio.run(run(lambda: None)) <= LONGEST
+    (held,) = asyncio.run(run(hold))
+    assert LONGEST < held.seconds < 10 * LONGEST
+    assert (
+        f"hostile/test_watch.py:{hold.__code__.co_firstlineno + (2 if hold is burn else 1)} {hold.__name__}"
+        in held.stack
+    )
+    assert asyncio.run(run(lambda: None)) == []
+
+
+def test_a_loop_that_is_closed_meanwhile_ends_the_watch() -> None:
+    guard = LoopGuard(lambda _: None, every=0.005)
+    asyncio.run(guard.__aenter__())
+    guard._watch.join(5)
+    assert not guard._watch.is_alive()
