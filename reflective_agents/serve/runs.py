@@ -82,6 +82,17 @@ class ServerApi:
         """
         return await self._call(self._client.threads.get_state(thread_id, headers=self._headers))
 
+    async def state_after(self, thread_id: str, run_id: str) -> sdk.ThreadState | None:
+        """Return the state that a run has left on its thread; None if it has left none.
+
+        Raises:
+            Refused: if there is no such thread of the caller's.
+        """
+        states = await self._call(
+            self._client.threads.get_history(thread_id, limit=1, metadata={"run_id": run_id}, headers=self._headers)
+        )
+        return states[0] if states else None
+
     async def start(self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, *, tokens: bool) -> str:
         """Start a run and return its id. If this is cancelled meanwhile, the run is stopped.
 
