@@ -191,6 +191,8 @@ class ChatRequest(BaseModel):
 
     def _offered_tools(self) -> list[JsonObject]:
         """Return the tools that the agent may call: of a named choice that tool alone."""
+        if self.tool_choice == "required" and not self.tools:
+            raise Refused("a tool is required, and there is none to call", "tool_choice")
         if isinstance(self.tool_choice, str):
             return [] if self.tool_choice == "none" else self.tools
         name = self.tool_choice.function.name
