@@ -102,7 +102,8 @@ class ResumableGraph(GuardedGraph):
         self, config: RunnableConfig, *, metadata: JsonObject | None = None, **options: Any
     ) -> AsyncIterator[StateSnapshot]:
         """Return the states of a thread; Aegra gives the filter a name that LangGraph does not know."""
-        options |= {} if metadata is None else {"filter": metadata}
+        # `auth` adds the owner, whom threads have and checkpoints do not.
+        options["filter"] = {name: value for name, value in (metadata or {}).items() if name != "owner"}
         async for state in super().aget_state_history(config, **options):
             yield state
 

@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.aegra, pytest.mark.thorough, pytest.mark.timeout(300)]
         sdk.the_sdk_works,
         sdk.a_run_goes_on_without_an_input,
         sdk.a_remote_graph_has_a_state,
+        sdk.aegra_knows_assistants_by_name,
         sdk.aegra_refuses_what_it_lacks,
     ],
 )

@@ -23,8 +23,6 @@ async def answered(client: LangGraphClient, **options: Any) -> str:
 
 async def the_sdk_works(client: LangGraphClient) -> None:
     """Do what both servers can."""
-    assert {"nodes", "edges"} <= (await client.assistants.get_graph("lats", xray=True)).keys()
-    assert (await client.assistants.get_schemas("lats"))["context_schema"]
     thread = await answered(client)
     mark = str(uuid4())
     await client.threads.update(thread, metadata={"mark": mark})
@@ -50,6 +48,13 @@ async def a_remote_graph_has_a_state(client: LangGraphClient) -> None:
     graph, thread = RemoteGraph("lats", client=client), await answered(client)
     state = await graph.aget_state({"configurable": {"thread_id": thread}})
     assert (state.next, bool(state.values["outcome"])) == ((), True)
+
+
+async def aegra_knows_assistants_by_name(client: LangGraphClient) -> None:
+    """Name a strategy, where LangGraph's server takes ids alone."""
+    assert {"nodes", "edges"} <= (await client.assistants.get_graph("lats", xray=True)).keys()
+    assert (await client.assistants.get_schemas("lats"))["context_schema"]
+    assert (await client.assistants.get("lats"))["graph_id"] == "lats"
 
 
 async def aegra_refuses_what_it_lacks(client: LangGraphClient) -> None:
