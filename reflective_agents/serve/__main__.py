@@ -58,7 +58,9 @@ def serve(host: str, port: int) -> None:
 
 
 async def _serve(host: str, port: int) -> None:
-    # Aegra reads both when it is imported.
+    # Aegra reads these when it is imported. For its own mode it would draw tracebacks in colours on the event loop,
+    # for up to a second each.
+    os.environ.setdefault("ENV_MODE", "PRODUCTION")
     os.environ["REDIS_BROKER_ENABLED"] = "true"
     os.environ["AEGRA_CONFIG"] = str(CONFIG)
     import uvicorn
@@ -67,13 +69,15 @@ async def _serve(host: str, port: int) -> None:
 
     from reflective_agents.serve.bodies import Bodies
     from reflective_agents.serve.guard import Guard
+    from reflective_agents.serve.langgraph_clients import LangGraphClients
     from reflective_agents.serve.requeue_orphans import keep_requeueing
 
     if get_auth_instance() is None:  # Aegra would let everybody in
         raise Misuse("auth.py could not be loaded; the log says why")
     requeueing = asyncio.create_task(keep_requeueing())
+    guarded = Guard(Bodies(LangGraphClients(app)))
     async with LoopGuard(log_held):
-        await uvicorn.Server(uvicorn.Config(Guard(Bodies(app)), host=host, port=port, log_config=None)).serve()
+        await uvicorn.Server(uvicorn.Config(guarded, host=host, port=port, log_config=None)).serve()
     requeueing.cancel()
 
 

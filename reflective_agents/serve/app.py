@@ -7,12 +7,14 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from reflective_agents.serve.bodies import Bodies
-from reflective_agents.serve.chat import routes
+from reflective_agents.serve.completions import route as completions
 from reflective_agents.serve.graphs import guard_graphs
 from reflective_agents.serve.guard import Guard
 from reflective_agents.serve.live import routes as live_routes
 from reflective_agents.serve.mcp import route as mcp
+from reflective_agents.serve.models import routes as models
 from reflective_agents.serve.policy import policy
+from reflective_agents.serve.responses import route as responses
 from reflective_agents.telemetry.loop_guard import LoopGuard, log_held
 
 policy().enforce()
@@ -27,5 +29,7 @@ async def lifespan(_: Starlette) -> AsyncIterator[None]:
 
 
 app = Starlette(
-    routes=[*routes, *live_routes, mcp], middleware=[Middleware(Guard), Middleware(Bodies)], lifespan=lifespan
+    routes=[*models, completions, responses, *live_routes, mcp],
+    middleware=[Middleware(Guard), Middleware(Bodies)],
+    lifespan=lifespan,
 )

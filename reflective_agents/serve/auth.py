@@ -33,7 +33,7 @@ Value = Any
 Filter = JsonObject | None
 
 auth = Auth()
-_ASSISTANTS = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
+ASSISTANTS = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 """The namespace in which both servers number the assistants of the graphs."""
 
 
@@ -133,7 +133,7 @@ def _owner_filter(ctx: Auth.types.AuthContext, value: Value) -> Filter:
 
 def _strategy(assistant: str) -> str | None:
     """Return the strategy that an assistant made by the server runs; None for an assistant of a user."""
-    return next((name for name in strategy_names() if assistant in (name, str(uuid5(_ASSISTANTS, name)))), None)
+    return next((name for name in strategy_names() if assistant in (name, str(uuid5(ASSISTANTS, name)))), None)
 
 
 @contextmanager

@@ -50,16 +50,25 @@ class Bodies:
             return await refusal.response()(scope, receive, send)
         except ClientDisconnect:
             return None
-        messages: list[Message] = [{"type": "http.request", "body": body}]
+        return await self._app(with_length(scope, body), replayed(body, receive), send)
 
-        async def read() -> Message:
-            # After the body the server waits for the client to leave.
-            return messages.pop() if messages else await receive()
 
-        # Cleaned, the body has another length than the client has told.
-        length = str(len(body)).encode()
-        headers = [(name, length if name == b"content-length" else value) for name, value in scope["headers"]]
-        return await self._app({**scope, "headers": headers}, read, send)
+def with_length(scope: Scope, body: bytes) -> Scope:
+    """Return the scope of a request whose body has changed: with its length now."""
+    length = str(len(body)).encode()
+    headers = [(name, length if name == b"content-length" else value) for name, value in scope["headers"]]
+    return {**scope, "headers": headers}
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """Return a receiver of a body that was read already, and then of what the client still sends."""
+    messages: list[Message] = [{"type": "http.request", "body": body}]
+
+    async def read() -> Message:
+        # After the body the server waits for the client to leave.
+        return messages.pop() if messages else await receive()
+
+    return read
 
 
 def _checked_messages(receive: Receive) -> Receive:

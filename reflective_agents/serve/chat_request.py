@@ -1,9 +1,13 @@
 """Requests to OpenAI's chat completions, read and checked; what cannot be done is refused by name.
 
-No field that changes an answer is ignored. Fields that only change how it is billed, stored or labelled have no effect.
+Fields that only change how an answer is billed, stored or labelled have no effect. How words are sampled is the
+strategy's own choice, since candidates that are all alike would be no choice: what clients set there by default is not
+done, and `ignored` names it.
 """
 
-from typing import Literal, Self
+from collections.abc import Collection
+from itertools import takewhile
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -23,8 +27,13 @@ NO_EFFECT = (
     "user",
     "verbosity",
 )
-DEFAULTS = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "logprobs": False, "n": 1}
-"""What the strategies decide themselves: only OpenAI's default may be given."""
+DEFAULTS = {"logprobs": False, "n": 1, "top_logprobs": 0}
+"""What would change the form of an answer: only OpenAI's default may be given."""
+IGNORED = "x-ignored"
+"""The header of an answer that names what was not done."""
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+_THINKING = {"none": "off", "minimal": "low", "xhigh": "high", "max": "high"}
+"""The efforts for which the setting `thinking` has another name."""
 
 
 class ChatMessage(BaseModel):
@@ -33,7 +42,7 @@ class ChatMessage(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[JsonObject] | None = None
+    content: str | list[JsonObject] | None = Field(default=None, validate_default=True)
     tool_calls: list[JsonObject] | None = None
     tool_call_id: str | None = None
 
@@ -96,6 +105,23 @@ class ResponseFormat(BaseModel):
         return {"type": "object"} if self.type == "json_object" else None
 
 
+class NamedFunction(BaseModel):
+    """The name of a function."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+
+
+class NamedTool(BaseModel):
+    """The tool that a client wants to be called."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["function"]
+    function: NamedFunction
+
+
 class ChatRequest(BaseModel):
     """The body of POST /v1/chat/completions.
 
@@ -115,8 +141,13 @@ class ChatRequest(BaseModel):
     stop: str | list[str] | None = None
     response_format: ResponseFormat | None = None
     tools: list[JsonObject] = Field(default_factory=list)
-    tool_choice: Literal["auto", "none"] = "auto"
-    parallel_tool_calls: Literal[True] | None = None
+    tool_choice: Literal["auto", "none", "required"] | NamedTool = "auto"
+    parallel_tool_calls: bool | None = None
+    reasoning_effort: Effort | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     settings: JsonObject = Field(default_factory=dict)
     thread_id: str | None = Field(default=None, min_length=1, max_length=100)
     on_disconnect: Literal["cancel", "continue"] = "cancel"
@@ -138,7 +169,7 @@ class ChatRequest(BaseModel):
         Raises:
             Refused: if the strategy has no such setting, or it cannot have this value.
         """
-        schema, tools = schema_of(self.strategy), self.tools if self.tool_choice == "auto" else []
+        schema, tools = schema_of(self.strategy), self._offered_tools()
         if tools and "client_tools" not in schema.model_fields:
             with_tools = ", ".join(
                 name for name in strategy_names() if "client_tools" in settings_of(name).model_fields
@@ -151,11 +182,43 @@ class ChatRequest(BaseModel):
             "seed": self.seed,
             "answer_schema": self.answer_schema,
             "client_tools": tools,
+            "thinking": _THINKING.get(self.reasoning_effort or "", self.reasoning_effort),
         }
         # A seed of 0 is one, and `max_tokens` of 0 is refused by the setting; what is empty was not asked for.
         settings = {name: value for name, value in requested.items() if value or value == 0} | self.settings
         check_settings(schema, settings)
         return settings
+
+    def _offered_tools(self) -> list[JsonObject]:
+        """Return the tools that the agent may call: of a named choice that tool alone."""
+        if self.tool_choice == "required" and not self.tools:
+            raise Refused("a tool is required, and there is none to call", "tool_choice")
+        if isinstance(self.tool_choice, str):
+            return [] if self.tool_choice == "none" else self.tools
+        name = self.tool_choice.function.name
+        functions = [tool.get("function") for tool in self.tools]
+        chosen = [
+            tool
+            for tool, function in zip(self.tools, functions, strict=True)
+            if isinstance(function, dict) and function.get("name") == name
+        ]
+        if not chosen:
+            raise Refused(f"there is no tool {name!r} to choose", "tool_choice")
+        return chosen
+
+    @property
+    def ignored(self) -> list[str]:
+        """What the request asks for and the strategy does not do."""
+        asked = {
+            "temperature": self.temperature not in (None, 1),
+            "top_p": self.top_p not in (None, 1),
+            "presence_penalty": bool(self.presence_penalty),
+            "frequency_penalty": bool(self.frequency_penalty),
+            # An agent finds out by itself when it needs a tool, and how many at a time.
+            "tool_choice": self.tool_choice not in ("auto", "none"),
+            "parallel_tool_calls": self.parallel_tool_calls is False and bool(self.tools),
+        }
+        return [name for name, is_ignored in asked.items() if is_ignored]
 
     @property
     def answer_schema(self) -> JsonObject | None:
@@ -203,7 +266,7 @@ def check_settings(schema: type[Context], settings: JsonObject) -> Context:
         context = schema.model_validate(settings)
         context.check_effect()
     except ValidationError as error:
-        raise _refusal(error, "settings.") from error
+        raise refusal_of(error, "settings.") from error
     except Misuse as error:
         raise Refused(f"settings.{error}") from error
     return context
@@ -215,22 +278,34 @@ def parse(body: JsonObject) -> ChatRequest:
     Raises:
         Refused: if a part of it cannot be done.
     """
-    for name, default in DEFAULTS.items():
-        if body.get(name, default) not in (default, None):
-            raise Refused(f"{name} cannot be {body[name]!r}: the strategy chooses it", name, code="unsupported_value")
-    fields = {name: value for name, value in body.items() if name not in (*DEFAULTS, *NO_EFFECT)}
+    fields = without_defaults(body, NO_EFFECT)
     try:
         return ChatRequest.model_validate(fields)
     except ValidationError as error:
-        raise _refusal(error) from error
+        raise refusal_of(error) from error
+
+
+def without_defaults(body: JsonObject, no_effect: Collection[str]) -> JsonObject:
+    """Return the fields of a body that are given and have an effect.
+
+    Raises:
+        Refused: if one of the others asks for what cannot be done.
+    """
+    for name, default in DEFAULTS.items():
+        if body.get(name, default) not in (default, None):
+            raise Refused(f"{name} cannot be {body[name]!r}: the strategy chooses it", name, code="unsupported_value")
+    return {name: value for name, value in body.items() if value is not None and name not in (*DEFAULTS, *no_effect)}
 
 
 _MAX_NAME = 200
 
 
-def _refusal(error: ValidationError, prefix: str = "") -> Refused:
+def refusal_of(error: ValidationError, prefix: str = "") -> Refused:
+    """Return the refusal of a body, or of settings, that names the first part which is wrong."""
     first = error.errors(include_url=False)[0]
-    name = (prefix + ".".join(map(str, first["loc"])))[:_MAX_NAME]
+    # Of the alternatives of a field the location names the type, too.
+    location = takewhile(lambda part: isinstance(part, int) or part.isidentifier(), first["loc"])
+    name = (prefix + ".".join(map(str, location)))[:_MAX_NAME]
     if first["type"] == "extra_forbidden":
         return Refused(f"there is no {name}{first.get('ctx', {}).get('hint', '')}", name, code="unknown_parameter")
     return Refused(f"{name}: {first['msg'].removeprefix('Value error, ')}", name)

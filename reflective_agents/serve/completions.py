@@ -1,51 +1,104 @@
-"""The JSON of OpenAI's chat completions: the answer of a run, whole or in chunks."""
+"""OpenAI's chat completions over the strategies: `lats`, or with a model for it `lats:openai:gpt-4.1-mini`."""
 
-import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from typing import Any
+from uuid import uuid4
 
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from reflective_agents.serve.answering import Answering, Progress, Reply, identify, read_json, respond
+from reflective_agents.serve.chat_request import parse
+from reflective_agents.serve.refusals import Refused
+from reflective_agents.serve.runs import ServerApi
+from reflective_agents.serve.streaming import event, progress_line
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.text.structure import Json
 
-_COST = {"seq", "event", "model_calls", "total_tokens", "seconds", "cost", "stats"}
+
+async def chat_completions(request: Request) -> Response:
+    """Answer a conversation with a strategy."""
+    try:
+        identify(request)
+        chat_request = parse(await read_json(request))
+        run = Answering(ServerApi(request), chat_request)
+        await run.start()
+    except Refused as refusal:
+        return refusal.response()
+    options = chat_request.stream_options
+    form = Completion(
+        chat_request.model, {"thread_id": run.thread_id}, include_usage=bool(options and options.include_usage)
+    )
+    return await respond(request, run, form)
 
 
 class Completion:
-    """One answer on its way to the client.
+    """One answer on its way to the client: a `Form`.
 
     Args:
-        key: Its id.
         model: The model as the client named it.
+        include_usage: Whether a stream reports what it has cost.
         extra: Fields of the answer and of each chunk, besides those of OpenAI.
     """
 
-    def __init__(self, key: str, model: str, extra: Mapping[str, str]) -> None:
-        self._base = {"id": key, "created": int(time.time()), "model": model, **extra}
+    def __init__(self, model: str, extra: Mapping[str, str], *, include_usage: bool = False) -> None:
+        self._base = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": model, **extra}
+        self._include_usage = include_usage
+        self._thought = ""
+        self._reply: Reply | None = None
 
-    def whole(self, message: JsonObject, finish_reason: str, usage: Mapping[str, float]) -> JsonObject:
-        """Build the answer in one piece."""
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
-        return {**self._base, "object": "chat.completion", "choices": [choice], "usage": usage}
+    def begin(self) -> Iterator[JsonObject]:
+        """Begin with the role."""
+        yield self._chunk({"role": "assistant", "content": ""})
 
-    def chunk(self, delta: JsonObject, finish_reason: str | None = None) -> str:
-        """Build a chunk of the answer."""
+    def progress(self, progress: Progress) -> Iterator[JsonObject]:
+        """Add an event of the run to the reasoning."""
+        self._thought += (line := progress_line(progress))
+        yield self._chunk({"reasoning_content": line})
+
+    def text(self, text: str) -> Iterator[JsonObject]:
+        """Add a piece of the answer."""
+        yield self._chunk({"content": text})
+
+    def end(self, reply: Reply) -> Iterator[JsonObject]:
+        """End with the calls of tools, the reason, and the cost if the client wants to know it."""
+        self._reply = reply
+        for index, call in enumerate(reply.calls):
+            yield self._chunk({"tool_calls": [{"index": index, **call}]})
+        yield self._chunk({}, _finish_reason(reply))
+        if self._include_usage:
+            yield self._data("chat.completion.chunk", choices=[], usage=usage_of(reply.usage))
+
+    def fail(self, refusal: Refused) -> Iterator[JsonObject]:
+        """End with an error."""
+        yield refusal.body()
+
+    def whole(self) -> JsonObject:
+        """Return the answer in one piece."""
+        assert self._reply is not None
+        message: JsonObject = {"role": "assistant", "content": self._reply.answer, "refusal": None}
+        message |= {"reasoning_content": self._thought}
+        message |= {"tool_calls": self._reply.calls} if self._reply.calls else {}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(self._reply)}
+        return self._data("chat.completion", choices=[choice], usage=usage_of(self._reply.usage))
+
+    def encode(self, data: JsonObject) -> str:
+        """Return an event as it is sent."""
+        return event(data)
+
+    def _chunk(self, delta: JsonObject, finish_reason: str | None = None) -> JsonObject:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        return self._event({"choices": [choice]})
+        return self._data("chat.completion.chunk", choices=[choice])
 
-    def cost(self, usage: Mapping[str, float]) -> str:
-        """Build the chunk that reports the cost of the answer."""
-        return self._event({"choices": [], "usage": usage})
-
-    def _event(self, data: JsonObject) -> str:
-        return event({**self._base, "object": "chat.completion.chunk", **data})
+    def _data(self, kind: str, **fields: Any) -> JsonObject:
+        return {**self._base, "object": kind, **fields}
 
 
-DONE = "data: [DONE]\n\n"
-
-
-def event(data: JsonObject) -> str:
-    """Return a server-sent event."""
-    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n"
+def _finish_reason(reply: Reply) -> str:
+    if reply.calls:
+        return "tool_calls"
+    return "length" if reply.at_limit else "stop"
 
 
 def usage_of(usage: Mapping[str, float]) -> dict[str, float]:
@@ -55,53 +108,4 @@ def usage_of(usage: Mapping[str, float]) -> dict[str, float]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion, **extra}
 
 
-def cut(answer: str, stops: Sequence[str]) -> str:
-    """Return an answer up to the first of the texts that end it."""
-    starts = [start for stop in stops if (start := answer.find(stop)) >= 0]
-    return answer[: min(starts, default=len(answer))]
-
-
-class StreamedAnswer:
-    """An answer that is sent while it is written, up to the first of the texts that end it.
-
-    Args:
-        stops: Those texts. Characters that might begin one are held back.
-    """
-
-    def __init__(self, stops: Sequence[str]) -> None:
-        self._stops, self._held = stops, max(map(len, stops), default=1) - 1
-        self._text = self._sent = ""
-
-    def add(self, piece: str) -> str:
-        """Take a piece of the answer, and return the text that can be sent now."""
-        self._text += piece
-        whole = cut(self._text, self._stops)
-        # What may be the beginning of a stop waits for the next piece; behind a stop that was found nothing changes.
-        certain = whole if len(whole) < len(self._text) else whole[: len(whole) - self._held]
-        return self._unsent(certain)
-
-    def rest(self, answer: str) -> str | None:
-        """Return the part of the whole answer that is still to be sent; None if what was sent does not begin it."""
-        return self._unsent(answer) if answer.startswith(self._sent) else None
-
-    def _unsent(self, text: str) -> str:
-        unsent = text[len(self._sent) :]
-        self._sent += unsent
-        return unsent
-
-
-def pieces(answer: str, size: int = 200) -> Iterator[str]:
-    """Return an answer in pieces of so many characters."""
-    return (answer[start : start + size] for start in range(0, len(answer), size))
-
-
-def progress_line(progress: Mapping[str, Json]) -> str:
-    """Format a progress event of a run as a line."""
-    fields = (f"{name}={_plain(value)}" for name, value in progress.items() if name not in _COST and value is not None)
-    return f"{progress['event']}: {', '.join(fields)}\n"
-
-
-def _plain(value: Json) -> str:
-    if isinstance(value, float):
-        return f"{value:.2f}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+route = Route("/v1/chat/completions", chat_completions, methods=["POST"])

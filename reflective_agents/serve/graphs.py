@@ -18,7 +18,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.types import Command, StateUpdate
+from langgraph.types import Command, StateSnapshot, StateUpdate
 from psycopg import OperationalError
 
 from reflective_agents.graphs import graph_of
@@ -27,6 +27,7 @@ from reflective_agents.serve.engine import http_error
 from reflective_agents.serve.gate import check_command, check_config, check_offered, serves_others
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.state.context import Context
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.run import Input, Output, RunState
 from reflective_agents.state.settings import strategy_names
 
@@ -96,6 +97,15 @@ class GuardedGraph(Strategy[RunState, Context, Input, Output]):
 
 class ResumableGraph(GuardedGraph):
     """A graph that resumes a run instead of beginning it twice."""
+
+    async def aget_state_history(
+        self, config: RunnableConfig, *, metadata: JsonObject | None = None, **options: Any
+    ) -> AsyncIterator[StateSnapshot]:
+        """Return the states of a thread; Aegra gives the filter a name that LangGraph does not know."""
+        # `auth` adds the owner, whom threads have and checkpoints do not.
+        options["filter"] = {name: value for name, value in (metadata or {}).items() if name != "owner"}
+        async for state in super().aget_state_history(config, **options):
+            yield state
 
     async def astream(
         self, input: RunInput, config: RunnableConfig | None = None, **options: Any

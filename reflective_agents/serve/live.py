@@ -21,12 +21,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from reflective_agents.serve.chat import identify, read_json
+from reflective_agents.serve.answering import identify, read_json
 from reflective_agents.serve.chat_request import check_settings
-from reflective_agents.serve.completions import event
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import Begin, Result, ServerApi, Token, failure, values_of
+from reflective_agents.serve.streaming import event
 from reflective_agents.serve.thread_view import thread_view
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from reflective_agents.serve.chat import ChatRun, identify
+from reflective_agents.serve.answering import Answering, identify
 from reflective_agents.serve.chat_request import ChatMessage, ChatRequest
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
@@ -69,7 +69,7 @@ async def call(api: ServerApi, strategy: str, arguments: JsonObject) -> CallTool
         messages=[ChatMessage(role="user", content=arguments["question"])],
         settings=arguments.get("settings") or {},
     )
-    run = ChatRun(api, request)
+    run = Answering(api, request)
     try:
         await run.start()
         result = await run.result()

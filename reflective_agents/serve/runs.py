@@ -4,10 +4,12 @@ Every call carries the caller's key, so callers may do here just what they may d
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
 from typing import NamedTuple, TypeAlias, TypedDict, TypeVar
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import httpx
@@ -26,7 +28,13 @@ from reflective_agents.text.structure import Json
 T = TypeVar("T")
 ENDED = ("success", "error", "timeout", "interrupted")
 _RECONNECT = 0.5
-"""Seconds between looks at a run whose stream has broken off."""
+"""Seconds between looks at a run whose stream has broken off, and between attempts of a request."""
+
+_ATTEMPTS = 6
+"""Attempts of a request whose connection breaks."""
+
+_IDLE = 3.0
+"""Seconds after which an idle connection is closed here: before the server does so, maybe while it is used again."""
 
 _MAX_REQUESTS = 20
 """Requests at a time: Aegra has 30 connections to its database, and fails a request that waits long for one."""
@@ -34,6 +42,7 @@ _MAX_REQUESTS = 20
 _TIMEOUT = 300
 """Seconds that a busy server may take to answer itself."""
 
+_UNREACHABLE = Refused("the server does not answer itself: ask again", status=503, code="unreachable")
 _semaphores: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 _background_tasks: set[asyncio.Task[None]] = set()
 
@@ -80,7 +89,20 @@ class ServerApi:
         Raises:
             Refused: if there is no such thread of the caller's.
         """
-        return await self._call(self._client.threads.get_state(thread_id, headers=self._headers))
+        return await self._call(lambda: self._client.threads.get_state(thread_id, headers=self._headers))
+
+    async def state_after(self, thread_id: str, run_id: str) -> sdk.ThreadState | None:
+        """Return the state that a run has left on its thread; None if it has left none.
+
+        Raises:
+            Refused: if there is no such thread of the caller's.
+        """
+        states = await self._call(
+            lambda: self._client.threads.get_history(
+                thread_id, limit=1, metadata={"run_id": run_id}, headers=self._headers
+            )
+        )
+        return states[0] if states else None
 
     async def start(self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, *, tokens: bool) -> str:
         """Start a run and return its id. If this is cancelled meanwhile, the run is stopped.
@@ -157,11 +179,11 @@ class ServerApi:
         """Return the threads of the caller, the one used last first, without their values."""
         fields: list[sdk.ThreadSelectField] = ["thread_id", "status", "updated_at", "metadata"]
         return await self._call(
-            self._client.threads.search(
+            lambda: self._client.threads.search(
                 limit=100,
                 sort_by="updated_at",
                 sort_order="desc",
-                select=None if IN_AEGRA else fields,
+                select=fields,
                 headers=self._headers,
             )
         )
@@ -169,55 +191,82 @@ class ServerApi:
     async def create_thread(self, thread_id: str, metadata: Mapping[str, str]) -> None:
         """Make a thread, with metadata that lists of threads show."""
         await self._call(
-            self._client.threads.create(
+            lambda: self._client.threads.create(
                 thread_id=thread_id, metadata={**metadata}, if_exists="do_nothing", headers=self._headers
             )
         )
 
     async def last_run(self, thread_id: str) -> sdk.Run | None:
         """Return the last run of a thread; None if there was none."""
-        runs = await self._call(self._client.runs.list(thread_id, limit=1, headers=self._headers))
+        runs = await self._call(lambda: self._client.runs.list(thread_id, limit=1, headers=self._headers))
         return runs[0] if runs else None
 
     async def history(self, thread_id: str) -> list[sdk.ThreadState]:
         """Return all states that a thread has gone through, the last first."""
-        return await self._call(self._client.threads.get_history(thread_id, limit=1000, headers=self._headers))
-
-    async def _call(self, response: Awaitable[T]) -> T:
-        try:
-            async with _request_slot():
-                return await response
-        except APIStatusError as error:
-            raise as_refusal(error) from error
+        return await self._call(lambda: self._client.threads.get_history(thread_id, limit=1000, headers=self._headers))
 
     async def stop(self, thread_id: str, run_id: str) -> None:
         """Cancel a run, and wait until it has ended: its thread may be deleted then."""
-        async with _request_slot():
-            await self._client.runs.cancel(thread_id, run_id, wait=True, headers=self._headers)
+        await self._call(lambda: self._client.runs.cancel(thread_id, run_id, wait=True, headers=self._headers))
 
     async def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with all its runs."""
-        async with _request_slot():
-            await self._client.threads.delete(thread_id, headers=self._headers)
+        await self._call(lambda: self._client.threads.delete(thread_id, headers=self._headers))
+
+    async def _call(self, send: Callable[[], Awaitable[T]]) -> T:
+        """Send a request that may be sent twice, again if the connection breaks.
+
+        Raises:
+            Refused: if the server refuses, or does not answer.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                async with _request_slot():
+                    return await send()
+            except APIStatusError as error:
+                raise as_refusal(error) from error
+            except httpx.TransportError:
+                await asyncio.sleep(_RECONNECT)
+        raise _UNREACHABLE
 
     async def _create(
         self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, modes: Sequence[sdk.StreamMode]
     ) -> str:
-        async with _request_slot():
-            run = await self._client.runs.create(
-                thread_id,
-                strategy,
-                **begin,
-                context=context,
-                stream_mode=modes,
-                # Parts are kept, so that a stream that breaks off can be resumed after its last one.
-                stream_resumable=True,
-                # Two runs on a thread would overwrite each other's state.
-                multitask_strategy="reject",
-                if_not_exists="create",
-                headers=self._headers,
-            )
-        return str(run["run_id"])
+        mark = f"request-{uuid4()}"
+        for _ in range(_ATTEMPTS):
+            try:
+                async with _request_slot():
+                    run = await self._client.runs.create(
+                        thread_id,
+                        strategy,
+                        **begin,
+                        context=context,
+                        config={"tags": [mark]},
+                        stream_mode=modes,
+                        # Parts are kept, so that a stream that breaks off can be resumed after its last one.
+                        stream_resumable=True,
+                        # Two runs on a thread would overwrite each other's state.
+                        multitask_strategy="reject",
+                        if_not_exists="create",
+                        headers=self._headers,
+                    )
+                return str(run["run_id"])
+            except httpx.TransportError:
+                await asyncio.sleep(_RECONNECT)
+                # The request may have arrived all the same, and must not begin a second run.
+                if run_id := await self._marked(thread_id, mark):
+                    return run_id
+        raise _UNREACHABLE
+
+    async def _marked(self, thread_id: str, mark: str) -> str | None:
+        """Return the run that a request has begun whose answer was lost; None if it has begun none."""
+        try:
+            run = await self.last_run(thread_id)
+        except Refused as refusal:
+            if refusal.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+        return str(run["run_id"]) if run and mark in json.dumps(run, default=str) else None
 
     async def _stop_when_created(self, thread_id: str, creating: asyncio.Future[str]) -> None:
         await self.stop(thread_id, await creating)
@@ -260,7 +309,7 @@ class _StreamPosition:
 def _client(host: str, port: int) -> LangGraphClient:
     """Return a client of the address that a request has come to, since the server may listen on no other. Its streams
     are as many as their listeners, so it limits no connections."""
-    limits = httpx.Limits(max_connections=None)
+    limits = httpx.Limits(max_connections=None, keepalive_expiry=_IDLE)
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     return LangGraphClient(httpx.AsyncClient(base_url=address, timeout=_TIMEOUT, limits=limits))
 

@@ -55,6 +55,7 @@ async def no_route_starts_what_is_not_offered(address: str, starts: list[tuple[s
                 {**run, "id": 1, "method": "run.start", "params": run},
                 {**run, "model": CLOSED, "messages": asking()["messages"]},
                 {"model": CLOSED, "messages": asking()["messages"]},
+                {"model": CLOSED, "input": "Why?"},
                 {"strategy": CLOSED, "question": "Why?"},
                 [run],
                 {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}},

@@ -25,7 +25,7 @@ def _routes(text: str) -> dict[str, set[Route]]:
 
 
 BOTH = _routes("""
-start   POST    /runs /runs/stream /runs/wait /runs/crons /v1/chat/completions /live/threads
+start   POST    /runs /runs/stream /runs/wait /runs/crons /v1/chat/completions /v1/responses /live/threads
 start   POST    /threads/{thread_id}/runs /threads/{thread_id}/runs/stream /threads/{thread_id}/runs/wait
 start   POST    /threads/{thread_id}/commands /threads/{thread_id}/runs/crons
 start   ANY     /mcp
@@ -37,7 +37,7 @@ thread  POST    /threads/{thread_id}/state /threads/{thread_id}/history /threads
 thread  POST    /threads/{thread_id}/runs/{run_id}/cancel /threads/{thread_id}/stream/events /live/threads/{thread:uuid}
 thread  PATCH   /threads/{thread_id}
 thread  DELETE  /threads/{thread_id} /threads/{thread_id}/runs/{run_id}
-own     GET     /live/threads /live/strategies /v1/models
+own     GET     /live/threads /live/strategies /v1/models /v1/models/{model:path}
 own     POST    /threads /threads/search /threads/prune /runs/cancel
 own     POST    /assistants /assistants/search /assistants/count
 own     POST    /assistants/{assistant_id}/latest /assistants/{assistant_id}/versions

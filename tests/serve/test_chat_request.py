@@ -66,13 +66,15 @@ def test_settings_are_those_of_the_strategy() -> None:
         ({"model": "reflection", "seed": 7}, "settings.seed", 400),
         ({"max_tokens": 1}, "settings.max_answer_tokens", 400),
         ({"n": 2}, "n", 400),
-        ({"temperature": 0}, "temperature", 400),
-        ({"top_p": 0.5}, "top_p", 400),
+        ({"temperature": "cold"}, "temperature", 400),
+        ({"temperature": 3}, "temperature", 400),
         ({"logprobs": True}, "logprobs", 400),
         ({"logit_bias": {"50256": -100}}, "logit_bias", 400),
         ({"tools": [{"type": "function"}]}, "tools", 400),
         ({"tool_choice": "required"}, "tool_choice", 400),
-        ({"parallel_tool_calls": False}, "parallel_tool_calls", 400),
+        ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, "tool_choice", 400),
+        ({"tool_choice": "often"}, "tool_choice", 400),
+        ({"reasoning_effort": "enormous"}, "reasoning_effort", 400),
         ({"response_format": {"type": "xml"}}, "response_format.type", 400),
         ({"response_format": {"type": "json_schema"}}, "response_format", 400),
         ({"functions": []}, "functions", 400),
@@ -89,7 +91,40 @@ def test_what_cannot_be_done_is_refused_by_name(fields: dict[str, Any], param: s
     assert refused.body()["error"]["message"]
 
 
-@pytest.mark.parametrize("name", ["temperature", "top_p", "n", "presence_penalty", "stop", "user", "metadata"])
+TOOLS = [{"type": "function", "function": {"name": name}} for name in "fg"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "ignored"),
+    [
+        ({"temperature": 0}, ["temperature"]),
+        ({"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}, []),
+        ({"top_p": 0.5, "frequency_penalty": 1}, ["top_p", "frequency_penalty"]),
+        ({"parallel_tool_calls": False}, []),
+        ({"tools": TOOLS, "parallel_tool_calls": False}, ["parallel_tool_calls"]),
+        ({"tools": TOOLS, "tool_choice": "required"}, ["tool_choice"]),
+        ({"tools": TOOLS, "tool_choice": "none"}, []),
+    ],
+)
+def test_what_clients_send_by_default_is_ignored_by_name(fields: dict[str, Any], ignored: list[str]) -> None:
+    request = parse(body(model="react", **fields))
+    request.context()
+    assert request.ignored == ignored
+
+
+def test_a_named_tool_is_the_only_one() -> None:
+    choice = {"type": "function", "function": {"name": "g"}}
+    assert parse(body(model="react", tools=TOOLS, tool_choice=choice)).context() == {"client_tools": TOOLS[1:]}
+
+
+@pytest.mark.parametrize(
+    ("effort", "thinking"), [("none", "off"), ("minimal", "low"), ("medium", "medium"), ("xhigh", "high")]
+)
+def test_an_effort_is_how_much_a_model_thinks(effort: str, thinking: str) -> None:
+    assert parse(body(reasoning_effort=effort)).context() == {"thinking": thinking}
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_p", "n", "presence_penalty", "stop", "user", "tool_choice"])
 def test_what_is_not_set_is_not_refused(name: str) -> None:
     assert parse(body(**{name: None})).context() == {}
 

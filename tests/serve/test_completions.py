@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from reflective_agents.serve.completions import Completion, StreamedAnswer, cut, pieces, progress_line, usage_of
+from reflective_agents.serve.completions import Completion, usage_of
+from reflective_agents.serve.streaming import StreamedAnswer, cut, pieces, progress_line
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,8 @@ def test_usage_in_openais_words() -> None:
 
 
 def test_a_chunk_is_one_event() -> None:
-    text = Completion("id", "lats", {"thread_id": "t"}).chunk({"content": "two\nlines \N{SNOWMAN}"})
+    form = Completion("lats", {"thread_id": "t"})
+    [text] = map(form.encode, form.text("two\nlines \N{SNOWMAN}"))
     assert text.startswith("data: ")
     assert text.endswith("\n\n")
     assert text.count("\n") == 2

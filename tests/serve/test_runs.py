@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pytest
 from starlette.requests import Request
 
+from reflective_agents.serve import runs
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import Result, ServerApi, Token
 
@@ -126,3 +127,51 @@ async def test_a_thread_that_is_gone_is_not_waited_for(port: int, monkeypatch: p
     monkeypatch.setattr(Dev, "fails", [404])
     with pytest.raises(Refused, match="404"):
         _ = [part async for part in parts_from(port)]
+
+
+class Dropping(BaseHTTPRequestHandler):
+    """Breaks off connections: before a run is created, or when it is."""
+
+    drops: ClassVar[list[str]] = []
+    """What the next requests meet: `lost` does nothing, `done` creates the run; neither is answered."""
+    runs: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        drop = self.drops.pop(0) if self.drops else ""
+        if drop != "lost":
+            self.runs.insert(0, {"run_id": f"run {len(self.runs)}", "config": body["config"]})
+        if not drop:
+            self._send(self.runs[0])
+
+    def do_GET(self) -> None:
+        self._send(self.runs[:1])
+
+    def _send(self, answer: Any) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(
+    ("drops", "begun"), [([], 1), (["lost"], 1), (["done"], 1), (["lost", "lost", "done"], 1), (["lost"] * 9, 0)]
+)
+async def test_a_request_whose_connection_breaks_begins_one_run(
+    monkeypatch: pytest.MonkeyPatch, drops: list[str], begun: int
+) -> None:
+    monkeypatch.setattr(runs, "_RECONNECT", 0.01)
+    monkeypatch.setattr(Dropping, "drops", [*drops])
+    monkeypatch.setattr(Dropping, "runs", [])
+    with ThreadingHTTPServer(("127.0.0.1", 0), Dropping) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        api = ServerApi(Request({"type": "http", "server": ("127.0.0.1", server.server_port), "headers": []}))
+        try:
+            run = await api.start("t", "lats", {"input": {}}, {}, tokens=False)
+        except Refused as refusal:
+            run = str(refusal.status)
+        server.shutdown()
+    assert (run, len(Dropping.runs)) == (Dropping.runs[0]["run_id"] if begun else "503", begun)

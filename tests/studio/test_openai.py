@@ -31,6 +31,9 @@ async def chat(address: str) -> AsyncIterator[openai.AsyncOpenAI]:
 
 async def test_the_models_are_the_strategies(chat: openai.AsyncOpenAI) -> None:
     assert [model.id async for model in chat.models.list()] == list(strategy_names())
+    assert (await chat.models.retrieve("lats:openai:gpt-4.1-mini")).id == "lats:openai:gpt-4.1-mini"
+    with pytest.raises(openai.NotFoundError):
+        await chat.models.retrieve("latz")
 
 
 async def test_a_completion(chat: openai.AsyncOpenAI, openai_server: OpenAIServer) -> None:
@@ -44,6 +47,13 @@ async def test_a_completion(chat: openai.AsyncOpenAI, openai_server: OpenAIServe
     assert answer.usage
     assert answer.usage.model_dump()["model_calls"] == len(openai_server.requests) - before == 2
     assert answer.usage.total_tokens == sum(call.tokens for call in openai_server.requests[before:])
+
+
+async def test_what_a_strategy_does_not_do_is_named(chat: openai.AsyncOpenAI) -> None:
+    answer = await chat.chat.completions.with_raw_response.create(
+        model="chain_of_thought", messages=WHY, temperature=0, top_p=0.5, reasoning_effort="low"
+    )
+    assert answer.headers["x-ignored"] == "temperature, top_p"
 
 
 async def test_a_stream(chat: openai.AsyncOpenAI) -> None:
@@ -266,8 +276,7 @@ async def test_a_form_read_by_openais_own_helper(chat: openai.AsyncOpenAI) -> No
         {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "string"}}}},
         {"response_format": {"type": "json_schema"}},
         {"response_format": {"type": "xml"}},
-        {"tools": [WEATHER], "tool_choice": "required"},
-        {"tools": [WEATHER], "parallel_tool_calls": False},
+        {"tool_choice": "required"},
         {"tools": [{"type": "web_search"}]},
         {"n": 2},
         {"logprobs": True},

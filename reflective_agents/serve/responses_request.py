@@ -1,0 +1,273 @@
+"""Requests to OpenAI's responses, read and checked, and what they come to as a request to the chat completions."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator
+
+from reflective_agents.serve.chat_request import NO_EFFECT as CHAT_NO_EFFECT
+from reflective_agents.serve.chat_request import ChatRequest, Effort, refusal_of, without_defaults
+from reflective_agents.serve.refusals import Refused
+from reflective_agents.serve.run_key import RunKey
+from reflective_agents.state.json_types import JsonObject
+
+NO_EFFECT = {*CHAT_NO_EFFECT, "truncation", "stream_options"} - {"metadata", "store"}
+_UNREADABLE = "message.output_text.logprobs"
+_TEXTS = ("input_text", "output_text", "text", "refusal")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class Message(_Part):
+    """A message of the conversation."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[JsonObject]
+
+    @field_validator("content")
+    @classmethod
+    def _as_in_chat(cls, content: str | list[JsonObject]) -> str | list[JsonObject]:
+        return content if isinstance(content, str) else [_chat_part(part) for part in content]
+
+
+class FunctionCall(_Part):
+    """A call that the client was asked to carry out."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+class FunctionCallOutput(_Part):
+    """What a call of the client's has brought."""
+
+    call_id: str
+    output: str | list[JsonObject]
+
+    @field_validator("output")
+    @classmethod
+    def _as_text(cls, output: str | list[JsonObject]) -> str:
+        parts = [{"type": "input_text", "text": output}] if isinstance(output, str) else output
+        if not all(part.get("type") in _TEXTS and isinstance(part.get("text"), str) for part in parts):
+            raise ValueError("the output of a function is text")
+        return "".join(str(part["text"]) for part in parts)
+
+
+class Reasoning(_Part):
+    """What an earlier response has thought: a model is not shown it again."""
+
+
+class ItemReference(_Part):
+    """An item of an earlier response, by its id."""
+
+    id: str
+
+
+def _chat_part(part: JsonObject) -> JsonObject:
+    """Return a part of a message as chat completions have it.
+
+    Raises:
+        ValueError: if no strategy reads it.
+    """
+    kind = part.get("type")
+    if kind in _TEXTS:
+        return {"type": "text", "text": part.get("text", part.get("refusal"))}
+    if kind == "input_image" and "image_url" in part:
+        return {"type": "image_url", "image_url": {"url": part["image_url"]}}
+    raise ValueError(f"strategies read text, and images by their address, not {kind}")
+
+
+def _kind(item: object) -> str:
+    if not isinstance(item, Mapping):
+        return "message"
+    return str(item.get("type") or ("message" if "role" in item else "item_reference"))
+
+
+def _as_items(given: object) -> object:
+    return [{"role": "user", "content": given}] if isinstance(given, str) else given
+
+
+Item = Annotated[
+    Annotated[Message, Tag("message")]
+    | Annotated[FunctionCall, Tag("function_call")]
+    | Annotated[FunctionCallOutput, Tag("function_call_output")]
+    | Annotated[Reasoning, Tag("reasoning")]
+    | Annotated[ItemReference, Tag("item_reference")],
+    Discriminator(_kind),
+]
+
+
+class TextFormat(BaseModel):
+    """The form that an answer must have."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["text", "json_object", "json_schema"] = "text"
+    name: str | None = None
+    content: JsonObject | None = Field(default=None, alias="schema")
+
+
+class TextOptions(BaseModel):
+    """How an answer is written; its verbosity has no effect."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    format: TextFormat = Field(default_factory=TextFormat)
+
+
+class ReasoningOptions(BaseModel):
+    """How much is thought; the events of the run are the summary, whatever is asked for."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    effort: Effort | None = None
+
+
+class FunctionChoice(BaseModel):
+    """The tool that a client wants to be called."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["function"]
+    name: str
+
+
+class ResponsesRequest(BaseModel):
+    """The body of POST /v1/responses.
+
+    Beyond OpenAI's own fields it has the `settings` of the strategy, and `on_disconnect`, as chat completions have.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str
+    input: Annotated[list[Item], BeforeValidator(_as_items)] = Field(min_length=1)
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    store: bool = True
+    stream: bool = False
+    background: Literal[False] = False
+    include: list[str] = Field(default_factory=list)
+    max_output_tokens: int | None = None
+    metadata: dict[str, str] = Field(default_factory=dict)
+    parallel_tool_calls: bool = True
+    reasoning: ReasoningOptions = Field(default_factory=ReasoningOptions)
+    temperature: float | None = None
+    text: TextOptions = Field(default_factory=TextOptions)
+    tool_choice: Literal["auto", "none", "required"] | FunctionChoice = "auto"
+    tools: list[JsonObject] = Field(default_factory=list)
+    top_p: float | None = None
+    settings: JsonObject = Field(default_factory=dict)
+    on_disconnect: Literal["cancel", "continue"] = "cancel"
+
+    @field_validator("include")
+    @classmethod
+    def _can_be_included(cls, include: list[str]) -> list[str]:
+        if _UNREADABLE in include:
+            raise ValueError(f"{_UNREADABLE} is not known: a strategy asks several times")
+        return include
+
+    @field_validator("tools")
+    @classmethod
+    def _are_functions(cls, tools: list[JsonObject]) -> list[JsonObject]:
+        if others := sorted({str(tool.get("type")) for tool in tools} - {"function"}):
+            raise ValueError(f"tools of the client are functions; this server runs no {', '.join(others)}")
+        return tools
+
+    def previous(self) -> RunKey | None:
+        """Return the run of the response that this one follows.
+
+        Raises:
+            Refused: if there can be no such response.
+        """
+        if self.previous_response_id is None:
+            return None
+        if not self.store:
+            raise Refused("what follows a stored response is stored with it: leave out store", "store")
+        return RunKey.of(self.previous_response_id, "resp", "previous_response_id")
+
+    def references(self) -> set[RunKey]:
+        """Return the runs whose answers the input refers to."""
+        keys = [item.id for item in self.input if isinstance(item, ItemReference)]
+        return {RunKey.of(key, "msg", "input") for key in keys if key.startswith("msg_")}
+
+    def chat(self, answers: Mapping[RunKey, str]) -> ChatRequest:
+        """Return the request as one to the chat completions.
+
+        Args:
+            answers: The answers that the input refers to.
+
+        Raises:
+            Refused: if a part of it cannot be done there.
+        """
+        fields: JsonObject = {
+            "model": self.model,
+            "messages": [*self._messages(answers)],
+            "stream": self.stream,
+            "max_tokens": self.max_output_tokens,
+            "parallel_tool_calls": self.parallel_tool_calls,
+            "reasoning_effort": self.reasoning.effort,
+            "response_format": self._response_format(),
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "tool_choice": self._tool_choice(),
+            "tools": [_chat_tool(tool) for tool in self.tools],
+            "settings": self.settings,
+            "on_disconnect": self.on_disconnect,
+        }
+        try:
+            return ChatRequest.model_validate(fields)
+        except ValidationError as error:
+            raise refusal_of(error) from error
+
+    def _messages(self, answers: Mapping[RunKey, str]) -> Iterator[JsonObject]:
+        called: set[str] = set()
+        calls: list[JsonObject] = []
+        for number, item in enumerate(self.input, 1):
+            if isinstance(item, FunctionCall):
+                called.add(item.call_id)
+                function = {"name": item.name, "arguments": item.arguments}
+                calls.append({"id": item.call_id, "type": "function", "function": function})
+                continue
+            if calls:
+                yield {"role": "assistant", "tool_calls": calls}
+                calls = []
+            if isinstance(item, Message):
+                yield item.model_dump()
+            elif isinstance(item, FunctionCallOutput):
+                # The call may be a mere reference. If the conversation has gone on since, its answer says what came.
+                if item.call_id in called or all(
+                    isinstance(later, FunctionCallOutput) for later in self.input[number:]
+                ):
+                    yield {"role": "tool", "tool_call_id": item.call_id, "content": item.output}
+            elif isinstance(item, ItemReference) and item.id.startswith("msg_"):
+                yield {"role": "assistant", "content": answers[RunKey.of(item.id, "msg", "input")]}
+
+    def _response_format(self) -> JsonObject | None:
+        form = self.text.format
+        if form.type == "json_schema":
+            return {"type": form.type, "json_schema": {"schema": form.content or {}}}
+        return {"type": form.type}
+
+    def _tool_choice(self) -> str | JsonObject:
+        choice = self.tool_choice
+        return choice if isinstance(choice, str) else {"type": choice.type, "function": {"name": choice.name}}
+
+
+def _chat_tool(tool: JsonObject) -> JsonObject:
+    function = {name: tool[name] for name in ("name", "description", "parameters") if tool.get(name) is not None}
+    return {"type": "function", "function": function}
+
+
+def parse(body: JsonObject) -> ResponsesRequest:
+    """Return the request that a body holds.
+
+    Raises:
+        Refused: if a part of it cannot be done.
+    """
+    try:
+        return ResponsesRequest.model_validate(without_defaults(body, NO_EFFECT))
+    except ValidationError as error:
+        raise refusal_of(error) from error

@@ -1,0 +1,197 @@
+"""What a request to /v1/responses may ask for, and the events of a response."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from reflective_agents.serve.answering import Reply
+from reflective_agents.serve.refusals import Refused
+from reflective_agents.serve.responses import ResponseForm
+from reflective_agents.serve.responses_request import parse
+from reflective_agents.serve.run_key import RunKey
+
+KEY = RunKey(str(uuid4()), str(uuid4()))
+USAGE = {"input_tokens": 3, "output_tokens": 4, "thinking_tokens": 1, "model_calls": 2, "cost": 0.5}
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+EVENTS: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+TEXT = Reply("One two.", [], False, USAGE)
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    return {"model": "chain_of_thought", "input": "Why?", **fields}
+
+
+def messages(*items: Any, answers: dict[RunKey, str] | None = None) -> list[tuple[str, Any]]:
+    request = parse(body(input=[*items])).chat(answers or {})
+    return [(message["role"], message["content"]) for message in request.question()]
+
+
+def stream(reply: Reply, *texts: str) -> tuple[list[Any], ResponseForm]:
+    """Return the events of a response as OpenAI's own types read them, and the response."""
+    form = ResponseForm(KEY, parse(body(instructions="Be brief.")))
+    events = [*form.begin(), *form.progress({"event": "begin", "strategy": "lats"})]
+    events += [event for text in texts for event in form.text(text)]
+    events += [*form.progress({"event": "end"}), *form.end(reply)]
+    return [EVENTS.validate_python(event) for event in events], form
+
+
+def kinds(events: list[Any]) -> list[str]:
+    return [event.type.removeprefix("response.") for event in events]
+
+
+REASONING = [
+    "created",
+    "in_progress",
+    "output_item.added",
+    "reasoning_summary_part.added",
+    "reasoning_summary_text.delta",
+]
+REASONED = ["reasoning_summary_text.done", "reasoning_summary_part.done", "output_item.done"]
+
+
+def test_an_answer_comes_in_the_order_of_the_protocol() -> None:
+    events, form = stream(TEXT, "One ", "two.")
+    deltas = ["output_text.delta", "output_text.delta"]
+    ended = ["output_text.done", "content_part.done", "output_item.done", "completed"]
+    assert kinds(events) == [*REASONING, *REASONED, "output_item.added", "content_part.added", *deltas, *ended]
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == "One two."
+    assert events[-1].response.output_text == "One two."
+    assert form.whole() == events[-1].response.model_dump(exclude_unset=True)
+
+
+def test_a_response_says_what_it_has_cost() -> None:
+    usage = stream(TEXT, "One two.")[1].whole()["usage"]
+    assert (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == (3, 4, 7)
+    assert (usage["output_tokens_details"]["reasoning_tokens"], usage["model_calls"], usage["cost"]) == (1, 2, 0.5)
+
+
+def test_calls_of_tools_are_items() -> None:
+    events, form = stream(Reply(None, [CALL], False, USAGE))
+    called = ["output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done"]
+    assert kinds(events) == [*REASONING, "reasoning_summary_text.delta", *REASONED, *called, "completed"]
+    item = Response.model_validate(form.whole()).output[-1]
+    assert item.type == "function_call"
+    assert (item.call_id, item.name, item.arguments) == ("call_1", "weather", '{"city": "Oslo"}')
+
+
+def test_a_limit_makes_it_incomplete() -> None:
+    events, form = stream(Reply("One", [], True, USAGE), "One")
+    response = Response.model_validate(form.whole())
+    assert (kinds(events)[-1], response.status, response.output_text) == ("incomplete", "incomplete", "One")
+    assert response.incomplete_details
+    assert response.incomplete_details.reason == "max_output_tokens"
+
+
+def test_an_empty_answer_is_a_message() -> None:
+    assert stream(Reply("", [], False, USAGE))[1].whole()["output"][-1]["content"][0]["text"] == ""
+
+
+def test_a_failure_is_the_last_event() -> None:
+    form = ResponseForm(KEY, parse(body()))
+    failed = [EVENTS.validate_python(event) for event in (*form.begin(), *form.fail(Refused("No.", status=502)))]
+    assert (kinds(failed), failed[-1].response.status) == (["created", "in_progress", "failed"], "failed")
+    assert failed[-1].response.error.message == "No."
+
+
+def test_an_id_names_a_run() -> None:
+    assert RunKey.of(KEY.id("resp"), "resp") == KEY
+    assert len(KEY.id("resp")) <= 64
+
+
+@pytest.mark.parametrize("key", ["resp_1", "", "resp_" + "\N{SNOWMAN}" * 43, "resp_" + "A" * 44])
+def test_another_id_names_nothing(key: str) -> None:
+    with pytest.raises(Refused) as refused:
+        RunKey.of(key, "resp")
+    assert refused.value.status == 404
+
+
+def test_text_is_the_message_of_a_user() -> None:
+    assert [message["content"] for message in parse(body()).chat({}).question()] == ["Why?"]
+
+
+def test_items_are_messages() -> None:
+    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "So.", "extra": 1}]}
+    thought: dict[str, Any] = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": None}
+    ask = {"role": "user", "content": [{"type": "input_text", "text": "Why?"}]}
+    assert messages(ask, thought, answer, ask) == [("user", "Why?"), ("assistant", "So."), ("user", "Why?")]
+
+
+def test_an_image_is_that_of_chat_completions() -> None:
+    image = {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "auto"}
+    [(_, [part])] = messages({"role": "user", "content": [image]})
+    assert part == {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+
+
+def test_a_reference_is_the_answer_of_its_response() -> None:
+    reference = {"type": "item_reference", "id": KEY.id("msg")}
+    thought = {"type": "item_reference", "id": "rs_1"}
+    user = {"role": "user", "content": "And then?"}
+    assert parse(body(input=[reference, user])).references() == {KEY}
+    found = messages(thought, reference, user, answers={KEY: "So."})
+    assert found == [("assistant", "So."), ("user", "And then?")]
+
+
+def output(key: str) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": key, "output": f"The result of {key}"}
+
+
+def test_outputs_at_the_end_are_results() -> None:
+    call = {"type": "function_call", "call_id": "1", "name": "weather", "arguments": "{}"}
+    request = parse(body(input=[{"role": "user", "content": "Why?"}, call, output("1"), output("2")])).chat({})
+    assert request.tool_results() == {"1": "The result of 1", "2": "The result of 2"}
+
+
+def test_an_output_whose_call_is_not_there_is_left_out_later() -> None:
+    call = {"type": "function_call", "call_id": "1", "name": "weather", "arguments": "{}"}
+    found = messages(call, output("1"), output("2"), {"role": "user", "content": "Why?"})
+    assert [role for role, _ in found] == ["assistant", "tool", "user"]
+
+
+def test_settings_are_those_of_chat_completions() -> None:
+    tool = {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": True}
+    text = {"format": {"type": "json_schema", "name": "a", "schema": {"type": "object"}, "strict": True}}
+    fields = {"model": "react:offline", "max_output_tokens": 99, "tools": [tool], "text": text}
+    context = parse(body(**fields, reasoning={"effort": "low", "summary": "auto"})).chat({}).context()
+    assert context == {
+        "model": "offline",
+        "max_answer_tokens": 99,
+        "answer_schema": {"type": "object"},
+        "client_tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+        "thinking": "low",
+    }
+
+
+def test_what_codex_sends_is_accepted() -> None:
+    fields = {"store": False, "stream": True, "include": ["reasoning.encrypted_content"], "prompt_cache_key": "a"}
+    parse(body(model="react", **fields, parallel_tool_calls=False, tool_choice="auto", reasoning=None, tools=[]))
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"background": True}, "background"),
+        ({"conversation": "conv_1"}, "conversation"),
+        ({"include": ["message.output_text.logprobs"]}, "include"),
+        ({"input": []}, "input"),
+        ({"input": [{"type": "mcp_call"}]}, "input.0"),
+        ({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "input.0.message.content"),
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"previous_response_id": KEY.id("resp"), "store": False}, "store"),
+        ({"temperature": 3}, "temperature"),
+        ({"top_logprobs": 2}, "top_logprobs"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_by_name(fields: dict[str, Any], param: str) -> None:
+    def read() -> None:
+        request = parse(body(**fields))
+        request.previous()
+        request.chat({})
+
+    with pytest.raises(Refused) as refused:
+        read()
+    assert refused.value.param == param
