@@ -8,4 +8,5 @@ RUN pip install --no-cache-dir --no-build-isolation --no-deps . && useradd --cre
 USER 10001
 ENV LANGSMITH_TRACING=false PYTHONUNBUFFERED=1
 EXPOSE 8000
+HEALTHCHECK --interval=10s --start-period=60s CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/ready', timeout=5)"]
 CMD ["python", "-m", "reflective_agents.serve", "--host", "0.0.0.0", "--port", "8000"]
