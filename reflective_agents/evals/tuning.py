@@ -8,7 +8,7 @@ import asyncio
 import concurrent.futures
 import logging
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -30,7 +30,7 @@ from reflective_agents.evals.run import Finished, Graph, attempt
 from reflective_agents.models.cache import Cache, caching
 from reflective_agents.models.calls import request
 from reflective_agents.models.meter import Meter
-from reflective_agents.nodes.asking.wording import replacements, templates
+from reflective_agents.nodes.asking.wording import noting_prompts, replacements, templates
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, Misuse
 from reflective_agents.state.run import NOTHING_SPENT
@@ -59,8 +59,12 @@ def split(dataset: Dataset) -> Parts:
     """Part a data set.
 
     Raises:
-        Misuse: if it has too few tasks.
+        Misuse: if it has too few tasks, or some that nothing measures.
     """
+    environment = resolve_environment(dataset.environment)
+    if unmeasured := len(dataset.tasks) - sum(map(environment.measurable, dataset.tasks)):
+        tasks = f"{unmeasured:,} of the {len(dataset.tasks):,} tasks of {dataset.name}"
+        raise Misuse(f"{tasks} have no right answer, which tuning goes by: add it, or leave them out")
     if len(dataset.tasks) < FEWEST:
         raise Misuse(f"{dataset.name} has {len(dataset.tasks)} tasks: tuning needs {FEWEST} or more, better 60")
     learn, choose, held_out = (dataset.tasks[first::3] for first in range(3))
@@ -104,8 +108,8 @@ class Runner:
         return finished
 
     async def run_all(self, tasks: Sequence[Task], prompts: Words) -> list[Result]:
-        """Run tasks, some of them at once."""
-        free = asyncio.Semaphore(self.at_once)
+        """Run tasks, some of them at once; one that is there twice, as where GEPA fills up a batch, runs once."""
+        by_id, free = {task["id"]: task for task in tasks}, asyncio.Semaphore(self.at_once)
 
         async def run(task: Task) -> Result:
             async with free:
@@ -113,10 +117,10 @@ class Runner:
 
         try:
             async with asyncio.TaskGroup() as group:
-                running = [group.create_task(run(task)) for task in tasks]
+                running = {name: group.create_task(run(task)) for name, task in by_id.items()}
         except ExceptionGroup as faults:
             raise faults.exceptions[0] from faults
-        return [each.result() for each in running]
+        return [running[task["id"]].result() for task in tasks]
 
 
 class Loop:
@@ -160,10 +164,18 @@ class Adapter:
     loop: Loop
     propose_new_texts: ProposalFn | None = None
     """GEPA's own way to propose a text is used."""
+    used: set[str] | None = None
+    """The templates that runs so far have used: those of a candidate must be among them. None if nobody notes them."""
 
     def evaluate(self, batch: list[Task], candidate: Words, capture_traces: bool = False) -> Batch:
-        """Run tasks with the prompts of a candidate. A prompt that cannot be used scores 0, and its result says why."""
+        """Run tasks with the prompts of a candidate. A prompt that cannot be used scores 0, and its result says why.
+
+        Raises:
+            Misuse: if no run has used one of the templates.
+        """
         results = self.loop.wait(lambda: self.runner.run_all(batch, candidate))
+        if self.used is not None and (unused := candidate.keys() - self.used):
+            raise Misuse(f"no run has used {_listed(unused)}: name some of {_listed(self.used)}")
         figure = resolve_environment(self.runner.dataset.environment).figure
         scores = [result["scores"].get(figure, 0.0) for result in results]
         return Batch(outputs=results, scores=scores, trajectories=results if capture_traces else None)
@@ -179,8 +191,13 @@ class Adapter:
 def _report(result: Result, score: float) -> dict[str, str]:
     outcome = result["outcome"]
     why = result["error"] or (outcome["reason"] if outcome else "")
-    feedback = f"Score {score:g}. The right answer is: {result['gold']}. {why}"
+    right = f" The right answer is: {result['gold']}." if result["gold"] is not None else ""
+    feedback = f"Score {score:g}.{right} {why}".rstrip()
     return {"Inputs": result["question"], "Generated Outputs": result["answer"] or "", "Feedback": feedback}
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
 
 
 def _keep(text: str) -> str:
@@ -246,6 +263,7 @@ async def tune(
 
     Raises:
         LimitReached: if the runner's budget is spent.
+        Misuse: if no run has used one of the templates as it is shipped.
         ModelFailed: if the author gives no reply.
     """
     loop = Loop()
@@ -260,7 +278,7 @@ async def tune(
             seed_candidate=seed,
             trainset=parts.learn,
             valset=parts.choose,
-            adapter=Adapter(runner, loop),
+            adapter=Adapter(runner, loop, used=used),
             reflection_lm=lambda prompt: loop.wait(lambda: write(str(prompt))),  # GEPA's own prompts are texts
             max_metric_calls=runs,
             callbacks=[cast(GEPACallback, _Progress(on_progress))],  # it calls what there is
@@ -270,7 +288,8 @@ async def tune(
         return found.best_candidate
 
     try:
-        with caching(runner.cache):  # all that the author is asked, or the same prompt had the same reply each time
+        # The cache is around all that the author is asked, or the same prompt had the same reply each time.
+        with caching(runner.cache), noting_prompts() as used:
             best = await asyncio.to_thread(search)
     finally:
         loop.stop()

@@ -1,10 +1,12 @@
 """`reflect tune`: prompts are found, measured on tasks held out, and written; a tuning that was stopped goes on."""
 
 import json
+import random
 import shlex
 import signal
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,51 @@ def test_better_prompts_are_found_and_measured_on_tasks_held_out(reflect: Any, s
     assert after["versus_first"]["wins"] == 4
     assert Path(f"tuned/prompts/{NAME}.txt").read_text() == f"{BETTER}\n"
     assert "40 to tune, 2 x 4 to measure" in done.err.splitlines()[0]
+
+
+@pytest.mark.parametrize(("right", "recommended"), [(["shipped"], False), (["tuned"], True), ([], False)])
+def test_prompts_are_recommended_if_they_do_better_on_tasks_held_out(
+    reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, right: list[str], recommended: bool
+) -> None:
+    """Tasks held out are every third: the model is right about them by the prompts named."""
+
+    def overfits(request: Request) -> Reply:
+        reply = mind(request)
+        if "hours?" not in request.last or "placeholders" in request.text or int(request.last.split()[-2]) % 3:
+            return reply
+        prompt = "tuned" if "hours to minutes" in request.messages[0].text else "shipped"
+        return f"Answer: {60 * int(request.last.split()[-2]) if prompt in right else 1}"
+
+    with OpenAIServer(overfits).threaded() as other:
+        monkeypatch.setenv("OPENAI_BASE_URL", other.base_url)
+        done = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS)
+    assert done.code == 0
+    assert Path("tuned/prompts").exists()
+    assert ("reflect run" in done.err) == recommended
+
+
+@pytest.mark.parametrize("seed", ["first", "second"])
+def test_a_model_of_moods_is_sent_nothing_twice(
+    reflect: Any, hours: None, monkeypatch: pytest.MonkeyPatch, seed: str
+) -> None:
+    """Four tasks to learn from: each second batch has one of them twice."""
+    calls = count()
+
+    def moody(request: Request) -> Reply:
+        if "placeholders" in request.text:
+            return f"```\n{{task}}Idea {next(calls)}. {{form}}{{lessons}}\n```"
+        right = random.Random(f"{seed} {next(calls)}").random() < 0.5
+        return f"Answer: {60 * int(request.last.split()[-2]) if right else 1}"
+
+    with OpenAIServer(moody).threaded() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "test")
+        command = ("tune", "chain_of_thought", "hours.csv", *OPTIONS)
+        first = reflect(*command)
+        sent = len(server.requests)
+        again = reflect(*command)
+        assert (again.code, again.out) == (0, first.out)
+        assert len(server.requests) == sent
 
 
 def test_a_second_time_nothing_is_sent(reflect: Any, server: OpenAIServer) -> None:
@@ -153,9 +200,18 @@ def test_a_folder_that_cannot_be_written_is_misuse(reflect: Any, server: OpenAIS
         ["--prompt", "long_texts.GIVEN"],
         ["--prompt", NAME, "--prompts", '{"chain_of_thought.SOLVE": "{task}{form}{lessons}"}'],
         ["--prompt", NAME, "--limit", "3"],
+        ["--prompt", NAME, "--experience", "hours"],
         ["--prompt", NAME, "--max-total-cost", "1", "--author", "openai:unknown"],
     ],
-    ids=["no prompt", "unknown prompt", "no text for prompts", "other prompts", "few tasks", "unknown price"],
+    ids=[
+        "no prompt",
+        "unknown prompt",
+        "no text for prompts",
+        "other prompts",
+        "few tasks",
+        "experience",
+        "unknown price",
+    ],
 )
 def test_misuse_is_refused(server: OpenAIServer, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", "chain_of_thought", "hours.csv", *options]) == 2

@@ -118,6 +118,32 @@ async def test_a_prompt_that_cannot_be_used_scores_nothing_and_says_why() -> Non
     assert "lacks {form}" in reports[NAME][0]["Feedback"]
 
 
+async def test_without_a_right_answer_none_is_told() -> None:
+    adapter = Adapter(runner(), Loop())
+    task: Task = {"id": "0", "question": "How many minutes are 2 hours?"}
+    batch = await asyncio.to_thread(adapter.evaluate, [task], {NAME: shipped(NAME)}, capture_traces=True)
+    [report, _] = adapter.make_reflective_dataset({NAME: shipped(NAME)}, batch, [NAME])[NAME]
+    assert report["Generated Outputs"] == "2"
+    assert "right answer" not in report["Feedback"]
+    assert "None" not in report["Feedback"]
+
+
+async def test_a_task_that_fills_up_a_batch_runs_once() -> None:
+    model = FakeChatModel(reply=solver)
+    context = settings_of("chain_of_thought").model_validate(settings() | {"model": model})
+    adapter = Adapter(Runner(graph, PARTS.held_out, context), Loop())
+    batch = await asyncio.to_thread(adapter.evaluate, [*TASKS[:2], TASKS[0]], {NAME: BETTER})
+    assert [result["id"] for result in batch.outputs] == ["1", "2", "1"]
+    assert len(model.calls) == 2
+
+
+async def test_a_prompt_that_no_run_uses_is_refused() -> None:
+    writes = FakeChatModel(reply=author)
+    with pytest.raises(Misuse, match=rf"lats\.JUDGE: name some of .*{NAME}"):
+        await tune(runner(), PARTS, [NAME, "lats.JUDGE"], author=writes, runs=40)
+    assert not writes.calls
+
+
 async def test_nothing_is_waited_for_after_a_stop() -> None:
     loop = Loop()
     loop.stop()
@@ -134,5 +160,8 @@ def test_parts_share_no_task() -> None:
 def test_too_few_tasks_and_unknown_prompts_are_refused() -> None:
     with pytest.raises(Misuse):
         split(Dataset("few", "plain", TASKS[:5]))
+    with pytest.raises(Misuse, match="1 of the 13 tasks"):
+        split(Dataset("partly", "plain", [*TASKS, {"id": "13", "question": "How many minutes are 13 hours?"}]))
+    assert split(Dataset("games", "game24", [{"id": str(n), "question": "1 2 3 4"} for n in range(6)])).learn
     with pytest.raises(Misuse, match=r"chain_of_thought\.SOLVE"):
         shipped("chain_of_thought.SOLV")
