@@ -140,7 +140,9 @@ async def _tune(tuning: Tuning, parts: Parts) -> bool:
             raise Misuse("tuning begins with the prompts as they are shipped: leave --prompts out")
         if context.experience is not None:
             raise Misuse("what runs learn would change what the prompts are measured by: leave --experience out")
-        author = get_model(tuning.author or context.model, max_answer_tokens=LONGEST_PROMPT)
+        author = get_model(
+            tuning.author or context.model, max_answer_tokens=LONGEST_PROMPT, call_timeout=context.call_timeout
+        )
         if tuning.max_total_cost is not None:
             await check_price(author, table_of(context.prices), required=True)
         budget = Budget(tuning.budget_tokens, tuning.max_total_cost)

@@ -270,7 +270,8 @@ async def tune(
     seed = {name: shipped(name) for name in names}
 
     async def write(prompt: str) -> str:
-        meter = Meter(Context(prices=runner.context.prices), NOTHING_SPENT)
+        context = runner.context
+        meter = Meter(Context(prices=context.prices, call_timeout=context.call_timeout), NOTHING_SPENT)
         return (await request(author, [HumanMessage(prompt)], meter))[0].text
 
     def search() -> Mapping[str, str] | str:

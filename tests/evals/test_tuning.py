@@ -11,7 +11,7 @@ from reflective_agents.environments.base import Task
 from reflective_agents.evals.budget import Budget
 from reflective_agents.evals.datasets import Dataset
 from reflective_agents.graphs.chain_of_thought import graph
-from reflective_agents.state.errors import LimitReached, Misuse
+from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
 from reflective_agents.state.settings import settings_of
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
@@ -94,6 +94,13 @@ async def test_a_search_that_is_cancelled_ends_with_its_thread() -> None:
     with pytest.raises(asyncio.CancelledError):
         await searching
     await asyncio.wait_for(asyncio.get_running_loop().shutdown_default_executor(), 10)
+
+
+async def test_an_author_who_is_slow_has_the_time_of_a_call() -> None:
+    writes = FakeChatModel(reply=author, latency=60)
+    context = settings_of("chain_of_thought").model_validate(settings() | {"call_timeout": 0.2})
+    with pytest.raises(ModelFailed, match=r"0\.2 s"):
+        await tune(Runner(graph, PARTS.held_out, context), PARTS, [NAME], author=writes, runs=40)
 
 
 async def test_a_spent_budget_ends_the_search(tmp_path: Path) -> None:
