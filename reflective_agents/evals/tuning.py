@@ -40,8 +40,8 @@ FEWEST = 6
 """Tasks of a data set: two of each part."""
 Words = dict[str, str]
 """Texts by the names of templates, as the setting `prompts` takes them."""
-Batch = EvaluationBatch[Result, Result]
-"""What came of some tasks."""
+Batch = EvaluationBatch[str, Result]
+"""What came of some tasks, and the tasks in words."""
 OnProgress = Callable[[int, float], None]
 """Is told how many runs were made so far, and the best mean score of the tasks that choose, 0..1."""
 T = TypeVar("T")
@@ -176,24 +176,26 @@ class Adapter:
         results = self.loop.wait(lambda: self.runner.run_all(batch, candidate))
         if self.used is not None and (unused := candidate.keys() - self.used):
             raise Misuse(f"no run has used {_listed(unused)}: name some of {_listed(self.used)}")
-        figure = resolve_environment(self.runner.dataset.environment).figure
-        scores = [result["scores"].get(figure, 0.0) for result in results]
-        return Batch(outputs=results, scores=scores, trajectories=results if capture_traces else None)
+        environment = resolve_environment(self.runner.dataset.environment)
+        scores = [result["scores"].get(environment.figure, 0.0) for result in results]
+        asked_for = [environment.request(task) for task in batch]
+        return Batch(outputs=results, scores=scores, trajectories=asked_for if capture_traces else None)
 
     def make_reflective_dataset(
         self, candidate: Words, eval_batch: Batch, components_to_update: list[str]
     ) -> dict[str, list[dict[str, str]]]:
         """Say in words what came of each task, and which placeholders a prompt has to keep."""
-        reports = [_report(result, score) for result, score in zip(eval_batch.outputs, eval_batch.scores, strict=True)]
+        batch = zip(eval_batch.trajectories or [], eval_batch.outputs, eval_batch.scores, strict=True)
+        reports = [_report(*each) for each in batch]
         return {name: [*reports, {"Rule": _keep(candidate[name])}] for name in components_to_update}
 
 
-def _report(result: Result, score: float) -> dict[str, str]:
+def _report(task: str, result: Result, score: float) -> dict[str, str]:
     outcome = result["outcome"]
     why = result["error"] or (outcome["reason"] if outcome else "")
     right = f" The right answer is: {result['gold']}." if result["gold"] is not None else ""
     feedback = f"Score {score:g}.{right} {why}".rstrip()
-    return {"Inputs": result["question"], "Generated Outputs": result["answer"] or "", "Feedback": feedback}
+    return {"Inputs": task, "Generated Outputs": result["answer"] or "", "Feedback": feedback}
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """Prompts tuned with GEPA: a scripted model follows its prompt, and a scripted author writes better ones."""
 
 import asyncio
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,14 @@ async def test_without_a_right_answer_none_is_told() -> None:
     assert report["Generated Outputs"] == "2"
     assert "right answer" not in report["Feedback"]
     assert "None" not in report["Feedback"]
+
+
+async def test_the_author_is_told_the_rules_of_a_task() -> None:
+    games = Dataset("games", "game24", [{"id": "1", "question": "1 2 3 4"}])
+    adapter = Adapter(replace(runner(), dataset=games), Loop())
+    batch = await asyncio.to_thread(adapter.evaluate, games.tasks, {NAME: WITHOUT}, capture_traces=True)
+    [report, _] = adapter.make_reflective_dataset({NAME: WITHOUT}, batch, [NAME])[NAME]
+    assert "to get 24" in report["Inputs"]
 
 
 async def test_a_task_that_fills_up_a_batch_runs_once() -> None:
