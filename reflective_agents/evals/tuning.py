@@ -45,6 +45,8 @@ Batch = EvaluationBatch[str, Result]
 OnProgress = Callable[[int, float], None]
 """Is told how many runs were made so far, and the best mean score of the tasks that choose, 0..1."""
 T = TypeVar("T")
+_PLACEHOLDER = r"\{[a-z_]+\}"
+_ENDS = re.compile(rf"((?:{_PLACEHOLDER}\s*)*)(.*?)((?:\s*{_PLACEHOLDER})*\s*)", re.DOTALL)
 
 
 class Parts(NamedTuple):
@@ -164,6 +166,8 @@ class Adapter:
     loop: Loop
     propose_new_texts: ProposalFn | None = None
     """GEPA's own way to propose a text is used."""
+    whole: Callable[[Words], Words] = lambda candidate: candidate
+    """Makes prompts of the texts of a candidate."""
     used: set[str] | None = None
     """The templates that runs so far have used: those of a candidate must be among them. None if nobody notes them."""
 
@@ -173,7 +177,7 @@ class Adapter:
         Raises:
             Misuse: if no run has used one of the templates.
         """
-        results = self.loop.wait(lambda: self.runner.run_all(batch, candidate))
+        results = self.loop.wait(lambda: self.runner.run_all(batch, self.whole(candidate)))
         if self.used is not None and (unused := candidate.keys() - self.used):
             raise Misuse(f"no run has used {_listed(unused)}: name some of {_listed(self.used)}")
         environment = resolve_environment(self.runner.dataset.environment)
@@ -184,10 +188,10 @@ class Adapter:
     def make_reflective_dataset(
         self, candidate: Words, eval_batch: Batch, components_to_update: list[str]
     ) -> dict[str, list[dict[str, str]]]:
-        """Say in words what came of each task, and which placeholders a prompt has to keep."""
+        """Say in words what came of each task, and which placeholders a text has to keep."""
         batch = zip(eval_batch.trajectories or [], eval_batch.outputs, eval_batch.scores, strict=True)
         reports = [_report(*each) for each in batch]
-        return {name: [*reports, {"Rule": _keep(candidate[name])}] for name in components_to_update}
+        return {name: [*reports, *_rules(candidate[name])] for name in components_to_update}
 
 
 def _report(task: str, result: Result, score: float) -> dict[str, str]:
@@ -202,8 +206,9 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
-def _keep(text: str) -> str:
-    return f"Keep these placeholders as they are: {' '.join(re.findall(r'{[a-z_]+}', text))}"
+def _rules(text: str) -> list[dict[str, str]]:
+    keep = " ".join(re.findall(_PLACEHOLDER, text))
+    return [{"Rule": f"Keep these placeholders as they are: {keep}"}] if keep else []
 
 
 class _Progress:
@@ -244,6 +249,13 @@ def shipped(name: str) -> str:
     return text
 
 
+def without_ends(prompt: str) -> tuple[str, str, str]:
+    """Part a prompt into the placeholders that it begins with, its text, and those that it ends with: an author need
+    not know of these, and small models take them for parts of the task."""
+    parts = _ENDS.fullmatch(prompt)
+    return (parts[1], parts[2], parts[3]) if parts and parts[2] else ("", prompt, "")
+
+
 async def tune(
     runner: Runner,
     parts: Parts,
@@ -269,7 +281,10 @@ async def tune(
         ModelFailed: if the author gives no reply.
     """
     loop = Loop()
-    seed = {name: shipped(name) for name in names}
+    parted = {name: without_ends(shipped(name)) for name in names}
+
+    def whole(candidate: Words) -> Words:
+        return {name: f"{parted[name][0]}{text}{parted[name][2]}" for name, text in candidate.items()}
 
     async def write(prompt: str) -> str:
         context = runner.context
@@ -278,10 +293,10 @@ async def tune(
 
     def search() -> Mapping[str, str] | str:
         found: GEPAResult[Result, int] = optimize(
-            seed_candidate=seed,
+            seed_candidate={name: text for name, (_, text, _) in parted.items()},
             trainset=parts.learn,
             valset=parts.choose,
-            adapter=Adapter(runner, loop, used=used),
+            adapter=Adapter(runner, loop, whole=whole, used=used),
             reflection_lm=lambda prompt: loop.wait(lambda: write(str(prompt))),  # GEPA's own prompts are texts
             max_metric_calls=runs,
             callbacks=[cast(GEPACallback, _Progress(on_progress))],  # it calls what there is
@@ -297,7 +312,7 @@ async def tune(
     finally:
         loop.stop()
     assert isinstance(best, Mapping)
-    return dict(best)
+    return whole(dict(best))
 
 
 def _files(words: Words, folder: Path) -> dict[Path, bytes]:

@@ -1,6 +1,7 @@
 """Prompts tuned with GEPA: a scripted model follows its prompt, and a scripted author writes better ones."""
 
 import asyncio
+import re
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -18,10 +19,13 @@ from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
 
 pytest.importorskip("gepa")
-from reflective_agents.evals.tuning import Adapter, Loop, Runner, shipped, split, tune, write_prompts
+from gepa.core.adapter import EvaluationBatch
+
+from reflective_agents.evals.tuning import Adapter, Loop, Runner, shipped, split, tune, without_ends, write_prompts
 
 NAME = "chain_of_thought.SOLVE"
-BETTER = "{task}Convert hours to minutes first. Then solve the task step by step. {form}{lessons}"
+TEXT = "Convert hours to minutes first. Then solve the task step by step."
+BETTER = f"{{task}}{TEXT} {{form}}{{lessons}}"
 WITHOUT = "Convert hours to minutes first."
 TASKS: list[Task] = [
     {"id": str(hours), "question": f"How many minutes are {hours} hours?", "gold": str(60 * hours)}
@@ -38,9 +42,8 @@ def solver(request: Request) -> Reply:
 
 
 def author(request: Request) -> Reply:
-    """A prompt with the placeholders that it is told to keep."""
-    keeps = "Keep these placeholders as they are: {task} {form} {lessons}" in request.text
-    return f"Here it is:\n```\n{BETTER if keeps else WITHOUT}\n```"
+    """The text of a better prompt."""
+    return f"Here it is:\n```\n{TEXT}\n```"
 
 
 def settings() -> dict[str, Any]:
@@ -64,7 +67,8 @@ async def test_what_went_wrong_leads_to_a_prompt_that_solves_the_tasks(tmp_path:
     )
     assert best == {NAME: BETTER}
     prompt = writes.calls[0].text
-    assert shipped(NAME) in prompt
+    assert "```\nSolve the task by thinking step by step.\n```" in prompt
+    assert "{" not in prompt
     assert "The right answer is: " in prompt
     assert counts[-1][1] == 1
     assert [runs for runs, _ in counts] == sorted(runs for runs, _ in counts)
@@ -126,11 +130,29 @@ async def test_a_prompt_that_cannot_be_used_scores_nothing_and_says_why() -> Non
     assert "lacks {form}" in reports[NAME][0]["Feedback"]
 
 
+@pytest.mark.parametrize(
+    ("prompt", "text"),
+    [
+        (shipped(NAME), "Solve the task by thinking step by step."),
+        ("{task}{today} Look at {what} first.\n{lessons}\n", "Look at {what} first."),
+        ("Look.", "Look."),
+        ("{instructions}", "{instructions}"),
+    ],
+)
+async def test_an_author_sees_the_placeholders_within_a_text_alone(prompt: str, text: str) -> None:
+    before, own, after = without_ends(prompt)
+    assert (own, before + own + after) == (text, prompt)
+    adapter = Adapter(runner(), Loop())
+    rules = adapter.make_reflective_dataset({NAME: own}, EvaluationBatch(outputs=[], scores=[]), [NAME])[NAME]
+    assert bool(rules) == ("{" in text)
+    assert all(placeholder in str(rules) for placeholder in re.findall(r"{\w+}", text))
+
+
 async def test_without_a_right_answer_none_is_told() -> None:
     adapter = Adapter(runner(), Loop())
     task: Task = {"id": "0", "question": "How many minutes are 2 hours?"}
     batch = await asyncio.to_thread(adapter.evaluate, [task], {NAME: shipped(NAME)}, capture_traces=True)
-    [report, _] = adapter.make_reflective_dataset({NAME: shipped(NAME)}, batch, [NAME])[NAME]
+    [report] = adapter.make_reflective_dataset({NAME: "Solve the task."}, batch, [NAME])[NAME]
     assert report["Generated Outputs"] == "2"
     assert "right answer" not in report["Feedback"]
     assert "None" not in report["Feedback"]
@@ -140,7 +162,7 @@ async def test_the_author_is_told_the_rules_of_a_task() -> None:
     games = Dataset("games", "game24", [{"id": "1", "question": "1 2 3 4"}])
     adapter = Adapter(replace(runner(), dataset=games), Loop())
     batch = await asyncio.to_thread(adapter.evaluate, games.tasks, {NAME: WITHOUT}, capture_traces=True)
-    [report, _] = adapter.make_reflective_dataset({NAME: WITHOUT}, batch, [NAME])[NAME]
+    [report] = adapter.make_reflective_dataset({NAME: WITHOUT}, batch, [NAME])[NAME]
     assert "to get 24" in report["Inputs"]
 
 
