@@ -36,6 +36,8 @@ from reflective_agents.state.errors import LimitReached, Misuse
 from reflective_agents.state.run import NOTHING_SPENT
 from reflective_agents.text.spelling import similar_names
 
+LONGEST_CALL = 604_800
+"""Seconds that the author may take, repeats and all: what bounds a run says nothing of them."""
 FEWEST = 6
 """Tasks of a data set: two of each part."""
 Words = dict[str, str]
@@ -288,7 +290,8 @@ async def tune(
 
     async def write(prompt: str) -> str:
         context = runner.context
-        meter = Meter(Context(prices=context.prices, call_timeout=context.call_timeout), NOTHING_SPENT)
+        settings = Context(prices=context.prices, call_timeout=context.call_timeout, max_seconds=LONGEST_CALL)
+        meter = Meter(settings, NOTHING_SPENT)
         return (await request(author, [HumanMessage(prompt)], meter))[0].text
 
     def search() -> Mapping[str, str] | str:
