@@ -141,10 +141,16 @@ def _change(item: Item, event: Event) -> None:
 
 def advice_of(item: Item) -> str:
     """Return the advice of an item with its latest refinements."""
+    advice, *refined = pieces_of_advice(item)
+    return "\n".join([advice, *refined[-MOST_ADDITIONS:]])
+
+
+def pieces_of_advice(item: Item) -> list[str]:
+    """Return the advice of an item and all that has refined it since it was last edited."""
     changes = item["history"]
     start = max((number for number, change in enumerate(changes, 1) if "advice" in _edited(change)), default=0)
     refined = [change["after"].get("advice", "") for change in changes[start:] if change["what"] == "refined"]
-    return "\n".join([item["advice"], *filter(None, refined[-MOST_ADDITIONS:])])
+    return [item["advice"], *filter(None, refined)]
 
 
 def _edited(change: Change) -> dict[str, str]:

@@ -36,6 +36,7 @@ MOST_PLACEHOLDERS = 50
 _PREFIX = f"{prompts.__name__}."
 _MODULES = [module.name for module in pkgutil.iter_modules(prompts.__path__)]
 _replacements: ContextVar[Mapping[str, Template] | None] = ContextVar("prompts", default=None)
+_used: ContextVar[set[str] | None] = ContextVar("used", default=None)
 
 
 class _Prompts(ModuleType):
@@ -43,9 +44,13 @@ class _Prompts(ModuleType):
 
     def __getattribute__(self, name: str) -> Any:
         shipped = super().__getattribute__(name)
-        if not name.isupper() or not (replaced := _replacements.get()):
+        replaced, used = _replacements.get(), _used.get()
+        if not name.isupper() or (replaced is None and used is None):
             return shipped
-        return replaced.get(f"{super().__getattribute__('__name__').removeprefix(_PREFIX)}.{name}", shipped)
+        whole = f"{super().__getattribute__('__name__').removeprefix(_PREFIX)}.{name}"
+        if used is not None:
+            used.add(whole)
+        return replaced.get(whole, shipped) if replaced else shipped
 
 
 @cache
@@ -77,6 +82,18 @@ def use_prompts(setting: JsonMapping | str | None) -> Iterator[None]:
         yield
     finally:
         _replacements.reset(token)
+
+
+@contextmanager
+def noting_prompts() -> Iterator[set[str]]:
+    """Note the names of the templates that runs in the body make use of, in tasks and threads that it starts, too."""
+    templates()
+    used: set[str] = set()
+    token = _used.set(used)
+    try:
+        yield used
+    finally:
+        _used.reset(token)
 
 
 def replacements(setting: JsonMapping | str) -> Mapping[str, Template]:

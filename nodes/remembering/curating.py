@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from reflective_agents.state.experience import DrawnItem, Event, Item, ItemKind, new_item, plain_text
+from reflective_agents.state.experience import DrawnItem, Event, Item, ItemKind, new_item, pieces_of_advice, plain_text
 from reflective_agents.state.memories import memory_id
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ async def curate(items: "Items", run: str, drawn: DrawnItem, known: Sequence[Ite
     if await items.get([own]):
         await _contest(items, run, drawn, own, other)  # a kill may have come between the item and its mark
         return own
-    same = next((item for item in known if plain_text(item["advice"]) == plain_text(drawn.advice)), None)
+    advice = plain_text(drawn.advice)
+    same = next((item for item in known if advice in map(plain_text, pieces_of_advice(item))), None)
     if same := same or (other if drawn.relation == "same" else None):
         await _count(items, run, same, now)
         return same["id"]

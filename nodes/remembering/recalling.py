@@ -62,10 +62,11 @@ async def _applying(step: Step[Context], question: str, near: Sequence[Item]) ->
 
 
 def _within_share(step: Step[Context], items: Sequence[Item]) -> list[Item]:
-    """Return as many of the first items as their share of the model's context holds."""
+    """Return the items that fit into their share of the model's context, the first ones first."""
     tokens = context_of(model_of(step, step.context.model), step.meter) or USUAL_CONTEXT
     left, within = CHARACTERS * SHARE * tokens, list[Item]()
     for item in items:
-        left -= len(item_text(item))
-        within += [item] if left >= 0 else []
+        if (length := len(item_text(item))) <= left:
+            left -= length
+            within.append(item)
     return within

@@ -16,11 +16,13 @@ from reflective_agents.state.errors import Misuse
 _PAIRED = ("only this", "only first", "p (McNemar)", "accuracy - first", "calls - first")
 
 
-def compare_runs(names: Sequence[str], as_json: bool, html: Path | None = None, frame: Path | None = None) -> int:
-    """Write a comparison of runs, each named by its folder, or by the name of one in the data folder or its beginning.
+def compare_runs(
+    names: Sequence[str], as_json: bool, html: Path | None = None, frame: Path | None = None
+) -> Comparison:
+    """Write a comparison of runs, and return it.
 
     Args:
-        names: What the runs are named by. A beginning names all runs that begin so.
+        names: The folders of the runs, or names in the data folder; the beginning of a name is for all that begin so.
         as_json: Whether it is written as JSON.
         html: The file of a page, if one is written.
         frame: The file of a data frame, if one is written.
@@ -46,10 +48,10 @@ def compare_runs(names: Sequence[str], as_json: bool, html: Path | None = None, 
         export(frame, folders)
     if as_json:
         print(json.dumps(comparison))
-        return 0
+        return comparison
     print_table(*_table(comparison), turn=True)
     say(_words(comparison))
-    return 0
+    return comparison
 
 
 def _folders(name: str) -> list[Path]:

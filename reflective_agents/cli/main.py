@@ -196,7 +196,8 @@ def compare(
     """Put evaluations side by side, on the tasks they share, with a paired test."""
     from reflective_agents.cli.compare import compare_runs
 
-    return compare_runs(runs, as_json, html, export)
+    compare_runs(runs, as_json, html, export)
+    return 0
 
 
 @app.command(short_help="Write a data set in the form of LangSmith or inspect_ai.")

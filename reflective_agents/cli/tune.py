@@ -19,9 +19,11 @@ from reflective_agents.cli.signals import run_until_signal
 from reflective_agents.cli.tally import Tally, counting
 from reflective_agents.cli.threads import load
 from reflective_agents.evals.budget import Budget
+from reflective_agents.evals.compare import Comparison
 from reflective_agents.evals.datasets import load_dataset
 from reflective_agents.evals.results import RUN, Result, failed, why_failed
 from reflective_agents.evals.run import evaluate, spare_garbage_collection
+from reflective_agents.evals.summary import CONFIDENCE
 from reflective_agents.evals.tuning import Parts, Runner, Words, are_written, shipped, split, tune, write_prompts
 from reflective_agents.models.cache import open_cache
 from reflective_agents.models.prices import check_price
@@ -108,12 +110,23 @@ def run(tuning: Tuning) -> int:
         say(f"stopped: {failure}; once that is mended, go on with: {tuning.command()}")
         return FAILED
     if better:
-        compare_runs([str(tuning.folder / name) for name in (tuning.SHIPPED, tuning.TUNED)], tuning.as_json)
-        use = command_line("reflect", "run", tuning.strategy, **{"--prompts": tuning.prompts})
-        say(f"use them with: {use} QUESTION")
+        folders = [str(tuning.folder / name) for name in (tuning.SHIPPED, tuning.TUNED)]
+        say(_advice(tuning, compare_runs(folders, tuning.as_json)))
     else:
         say("no better prompts were found: the shipped ones stay")
     return ANSWERED
+
+
+def _advice(tuning: Tuning, comparison: Comparison) -> str:
+    """Say whether the prompts found are worth using, by the tasks held out."""
+    versus = comparison["runs"][1]["versus_first"]
+    assert versus is not None
+    if versus["wins"] <= versus["losses"]:
+        return f"on the tasks held out the prompts found do no better: keep the shipped ones, not {tuning.prompts}"
+    use = command_line("reflect", "run", tuning.strategy, **{"--prompts": tuning.prompts})
+    chance = ", which may be chance: measure them on more tasks" if versus["p_value"] > 1 - CONFIDENCE else ""
+    won, of = versus["wins"] - versus["losses"], comparison["shared"]
+    return f"they solve {won:,} more of the {of:,} tasks held out{chance}; use them with: {use} QUESTION"
 
 
 async def _tune(tuning: Tuning, parts: Parts) -> bool:
@@ -125,7 +138,11 @@ async def _tune(tuning: Tuning, parts: Parts) -> bool:
         context = await settings_of_runs(evaluation, parts.held_out)
         if context.prompts:
             raise Misuse("tuning begins with the prompts as they are shipped: leave --prompts out")
-        author = get_model(tuning.author or context.model, max_answer_tokens=LONGEST_PROMPT)
+        if context.experience is not None:
+            raise Misuse("what runs learn would change what the prompts are measured by: leave --experience out")
+        author = get_model(
+            tuning.author or context.model, max_answer_tokens=LONGEST_PROMPT, call_timeout=context.call_timeout
+        )
         if tuning.max_total_cost is not None:
             await check_price(author, table_of(context.prices), required=True)
         budget = Budget(tuning.budget_tokens, tuning.max_total_cost)

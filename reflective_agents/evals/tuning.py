@@ -8,7 +8,7 @@ import asyncio
 import concurrent.futures
 import logging
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -30,21 +30,25 @@ from reflective_agents.evals.run import Finished, Graph, attempt
 from reflective_agents.models.cache import Cache, caching
 from reflective_agents.models.calls import request
 from reflective_agents.models.meter import Meter
-from reflective_agents.nodes.asking.wording import replacements, templates
+from reflective_agents.nodes.asking.wording import noting_prompts, replacements, templates
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, Misuse
 from reflective_agents.state.run import NOTHING_SPENT
 from reflective_agents.text.spelling import similar_names
 
+LONGEST_CALL = 604_800
+"""Seconds that the author may take, repeats and all: what bounds a run says nothing of them."""
 FEWEST = 6
 """Tasks of a data set: two of each part."""
 Words = dict[str, str]
 """Texts by the names of templates, as the setting `prompts` takes them."""
-Batch = EvaluationBatch[Result, Result]
-"""What came of some tasks."""
+Batch = EvaluationBatch[str, Result]
+"""What came of some tasks, and the tasks in words."""
 OnProgress = Callable[[int, float], None]
 """Is told how many runs were made so far, and the best mean score of the tasks that choose, 0..1."""
 T = TypeVar("T")
+_PLACEHOLDER = r"\{[a-z_]+\}"
+_ENDS = re.compile(rf"((?:{_PLACEHOLDER}\s*)*)(.*?)((?:\s*{_PLACEHOLDER})*\s*)", re.DOTALL)
 
 
 class Parts(NamedTuple):
@@ -59,8 +63,12 @@ def split(dataset: Dataset) -> Parts:
     """Part a data set.
 
     Raises:
-        Misuse: if it has too few tasks.
+        Misuse: if it has too few tasks, or some that nothing measures.
     """
+    environment = resolve_environment(dataset.environment)
+    if unmeasured := len(dataset.tasks) - sum(map(environment.measurable, dataset.tasks)):
+        tasks = f"{unmeasured:,} of the {len(dataset.tasks):,} tasks of {dataset.name}"
+        raise Misuse(f"{tasks} have no right answer, which tuning goes by: add it, or leave them out")
     if len(dataset.tasks) < FEWEST:
         raise Misuse(f"{dataset.name} has {len(dataset.tasks)} tasks: tuning needs {FEWEST} or more, better 60")
     learn, choose, held_out = (dataset.tasks[first::3] for first in range(3))
@@ -104,8 +112,8 @@ class Runner:
         return finished
 
     async def run_all(self, tasks: Sequence[Task], prompts: Words) -> list[Result]:
-        """Run tasks, some of them at once."""
-        free = asyncio.Semaphore(self.at_once)
+        """Run tasks, some of them at once; one that is there twice, as where GEPA fills up a batch, runs once."""
+        by_id, free = {task["id"]: task for task in tasks}, asyncio.Semaphore(self.at_once)
 
         async def run(task: Task) -> Result:
             async with free:
@@ -113,10 +121,10 @@ class Runner:
 
         try:
             async with asyncio.TaskGroup() as group:
-                running = [group.create_task(run(task)) for task in tasks]
+                running = {name: group.create_task(run(task)) for name, task in by_id.items()}
         except ExceptionGroup as faults:
             raise faults.exceptions[0] from faults
-        return [each.result() for each in running]
+        return [running[task["id"]].result() for task in tasks]
 
 
 class Loop:
@@ -160,31 +168,49 @@ class Adapter:
     loop: Loop
     propose_new_texts: ProposalFn | None = None
     """GEPA's own way to propose a text is used."""
+    whole: Callable[[Words], Words] = lambda candidate: candidate
+    """Makes prompts of the texts of a candidate."""
+    used: set[str] | None = None
+    """The templates that runs so far have used: those of a candidate must be among them. None if nobody notes them."""
 
     def evaluate(self, batch: list[Task], candidate: Words, capture_traces: bool = False) -> Batch:
-        """Run tasks with the prompts of a candidate. A prompt that cannot be used scores 0, and its result says why."""
-        results = self.loop.wait(lambda: self.runner.run_all(batch, candidate))
-        figure = resolve_environment(self.runner.dataset.environment).figure
-        scores = [result["scores"].get(figure, 0.0) for result in results]
-        return Batch(outputs=results, scores=scores, trajectories=results if capture_traces else None)
+        """Run tasks with the prompts of a candidate. A prompt that cannot be used scores 0, and its result says why.
+
+        Raises:
+            Misuse: if no run has used one of the templates.
+        """
+        results = self.loop.wait(lambda: self.runner.run_all(batch, self.whole(candidate)))
+        if self.used is not None and (unused := candidate.keys() - self.used):
+            raise Misuse(f"no run has used {_listed(unused)}: name some of {_listed(self.used)}")
+        environment = resolve_environment(self.runner.dataset.environment)
+        scores = [result["scores"].get(environment.figure, 0.0) for result in results]
+        asked_for = [environment.request(task) for task in batch]
+        return Batch(outputs=results, scores=scores, trajectories=asked_for if capture_traces else None)
 
     def make_reflective_dataset(
         self, candidate: Words, eval_batch: Batch, components_to_update: list[str]
     ) -> dict[str, list[dict[str, str]]]:
-        """Say in words what came of each task, and which placeholders a prompt has to keep."""
-        reports = [_report(result, score) for result, score in zip(eval_batch.outputs, eval_batch.scores, strict=True)]
-        return {name: [*reports, {"Rule": _keep(candidate[name])}] for name in components_to_update}
+        """Say in words what came of each task, and which placeholders a text has to keep."""
+        batch = zip(eval_batch.trajectories or [], eval_batch.outputs, eval_batch.scores, strict=True)
+        reports = [_report(*each) for each in batch]
+        return {name: [*reports, *_rules(candidate[name])] for name in components_to_update}
 
 
-def _report(result: Result, score: float) -> dict[str, str]:
+def _report(task: str, result: Result, score: float) -> dict[str, str]:
     outcome = result["outcome"]
     why = result["error"] or (outcome["reason"] if outcome else "")
-    feedback = f"Score {score:g}. The right answer is: {result['gold']}. {why}"
-    return {"Inputs": result["question"], "Generated Outputs": result["answer"] or "", "Feedback": feedback}
+    right = f" The right answer is: {result['gold']}." if result["gold"] is not None else ""
+    feedback = f"Score {score:g}.{right} {why}".rstrip()
+    return {"Inputs": task, "Generated Outputs": result["answer"] or "", "Feedback": feedback}
 
 
-def _keep(text: str) -> str:
-    return f"Keep these placeholders as they are: {' '.join(re.findall(r'{[a-z_]+}', text))}"
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _rules(text: str) -> list[dict[str, str]]:
+    keep = " ".join(re.findall(_PLACEHOLDER, text))
+    return [{"Rule": f"Keep these placeholders as they are: {keep}"}] if keep else []
 
 
 class _Progress:
@@ -225,6 +251,13 @@ def shipped(name: str) -> str:
     return text
 
 
+def without_ends(prompt: str) -> tuple[str, str, str]:
+    """Part a prompt into the placeholders that it begins with, its text, and those that it ends with: an author need
+    not know of these, and small models take them for parts of the task."""
+    parts = _ENDS.fullmatch(prompt)
+    return (parts[1], parts[2], parts[3]) if parts and parts[2] else ("", prompt, "")
+
+
 async def tune(
     runner: Runner,
     parts: Parts,
@@ -246,21 +279,27 @@ async def tune(
 
     Raises:
         LimitReached: if the runner's budget is spent.
+        Misuse: if no run has used one of the templates as it is shipped.
         ModelFailed: if the author gives no reply.
     """
     loop = Loop()
-    seed = {name: shipped(name) for name in names}
+    parted = {name: without_ends(shipped(name)) for name in names}
+
+    def whole(candidate: Words) -> Words:
+        return {name: f"{parted[name][0]}{text}{parted[name][2]}" for name, text in candidate.items()}
 
     async def write(prompt: str) -> str:
-        meter = Meter(Context(prices=runner.context.prices), NOTHING_SPENT)
+        context = runner.context
+        settings = Context(prices=context.prices, call_timeout=context.call_timeout, max_seconds=LONGEST_CALL)
+        meter = Meter(settings, NOTHING_SPENT)
         return (await request(author, [HumanMessage(prompt)], meter))[0].text
 
     def search() -> Mapping[str, str] | str:
         found: GEPAResult[Result, int] = optimize(
-            seed_candidate=seed,
+            seed_candidate={name: text for name, (_, text, _) in parted.items()},
             trainset=parts.learn,
             valset=parts.choose,
-            adapter=Adapter(runner, loop),
+            adapter=Adapter(runner, loop, whole=whole, used=used),
             reflection_lm=lambda prompt: loop.wait(lambda: write(str(prompt))),  # GEPA's own prompts are texts
             max_metric_calls=runs,
             callbacks=[cast(GEPACallback, _Progress(on_progress))],  # it calls what there is
@@ -270,12 +309,13 @@ async def tune(
         return found.best_candidate
 
     try:
-        with caching(runner.cache):  # all that the author is asked, or the same prompt had the same reply each time
+        # The cache is around all that the author is asked, or the same prompt had the same reply each time.
+        with caching(runner.cache), noting_prompts() as used:
             best = await asyncio.to_thread(search)
     finally:
         loop.stop()
     assert isinstance(best, Mapping)
-    return dict(best)
+    return whole(dict(best))
 
 
 def _files(words: Words, folder: Path) -> dict[Path, bytes]:

@@ -101,15 +101,29 @@ class Items:
 
     async def everything(self) -> AsyncIterator[Item]:
         """Yield all items, the oldest first."""
+        async for part in self._parts():
+            for item in await self._read(part):
+                yield item
+
+    async def wordings(self) -> AsyncIterator[Item]:
+        """Yield all items, the oldest first, as they were drawn and somebody has edited them; of all else that has
+        happened to them, which takes longest to read, nothing is known."""
+        edits = defaultdict[str, list[Event]](list)
+        edited = SearchOp(self._layout.part("events"), {"what": "edited"}, limit=EVERYTHING, refresh_ttl=False)
+        for row in cast(list[list[SearchItem]], await self._store.abatch([edited]))[0]:
+            edits[row.namespace[-1]].append(cast(Event, row.value))
+        async for part in self._parts():
+            for item in await self._drawn(part):
+                yield folded(item, edits[item["id"]])
+
+    async def _parts(self) -> AsyncIterator[list[Memory]]:
         part: list[Memory] = []
         async for memory in self._stream.everything():
             part += [memory] if memory["kind"] in _KIND else []
             if len(part) >= AT_ONCE:
-                for item in await self._read(part):
-                    yield item
+                yield part
                 part = []
-        for item in await self._read(part):
-            yield item
+        yield part
 
     async def nearest(self, text: str, k: int) -> list[Item]:
         """Look up the items whose condition fits a text best, best first: those that fail sink, refuted ones are left

@@ -1,10 +1,12 @@
 """`reflect tune`: prompts are found, measured on tasks held out, and written; a tuning that was stopped goes on."""
 
 import json
+import random
 import shlex
 import signal
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,16 @@ pytest.importorskip("gepa")
 pytestmark = pytest.mark.wire
 
 NAME = "chain_of_thought.SOLVE"
-BETTER = "{task}Convert hours to minutes first. Then solve the task step by step. {form}{lessons}"
+BETTER = "Convert hours to minutes first. Then solve the task step by step."
+WHOLE = f"{{task}}{BETTER} {{form}}{{lessons}}\n"
+WRITES = "write a new instruction"
+"""What the author is asked for."""
 OPTIONS = ("--prompt", NAME, "--model", "openai:test", "--runs", "40", "--max-answer-tokens", "50")
 
 
 def mind(request: Request) -> Reply:
     """Solve a task, right if the prompt says how; or write that prompt."""
-    if "minutes are" not in request.last or "placeholders" in request.text:
+    if "minutes are" not in request.last or WRITES in request.text:
         return f"```\n{BETTER}\n```" if BETTER else ModelAuthenticationError("no such key")
     hours, prompt = int(request.last.split()[-2]), request.messages[0].text
     return (
@@ -53,8 +58,53 @@ def test_better_prompts_are_found_and_measured_on_tasks_held_out(reflect: Any, s
     assert done.code == 0
     assert (before["accuracy"], after["accuracy"]) == (0, 1)
     assert after["versus_first"]["wins"] == 4
-    assert Path(f"tuned/prompts/{NAME}.txt").read_text() == f"{BETTER}\n"
+    assert Path(f"tuned/prompts/{NAME}.txt").read_text() == WHOLE
     assert "40 to tune, 2 x 4 to measure" in done.err.splitlines()[0]
+
+
+@pytest.mark.parametrize(("right", "recommended"), [(["shipped"], False), (["tuned"], True), ([], False)])
+def test_prompts_are_recommended_if_they_do_better_on_tasks_held_out(
+    reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, right: list[str], recommended: bool
+) -> None:
+    """Tasks held out are every third: the model is right about them by the prompts named."""
+
+    def overfits(request: Request) -> Reply:
+        reply = mind(request)
+        if "hours?" not in request.last or WRITES in request.text or int(request.last.split()[-2]) % 3:
+            return reply
+        prompt = "tuned" if "hours to minutes" in request.messages[0].text else "shipped"
+        return f"Answer: {60 * int(request.last.split()[-2]) if prompt in right else 1}"
+
+    with OpenAIServer(overfits).threaded() as other:
+        monkeypatch.setenv("OPENAI_BASE_URL", other.base_url)
+        done = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS)
+    assert done.code == 0
+    assert Path("tuned/prompts").exists()
+    assert ("reflect run" in done.err) == recommended
+
+
+@pytest.mark.parametrize("seed", ["first", "second"])
+def test_a_model_of_moods_is_sent_nothing_twice(
+    reflect: Any, hours: None, monkeypatch: pytest.MonkeyPatch, seed: str
+) -> None:
+    """Four tasks to learn from: each second batch has one of them twice."""
+    calls = count()
+
+    def moody(request: Request) -> Reply:
+        if WRITES in request.text:
+            return f"```\nIdea {next(calls)}.\n```"
+        right = random.Random(f"{seed} {next(calls)}").random() < 0.5
+        return f"Answer: {60 * int(request.last.split()[-2]) if right else 1}"
+
+    with OpenAIServer(moody).threaded() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "test")
+        command = ("tune", "chain_of_thought", "hours.csv", *OPTIONS)
+        first = reflect(*command)
+        sent = len(server.requests)
+        again = reflect(*command)
+        assert (again.code, again.out) == (0, first.out)
+        assert len(server.requests) == sent
 
 
 def test_a_second_time_nothing_is_sent(reflect: Any, server: OpenAIServer) -> None:
@@ -79,7 +129,7 @@ def test_a_budget_holds_over_sessions(reflect: Any, server: OpenAIServer) -> Non
 
 
 def test_prompts_that_nothing_betters_stay(reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{__name__}.BETTER", "{task} Think. {form}{lessons}")
+    monkeypatch.setattr(f"{__name__}.BETTER", "Think.")
     done = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS)
     assert (done.code, done.out) == (0, "")
     assert not Path("tuned/prompts").exists()
@@ -89,11 +139,11 @@ def test_more_runs_measure_the_prompts_that_they_find(
     reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(f"{__name__}.BETTER", "{task}Convert hours to minutes first, if even. {form}{lessons}")
+        patch.setattr(f"{__name__}.BETTER", "Convert hours to minutes first, if even.")
         first = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS, "--json")
     second = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS, "--runs", "120", "--json")
     assert [json.loads(done.out)["runs"][1]["accuracy"] for done in (first, second)] == [0.5, 1]
-    assert Path(f"tuned/prompts/{NAME}.txt").read_text() == f"{BETTER}\n"
+    assert Path(f"tuned/prompts/{NAME}.txt").read_text() == WHOLE
 
 
 def test_an_author_that_fails_stops_the_tuning(
@@ -114,7 +164,7 @@ def test_an_author_who_is_asked_again_writes_anew(reflect: Any, hours: None, mon
         monkeypatch.setenv("OPENAI_API_KEY", "test")
         command = ("tune", "chain_of_thought", "hours.csv", *OPTIONS, "--limit", "6")
         assert reflect(*command).code == 0
-        written = [json.dumps(each.body) for each in server.requests if "placeholders" in json.dumps(each.body)]
+        written = [json.dumps(each.body) for each in server.requests if WRITES in json.dumps(each.body)]
         assert len(written) > len(set(written))
 
 
@@ -153,9 +203,18 @@ def test_a_folder_that_cannot_be_written_is_misuse(reflect: Any, server: OpenAIS
         ["--prompt", "long_texts.GIVEN"],
         ["--prompt", NAME, "--prompts", '{"chain_of_thought.SOLVE": "{task}{form}{lessons}"}'],
         ["--prompt", NAME, "--limit", "3"],
+        ["--prompt", NAME, "--experience", "hours"],
         ["--prompt", NAME, "--max-total-cost", "1", "--author", "openai:unknown"],
     ],
-    ids=["no prompt", "unknown prompt", "no text for prompts", "other prompts", "few tasks", "unknown price"],
+    ids=[
+        "no prompt",
+        "unknown prompt",
+        "no text for prompts",
+        "other prompts",
+        "few tasks",
+        "experience",
+        "unknown price",
+    ],
 )
 def test_misuse_is_refused(server: OpenAIServer, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", "chain_of_thought", "hours.csv", *options]) == 2
@@ -178,4 +237,4 @@ def test_an_interrupted_tuning_goes_on(start: Callable[..., Any], server: OpenAI
     assert err.splitlines()[-1].startswith("interrupted; go on with: reflect tune chain_of_thought hours.csv")
     command = shlex.split(err.splitlines()[-1].partition("go on with: ")[2])
     assert main(command[1:]) == 0
-    assert Path(f"tuned/prompts/{NAME}.txt").read_text() == f"{BETTER}\n"
+    assert Path(f"tuned/prompts/{NAME}.txt").read_text() == WHOLE

@@ -112,3 +112,13 @@ async def test_merging_counts_what_says_the_same_and_changes_nothing_when_done_a
         ("Fifty words.", 1),
         ("Forty words.", 2),
     ]
+
+
+async def test_merging_goes_by_what_an_item_says_since_it_was_edited() -> None:
+    items = await opened()
+    await import_items(items, [json.dumps({**HAND, "id": "a" * 32})])
+    await items.record("run", {"a" * 32: Event(what="shown", at=1.0, solved=True)})
+    await items.edit("me", "a" * 32, {"advice": "Thirty words."}, at=2.0)
+    others = read_items(json.dumps({**HAND, "advice": advice}) for advice in ("Thirty words", "Forty words"))
+    merged = await merge_items(items, others)
+    assert (merged.added, merged.counted) == (1, 1)

@@ -71,6 +71,14 @@ async def test_a_refinement_is_added_and_the_advice_stays() -> None:
     assert advice_of(known) == "Look twice.\nAlso 3.\nAlso 4.\nAlso 5."
 
 
+async def test_a_refinement_that_is_drawn_again_is_counted() -> None:
+    store = await holding(item(1))
+    for relation in ("refines", "refines", "new"):
+        await run(store, drawn("Also left.", relation=relation, known=1))
+    known = await only(store)
+    assert (known["seen"], advice_of(known)) == (3, "Look twice.\nAlso left.")
+
+
 async def test_the_one_of_two_that_was_shown_in_a_solved_run_is_confirmed() -> None:
     store = await holding(item(1, "Look twice."))
     draw = drawn("Never look twice.", relation="contradicts", known=1, applies_when="a question that opposes")

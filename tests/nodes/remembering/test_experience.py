@@ -163,6 +163,15 @@ async def test_items_take_their_share_of_the_models_context_at_most() -> None:
         assert len(result["experience"]["shown"]) == shown
 
 
+async def test_an_item_that_is_too_long_keeps_no_other_from_being_shown() -> None:
+    store = await holding(item(1), item(2, "more " * 180), item(3))
+    context = ReflectionContext(
+        model=learning(writing({1: ("Good.", True)})), experience="e", max_answer_tokens=500, context_window=2_000
+    )
+    result, _ = await run(reflection, context, store)
+    assert {shown["title"] for shown in result["experience"]["shown"]} == {"Item 1", "Item 3"}
+
+
 async def test_items_do_not_stay_for_the_next_question() -> None:
     strategy = next(one for one in STRATEGIES if one.name == "reflection")
     graph = strategy.graph.builder.compile(checkpointer=InMemorySaver(), store=await holding(item(1)))
