@@ -78,15 +78,10 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """List the commands: ask, run and strategies, then as they are written below."""
-        return sorted(["ask", *self.commands], key=lambda name: ("ask", "run", "strategies", name).index(name))
+        return sorted(self.commands, key=lambda name: ("ask", "run", "strategies", name).index(name))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; `ask` is `reflect run auto`. Raises `Misuse` for the name of a strategy."""
-        from reflective_agents.cli.options import run_command
-
-        if cmd_name == "ask":
-            summary = "Answer a question by the strategy that suits it."
-            return run_command("auto", summary, settings_of("auto"), _run)
+        """Return a command. Raises `Misuse` for the name of a strategy."""
         command = super().get_command(ctx, cmd_name)
         if command is None and cmd_name in strategy_names():
             raise Misuse(f'{cmd_name} is a strategy: reflect run {cmd_name} "your question"')
@@ -163,6 +158,20 @@ def _begin(
     load_env()
     if context.invoked_subcommand is None:
         print(context.get_help())
+
+
+@app.command(
+    short_help="Answer a question by the strategy that suits it.",
+    add_help_option=False,  # that of `reflect run auto` is the help
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def ask(context: typer.Context) -> int:
+    """Answer a question by the strategy that suits it: `reflect run auto`."""
+    from reflective_agents.cli.options import run_command
+
+    command = run_command("auto", "Answer a question by the strategy that suits it.", settings_of("auto"), _run)
+    code: int = command.main(context.args, prog_name="reflect ask", standalone_mode=False) or 0
+    return code
 
 
 @app.command(short_help="List the strategies, and when to use which.")
