@@ -64,7 +64,8 @@ def assert_all_is_well(found: list[Any]) -> None:
     for values in found:
         assert [message["type"] for message in values["messages"]] == ["human", "ai"]
         assert values["outcome"]["status"] == "limit_reached"
-        assert values["usage"]["model_calls"] == CALLS
+        # A step that was cut off where its process lived on has spent its calls, too.
+        assert CALLS <= values["usage"]["model_calls"] <= CALLS + CALLS_OF_A_STEP
         assert values["usage"]["failed_calls"] == 0
 
 

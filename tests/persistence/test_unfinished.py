@@ -45,9 +45,10 @@ async def test_a_run_that_is_cancelled_in_the_midst_of_a_wave_counts_what_was_se
         graph, settings = stored("lats", saver), {**SETTINGS["lats"], "max_model_calls": 20}
         for given in (QUESTION, None):
             await cancel_after(8, graph, given, model, **settings)
-            assert await calls_counted(graph) == len(model.calls)
+            # A call that was about to be sent when the run was cancelled counts, too: nobody knows that it was not.
+            assert 0 <= await calls_counted(graph) - len(model.calls) < 8
         result = await graph.ainvoke(None, THREAD, context={**settings, "model": model})
-        assert result["usage"]["model_calls"] == len(model.calls) == await calls_counted(graph)
+        assert len(model.calls) <= result["usage"]["model_calls"] == await calls_counted(graph)
     assert result["outcome"]["limit"]["name"] == "max_model_calls"
     assert len(model.calls) <= 20
 
