@@ -65,7 +65,7 @@ class BadCorpus(Misuse):
 
 
 class WrongThread(Misuse):
-    """Raised when a thread belongs to another strategy, or to another user."""
+    """Raised when a thread belongs to another strategy or to another user, or holds what no run writes."""
 
 
 class NoDatabase(Misuse):
