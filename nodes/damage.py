@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from langchain_core.messages import BaseMessage
 from pydantic import AfterValidator, ConfigDict, InstanceOf, TypeAdapter, ValidationError
@@ -45,6 +45,6 @@ def _adapters(schema: type) -> dict[str, TypeAdapter[object]]:
     return {name: _adapter(hint) for name, hint in hints.items()}
 
 
-def _adapter(hint: object) -> TypeAdapter[object]:
+def _adapter(hint: Any) -> TypeAdapter[object]:
     config = None if is_typeddict(hint) else ConfigDict(arbitrary_types_allowed=True)  # it may have its own
     return TypeAdapter(hint, config=config)

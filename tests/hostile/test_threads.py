@@ -26,19 +26,18 @@ def saved(strategy: str, until: str) -> InMemorySaver:
     return saver
 
 
-def tampered(saver: InMemorySaver, channel: str, value: object) -> InMemorySaver | None:
+def tampered(saver: InMemorySaver, channel: str, value: object) -> Any:
     """The same thread with another value in a channel; None if it holds none there."""
-    other, stored = InMemorySaver(), saver.serde.dumps_typed(value)
-    other.storage, other.writes, other.blobs = (
-        copy.deepcopy(each) for each in (saver.storage, saver.writes, saver.blobs)
-    )
+    other: Any = InMemorySaver()
+    other.storage, other.writes, other.blobs = copy.deepcopy((saver.storage, saver.writes, saver.blobs))
+    stored = saver.serde.dumps_typed(value)
     blobs = [key for key, (kind, _) in other.blobs.items() if key[2] == channel and kind != "empty"]
     writes = [(of, key) for of in other.writes.values() for key, write in of.items() if write[1] == channel]
     for key in blobs:
         other.blobs[key] = stored
     for of, key in writes:
-        task, name, _, *path = of[key]
-        of[key] = (task, name, stored, *path)  # type: ignore[assignment]
+        task, name, _, path = of[key]
+        of[key] = (task, name, stored, path)
     return other if blobs or writes else None
 
 
