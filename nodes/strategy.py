@@ -15,14 +15,15 @@ from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.runtime import Runtime
-from langgraph.types import Checkpointer
+from langgraph.types import Checkpointer, StateSnapshot
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import BaseModel
 
 from reflective_agents.nodes.damage import FAILURES, damage, unreadable
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, WrongThread
 from reflective_agents.state.json_types import JsonMapping
+from reflective_agents.state.versions import upgraded
 
 C = TypeVar("C", bound=Context)
 AGENT_NAME = "lc_agent_name"
@@ -106,7 +107,7 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
             except FAILURES as error:
                 if not isinstance(error, Misuse) and self._is_stored(config):
                     with _damage_after(error):
-                        found = damage(self.builder.state_schema, self.get_state(_last(config)).values)
+                        found = self._damage(self.get_state(_last(config)))
                     if found:
                         raise found from error
                 raise
@@ -119,7 +120,7 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
             except FAILURES as error:
                 if not isinstance(error, Misuse) and self._is_stored(config):
                     with _damage_after(error):
-                        found = damage(self.builder.state_schema, (await self.aget_state(_last(config))).values)
+                        found = self._damage(await self.aget_state(_last(config)))
                     if found:
                         raise found from error
                 raise
@@ -155,6 +156,9 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         """Tell whether a run's thread is stored, and by this graph rather than by one around it."""
         thread = ensure_config(config).get("configurable", {}).get("thread_id")
         return isinstance(self.checkpointer, BaseCheckpointSaver) and thread is not None
+
+    def _damage(self, stored: StateSnapshot) -> WrongThread | None:
+        return damage(self.builder.state_schema, upgraded(stored.values))
 
     def _named(self, config: RunnableConfig | None) -> RunnableConfig:
         """Return the config of a run, which names the graph as LangChain's agents name themselves.
