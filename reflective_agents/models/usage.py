@@ -77,4 +77,4 @@ def _detail(details: Mapping[str, object] | None, *names: str) -> int:
 def _count(value: object) -> int:
     """Read a number of tokens; what is none, such as NaN, says nothing: a sum with it would be below every limit."""
     is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-    return max(int(value), 0) if is_number else 0  # type: ignore[call-overload,no-any-return]
+    return max(int(value), 0) if is_number else 0  # type: ignore[call-overload]
