@@ -1,7 +1,8 @@
 """A strategy as a compiled graph that fits into other systems: with settings of its own, and as a tool."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from langchain_core.messages import HumanMessage
@@ -9,17 +10,20 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.graph import Graph
 from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.runtime import Runtime
-from langgraph.types import Checkpointer
+from langgraph.types import Checkpointer, StateSnapshot
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import BaseModel
 
+from reflective_agents.nodes.damage import FAILURES, damage, unreadable
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, WrongThread
 from reflective_agents.state.json_types import JsonMapping
+from reflective_agents.state.versions import upgraded
 
 C = TypeVar("C", bound=Context)
 AGENT_NAME = "lc_agent_name"
@@ -90,12 +94,36 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         def stream(self, input, config=None, *, context=None, **options):
             """Stream a run, with the graph's own settings below those that are given."""
             self._check_options(options)
-            return super().stream(input, self._named(config), context=self._context(context, config), **options)
+            return self._stream(input, self._named(config), context=self._context(context, config), **options)
 
         def astream(self, input, config=None, *, context=None, **options):
             """Stream a run, with the graph's own settings below those that are given."""
             self._check_options(options)
-            return super().astream(input, self._named(config), context=self._context(context, config), **options)
+            return self._astream(input, self._named(config), context=self._context(context, config), **options)
+
+        def _stream(self, input, config, **options):
+            try:
+                yield from super().stream(input, config, **options)
+            except FAILURES as error:
+                if not isinstance(error, Misuse) and self._is_stored(config):
+                    with _damage_after(error):
+                        found = self._damage(self.get_state(_last(config)))
+                    if found:
+                        raise found from error
+                raise
+
+        async def _astream(self, input, config, **options):
+            try:
+                async with aclosing(super().astream(input, config, **options)) as parts:
+                    async for part in parts:
+                        yield part
+            except FAILURES as error:
+                if not isinstance(error, Misuse) and self._is_stored(config):
+                    with _damage_after(error):
+                        found = self._damage(await self.aget_state(_last(config)))
+                    if found:
+                        raise found from error
+                raise
 
     def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
         """Return the drawing of the graph; with `xray`, with the graphs that its nodes let work by its settings."""
@@ -123,6 +151,14 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
                 f"{', '.join(settings)} would have no effect as arguments: give settings as context={{...}}, or bind "
                 "them with with_settings"
             )
+
+    def _is_stored(self, config: RunnableConfig) -> bool:
+        """Tell whether a run's thread is stored, and by this graph rather than by one around it."""
+        thread = ensure_config(config).get("configurable", {}).get("thread_id")
+        return isinstance(self.checkpointer, BaseCheckpointSaver) and thread is not None
+
+    def _damage(self, stored: StateSnapshot) -> WrongThread | None:
+        return damage(self.builder.state_schema, upgraded(stored.values))
 
     def _named(self, config: RunnableConfig | None) -> RunnableConfig:
         """Return the config of a run, which names the graph as LangChain's agents name themselves.
@@ -201,6 +237,25 @@ def _draw_employed(drawn: Graph, employed: Employed) -> None:
                 drawn.edges.append(edge.copy(source=source, target=target))
         if graphs:
             drawn.remove_node(outside)
+
+
+def _last(config: RunnableConfig) -> RunnableConfig:
+    """Return the config of the last state of a run's thread."""
+    given = ensure_config(config)["configurable"]
+    return {"configurable": {name: given[name] for name in ("thread_id", "checkpoint_ns") if name in given}}
+
+
+@contextmanager
+def _damage_after(failure: Exception) -> Iterator[None]:
+    """Say that a thread on which a run has failed cannot be read, if the body cannot read it.
+
+    Raises:
+        WrongThread: if so.
+    """
+    try:
+        yield
+    except FAILURES as error:
+        raise unreadable(error) from failure
 
 
 def _asked(question: str) -> Any:

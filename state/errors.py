@@ -32,8 +32,19 @@ class ReflectError(Exception):
     """Base of everything this project raises itself."""
 
 
+LONGEST, END = 1_000, 300
+"""Characters of a refusal, and how many of them are its end, which says what to do."""
+
+
 class Misuse(ReflectError, ValueError):
-    """Raised when a request cannot be carried out as it was put."""
+    """Raised when a request cannot be carried out as it was put.
+
+    Its text is cut in the middle where it is too long: it may quote what a stranger wrote.
+    """
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if len(text) <= LONGEST else f"{text[: LONGEST - END - 5]} ... {text[-END:]}"
 
 
 class EmptyQuestion(Misuse):
@@ -65,7 +76,7 @@ class BadCorpus(Misuse):
 
 
 class WrongThread(Misuse):
-    """Raised when a thread belongs to another strategy, or to another user."""
+    """Raised when a thread belongs to another strategy or to another user, or holds what no run writes."""
 
 
 class NoDatabase(Misuse):

@@ -110,7 +110,13 @@ def replacements(setting: JsonMapping | str) -> Mapping[str, Template]:
 
 def _read_folder(folder: Path) -> dict[str, str]:
     try:
-        return {path.stem: path.read_text().rstrip("\n") for path in sorted(folder.iterdir()) if path.suffix == ".txt"}
+        files = [path for path in sorted(folder.iterdir()) if path.suffix == ".txt"]
+        for path in files:
+            if not (path.is_file() and path.resolve().is_relative_to(folder.resolve())):
+                raise BadPrompt(f"{path} is no file of this folder: put a copy there, or take it away")
+        if sum(path.stat().st_size for path in files) > 4 * LONGEST:
+            raise BadPrompt(f"the prompts in {folder} have more than {4 * LONGEST} bytes together: shorten them")
+        return {path.stem: path.read_text().rstrip("\n") for path in files}
     except (OSError, UnicodeDecodeError) as error:
         raise BadPrompt(f"the prompts in {folder} cannot be read: {error}") from error
 

@@ -8,6 +8,7 @@ read, changed and written back: an event is named by the run that it comes from,
 counts once, and what two processes write at the same time counts twice.
 """
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -192,6 +193,9 @@ class Items:
         await self._store.abatch([write(self._items, item_id, {**item})])  # which an old lesson does not have yet
         if condition := texts.get("applies_when"):
             await self._stream.edit(item_id, condition)
+        [rows] = await self._events([item_id])
+        latest = max((row.value["at"] for row in rows if row.key != run), default=at)
+        at = at if latest < at else math.nextafter(latest, math.inf)  # also where the clock was set back meanwhile
         await self.record(run, {item_id: Event(what="edited", at=at, texts={**texts})})
 
     async def forget(self, item_id: str) -> None:

@@ -67,7 +67,7 @@ class WithVectorStore(BaseStore):
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
         found = await self._of(texts_of(op.namespace_prefix)).asimilarity_search(op.query or "", k=op.limit)
-        return _by_place(op.namespace_prefix, found)
+        return _by_place(op.namespace_prefix, found[: op.limit])
 
 
 def _by_place(namespace: Namespace, found: Sequence[Document]) -> list[SearchItem]:

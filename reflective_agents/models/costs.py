@@ -20,6 +20,8 @@ Prices = Callable[[int], Rates | None]
 """Returns the prices of a model for a prompt of so many tokens; None if nobody knows them."""
 _ABSURD = 100
 """How many times what was reserved a server may report; more cannot be."""
+_DEAREST = 1e6
+"""Dollars that a server may say a call has cost; more cannot be."""
 
 
 def estimate_tokens(messages: Sequence[BaseMessage], options: JsonObject) -> int:
@@ -77,7 +79,7 @@ def _paid(replies: Sequence[AIMessage], used: Tokens, rates: Rates | None) -> in
     metadata = replies[0].response_metadata if replies else {}
     # The last piece of a stream has the cost of the whole.
     cost = (metadata.get("costs") or [metadata.get("cost")])[-1]
-    if isinstance(cost, int | float) and 0 <= cost < math.inf:
+    if isinstance(cost, int | float) and 0 <= cost < _DEAREST:
         return math.ceil(cost * NANO)
     return rates.cost(used.input, used.output, used.cached, used.written) if rates else 0
 

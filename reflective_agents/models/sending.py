@@ -177,7 +177,8 @@ async def _send(
                 # LangGraph's stream mode "messages" would turn the call into a stream, and n replies into one.
                 quiet = without_streaming(base)
                 whole = _messages(await quiet.agenerate([list(messages)], **_hidden_config(), **options))
-                replies = [shortened(reply, LONGEST_TOKEN * longest + LONGEST_THOUGHT) for reply in whole]
+                wanted = whole[: options.get("n", 1)]
+                replies = [shortened(reply, LONGEST_TOKEN * longest + LONGEST_THOUGHT) for reply in wanted]
             # A thought in tags stands in the text, of which it must take nothing away.
             replies = [shortened(without_thought(reply), LONGEST_TOKEN * longest) for reply in replies]
             call.note(answers=len(replies), **_tokens(replies))

@@ -3,6 +3,7 @@
 docs/models.md has the table of forms; `tests/models/test_usage.py` reads each of them.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -38,7 +39,7 @@ def reported(replies: Sequence[AIMessage]) -> Tokens:
     used = replies[0].usage_metadata if replies else None
     if not used:
         return Tokens()
-    prompt, output, total = (max(used[name] or 0, 0) for name in ("input_tokens", "output_tokens", "total_tokens"))
+    prompt, output, total = (_count(used[name]) for name in ("input_tokens", "output_tokens", "total_tokens"))
     thought = _detail(used.get("output_token_details"), "reasoning")
     return Tokens(
         input=prompt,
@@ -70,4 +71,10 @@ def is_cached(replies: Sequence[AIMessage]) -> bool:
 def _detail(details: Mapping[str, object] | None, *names: str) -> int:
     """Add up the details whose names end so: a tier of service stands before them, such as `flex_cache_read`."""
     counts = [count for name, count in (details or {}).items() if name.endswith(names)]
-    return sum(max(count, 0) for count in counts if isinstance(count, int))
+    return sum(map(_count, counts))
+
+
+def _count(value: object) -> int:
+    """Read a number of tokens; what is none, such as NaN, says nothing: a sum with it would be below every limit."""
+    is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return max(int(value), 0) if is_number else 0  # type: ignore[call-overload]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import time
 import zipfile
 import zlib
@@ -13,7 +14,8 @@ import pytest
 
 from reflective_agents.evals.datasets import EXPANSION, load_dataset
 from reflective_agents.evals.results import read_run
-from reflective_agents.state.errors import BadCorpus, Misuse
+from reflective_agents.nodes.asking.wording import replacements
+from reflective_agents.state.errors import BadCorpus, BadPrompt, Misuse
 from reflective_agents.web_search import documents
 from reflective_agents.web_search.corpus import open_corpus
 from reflective_agents.web_search.documents import read_passages
@@ -166,3 +168,40 @@ def test_results_of_before_are_read(tmp_path: Path) -> None:
     older = {"status": "solved", "reason": "said so"}
     (tmp_path / "results.jsonl").write_text(json.dumps(LINE | {"outcome": older, "usage": {"model_calls": 1}}) + "\n")
     assert read_run(tmp_path)[1]["1"]["outcome"] == older
+
+
+@pytest.mark.parametrize("kind", ["huge", "pipe", "link", "nowhere", "folder"])
+def test_a_folder_of_prompts(kind: str, tmp_path: Path) -> None:
+    folder, outside = tmp_path / "prompts", tmp_path / "secret.txt"
+    folder.mkdir()
+    outside.write_text("a secret")
+    file = folder / "reflection.CRITIQUE.txt"
+    if kind == "huge":
+        file.touch()
+        os.truncate(file, 10**10)
+    elif kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file.symlink_to(outside if kind == "link" else tmp_path / "nowhere")
+    with pytest.raises(BadPrompt):
+        replacements(str(folder))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        '{"%s": 1}' % ("k" * 100_000),
+        json.dumps({f"column {number}": "x" for number in range(50_000)}),
+        json.dumps({"question": "?", "answer": "#### " + "x" * 790_000}),
+        json.dumps({"id": "i" * 100_000, "question": "?", "answer": "1"}) * 2,
+    ],
+    ids=["name", "columns", "answer", "id"],
+)
+def test_a_refusal_of_a_data_set_is_short(lines: str, tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text(lines.replace("}{", "}\n{"))
+    with pytest.raises(Misuse) as caught:
+        load_dataset(path)
+    assert len(str(caught.value)) <= 1_000

@@ -167,3 +167,25 @@ def test_blocks_are_kept_up_to_the_one_that_is_too_long() -> None:
 def test_a_thought_in_blocks_takes_nothing_from_the_text() -> None:
     blocks: Any = [{"type": "thinking", "thinking": "abcdef"}, {"type": "text", "text": "ghij"}]
     assert shortened(AIMessage(blocks), 5).content == [{"type": "thinking", "thinking": "abcde"}, blocks[1]]
+
+
+async def test_no_more_replies_are_taken_than_were_asked_for(ask: Ask) -> None:
+    body = whole({"content": "Yes."})
+    reply = await ask(Server(lambda _: (200, {**body, "choices": body["choices"] * 100})), None, meter())
+    assert reply.text == "Yes."
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": 5, "completion_tokens": float("nan"), "total_tokens": float("inf")},
+        {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10, "cost": 1e308},
+        {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10, "cost": 10**400},
+    ],
+    ids=["no number", "dear", "dearer than a float"],
+)
+async def test_no_usage_puts_a_limit_out_of_force(ask: Ask, usage: dict[str, Any]) -> None:
+    spent = meter()
+    await ask(Server(lambda _: (200, {**whole({"content": "Yes."}), "usage": usage})), None, spent)
+    assert 5 < spent.usage["total_tokens"] < 100
+    assert spent.usage["cost"] < 1

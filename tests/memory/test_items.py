@@ -104,6 +104,15 @@ async def test_an_edit_is_found_by_its_new_condition_and_keeps_what_was() -> Non
         await items.edit("me", "0" * 32, {"advice": "No."}, at=9.0)
 
 
+async def test_the_last_edit_holds_though_the_clock_was_set_back() -> None:
+    items, known = await opened(), item(1)["id"]
+    await items.add([item(1)])
+    for run, at, advice in (("first", 3e9, "Wait."), ("second", 2e9, "Go."), ("second", 2e9, "Go.")):
+        await items.edit(run, known, {"advice": advice}, at=at)
+    [now] = await items.get([known])
+    assert (now["advice"], len(now["history"])) == ("Go.", 2)
+
+
 async def test_what_is_forgotten_leaves_nothing() -> None:
     store = InMemoryStore()
     items = await opened(store)

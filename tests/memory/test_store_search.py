@@ -1,10 +1,12 @@
 """A store with an index of its own as the search of a memory."""
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.store.base import BaseStore, IndexConfig
@@ -174,3 +176,19 @@ async def test_equal_texts_of_which_some_cannot_be_written_are_no_memories() -> 
     assert await stream.count() == 0
     left = 2
     assert len((await stream.add(repeated)).added) == 2
+
+
+class TooMany(InMemoryVectorStore):
+    """A vector store that finds everything a thousand times, and texts of others."""
+
+    async def asimilarity_search(self, query: str, k: int = 4, **more: Any) -> list[Document]:
+        own = await super().asimilarity_search(query, k)
+        return [Document("Bob has a secret.", id="b" * 32), Document("Bob's.", id=own[-1].id), *own * 30_000]
+
+
+async def test_a_vector_store_shows_nothing_but_ones_own_and_no_more_than_is_looked_for() -> None:
+    stream = await stream_of(WithVectorStore(InMemoryStore(), lambda _: TooMany(ByTopic())))
+    began = time.monotonic()
+    scored = await stream.retrieve("honey", k=3, now=9.0, ranking=RANKING)
+    assert sorted(each.memory["text"] for each in scored) == sorted(TEXTS)
+    assert time.monotonic() - began < 0.5

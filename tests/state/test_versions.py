@@ -62,7 +62,7 @@ async def test_a_run_goes_on_with_state_of_an_older_shape(monkeypatch: pytest.Mo
         {"reply" if key == "answer" else key: value for key, value in sample.items()} for sample in stopped["samples"]
     ]
     await graph.aupdate_state(thread(), {"samples": older})
-    with pytest.raises(KeyError, match="answer"):
+    with pytest.raises(WrongThread, match="samples"):
         await graph.ainvoke(None, thread(), context=settings)
     monkeypatch.setattr(versions, "VERSION", 2)
     monkeypatch.setattr(versions, "UPGRADES", {1: rename})
