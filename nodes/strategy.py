@@ -241,7 +241,7 @@ def _draw_employed(drawn: Graph, employed: Employed) -> None:
 
 def _last(config: RunnableConfig) -> RunnableConfig:
     """Return the config of the last state of a run's thread."""
-    given = ensure_config(config)["configurable"]
+    given = ensure_config(config).get("configurable", {})
     return {"configurable": {name: given[name] for name in ("thread_id", "checkpoint_ns") if name in given}}
 
 

@@ -53,24 +53,31 @@ class Form(Protocol):
 
     def begin(self) -> Iterator[JsonObject]:
         """Begin."""
+        ...
 
     def progress(self, progress: Progress) -> Iterator[JsonObject]:
         """Add an event of the run."""
+        ...
 
     def text(self, text: str) -> Iterator[JsonObject]:
         """Add a piece of the answer."""
+        ...
 
     def end(self, reply: Reply) -> Iterator[JsonObject]:
         """End, after all pieces of the answer."""
+        ...
 
     def fail(self, refusal: Refused) -> Iterator[JsonObject]:
         """End without an answer."""
+        ...
 
     def whole(self) -> JsonObject:
         """Return the answer in one piece, after its end."""
+        ...
 
     def encode(self, data: JsonObject) -> str:
         """Return an event as it is sent."""
+        ...
 
 
 DONE = "data: [DONE]\n\n"
