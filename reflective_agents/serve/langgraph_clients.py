@@ -81,7 +81,9 @@ class LangGraphClients:
                 raise _unable(unknown[0], "finds threads by their status and metadata")
             if threads[1] == "count":
                 return await self._count(scope, body)
-            if isinstance(names := body.pop("select", None), list):
+            if names := body.pop("select", None):
+                if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+                    raise Refused("select: it is not a list of names", "select", status=HTTPStatus.UNPROCESSABLE_ENTITY)
                 return await self._select(scope, body, names)
         elif state and not (body.get("checkpoint") or {}).get("checkpoint_id"):
             scope, raw = {**_at(scope, state[1]), "method": "GET"}, b""
