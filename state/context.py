@@ -32,6 +32,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Pydanti
 from reflective_agents.state.answer_schema import AnswerSchema
 from reflective_agents.state.effect import Applies, InRuns, only_with
 from reflective_agents.state.errors import Misuse, WrongThread
+from reflective_agents.state.groups import sort_form
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.parameters import SAMPLING, check_parameters
@@ -140,6 +141,7 @@ class Context(BaseSettings):
         populate_by_name=True,
         defer_build=True,  # of a family of settings only the strategy that runs is needed
         hide_input_in_errors=True,  # it may be a key in the wrong setting, or take a while to print
+        json_schema_extra=sort_form,
     )
 
     does: ClassVar[str]

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from itertools import chain
 from types import UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -10,15 +11,31 @@ from pydantic import AliasChoices, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsError
-from typer.core import TyperCommand
+from typer.core import TyperArgument, TyperCommand
 from typer.main import get_command
 from typer.models import ArgumentInfo, OptionInfo
 
 from reflective_agents.state.context import Context
 from reflective_agents.state.employment import LowerStrategy
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.groups import group_of, grouped
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.structure import Json
+
+
+class _GroupedCommand(TyperCommand):
+    """A command whose help shows its options in groups."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the options, those of no group first."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            if record := param.get_help_record(ctx):
+                general = "Arguments" if isinstance(param, TyperArgument) else "Options"
+                sections.setdefault(getattr(param, "rich_help_panel", None) or general, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 def flag_of(name: str) -> str:
@@ -27,8 +44,8 @@ def flag_of(name: str) -> str:
 
 
 def writable(schema: type[Context]) -> dict[str, FieldInfo]:
-    """Return the settings that can be written as text, the strategy's own first."""
-    fields = sorted(schema.model_fields.items(), key=lambda item: item[0] in Context.model_fields)
+    """Return the settings that can be written as text, in the order of their groups."""
+    fields = chain.from_iterable(group.items() for group in grouped(schema).values())
     return {name: field for name, field in fields if not field.exclude}
 
 
@@ -50,7 +67,7 @@ def run_command(name: str, summary: str, schema: type[Context], run: Callable[..
 
 
 def setting_options(schema: type[Context]) -> list[inspect.Parameter]:
-    """List the options of a strategy's settings."""
+    """List the options of a strategy's settings, by group."""
     return [option(name, field) for name, field in writable(schema).items()]
 
 
@@ -83,7 +100,7 @@ def strategy_command(
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*parameters, *settings]}
     command.__signature__ = inspect.Signature([*parameters, *settings])  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(name, help=summary, epilog=epilog)(command)
+    app.command(name, cls=_GroupedCommand, help=summary, epilog=epilog)(command)
     built = get_command(app)
     assert isinstance(built, TyperCommand)
     return built
@@ -118,14 +135,15 @@ def parameter(
 
 def option(name: str, field: FieldInfo) -> inspect.Parameter:
     """Turn a setting into an option, with its description, its bounds and its default."""
-    flag, words = flag_of(name), field.description
+    flag, words, group = flag_of(name), field.description, group_of(name, field)
     if field.annotation is bool:
         negative = f"--no-{flag[2:]}"
         words = f"{words} Default: {flag if field.default else negative}."
-        return parameter(name, bool | None, typer.Option(f"{flag}/{negative}", help=words))
+        return parameter(name, bool | None, typer.Option(f"{flag}/{negative}", help=words, rich_help_panel=group))
     if field.default is not None:
         words = f"{words} Default: {field.default}."
-    return parameter(name, str | None, typer.Option(flag, help=words, metavar=_metavar(field)))
+    info = typer.Option(flag, help=words, metavar=_metavar(field), rich_help_panel=group)
+    return parameter(name, str | None, info)
 
 
 def _metavar(field: FieldInfo) -> str:

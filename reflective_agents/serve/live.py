@@ -101,16 +101,12 @@ def _description(name: str) -> JsonObject:
         for key, field in form["properties"].items()
         if key not in operators and (allowed is None or key in allowed)
     }
-    names = sorted(fields, key=lambda key: key in _COMMON)  # those of all strategies last
     return {
         "name": name,
         "does": schema.does,
         "use_when": schema.use_when,
-        "settings": [[key, fields[key]] for key in names],
+        "settings": [*fields.items()],
     }
-
-
-_COMMON = settings_of("chain_of_thought").model_fields.keys()
 
 
 async def threads(request: Request) -> Response:

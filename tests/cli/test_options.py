@@ -11,6 +11,7 @@ import pytest
 from reflective_agents.cli.options import make_context
 from reflective_agents.environments.game24 import Game24
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.groups import OWN, grouped
 from reflective_agents.state.settings import settings_of, strategy_names
 from reflective_agents.state.settings.lats import LatsContext
 from reflective_agents.state.settings.reflection import ReflectionContext
@@ -26,6 +27,15 @@ def test_every_setting_is_an_option_with_its_words_and_its_default(reflect: Any,
         assert " ".join((field.description or "").split()) in shown, setting
         if field.default is not None and field.annotation is not bool:
             assert f"Default: {field.default}." in shown, setting
+
+
+def test_the_help_shows_the_groups(reflect: Any) -> None:
+    shown = reflect("run", "lats", "--help").out
+    headings = re.findall(r"^([A-Z][a-z ]+):$", shown, re.MULTILINE)
+    assert headings == ["Arguments", "Options", *grouped(settings_of("lats"))]
+    of_strategy = shown[shown.index(f"{OWN}:") : shown.index("Models:")]
+    assert "--max-depth" in of_strategy
+    assert "--model" not in of_strategy
 
 
 def test_functions_are_no_option(reflect: Any) -> None:

@@ -26,7 +26,16 @@ function chooseStrategy(name) {
 function fillSettings() {
   const chosen = strategies.get(document.getElementById("strategy").value);
   document.getElementById("hint").textContent = chosen ? `${chosen.does} Use it when ${chosen.use_when}.` : "";
-  document.getElementById("settings").replaceChildren(...(chosen?.settings ?? []).map(field));
+  document.getElementById("settings").replaceChildren(...groups(chosen?.settings ?? []));
+}
+
+/** The settings in their groups, which the server sends in order; the first is open. */
+function groups(settings) {
+  const names = [...new Set(settings.map(([, schema]) => schema.group))];
+  return names.map((name, index) => {
+    const fields = settings.filter(([, schema]) => schema.group === name).map(field);
+    return el("details", { class: "group", open: index === 0 }, el("summary", {}, name), ...fields);
+  });
 }
 
 function field([name, schema]) {
