@@ -1,9 +1,7 @@
 """`reflect experience`: what runs have learned under a name, to be looked at, corrected, reviewed and shipped."""
 
-import sys
 import time
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 from uuid import uuid4
@@ -11,7 +9,7 @@ from uuid import uuid4
 import typer
 
 from reflective_agents.cli.output import clean, print_table, say
-from reflective_agents.cli.store import with_store
+from reflective_agents.cli.store import Force, Target, Vectors, lines, minute, read_lines, with_store
 from reflective_agents.state.errors import Misuse
 
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ COLUMNS = ("id", "seen", "solved", "failed", "status", "title", "applies when")
 Name = Annotated[str, typer.Argument(help="The name that runs learn under (--experience).", show_default=False)]
 Id = Annotated[str, typer.Argument(help="Its id, as `reflect experience list` shows it.", show_default=False)]
 User = Annotated[str | None, typer.Option(help="Whose items, on a server that knows its users.")]
-Vectors = Annotated[str | None, typer.Option("--embeddings", help="What its vectors are made with, as for a run.")]
 Text = Annotated[str | None, typer.Option(help="What it says from now on.")]
 
 app = typer.Typer(rich_markup_mode=None, help="Look at what runs have learned under a name, and change it.")
@@ -38,7 +35,7 @@ def list_(
     limit: Annotated[int, typer.Option(min=1, help="Most items listed.")] = 20,
     html: Annotated[str | None, typer.Option(metavar="FILE|-", help="All items as one page, without network.")] = None,
     embeddings: Vectors = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    force: Force = False,
 ) -> int:
     """List items, the latest first."""
     from reflective_agents.cli.exports import Export, check_targets, write
@@ -64,7 +61,7 @@ def show(name: Name, id: Id, user: User = None, embeddings: Vectors = None) -> i
 
     item = _with_items(name, user, embeddings, lambda items: _get(items, id))
     counts = f"drawn {item['seen']} times, shown in {item['solved']} solved and {item['failed']} failed runs"
-    print(f"{item['kind']} of {_when(item['created'])}, {item['status']}, {counts}")
+    print(f"{item['kind']} of {minute(item['created'])}, {item['status']}, {counts}")
     if item["against"]:
         print(f"contradicts {', '.join(item['against'])}")
     parts = {"title": item["title"], "applies when": item["applies_when"], "advice": advice_of(item)}
@@ -72,7 +69,7 @@ def show(name: Name, id: Id, user: User = None, embeddings: Vectors = None) -> i
         print(f"\n{label}: {clean(text)}")
     for change in item["history"]:
         after = "; ".join(f"{field}: {text}" for field, text in change["after"].items())
-        print(f"\n{change['what']} {_when(change['at'])}: {clean(after)}")
+        print(f"\n{change['what']} {minute(change['at'])}: {clean(after)}")
     return 0
 
 
@@ -123,22 +120,18 @@ def forget(
 @app.command()
 def export(
     name: Name,
-    to: Annotated[str, typer.Argument(help="A file, or - for stdout.", metavar="FILE|-")] = "-",
+    to: Target = "-",
     user: User = None,
     embeddings: Vectors = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    force: Force = False,
 ) -> int:
     """Write all items as JSON lines."""
     from reflective_agents.cli.exports import Export, check_targets, write
     from reflective_agents.memory.exchange import export_items
 
     check_targets({"--export": to}, force)
-
-    async def read(items: "Items") -> list[str]:
-        return [line async for line in export_items(items)]
-
-    lines = _with_items(name, user, embeddings, read)
-    write([Export("--export", to, "".join(f"{line}\n" for line in lines))], force)
+    text = _with_items(name, user, embeddings, lambda items: lines(export_items(items)))
+    write([Export("--export", to, text)], force)
     return 0
 
 
@@ -152,8 +145,8 @@ def import_(
     """Add items under their ids; those that are known already are left as they are."""
     from reflective_agents.memory.exchange import import_items
 
-    lines = _lines(file)
-    added = _with_items(name, user, embeddings, lambda items: import_items(items, lines))
+    given = read_lines(file)
+    added = _with_items(name, user, embeddings, lambda items: import_items(items, given))
     say(f"{len(added)} items added")
     return 0
 
@@ -168,17 +161,10 @@ def merge(
     """Add items; those that say the same in the same words as a known one count for that."""
     from reflective_agents.memory.exchange import merge_items, read_items
 
-    others = read_items(_lines(file))
+    others = read_items(read_lines(file))
     merged = _with_items(name, user, embeddings, lambda items: merge_items(items, others))
     say(f"{merged.added} items added, {merged.counted} counted")
     return 0
-
-
-def _lines(file: Path) -> list[str]:
-    try:
-        return file.read_text("utf-8").split("\n") if str(file) != "-" else sys.stdin.read().split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Misuse(f"{file} cannot be read: {error}") from error
 
 
 def _with_items(name: str, user: str | None, embeddings: str | None, work: "Callable[[Items], Awaitable[T]]") -> T:
@@ -208,7 +194,3 @@ async def _get(items: "Items", item_id: str) -> "Item":
 def _row(item: "Item") -> tuple[str, ...]:
     counts = (str(item["seen"]), str(item["solved"]), str(item["failed"]))
     return (item["id"], *counts, item["status"], item["title"], item["applies_when"])
-
-
-def _when(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"

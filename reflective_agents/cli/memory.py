@@ -2,14 +2,13 @@
 
 import sys
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from reflective_agents.cli.output import clean, print_table, say
-from reflective_agents.cli.store import with_store
+from reflective_agents.cli.store import Force, Target, Vectors, lines, minute, read_lines, with_store
 from reflective_agents.state.errors import Misuse
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 COLUMNS = ("id", "when", "kind", "importance", "text")
 User = Annotated[str | None, typer.Option(help="Whose memories. Default: REFLECT_USER, else 'default'.")]
-Vectors = Annotated[str | None, typer.Option("--embeddings", help="What its vectors are made with, as for a run.")]
 Id = Annotated[str, typer.Argument(help="Its id, as `reflect memory list` shows it.", show_default=False)]
 
 app = typer.Typer(
@@ -76,10 +74,10 @@ def show(id: Id, user: User = None, embeddings: Vectors = None) -> int:
 
     memory, evidence, derived = _with_memory(user, embeddings, read)
     retrieval = "archived: found through what rests on it" if memory["archived"] else "in ordinary retrieval"
-    print(f"{memory['kind']} of {_when(memory['created'])}, importance {memory['importance']:g}, {retrieval}")
+    print(f"{memory['kind']} of {minute(memory['created'])}, importance {memory['importance']:g}, {retrieval}")
     if "until" in memory:
-        print(f"superseded: no longer holds since {_when(memory['until'])}")
-    print(f"last accessed {_when(memory['accessed'])}\n\n{clean(_text(memory))}")
+        print(f"superseded: no longer holds since {minute(memory['until'])}")
+    print(f"last accessed {minute(memory['accessed'])}\n\n{clean(_text(memory))}")
     for title, related in (("rests on", evidence), ("is the ground of", derived)):
         if related:
             print(f"\n{title}:")
@@ -154,22 +152,18 @@ def edit(
 
 @app.command()
 def export(
-    to: Annotated[str, typer.Argument(help="A file, or - for stdout.", metavar="FILE|-")] = "-",
+    to: Target = "-",
     user: User = None,
     embeddings: Vectors = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    force: Force = False,
 ) -> int:
     """Write all memories as JSON lines, those in the archive too."""
     from reflective_agents.cli.exports import Export, check_targets, write
     from reflective_agents.memory.transfer import export_jsonl
 
     check_targets({"--export": to}, force)
-
-    async def read(stream: "MemoryStream") -> list[str]:
-        return [line async for line in export_jsonl(stream)]
-
-    lines = _with_memory(user, embeddings, read)
-    write([Export("--export", to, "".join(f"{line}\n" for line in lines))], force)
+    text = _with_memory(user, embeddings, lambda stream: lines(export_jsonl(stream)))
+    write([Export("--export", to, text)], force)
     return 0
 
 
@@ -182,11 +176,8 @@ def import_(
     """Add exported memories under their ids; those that are known already are left as they are."""
     from reflective_agents.memory.transfer import import_jsonl
 
-    try:
-        lines = file.read_text("utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Misuse(f"{file} cannot be read: {error}") from error
-    change = _with_memory(user, embeddings, lambda stream: import_jsonl(stream, lines))
+    given = read_lines(file)
+    change = _with_memory(user, embeddings, lambda stream: import_jsonl(stream, given))
     forgotten = f", {len(change.forgotten)} forgotten to keep to the size" if change.forgotten else ""
     say(f"{len(change.added)} memories added{forgotten}")
     return 0
@@ -224,8 +215,8 @@ async def _get(stream: "MemoryStream", memory_id: str) -> "Memory":
 
 
 def _row(memory: "Memory") -> tuple[str, str, str, str, str]:
-    text = f"(superseded {_when(memory['until'])}) {_text(memory)}" if "until" in memory else _text(memory)
-    return memory["id"], _when(memory["created"]), memory["kind"], f"{memory['importance']:g}", text
+    text = f"(superseded {minute(memory['until'])}) {_text(memory)}" if "until" in memory else _text(memory)
+    return memory["id"], minute(memory["created"]), memory["kind"], f"{memory['importance']:g}", text
 
 
 def _row_of_fact(fact: "Memory", evidence: list["Memory"]) -> tuple[str, str, str, str, str]:
@@ -235,7 +226,3 @@ def _row_of_fact(fact: "Memory", evidence: list["Memory"]) -> tuple[str, str, st
 
 def _text(memory: "Memory") -> str:
     return f"{memory['speaker']}: {memory['text']}" if "speaker" in memory else memory["text"]
-
-
-def _when(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
