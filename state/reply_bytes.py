@@ -1,8 +1,11 @@
 """How much of a reply over HTTP is read: a server may send without end, or pack gigabytes into a megabyte.
 
-Clients unpack a reply as a whole, and in steps without a bound, so it is unpacked here.
+Clients unpack a reply as a whole, and in steps without a bound, so it is unpacked here. They also take long for each
+list and object, and read an event of many lines in quadratic time, both on the event loop: those are counted here.
 """
 
+import asyncio
+import re
 import zlib
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,6 +17,17 @@ MOST = 8_000_000
 """Bytes of a reply, unpacked."""
 MOST_IN_PARTS = 32_000_000
 """Bytes of a stream of events, which are read one by one, and of vectors: 256 of 4,096 numbers in words."""
+MOST_SIGNS = 100_000
+"""Commas and brackets of a reply that is read as a whole, but for vectors: as many as the log probabilities of 8,000
+tokens have."""
+MOST_OF_EVENT = 2_000_000
+"""Bytes of an event."""
+MOST_SIGNS_OF_EVENT = 3_000
+"""Commas and brackets outside of texts, and lines, of an event."""
+_AT_ONCE = 20
+"""Events after which others have their turn on the event loop."""
+_SIGNS = (b",", b"[", b"]", b"{", b"}")
+_END = re.compile(rb"\r?\n\r?\n|\r\r")
 ASKING = {"accept-encoding": "gzip"}
 """The header by which a client asks for what is unpacked here."""
 
@@ -25,8 +39,23 @@ class TooLarge(ValueError):
 class _Unpacked(httpx.AsyncByteStream, httpx2.AsyncByteStream):
     def __init__(self, stream: Any, most: int, packed: bool) -> None:
         self._stream, self._most, self._packed = stream, most, packed
+        self.signs: int | None = MOST_SIGNS
+        self.in_events = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self.in_events:
+            async for event in _events(self._parts()):
+                yield event
+            return
+        left = self.signs
+        async for part in self._parts():
+            if left is not None:
+                left -= sum(map(part.count, _SIGNS))
+                if left < 0:
+                    raise TooLarge(f"the reply has more than {self.signs:,} commas and brackets")
+            yield part
+
+    async def _parts(self) -> AsyncIterator[bytes]:
         unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if self._packed else None  # with the head of either form
         left = self._most
         async for part in self._stream:
@@ -43,6 +72,48 @@ class _Unpacked(httpx.AsyncByteStream, httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
+async def _events(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield a stream event by event, none of which is too large to be read at once."""
+    begun, looked, count = bytearray(), 0, 0
+    async for part in parts:
+        begun += part
+        while end := _END.search(begun, looked):
+            yield _checked(bytes(begun[: end.end()]))
+            del begun[: end.end()]
+            looked, count = 0, count + 1
+            if count % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        looked = max(len(begun) - 3, 0)
+        if len(begun) > MOST_OF_EVENT:
+            break
+    if begun:
+        yield _checked(bytes(begun))
+
+
+def _checked(event: bytes) -> bytes:
+    if len(event) > MOST_OF_EVENT:
+        raise TooLarge(f"an event of the reply has more than {MOST_OF_EVENT:,} bytes")
+    if len(event) > MOST_SIGNS_OF_EVENT:
+        lines = event.count(b"\n") + event.count(b"\r")
+        if lines + signs_outside_texts(event) > MOST_SIGNS_OF_EVENT:
+            raise TooLarge(f"an event of the reply has more than {MOST_SIGNS_OF_EVENT:,} lines, commas and brackets")
+    return event
+
+
+def signs_outside_texts(body: bytes) -> int:
+    """Count the commas and brackets of JSON that stand outside of its texts, and the texts."""
+    # Escaped backslashes first: in \\" the quotation mark ends a text.
+    pieces = body.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
+    between = b"".join(pieces[::2])
+    return sum(map(between.count, _SIGNS)) + len(pieces)
+
+
+def read_in_events(response: Any) -> None:
+    """Let a reply that is about to be read as a stream of events come in such, whatever kind its server names."""
+    if isinstance(response.stream, _Unpacked):
+        response.stream.in_events = True
+
+
 async def bounded(response: httpx.Response | httpx2.Response) -> None:
     """Let no more be read of a reply than it may have: `event_hooks={"response": [bounded]}` of a client of httpx.
 
@@ -52,6 +123,10 @@ async def bounded(response: httpx.Response | httpx2.Response) -> None:
     encoding = response.headers.pop("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "deflate", ""):
         raise TooLarge(f"the reply is packed as {encoding[:50]}, and was asked for as gzip")
-    is_read_in_parts = response.headers.get("content-type", "").startswith("text/event-stream")
-    most = MOST_IN_PARTS if is_read_in_parts or response.request.url.path.endswith("/embeddings") else MOST
-    response.stream = _Unpacked(response.stream, most, encoding in ("gzip", "deflate"))
+    has_events = response.headers.get("content-type", "").startswith("text/event-stream")
+    has_vectors = response.request.url.path.endswith("/embeddings")
+    most = MOST_IN_PARTS if has_events or has_vectors else MOST
+    response.stream = stream = _Unpacked(response.stream, most, encoding in ("gzip", "deflate"))
+    stream.in_events = has_events
+    if has_vectors:
+        stream.signs = None

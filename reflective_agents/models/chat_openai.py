@@ -57,7 +57,9 @@ class CompatibleChatOpenAI(ChatOpenAI):
         # What comes in many pieces is joined here: LangChain takes ever longer for each that it adds.
         filtered, calls, thoughts, left = ThoughtFilter(), CallPieces(), list[str](), LONGEST_THOUGHT
         async for chunk in super()._astream(*args, **kwargs):
-            calls.take(chunk.message.additional_kwargs.pop(_PIECES, ()))
+            for piece in chunk.message.additional_kwargs.pop(_PIECES, ()):
+                function = piece.get("function") or {}
+                calls.take(piece.get("index"), piece.get("id"), function.get("name"), function.get("arguments"))
             thoughts.append(chunk.message.additional_kwargs.pop(KEY, "")[:left])
             left -= len(thoughts[-1])
             if isinstance(chunk.message.content, str) and chunk.message.content:

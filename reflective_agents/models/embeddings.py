@@ -156,7 +156,7 @@ async def _attempt(embeddings: Embeddings, texts: list[str], meter: Meter) -> ND
 
 
 def _trace(embeddings: Embeddings, texts: list[str]) -> Operation:
-    provider = type(embeddings).__name__.removesuffix("Embeddings").lower()
+    provider = type(embeddings).__name__.removeprefix("Compatible").removesuffix("Embeddings").lower()
     return model_call(name_of(embeddings), "embeddings", provider=provider, texts=len(texts))
 
 
@@ -205,9 +205,10 @@ def _served(name: str) -> Embeddings:
 
 def _openai(model: str, key: str, base_url: str | None) -> "OpenAIEmbeddings":
     """Make embeddings that are served over OpenAI's protocol; None is the server of OPENAI_BASE_URL, else OpenAI."""
-    from langchain_openai import OpenAIEmbeddings  # costs a second, and many runs do not need it
+    # This costs a second, and many runs do not need it.
+    from reflective_agents.models.openai_embeddings import CompatibleOpenAIEmbeddings
 
-    return OpenAIEmbeddings.model_validate(
+    return CompatibleOpenAIEmbeddings.model_validate(
         {
             "model": model,
             "api_key": SecretStr(key),

@@ -195,7 +195,10 @@ def _adapted_copy(model: BaseChatModel, running: asyncio.AbstractEventLoop, loop
     is_for_sync_caller = running in _background
     has_clients = getattr(model, "http_client", None) is not None
     if _shares_client(model) and not (is_for_sync_caller and has_clients):
+        from reflective_agents.models.openai_replies import read_beside_loop  # late, as openai above
+
         client = model.root_async_client.copy(http_client=loop.client)  # type: ignore[attr-defined]
+        read_beside_loop(client)
         return model.model_copy(update={"root_async_client": client, "async_client": client.chat.completions})
     if is_for_sync_caller or _first_loop(model, running) is not running:
         return _synchronous(model)

@@ -14,7 +14,7 @@ from langchain_core.messages import (
 from langchain_core.messages.ai import add_ai_message_chunks
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 
-from reflective_agents.models.reply_size import read_arguments
+from reflective_agents.models.reply_size import CallPieces, as_written, read_arguments
 from reflective_agents.models.thoughts import KEYS, beside
 from reflective_agents.models.usage import last_reported
 
@@ -61,7 +61,7 @@ def joined(chunks: Sequence[AIMessageChunk]) -> AIMessage:
     reply.response_metadata |= latest
     reply.additional_kwargs |= {name: "".join(texts) for name, texts in thoughts.items() if texts}
     reply.usage_metadata = last_reported(chunks)
-    reply.tool_calls, reply.invalid_tool_calls = _read(whole, is_cut=was_cut_off(reply))
+    reply.tool_calls, reply.invalid_tool_calls = _calls(chunks, is_cut=was_cut_off(reply))
     return reply
 
 
@@ -73,24 +73,30 @@ def was_cut_off(reply: AIMessage) -> bool:
 
 
 def _without_texts(chunk: AIMessageChunk) -> AIMessageChunk:
-    """Return a piece without the texts that are joined in another way; most have none, and are not copied."""
-    if not (chunk.response_metadata or chunk.additional_kwargs):
+    """Return a piece without the texts and calls that are joined in another way; most have none, and are not copied."""
+    if not (chunk.response_metadata or chunk.additional_kwargs or chunk.tool_call_chunks):
         return chunk
     metadata = {name: value for name, value in chunk.response_metadata.items() if not isinstance(value, str)}
     thoughts = {name for name, _ in beside(chunk)}
     extra = {name: value for name, value in chunk.additional_kwargs.items() if name not in thoughts}
-    return chunk.model_copy(update={"response_metadata": metadata, "additional_kwargs": extra})
+    calls: dict[str, list[object]] = {"tool_call_chunks": [], "tool_calls": [], "invalid_tool_calls": []}
+    return chunk.model_copy(update={"response_metadata": metadata, "additional_kwargs": extra, **calls})
 
 
-def _read(whole: AIMessageChunk, *, is_cut: bool) -> tuple[list[ToolCall], list[InvalidToolCall]]:
-    """Return the calls of a reply, and those that are invalid. LangChain completes arguments that end too early; of a
+def _calls(chunks: Sequence[AIMessageChunk], *, is_cut: bool) -> tuple[list[ToolCall], list[InvalidToolCall]]:
+    """Return the calls of a reply, and those that are invalid. Nothing completes arguments that end too early; of a
     reply that is cut off the last call may have lost all of them."""
-    calls, invalid = [], []
-    for number, piece in enumerate(whole.tool_call_chunks, 1):
-        text = piece["args"] or ""
+    pieces = CallPieces()
+    for number, piece in enumerate(piece for chunk in chunks for piece in chunk.tool_call_chunks):
+        # A call without an index is whole.
+        index = piece.get("index")
+        pieces.take(f"whole {number}" if index is None else index, piece["id"], piece["name"], piece["args"])
+    calls, invalid, whole = [], [], pieces.whole()
+    for number, call in enumerate(whole, 1):
+        text = call["args"] or ""
         arguments = read_arguments(text)
-        if arguments is None or (is_cut and not text and number == len(whole.tool_call_chunks)):
-            invalid.append(invalid_tool_call(name=piece["name"], args=text, id=piece["id"]))
+        if arguments is None or (is_cut and not text and number == len(whole)):
+            invalid.append(invalid_tool_call(name=call["name"], args=as_written(text), id=call["id"]))
         else:
-            calls.append(tool_call(name=piece["name"] or "", args=arguments, id=piece["id"]))
+            calls.append(tool_call(name=call["name"] or "", args=arguments, id=call["id"]))
     return calls, invalid

@@ -185,9 +185,11 @@ def _served(
     name: str, key: str, address: str | None, max_answer_tokens: int, call_timeout: float, loop: Loop
 ) -> "ChatOpenAI":
     """Make a model that is served over OpenAI's protocol; None is the server of OPENAI_BASE_URL, else OpenAI."""
-    from reflective_agents.models.chat_openai import CompatibleChatOpenAI  # costs a second, and offline runs none
+    # These cost a second, and offline runs none.
+    from reflective_agents.models.chat_openai import CompatibleChatOpenAI
+    from reflective_agents.models.openai_replies import read_beside_loop
 
-    return CompatibleChatOpenAI(
+    made = CompatibleChatOpenAI(
         model=name,
         api_key=SecretStr(key),
         base_url=address,
@@ -199,6 +201,8 @@ def _served(
         stream_usage=True,
         http_async_client=loop.client,
     )
+    read_beside_loop(made.root_async_client)
+    return made
 
 
 def expect_many_calls() -> None:

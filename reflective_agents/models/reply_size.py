@@ -7,11 +7,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from langchain_core.messages import AIMessage, ToolCallChunk
-from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.messages import AIMessage, InvalidToolCall, ToolCallChunk
+from langchain_core.messages.tool import invalid_tool_call, tool_call_chunk
 
 from reflective_agents.models.thoughts import beside, thought_in
-from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.tool_calls import MAX_CALLS, only_calls
 
 LONGEST_TOKEN = 20
@@ -111,26 +111,24 @@ def _content_within(
 
 
 class CallPieces:
-    """Tool calls that come in pieces of OpenAI's form: joined here, since LangChain reads a call anew with each."""
+    """Tool calls that come in pieces: joined here, since LangChain reads a call anew with each, and completes arguments
+    that are no JSON in quadratic time."""
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self._length = 0
 
-    def take(self, pieces: Sequence[JsonMapping]) -> None:
-        """Take the next pieces, in the order in which they come; those beyond what may be read are dropped."""
-        for piece in pieces:
-            function = piece.get("function") or {}
-            arguments = str(function.get("arguments") or "")
-            self._length += max(len(arguments), 1)
-            call = self._call_of(piece.get("index"), piece.get("id"))
-            if call is None or self._length > LONGEST_ARGUMENTS:
-                continue
-            call.id = call.id or piece.get("id")
-            call.name.append(str(function.get("name") or ""))
-            call.arguments.append(arguments)
+    def take(self, index: int | str | None, id: str | None, name: str | None, arguments: str | None) -> None:
+        """Take the next piece, in the order in which they come; what is beyond what may be read is dropped."""
+        self._length += max(len(arguments or ""), 1)
+        call = self._call_of(index, id)
+        if call is None or self._length > LONGEST_ARGUMENTS:
+            return
+        call.id = call.id or id
+        call.name.append(name or "")
+        call.arguments.append(arguments or "")
 
-    def _call_of(self, index: int | None, id: str | None) -> "_Call | None":
+    def _call_of(self, index: int | str | None, id: str | None) -> "_Call | None":
         """Return the call that a piece belongs to: of its index the last, and of its id if both have one."""
         for call in reversed(self._calls):
             if call.index == index and (not call.id or not id or call.id == id):
@@ -140,33 +138,49 @@ class CallPieces:
         self._calls.append(_Call(index, id))
         return self._calls[-1]
 
-    def joined(self) -> list[ToolCallChunk]:
-        """Return the whole calls."""
+    def whole(self) -> list[InvalidToolCall]:
+        """Return the calls as they were written."""
         return [
-            tool_call_chunk(
-                name="".join(call.name) or None, args=_readable("".join(call.arguments)), id=call.id, index=call.index
-            )
-            for call in self._calls
+            invalid_tool_call(name="".join(call.name), args="".join(call.arguments), id=call.id) for call in self._calls
+        ]
+
+    def joined(self) -> list[ToolCallChunk]:
+        """Return the calls as the last piece of a stream has them."""
+        return [
+            tool_call_chunk(name=call["name"] or None, args=_readable(call["args"] or ""), id=call["id"], index=number)
+            for number, call in enumerate(self.whole())
         ]
 
 
 class _Call:
-    def __init__(self, index: int | None, id: str | None) -> None:
+    def __init__(self, index: int | str | None, id: str | None) -> None:
         self.index, self.id = index, id
         self.name: list[str] = []
         self.arguments: list[str] = []
 
 
 def _readable(arguments: str) -> str:
-    """Return arguments that are whole; else a beginning of them that LangChain does not complete: it would let a call
-    run with the half that came."""
-    return f"Not JSON: {arguments[:_SHOWN]}" if read_arguments(arguments) is None else arguments
+    """Return arguments that are whole; else a beginning of them as JSON's text. LangChain completes what is no JSON,
+    which would let a call run with the half that came, and takes the square of its length for that."""
+    return json.dumps(arguments[:_SHOWN]) if read_arguments(arguments) is None else arguments
+
+
+def as_written(arguments: str) -> str:
+    """Return unreadable arguments that came as JSON's text as the model wrote them."""
+    try:
+        text = json.loads(arguments) if arguments.startswith('"') else arguments
+    except ValueError:
+        return arguments
+    return text if isinstance(text, str) else arguments
 
 
 def read_arguments(text: str) -> JsonObject | None:
-    """Read the arguments of a call; empty where it has none, None where they are no JSON object or not a whole one."""
+    """Read the arguments of a call; empty where it has none or null, None where they are no JSON object or not a whole
+    one."""
     try:
-        arguments = json.loads(text or "{}", strict=False) or {}
+        arguments = json.loads(text or "{}", strict=False)
     except (ValueError, RecursionError):
         return None
+    if arguments is None:
+        return {}
     return arguments if isinstance(arguments, dict) else None

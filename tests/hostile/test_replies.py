@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.messages.tool import tool_call_chunk
 
+from reflective_agents.models.joining import joined
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import close_models, get_model, load_client
 from reflective_agents.models.reply_size import LONGEST_TOKEN, Room, shortened
@@ -54,8 +56,9 @@ def fragments(count: int, arguments: str) -> Events:
 LARGE: dict[str, Callable[[], Events]] = {
     "a large piece": lambda: stream([{"content": "a" * 300_000}]),
     "a large thought": lambda: stream([{"reasoning_content": "a" * 300_000}, {"content": "Yes."}]),
-    "fragments of arguments": lambda: fragments(1_000, "{"),
+    "fragments of arguments": lambda: fragments(20_000, "{"),
     "large arguments": lambda: fragments(1, '{"a":' * 100_000),
+    "large arguments that are a text": lambda: fragments(1, '"' + "a" * 500_000),
     "many calls": lambda: stream([call(index, "{}", id=str(index)) for index in range(1_500)], "tool_calls"),
 }
 
@@ -90,6 +93,13 @@ async def test_what_is_cut_off_says_so(ask: Ask) -> None:
     assert 0 < len(reply.text) < 12_000
 
 
+async def test_pieces_of_calls_of_any_provider_are_joined_in_linear_time() -> None:
+    pieces = [AIMessageChunk(content="") for _ in range(2)]
+    for piece in pieces:  # not validated, which would read them
+        piece.tool_call_chunks = [tool_call_chunk(name="search", args="{" * 200_000, id="a", index=0)]
+    assert len(joined(pieces).invalid_tool_calls) == 1
+
+
 async def test_arguments_in_pieces_are_joined(ask: Ask) -> None:
     text = json.dumps({"query": "What is LATS?"})
     pieces = [call(0, part) for part in text]
@@ -105,7 +115,8 @@ async def test_arguments_in_pieces_are_joined(ask: Ask) -> None:
 async def test_long_arguments_that_break_off_are_not_completed(ask: Ask) -> None:
     reply = await ask(Server(lambda _: (200, fragments(1, '{"query": "' + "a" * 5_000))), Heard(), meter())
     assert reply.tool_calls == []
-    assert [each["name"] for each in reply.invalid_tool_calls] == ["search"]
+    (invalid,) = reply.invalid_tool_calls
+    assert (invalid["name"], (invalid["args"] or "")[:13]) == ("search", '{"query": "aa')
 
 
 @pytest.mark.parametrize("role", ["user", "system", "tool"])

@@ -190,6 +190,14 @@ async def test_a_call_without_arguments_is_whole(ask: Ask) -> None:
     assert [(call["id"], call["args"]) for call in reply.tool_calls] == [("a", {})]
 
 
+@pytest.mark.parametrize("arguments", ["[]", "false", "0", '""', '"{}"', "{"])
+async def test_arguments_that_are_no_object_are_invalid(ask: Ask, arguments: str) -> None:
+    pieces = called((0, "a", "look", arguments))
+    reply = await ask(Server(lambda _: (200, stream(pieces, "tool_calls"))), Heard(), Meter(Context(), NOTHING_SPENT))
+    assert [(call["id"], call["args"]) for call in reply.invalid_tool_calls] == [("a", arguments)]
+    assert reply.tool_calls == []
+
+
 async def test_a_fragment_without_an_id_belongs_to_the_last_call_of_its_index(ask: Ask) -> None:
     pieces = called((0, "a", "look", '{"n": 1}'), (0, "b", "look", '{"n"'), (0, None, None, ": 2}"))
     reply = await ask(Server(lambda _: (200, stream(pieces, "tool_calls"))), Heard(), Meter(Context(), NOTHING_SPENT))
