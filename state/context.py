@@ -222,8 +222,8 @@ class Context(BaseSettings):
     )
     seed: int | None = Field(
         default=None,
-        description="Seed of every request, of judges too, for models that take one, and of all draws: with such a model "
-        "the same seed gives the same run. Default: chance.",
+        description="Seed of every request, of judges too, for models that take one, and of all draws: with such a "
+        "model the same seed gives the same run. Default: chance.",
     )
     model_parameters: Annotated[JsonObject, BeforeValidator(from_json), AfterValidator(check_parameters), SAMPLING] = (
         Field(

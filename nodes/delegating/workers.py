@@ -275,8 +275,8 @@ def _report(sent: Assignment, strategy: str, answer: str | None, outcome: Outcom
 
 
 def seed_of_part(context: Context, number: int) -> int | None:
-    """Return the seed of a part of a run; None if the run has none. Parts that are asked the same would otherwise answer
-    the same.
+    """Return the seed of a part of a run; None if the run has none. With that of the run, parts that are asked the
+    same would answer the same.
 
     Args:
         context: The settings of the run.

@@ -17,7 +17,8 @@ async def test_every_request_carries_the_seed_and_a_run_can_be_repeated(strategy
         await strategy.graph.ainvoke(ASK, context=strategy.make(model=model, seed=7, max_model_calls=12))
         runs.append([(call.text, call.schema, call.seed) for call in model.calls])
     seeds = {seed for _, _, seed in runs[0]}
-    assert None not in seeds and min(seeds, key=lambda seed: seed or 0) in (7, 10_007)  # a team is all parts
+    assert None not in seeds
+    assert min(seed or 0 for seed in seeds) == 7
     # Requests that are in flight at once may be noted in any order.
     assert sorted(map(str, runs[0])) == sorted(map(str, runs[1]))
 
