@@ -29,6 +29,7 @@ from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.acting.own_agent import drawable
 from reflective_agents.nodes.asking.transcript import request_text
 from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
+from reflective_agents.nodes.delegating.workers import seed_of_part
 from reflective_agents.nodes.evidence.sources import observations_of_result, sources_of, thread_sources
 from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.nodes.remembering.lessons import advice
@@ -130,7 +131,8 @@ async def act(step: Step[TrialsContext], state: TrialsState, advice: str) -> Att
     inputs = {"messages": step.whole(state["messages"]), "task": task, "advice": advice}
     actor, schema = ACTORS[step.context.actor]
     settings = inner_settings(schema, step)
-    settings = settings.model_copy(update={"verifiers": []})  # the trial is evaluated later
+    seed = seed_of_part(step.context, len(state["trials"]))
+    settings = settings.model_copy(update={"seed": seed, "verifiers": []})  # the trial is evaluated later
     if isinstance(settings, ReactContext):
         settings = settings.model_copy(update={"verify_sources": False})
     result: Attempt = await actor.ainvoke(inputs, context=settings)

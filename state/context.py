@@ -222,6 +222,11 @@ class Context(BaseSettings):
     ] = Field(
         default=None, ge=0, le=2, description="Temperature of judges and critics. Default: the same as temperature."
     )
+    seed: int | None = Field(
+        default=None,
+        description="Seed of every request, of judges too, for models that take one, and of all draws: with such a "
+        "model the same seed gives the same run. Default: chance.",
+    )
     model_parameters: Annotated[JsonObject, BeforeValidator(from_json), AfterValidator(check_parameters), SAMPLING] = (
         Field(
             default={},

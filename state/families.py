@@ -363,9 +363,6 @@ class TreeContext(TaskContext):
         default=False,
         description="Whether the environment may reward answers by the task's right answer within the search.",
     )
-    seed: int | None = Field(
-        default=None, description="Seed for models that take one; the same seed gives the same tree."
-    )
 
     @model_validator(mode="after")
     def _take_presets(self) -> Self:

@@ -14,13 +14,8 @@ from reflective_agents.nodes.memo import at_once, each_to_its_end
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed
-from reflective_agents.state.families import TreeContext
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.settings.aggregation import AggregationContext
-from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtContext
 
-Seeded = Step[TreeContext] | Step[ChainOfThoughtContext] | Step[AggregationContext]
-"""A node whose settings have a seed."""
 Replies = Mapping[int, AIMessage]
 """Replies by the index of each among the samples."""
 
@@ -30,14 +25,14 @@ def calls_for(model: ChatModel, count: int) -> int:
     return 1 if takes_n(model) else count
 
 
-def seed_of(step: Seeded, model: ChatModel) -> JsonObject:
+def seed_of(step: Step[Context], model: ChatModel) -> JsonObject:
     """Return the seed of a run as an option of its requests; nothing if there is none, or the model takes none."""
     seed = step.context.seed
     return {"seed": seed} if seed is not None and takes_seed(model) else {}
 
 
 async def sample(
-    step: Seeded, model: ChatModel, prompt: Sequence[BaseMessage], count: int, **options: Any
+    step: Step[Context], model: ChatModel, prompt: Sequence[BaseMessage], count: int, **options: Any
 ) -> list[AIMessage]:
     """Sample replies that are of use only together: if one request fails, all do.
 
@@ -61,10 +56,11 @@ async def sample_some(
         LimitReached, ModelFailed: if there is none.
     """
     size = count if takes_n(model) else 1
+    options = seed_of(step, model) | options
     sampled: dict[int, list[AIMessage]] = {}
 
     async def keep(index: int) -> None:
-        sampled[index] = await request(model, prompt, step.meter, n=size, **options)
+        sampled[index] = await request(model, prompt, step.meter, n=size, **seeded(options, index))
 
     try:
         await each_to_its_end([keep(index) for index in range(0, count, size)])
@@ -75,7 +71,7 @@ async def sample_some(
 
 
 async def sample_each(
-    step: Seeded,
+    step: Step[Context],
     model: ChatModel,
     prompt: Sequence[BaseMessage],
     indexes: range,
@@ -136,7 +132,7 @@ async def run_until(done: asyncio.Event, work: Awaitable[None]) -> None:
 
 
 async def sample_texts(
-    step: Seeded,
+    step: Step[Context],
     model: ChatModel,
     prompt: Sequence[BaseMessage],
     count: int,

@@ -52,6 +52,8 @@ LEAST_CALLS = 3
 """Calls that each of several workers needs at least: to act, to answer, one to spare. Alone it makes do with less."""
 BRIEF = 100
 """Characters that an event tells of one of several texts."""
+SEEDS = 10_000
+"""Seeds that each part of a run has to itself, for its samples."""
 INHERITED = {*SearchContext.model_fields, "tools", "client_tools"} - {"experience", "answer_schema"}
 """Settings that a worker takes over from the run, unless it has its own. What earlier runs have learned, the run itself
 looks up."""
@@ -210,7 +212,8 @@ async def run_strategy(
     """
     # The answer of the run is held against its sources at the end: the passages of all reports are at hand there.
     checked_later = {"verify_sources": False} if issubclass(settings_of(strategy), SourcedContext) else {}
-    settings = settings_for(settings_of(strategy), context, checked_later | dict(overrides or {}), sent["allowance"])
+    own = {**checked_later, "seed": seed_of_part(context, sent["number"]), **(overrides or {})}
+    settings = settings_for(settings_of(strategy), context, own, sent["allowance"])
     result = await graph.ainvoke({"messages": sent["messages"]}, context=settings)
     outcome, answer = result["outcome"], result["answer"]
     searched = result["usage"]["tool_calls"] > 0 or holds_text(sent["messages"])
@@ -269,6 +272,17 @@ def _report(sent: Assignment, strategy: str, answer: str | None, outcome: Outcom
     if "answered" in outcome:
         report["answered"] = outcome["answered"]
     return report
+
+
+def seed_of_part(context: Context, number: int) -> int | None:
+    """Return the seed of a part of a run; None if the run has none. With that of the run, parts that are asked the
+    same would answer the same.
+
+    Args:
+        context: The settings of the run.
+        number: Which part; 0 has the seed of the run.
+    """
+    return None if context.seed is None else context.seed + number * SEEDS
 
 
 def settings_for(

@@ -23,6 +23,7 @@ from reflective_agents.evals.datasets import Dataset, load_dataset
 from reflective_agents.evals.report import facts, page
 from reflective_agents.evals.results import failed, folder_of, read_run
 from reflective_agents.evals.run import Run, about, evaluate, spare_garbage_collection
+from reflective_agents.evals.scorers import Judge, resolve_scorer
 from reflective_agents.evals.summary import Summary
 from reflective_agents.evals.worker import Job
 from reflective_agents.evals.workers import local_workers
@@ -61,6 +62,7 @@ class Evaluation:
     budget_tokens: int | None = None
     workers: int | None = None
     ray: str | None = None
+    scorer: str | None = None
     as_json: bool = False
 
     @property
@@ -74,6 +76,7 @@ class Evaluation:
             "--format": self.form,
             "--limit": self.limit,
             "--shuffle": self.shuffle,
+            "--scorer": self.scorer,
             "--concurrency": self.concurrency if self.concurrency != Evaluation.concurrency else None,
             "--out": self.out,
             "--html": self.html,
@@ -130,7 +133,7 @@ async def _evaluate(request: Evaluation, dataset: Dataset, tally: Tally) -> tupl
     expect_many_calls()
     try:
         context = await settings_of_runs(request, dataset)
-        description = about(request.strategy, context, dataset)
+        description = about(request.strategy, context, dataset, request.scorer)
         folder = request.out if request.out else await asyncio.to_thread(folder_of, description, runs_folder())
         tasks = f"{len(dataset.tasks):,} tasks of {dataset.name} ({dataset.environment_name})"
         say(f"{request.strategy} on {tasks}, in {folder}")
@@ -149,6 +152,7 @@ async def _evaluate(request: Evaluation, dataset: Dataset, tally: Tally) -> tupl
                     retry_failed=request.retry_failed,
                     cache=open_cache(cache_file()) if request.cache and elsewhere is None else None,
                     budget=budget,
+                    scorer=request.scorer,
                     elsewhere=elsewhere,
                 )
                 if budget and budget.unreadable:
@@ -196,7 +200,13 @@ def _job(request: Evaluation, context: Context, dataset: Dataset) -> Job:
     except TypeError as error:
         raise Misuse(f"--workers, --ray: settings must be plain data ({error}): leave these options out") from error
     cache = str(cache_file().absolute()) if request.cache else None
-    return Job(strategy=request.strategy, settings=settings, environment=dataset.environment_name, cache=cache)
+    return Job(
+        strategy=request.strategy,
+        settings=settings,
+        environment=dataset.environment_name,
+        cache=cache,
+        scorer=request.scorer,
+    )
 
 
 async def settings_of_runs(request: Evaluation, dataset: Dataset) -> Context:
@@ -214,8 +224,15 @@ async def settings_of_runs(request: Evaluation, dataset: Dataset) -> Context:
         raise Misuse("--critic human: nobody is asked during an evaluation; choose model or checks")
     await resolve_environment(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False)).ready()
     choice = await check(context, settings)
+    chosen: JsonObject = {"model": choice.model} if choice.model else {}
+    environment = resolve_environment(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False))
+    scorer = resolve_scorer(request.scorer, environment, context.model_copy(update=chosen))
+    graders = [scorer.model] if isinstance(scorer, Judge) else []
+    for model in graders:
+        get_model(model)
+        say(f"graded by: {model}")
     if request.max_total_cost is not None:
-        for model in choice.models:
+        for model in (*choice.models, *graders):
             await check_price(get_model(model), table_of(context.prices), required=True)
     for line in choice.lines():
         say(line)

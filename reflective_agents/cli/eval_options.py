@@ -23,6 +23,12 @@ _TOKENS = "Most tokens of all tasks together. (--max-total-tokens is the limit o
 _WORKERS = "Run the tasks in so many processes of this machine; with --ray, in so many actors."
 _EXPORT = "Write the results as a data frame, too: Parquet, one row per task."
 _RAY = "Run the tasks on a Ray cluster: its address, auto, or local for one of this machine."
+SCORER = "em|includes|number|choice|judge|FILE.py:FUNCTION"
+SCORING = (
+    "What says whether an answer is correct: exact match of the short answer, the right answer within the reply, its "
+    "number, its letter, a model (judge:MODEL for another one than answers), or your function of the answer and its "
+    "task. Default: as the data set's environment has it."
+)
 EPILOG = """
 \b
 A task that crashes is a result with its error. Results are kept one by one:
@@ -60,6 +66,7 @@ def _eval_parameters() -> list[inspect.Parameter]:
     """List the parameters of every evaluation, whatever the strategy."""
     return [
         *dataset_parameters(),
+        parameter("scorer", str | None, typer.Option(metavar=SCORER, help=SCORING)),
         parameter("out", Path | None, typer.Option(metavar="FOLDER", help=_OUT)),
         parameter("html", Path | None, typer.Option(metavar="FILE", help="Write the results as one page, too.")),
         parameter("export", Path | None, typer.Option(metavar="FILE.parquet", help=_EXPORT)),

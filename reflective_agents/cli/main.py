@@ -135,6 +135,10 @@ def _rescore(
         str | None,
         typer.Option(help="With --rescore: the data set, where the results do not suffice."),
     ] = None,
+    scorer: Annotated[
+        str | None,
+        typer.Option(help="With --rescore: em, includes, number, choice, judge, judge:MODEL or FILE.py:FUNCTION."),
+    ] = None,
 ) -> int | None:
     if run is None and context.invoked_subcommand is None:
         raise Misuse("reflect eval needs a strategy and a data set, or --rescore RUN; see reflect eval --help")
@@ -144,7 +148,7 @@ def _rescore(
         raise Misuse("--rescore runs nothing: leave out the strategy")
     from reflective_agents.cli.rescore import rescore_run
 
-    return rescore_run(run, dataset)
+    return rescore_run(run, dataset, scorer)
 
 
 @app.callback(invoke_without_command=True)

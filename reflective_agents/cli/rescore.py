@@ -13,7 +13,7 @@ SHOWN = 10
 """Tasks with other scores that are named."""
 
 
-def rescore_run(folder: str, dataset: str | None) -> int:
+def rescore_run(folder: str, dataset: str | None, scorer: str | None = None) -> int:
     """Measure the answers of a run anew, and print its summary.
 
     Returns:
@@ -24,7 +24,7 @@ def rescore_run(folder: str, dataset: str | None) -> int:
     """
     need_for_statistics()
     tasks = {task["id"]: task for task in load_dataset(Path(dataset)).tasks} if dataset else None
-    done = asyncio.run(rescore(Path(folder), tasks))
+    done = asyncio.run(rescore(Path(folder), tasks, scorer=scorer))
     print_table(("figure", "value"), facts(done.after))
     named = f": {', '.join(done.changed[:SHOWN])}{' ...' if len(done.changed) > SHOWN else ''}" if done.changed else ""
     say(f"{len(done.changed)} of {done.after['finished']} results have other scores now{named}")

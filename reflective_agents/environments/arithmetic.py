@@ -36,6 +36,7 @@ class Arithmetic(Environment):
     effects = "A calculation is worked out exactly. Nothing checks the answer to a smaller question but you."
     answer_form = "End with a line 'Answer: number'."
     figure = "correct"
+    correct_if = "the number that it ends with is the right one, however it is written"
     by_subquestions = True
     presets: ClassVar[Presets] = {"rap": {}}
     examples = (

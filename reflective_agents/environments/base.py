@@ -146,6 +146,11 @@ class Environment(ABC):
     """The answers that are allowed, where they can be listed; none of them is taken for a refusal."""
     figure: str = "solved"
     """The figure of `score` that is 1 for a correct answer."""
+    correct_if: str = "it equals the right one, as the environment compares answers"
+    """What counts as a correct answer, in words that complete "an answer is correct if"."""
+    short_answers: bool = False
+    """Whether answers are short texts, which a strategy that does not know the environment may give within a longer
+    reply."""
     verifier: VerifiedBy = "environment"
     """Who has verified an answer with a reward of 1."""
     runs_tests: bool = False

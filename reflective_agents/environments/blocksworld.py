@@ -83,6 +83,7 @@ class Blocksworld(Environment):
     """
 
     name = "blocksworld"
+    correct_if = "its plan reaches the goal by the rules of the game"
     actions = (
         "`pick up the A block`, `put down the A block`, `stack the A block on top of the B block`, "
         "`unstack the A block from on top of the B block`"

@@ -44,6 +44,7 @@ class Crosswords(Environment):
         "after them."
     )
     figure = "game"
+    correct_if = "all 25 letters are right"
     examples = (
         Example(
             "h1. Large body of salt water: _____\nv1. Possess; have (past participle: held on to): _____",

@@ -12,6 +12,7 @@ class FactChecking(Questions):
     """Claims to be checked with Search, Lookup and Finish. A task's `question` is the claim, `gold` one of `LABELS`."""
 
     name = "fever"
+    correct_if = "it is the right label"
     actions = f"Search[entity], Lookup[keyword], {', '.join(f'Finish[{label}]' for label in LABELS)}"
 
     labels = LABELS

@@ -47,6 +47,7 @@ class Game24(Environment):
     """
 
     name = "game24"
+    correct_if = "it is an expression that uses each of the numbers once and comes to 24"
     actions = "`a op b = c (left: the numbers that remain)` with op one of + - * /, or `Answer: expression = 24`"
     goal = "Combine the numbers with + - * / until the result is 24. Each number is used exactly once."
     rules = (

@@ -16,6 +16,8 @@ class Plain(Environment):
     actions = "the answer"
     goal = "Answer the question."
     figure = "em"
+    correct_if = "it equals the right one; case, punctuation, articles, blanks and how a number is written do not count"
+    short_answers = True
     examples = (
         Example(
             "Question: A train leaves at 9:40 and arrives at 11:05. How long does it take?",

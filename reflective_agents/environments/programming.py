@@ -34,6 +34,7 @@ class Programming(Environment):
     effects = "Each program is run against the visible tests, and replaces the one before."
     answer_form = "Write the whole function in one ```python block."
     figure = "passed"
+    correct_if = "the program passes all hidden tests"
     verifier = "tests"
     multiline = True
     scores_by_data = True

@@ -37,6 +37,8 @@ class Questions(Environment):
         "the next sentence of the open article that holds a keyword. Finish gives the answer, once."
     )
     figure = "em"
+    correct_if = "it equals the right one; case, punctuation, articles and blanks do not count (HotpotQA's exact match)"
+    short_answers = True
     examples = (
         Example(
             "Question: In which country was the founder of the company that built the first lifts of the Eiffel Tower "

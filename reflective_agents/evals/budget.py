@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reflective_agents.evals.ledger import UNITS, Ledger
-from reflective_agents.evals.results import Result
+from reflective_agents.evals.results import Result, usages_of
 from reflective_agents.models.account import Settle, charge_to
 from reflective_agents.state.errors import LimitReached, Misuse, UnknownPrice
 from reflective_agents.state.limits import NANO, Limit, sentence
@@ -80,7 +80,7 @@ class Budget:
     def _begin(self, results: Iterable[Result]) -> None:
         """Count what earlier sessions of the evaluation have spent, also on tasks that they did not end."""
         assert self._ledger
-        usages = [result["usage"] for result in results if result["usage"]]
+        usages = [usage for result in results for usage in usages_of(result)]
         cost = round(NANO * sum(usage.get("cost", 0.0) for usage in usages))
         reported = {"budget_tokens": sum(usage["total_tokens"] for usage in usages), "max_total_cost": cost}
         written = self._ledger.total()
@@ -137,7 +137,7 @@ class Budget:
 
     def add(self, result: Result) -> None:
         """Count what a task has spent in another process."""
-        if usage := result["usage"]:
+        for usage in usages_of(result):
             cost = round(NANO * usage.get("cost", 0.0))
             self._add(self._spent, {"budget_tokens": usage["total_tokens"], "max_total_cost": cost})
         self._check(0, 0)

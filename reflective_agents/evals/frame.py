@@ -25,7 +25,16 @@ class Exported(NamedTuple):
 
 _TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
 _RUN = {"run": str, "strategy": str, "dataset": str, "environment": str, "model": str}
-_TASK = {"id": str, "question": str, "gold": str, "answer": str, "correct": bool, "seconds": float, "error": str}
+_TASK = {
+    "id": str,
+    "question": str,
+    "gold": str,
+    "answer": str,
+    "extracted": str,
+    "correct": bool,
+    "seconds": float,
+    "error": str,
+}
 _OUTCOME = {"status": str, "reason": str, "verified_by": str}
 _USAGE = {name: type(spent) for name, spent in NOTHING_SPENT.items() if name != "seconds"}
 _ATTEMPT = {"answer": str, "solved": bool, "correct": bool, "best_correct": bool}

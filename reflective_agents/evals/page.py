@@ -35,6 +35,7 @@ class Cell(TypedDict):
     """What came of a task in a run. `at` says in which pack, and where in it, its transcript lies."""
 
     answer: str | None
+    extracted: str | None
     correct: bool | None
     scores: dict[str, float]
     status: str | None

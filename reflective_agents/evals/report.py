@@ -69,6 +69,7 @@ def _cell(result: Result) -> Cell:
     usage, outcome = result["usage"], result["outcome"]
     return Cell(
         answer=result["answer"],
+        extracted=result.get("extracted"),
         correct=result["correct"],
         scores=result["scores"],
         status=outcome["status"] if outcome else None,
@@ -127,6 +128,9 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         ("tasks", f"{summary['finished']:,} of {summary['tasks']:,}"),
         ("accuracy", _accuracy(summary)),
     ]
+    rows += [("correct if", summary["correct_if"])] if summary["correct_if"] else []
+    rows += [("note", note) for note in summary["notes"]]
+    rows += _graded(summary)
     rows += [(f"mean {name}", f"{value:.1%}") for name, value in summary["scores"].items()]
     rows += [(f"correct after trial {number}", f"{share:.1%}") for number, share in enumerate(summary["trials"], 1)]
     for name, spread in summary["cost"].items():
@@ -138,6 +142,22 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
     rows += [("calls of unknown price", f"{summary['unpriced_calls']:,}")] if summary["unpriced_calls"] else []
     rows += [(f"ended as {status}", f"{count:,}") for status, count in summary["outcomes"].items()]
     rows += [(f"crashed with {kind}", f"{count:,}") for kind, count in summary["errors"].items()]
+    return rows
+
+
+def _graded(summary: Summary) -> list[tuple[str, str]]:
+    """Return what grading took, and how far it agrees with the exact match."""
+    rows: list[tuple[str, str]] = []
+    if spent := summary["grading"]:
+        dollars = f", {spent['cost']:,.4f} dollars" if spent["cost"] else ""
+        calls, tokens = (f"{spent[name]:,.0f}" for name in ("model_calls", "total_tokens"))
+        rows.append(("grading, not in the cost below", f"{calls} model calls, {tokens} tokens{dollars} in total"))
+    if agreement := summary["agreement"]:
+        apart = agreement["only_judge"] + agreement["only_em"]
+        alike = agreement["tasks"] - apart
+        share = f"{alike:,} of {agreement['tasks']:,} ({alike / agreement['tasks']:.1%})"
+        differ = f"correct for the judge alone {agreement['only_judge']:,}, for em alone {agreement['only_em']:,}"
+        rows.append(("judge agrees with em", f"{share}; {differ}"))
     return rows
 
 

@@ -3,13 +3,20 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from reflective_agents.environments.base import Environment, Task
 from reflective_agents.environments.registry import resolve_environment
 from reflective_agents.evals.results import Attempt, Result, Store, read_run
+from reflective_agents.evals.run import Scoring, fill_in, scored_by
+from reflective_agents.evals.scorers import Scorer, ScorerLike, resolve_scorer
 from reflective_agents.evals.summary import Summary, summarise
+from reflective_agents.nodes.memo import each_to_its_end
+from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
+
+AT_ONCE = 8
+"""Answers that are scored at once, where a model grades."""
 
 
 class Rescored(NamedTuple):
@@ -27,34 +34,47 @@ async def rescore(
     *,
     environment: Environment | None = None,
     unsafe_code: bool = False,
+    scorer: ScorerLike = None,
 ) -> Rescored:
-    """Measure every answer of a run anew, and keep the new scores beside the old ones, of which the later ones count.
+    """Score every answer of a run anew, and keep the new scores beside the old ones, of which the later ones count.
 
     Args:
         folder: The folder of the run.
         tasks: The tasks by id; None to take question and right answer from the results.
-        environment: Who measures; None for the one that the run names.
+        environment: Whose tasks they are; None for the one that the run names.
         unsafe_code: Whether programs may run as plain processes where there is no sandbox.
+        scorer: What scores them now, as for `evaluate`; None for what has scored them before.
 
     Raises:
-        Misuse: if the folder holds no run or is in use, or the answers cannot be measured without the data set of
-            the run, or with this one.
+        Misuse: if the folder holds no run or is in use, or the answers cannot be scored without the data set of the
+            run, or with this one.
+        LimitReached, ModelFailed: if a model that grades does not; what was graded before that is kept.
     """
     about, results = await asyncio.to_thread(read_run, folder)
     environment = environment or resolve_environment(about["environment"], unsafe_code=unsafe_code)
-    if environment.scores_by_data and tasks is None:
+    name = about.get("scorer") if scorer is None else scorer
+    settings = about["settings"]
+    context = Context(model=settings.get("judge_model") or settings.get("model"))
+    scoring = resolve_scorer(name, environment, context, reads=settings.get("environment") is None)
+    if environment.scores_by_data and tasks is None and not scoring.sees_gold_only:
         raise Misuse(f"answers of {environment.name} are measured by the data of their tasks: add --dataset FILE")
     if tasks is not None:
         _check_same(tasks, results, about["dataset"])
     store = await asyncio.to_thread(Store, folder, None)
     try:
         before, changed = await asyncio.to_thread(summarise, about, [*results.values()]), []
-        for name, result in results.items():
-            new = await measured(environment, (tasks or {}).get(name) or _task(result), result)
+        store.describe(scored_by(about, name, scoring, environment))
+        free = asyncio.Semaphore(AT_ONCE)
+
+        async def work(id: str, result: Result) -> None:
+            async with free:
+                new = await scored(scoring, (tasks or {}).get(id) or _task(result), result)
             if new != result:
                 await asyncio.to_thread(store.append, new)
-                changed.append(name)
-        return Rescored(before, await asyncio.to_thread(summarise, about, store.results.values()), changed)
+                changed.append(id)
+
+        await each_to_its_end([work(id, result) for id, result in results.items()])
+        return Rescored(before, await asyncio.to_thread(summarise, store.about, store.results.values()), changed)
     finally:
         await asyncio.to_thread(store.close)
 
@@ -68,15 +88,28 @@ def _check_same(tasks: Mapping[str, Task], results: Mapping[str, Result], datase
             raise Misuse(f"task {name} of the data set is another question: give the one of the run, {dataset}")
 
 
-async def measured(environment: Environment, task: Task, result: Result) -> Result:
-    """Return a result with the scores that its answers have now."""
-    if result["answer"] is None or not environment.measurable(task):
+async def scored(scorer: Scorer, task: Task, result: Result) -> Result:
+    """Return a result with the scores that its answers have now.
+
+    Raises:
+        LimitReached, ModelFailed: if a model that grades does not.
+    """
+    if result["correct"] is None and not scorer.measurable(task):
         return result
-    scores = await environment.measure(task, result["answer"])
+    correct = False if scorer.measurable(task) else None
+    new = cast(Result, {name: value for name, value in result.items() if name not in ("extracted", "grading")})
+    new |= {"scores": {}, "correct": correct}
+    if result["answer"] is None or correct is None:
+        return new
+    scoring = Scoring(scorer, task)
+    await fill_in(new, scoring, result["answer"])
     answers = {trial["answer"] for trial in result["trials"] if trial["answer"] is not None}
-    right = {answer: environment.is_correct(await environment.measure(task, answer)) for answer in answers}
-    trials = _attempts(result["trials"], right)
-    return {**result, "scores": scores, "correct": environment.is_correct(scores), "trials": trials}
+    right = {answer: await scoring.is_correct(answer) for answer in sorted(answers)}
+    if scoring.usage:
+        new["grading"] = scoring.usage
+    # A task with an outcome has crashed, if it has, only when its answer was scored.
+    error = None if result["outcome"] else result["error"]
+    return {**new, "trials": _attempts(result["trials"], right), "error": error}
 
 
 def _attempts(trials: list[Attempt], right: Mapping[str, bool]) -> list[Attempt]:

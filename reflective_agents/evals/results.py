@@ -63,6 +63,10 @@ class Result(TypedDict):
     """From the question to the answer, without the measuring."""
     error: str | None
     """What made the task crash."""
+    extracted: NotRequired[str]
+    """The short answer that was taken from the reply and counted, where it is not the whole reply."""
+    grading: NotRequired[Usage]
+    """What a model that graded the answer has taken; it is not in the usage."""
     cached_calls: NotRequired[int]
     """Calls that the response cache has answered; they are not in the usage."""
     transcript: NotRequired[TranscriptSpan]
@@ -80,6 +84,10 @@ class About(TypedDict):
     tasks: int
     versions: dict[str, str]
     started: str
+    correct_if: NotRequired[str]
+    """What counted as correct, in words that complete "an answer is correct if"."""
+    scorer: NotRequired[str]
+    """What says so, where it is not the environment of the tasks."""
 
 
 _RESULT, _ABOUT = TypeAdapter(Result), TypeAdapter(About)
@@ -101,6 +109,11 @@ def empty_result(task: Task) -> Result:
         "seconds": 0.0,
         "error": None,
     }
+
+
+def usages_of(result: Result) -> list[Usage]:
+    """Return what a task has spent: its run, and a model that graded its answer."""
+    return [usage for usage in (result["usage"], result.get("grading")) if usage]
 
 
 def failed(result: Result) -> bool:
@@ -162,6 +175,11 @@ class Store:
         self._lines.truncate(whole)
         self._transcripts = undo.enter_context((folder / TRANSCRIPTS).open("ab"))
 
+    def describe(self, about: About) -> None:
+        """Replace what is said of the run."""
+        self.about = about
+        _write_at_once(self._file.with_name(RUN), json.dumps(about, indent=2, ensure_ascii=False))
+
     def append(self, result: Result, transcript: Transcript | None = None) -> None:
         """Keep a result for good: it is on the disk when this returns, and its transcript before it. Blocks; threads
         take turns.
@@ -204,7 +222,8 @@ def _holds(folder: Path, about: About) -> bool:
 
 
 def _name(about: About) -> str:
-    text = json.dumps([about["strategy"], about["settings"], about["fingerprint"]], sort_keys=True)
+    scorer = [about["scorer"]] if "scorer" in about else []
+    text = json.dumps([about["strategy"], about["settings"], about["fingerprint"], *scorer], sort_keys=True)
     return f"{about['strategy']}-{about['dataset']}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
@@ -279,6 +298,7 @@ def _differences(stored: About, about: About) -> list[str]:
     before = schema.in_new_names(stored["settings"])
     defaults = {name: field.default for name, field in schema.model_fields.items()}
     pairs: dict[str, tuple[Any, Any]] = {name: (stored[name], about[name]) for name in _SAME}
+    pairs["scorer"] = stored.get("scorer"), about.get("scorer")
     for name in {**before, **about["settings"]}:
         pairs[name] = before.get(name, defaults.get(name)), about["settings"].get(name)
     return [f"{name}: {old} there, {new} now" for name, (old, new) in pairs.items() if old != new]

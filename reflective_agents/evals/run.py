@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_version
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from langgraph.graph.state import CompiledStateGraph
 
@@ -20,12 +20,15 @@ from reflective_agents.environments.registry import resolve_environment
 from reflective_agents.evals.budget import SPENT, Budget, Cut
 from reflective_agents.evals.datasets import Dataset
 from reflective_agents.evals.results import About, Attempt, Result, Store, empty_result, failed
+from reflective_agents.evals.scorers import Score, Scorer, ScorerLike, name_of, resolve_scorer, with_form
 from reflective_agents.evals.summary import Summary, summarise
 from reflective_agents.evals.transcripts import Transcript, transcript_of
 from reflective_agents.graphs.trials import rank
 from reflective_agents.models.cache import Cache, caching
 from reflective_agents.state.context import Context
+from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.run import NOTHING_SPENT, Usage
 from reflective_agents.state.secrets import redacted
 from reflective_agents.state.trial import Trial
 from reflective_agents.text.structure import Json
@@ -57,6 +60,7 @@ async def evaluate(
     retry_failed: bool = False,
     cache: Cache | None = None,
     budget: Budget | None = None,
+    scorer: ScorerLike = None,
     elsewhere: Run | None = None,
 ) -> Summary:
     """Run a strategy on every task that has no result yet.
@@ -73,6 +77,8 @@ async def evaluate(
         retry_failed: Whether tasks are run again that crashed, or whose run failed.
         cache: Replies that were paid for already; None for none.
         budget: What all tasks may spend together; those that it cuts short have no result. None for any amount.
+        scorer: What says whether an answer is correct: one of `evals.scorers`, its name, or a function of the answer
+            and its task. None for the measure of the tasks' environment.
         elsewhere: What runs a task in another process; None to run them in this one.
 
     Returns:
@@ -81,8 +87,10 @@ async def evaluate(
     Raises:
         Misuse: if the tasks cannot be run here, the folder holds another run, or it cannot be written.
     """
-    await resolve_environment(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False)).ready()
-    store = await asyncio.to_thread(Store, out, about(graph.get_name(), context, dataset))
+    environment = resolve_environment(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False))
+    await environment.ready()
+    scoring = await asyncio.to_thread(resolve_scorer, scorer, environment, context)
+    store = await asyncio.to_thread(Store, out, about(graph.get_name(), context, dataset, scorer))
     tell = on_result or (lambda result, new: None)
     if budget is None and (out / SPENT).exists():
         budget = Budget()  # a later session with a budget must know what this one spends
@@ -91,7 +99,7 @@ async def evaluate(
         for result in previous:
             tell(result, False)
         done = {result["id"] for result in previous}
-        run = elsewhere or partial(attempt, graph, dataset.environment, context=context, cache=cache)
+        run = elsewhere or partial(attempt, graph, dataset.environment, context=context, cache=cache, scorer=scoring)
         todo = [task for task in dataset.tasks if task["id"] not in done]
         if elsewhere and budget:
             run = _counted(run, budget)
@@ -153,18 +161,26 @@ def spare_garbage_collection() -> None:
 
 
 async def attempt(
-    graph: Graph, environment: str | Environment, task: Task, context: Context, cache: Cache | None = None
+    graph: Graph,
+    environment: str | Environment,
+    task: Task,
+    context: Context,
+    cache: Cache | None = None,
+    scorer: ScorerLike = None,
 ) -> Finished:
-    """Run a strategy on one task, and measure the answer. What goes wrong becomes the error of the result."""
+    """Run a strategy on one task, and score the answer. What goes wrong becomes the error of the result."""
     environment = resolve_environment(environment, unsafe_code=getattr(context, "unsafe_code", False))
+    scorer = resolve_scorer(scorer, environment, context)
     result = empty_result(task)
-    if environment.measurable(task):
+    if scorer.measurable(task):
         result["correct"] = False
     state: JsonObject = {}
     with caching(cache) as replies:
         # `gather` tells a task that has cancelled itself, which is a fault of its own, from the cancellation
         # of this run.
-        [fault] = await asyncio.gather(_fill(result, state, graph, environment, task, context), return_exceptions=True)
+        [fault] = await asyncio.gather(
+            _fill(result, state, graph, environment, scorer, task, context), return_exceptions=True
+        )
     if replies:
         result["cached_calls"] = replies.hits
     if isinstance(fault, Exception | CancelledError):  # who cancels this run does not come here
@@ -177,23 +193,26 @@ async def attempt(
 
 
 async def _fill(
-    result: Result, state: JsonObject, graph: Graph, environment: Environment, task: Task, context: Context
+    result: Result,
+    state: JsonObject,
+    graph: Graph,
+    environment: Environment,
+    scorer: Scorer,
+    task: Task,
+    context: Context,
 ) -> None:
     """Fill in a result and the state step by step, so that what is known stays if the next step fails."""
     knows_tasks = _knows_tasks(graph)
     question = task["question"] if knows_tasks else environment.request(task)
-    run_input: JsonObject = {"messages": [("user", question)], **({"task": task} if knows_tasks else {})}
+    messages = with_form(question, scorer, task, environment)
+    run_input: JsonObject = {"messages": messages, **({"task": task} if knows_tasks else {})}
     began = time.monotonic()
     try:
         state |= await graph.ainvoke(run_input, context=context, output_keys=graph.stream_channels_list)
     finally:
         result["seconds"] = round(time.monotonic() - began, 3)
     result["answer"], result["outcome"], result["usage"] = state.get("answer"), state.get("outcome"), state.get("usage")
-    if result["answer"] is not None:
-        result["scores"] = await environment.measure(task, result["answer"])
-    if result["correct"] is not None:
-        result["correct"] = environment.is_correct(result["scores"])
-        result["trials"] = await _attempts(environment, task, state.get("trials") or [])
+    await score(result, scorer, task, state.get("trials") or [])
 
 
 @lru_cache(maxsize=8)
@@ -201,36 +220,90 @@ def _knows_tasks(graph: Graph) -> bool:
     return "task" in graph.get_input_jsonschema().get("properties", {})
 
 
-async def _attempts(environment: Environment, task: Task, trials: Sequence[Trial]) -> list[Attempt]:
-    """Measure every trial, and the best one up to each."""
-    correct: dict[str | None, bool] = {None: False}
-    for answer in dict.fromkeys(trial["answer"] for trial in trials):
-        if answer is not None:
-            correct[answer] = environment.is_correct(await environment.measure(task, answer))
+async def score(result: Result, scorer: Scorer, task: Task, trials: Sequence[Trial] = ()) -> None:
+    """Fill in what the answer of a result is worth, and what those of its trials are: every trial, and the best one up
+    to each.
+
+    Raises:
+        LimitReached, ModelFailed: if a model that grades does not; then it is not known whether the answer is correct.
+    """
+    scoring = Scoring(scorer, task)
+    try:
+        if result["answer"] is not None and scorer.measurable(task):
+            await fill_in(result, scoring, result["answer"])
+        if result["correct"] is not None:
+            result["trials"] = await _attempts(scoring, trials)
+    except (LimitReached, ModelFailed):
+        result["correct"], result["trials"] = None, []
+        raise
+    finally:
+        if scoring.usage:
+            result["grading"] = scoring.usage
+
+
+async def fill_in(result: Result, scoring: "Scoring", answer: str) -> None:
+    """Fill in what an answer is worth."""
+    scored = await scoring.of(answer)
+    result["scores"], result["correct"] = scored.scores, await scoring.is_correct(answer)
+    if scored.extracted is not None and scored.extracted != answer:
+        result["extracted"] = scored.extracted
+
+
+class Scoring:
+    """Scores the answers to a task, each of them once.
+
+    Attributes:
+        usage: What models that graded have taken; None if none did.
+    """
+
+    def __init__(self, scorer: Scorer, task: Task) -> None:
+        self._scorer, self._task = scorer, task
+        self._scored: dict[str, Score] = {}
+        self.usage: Usage | None = None
+
+    async def of(self, answer: str) -> Score:
+        """Score an answer."""
+        if answer not in self._scored:
+            self._scored[answer] = scored = await self._scorer.score(self._task, answer)
+            if scored.usage:
+                self.usage = total(self.usage or NOTHING_SPENT, scored.usage)
+        return self._scored[answer]
+
+    async def is_correct(self, answer: str | None) -> bool:
+        """Return whether an answer is correct; none is not."""
+        return answer is not None and self._scorer.is_correct((await self.of(answer)).scores)
+
+
+def total(first: Usage, second: Usage) -> Usage:
+    """Add up what two parts have spent."""
+    return cast(Usage, {name: first[name] + second[name] for name in NOTHING_SPENT})  # type: ignore[literal-required]
+
+
+async def _attempts(scoring: Scoring, trials: Sequence[Trial]) -> list[Attempt]:
     attempts: list[Attempt] = []
     for number, trial in enumerate(trials, 1):
         best = max(trials[:number], key=lambda made: (made["answer"] is not None, rank(made)))
-        answer = trial["answer"]
         attempts.append(
             {
-                "answer": answer,
+                "answer": trial["answer"],
                 "solved": trial["solved"],
-                "correct": correct[answer],
-                "best_correct": correct[best["answer"]],
+                "correct": await scoring.is_correct(trial["answer"]),
+                "best_correct": await scoring.is_correct(best["answer"]),
             }
         )
     return attempts
 
 
-def about(strategy: str, context: Context, dataset: Dataset) -> About:
+def about(strategy: str, context: Context, dataset: Dataset, scorer: ScorerLike = None) -> About:
     """Return what is run, as plain data. Of an object, such as a model, only its kind is kept."""
+    environment = resolve_environment(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False))
     values = {name: getattr(context, name) for name in type(context).model_fields}
     settings = {
         name: _plain(value) if isinstance(values[name], dict | list) else _scalar(value)
         for name, value in context.model_dump().items()
     }
     libraries = ("reflective-agents", "langgraph", "langchain-core")
-    return {
+    description: About = {
         "strategy": strategy,
         "settings": settings,
         "dataset": dataset.name,
@@ -240,6 +313,17 @@ def about(strategy: str, context: Context, dataset: Dataset) -> About:
         "versions": {"python": python_version(), **{name: _version(name) for name in libraries}},
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    return scored_by(description, scorer, resolve_scorer(scorer, environment, context), environment)
+
+
+def scored_by(description: About, scorer: ScorerLike, resolved: Scorer, environment: Environment) -> About:
+    """Return what was run with what scores its answers now; a measure of the environment's own needs no name."""
+    new = cast(About, {name: value for name, value in description.items() if name != "scorer"})
+    new["correct_if"] = resolved.correct_if
+    name = name_of(scorer)
+    if name is not None and not (name == "em" and environment.figure == "em"):
+        new["scorer"] = name
+    return new
 
 
 def _plain(value: Any) -> Json:

@@ -24,6 +24,16 @@ class Spread(TypedDict):
     median: float
 
 
+class Agreement(TypedDict):
+    """A model that graded and the exact match, on the tasks of which both have a figure."""
+
+    tasks: int
+    both: int
+    """Tasks that both find correct."""
+    only_judge: int
+    only_em: int
+
+
 class Summary(TypedDict):
     """The results of a run in figures; plain data."""
 
@@ -50,6 +60,14 @@ class Summary(TypedDict):
     """Tasks that crashed, by the kind of error."""
     cost: dict[str, Spread]
     """Model calls, tokens, seconds and dollars a task, without those of tasks that crashed and so cannot say."""
+    correct_if: str
+    """What counted as correct, in words that complete "an answer is correct if"; empty in runs of earlier versions."""
+    grading: dict[str, float]
+    """Calls, tokens and dollars that a model took to grade the answers, all together; they are not in the cost."""
+    agreement: Agreement | None
+    """How a model that graded and the exact match agree; None where they did not both look."""
+    notes: list[str]
+    """What makes the figures doubtful, and what to do."""
     cached_calls: int
     """Calls that the response cache has answered; the cost is without them."""
     unpriced_calls: int
@@ -79,6 +97,10 @@ def summarise(about: About, results: Collection[Result]) -> Summary:
         "outcomes": dict(Counter(outcomes).most_common()),
         "errors": dict(Counter(kind_of(result["error"]) for result in results if result["error"]).most_common()),
         "cost": _cost(results),
+        "correct_if": about.get("correct_if", ""),
+        "grading": _grading(results),
+        "agreement": _agreement(measured),
+        "notes": _notes(measured),
         "cached_calls": sum(result.get("cached_calls", 0) for result in results),
         "unpriced_calls": sum((result["usage"] or NOTHING_SPENT).get("unpriced_calls", 0) for result in results),
         "versions": about["versions"],
@@ -109,6 +131,41 @@ def curve(measured: Sequence[Result]) -> list[float]:
     return [
         sum(trials[min(number, len(trials)) - 1]["best_correct"] for trials in made if trials) / len(measured)
         for number in range(1, longest + 1)
+    ]
+
+
+GRADED: tuple[Literal["model_calls", "total_tokens", "cost"], ...] = ("model_calls", "total_tokens", "cost")
+
+
+def _grading(results: Iterable[Result]) -> dict[str, float]:
+    usages = [result["grading"] for result in results if "grading" in result]
+    return {name: sum(float(usage[name]) for usage in usages) for name in GRADED} if usages else {}
+
+
+def _agreement(measured: Iterable[Result]) -> Agreement | None:
+    pairs = [
+        (result["scores"]["judge"] == 1, result["scores"]["em"] == 1)
+        for result in measured
+        if result["scores"].keys() >= {"judge", "em"}
+    ]
+    if not pairs:
+        return None
+    counts = Counter(pairs)
+    return {
+        "tasks": len(pairs),
+        "both": counts[True, True],
+        "only_judge": counts[True, False],
+        "only_em": counts[False, True],
+    }
+
+
+def _notes(measured: Sequence[Result]) -> list[str]:
+    scores = _scores(measured)
+    if scores.get("em", 1) or not scores.get("f1"):
+        return []
+    return [
+        f"em is 0 while f1 is {scores['f1']:.2f}: the answers share words with the right ones and equal none. Look at "
+        "some, and score them by another --scorer, anew with --rescore"
     ]
 
 

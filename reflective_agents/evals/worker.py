@@ -35,6 +35,7 @@ class Job(TypedDict):
     settings: JsonObject
     environment: str
     cache: str | None
+    scorer: NotRequired[str | None]
     spent: NotRequired[str]
     """The ledger of the evaluation, if it has a budget: a file on the machine of the driver."""
 
@@ -46,6 +47,7 @@ class Runner:
         self._graph = builder_of(job["strategy"]).compile(name=job["strategy"])
         self._environment = job["environment"]
         self._context = settings_of(job["strategy"])(**job["settings"])
+        self._scorer = job.get("scorer")
         self._cache = open_cache(Path(job["cache"])) if job["cache"] else None
         self.budget = budget or Budget()
         if "spent" in job:
@@ -55,7 +57,7 @@ class Runner:
     async def run(self, task: Task) -> Finished:
         """Run one task."""
         expect_many_calls()
-        return await attempt(self._graph, self._environment, task, self._context, cache=self._cache)
+        return await attempt(self._graph, self._environment, task, self._context, self._cache, self._scorer)
 
 
 async def serve(read: asyncio.StreamReader, out: int) -> None:

@@ -143,8 +143,7 @@ class Meter:
     @property
     def seed(self) -> int | None:
         """The seed of the run, which goes with each request that has none of its own; None without."""
-        seed: int | None = getattr(self._context, "seed", None)
-        return seed
+        return self._context.seed
 
     @property
     def prices(self) -> Mapping[str, Price]:

@@ -42,9 +42,6 @@ class AggregationContext(ChoosingContext, SourcedContext, TaskContext):
     max_queries: Annotated[int, Applies("where something is looked up", lambda settings: settings.looks_up)] = Field(
         default=3, ge=1, le=10, description="Most search queries, run before the first answers are written."
     )
-    seed: int | None = Field(
-        default=None, description="Seed for models that take one, and of the groups: the same seed draws the same."
-    )
 
     @property
     def acts(self) -> bool:

@@ -31,7 +31,6 @@ class ChainOfThoughtContext(ActingContext):
         description="What the vote of a sample weighs: the same as any other, or the mean probability of its tokens, "
         "where the provider tells it.",
     )
-    seed: int | None = Field(default=None, description="Seed for models that take one.")
 
     @property
     def acts(self) -> bool:

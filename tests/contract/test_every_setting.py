@@ -265,7 +265,7 @@ CASES: dict[str, Case] = {
     "rounds": Case(1, 3),
     "samples": Case(1, 3, {"actor": "chain_of_thought"}),
     "search": Case("none", "local"),
-    "seed": Case(1, 2, {"actor": "chain_of_thought"}),
+    "seed": Case(1, 2),
     "selection": Case("uct", "gumbel", {"max_model_calls": 40}),
     "shape": Case("supervisor", "debate"),
     "simulate": Case(True, False),

@@ -63,7 +63,6 @@ def test_settings_are_those_of_the_strategy() -> None:
         ({"settings": {"max_expansion": 3}}, "settings.max_expansion", 400),
         ({"settings": {"n": 0}}, "settings.n", 400),
         ({"settings": {"model": 7}}, "settings.model", 400),
-        ({"model": "reflection", "seed": 7}, "settings.seed", 400),
         ({"max_tokens": 1}, "settings.max_answer_tokens", 400),
         ({"n": 2}, "n", 400),
         ({"temperature": "cold"}, "temperature", 400),

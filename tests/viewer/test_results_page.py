@@ -23,6 +23,7 @@ ShowResults = Callable[..., Awaitable[Shown]]
 def cell(correct: bool | None = True, *, calls: int = 2, **changes: Any) -> Cell:
     made = Cell(
         answer="x",
+        extracted=None,
         correct=correct,
         scores={"em": 0.5},
         status="solved",

@@ -29,6 +29,7 @@ async function drawPanel(task) {
     block("Right answer", task.gold ?? "not known"),
     el("h3", {}, "Answer ", signOf(task, run), ` ${NAMES[task.verdicts[run]]}`),
     words(cell?.answer ?? "no answer"),
+    ...(cell?.extracted == null ? [] : [block("Answer taken from it, which counted", cell.extracted)]),
     endOf(cell) ? words(endOf(cell), "soft") : null,
     cell ? cost(cell) : null,
     ...links,

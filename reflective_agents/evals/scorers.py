@@ -1,0 +1,348 @@
+"""Scorers: what counts as a correct answer. They see the right answer, after the run; verifiers never do.
+
+A scorer is chosen by name, `em`, `includes`, `number`, `choice`, `judge` or `FILE.py:function`; in Python also as a
+function or an object. Without one the environment of the tasks scores. inspect_ai's names `exact` and
+`model_graded_qa` stand for `em` and `judge`.
+"""
+
+import inspect
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from langchain_core.messages import AIMessage
+from pydantic import BaseModel, Field
+
+from reflective_agents.environments.arithmetic import Arithmetic
+from reflective_agents.environments.base import Environment, Task
+from reflective_agents.environments.plain import PLAIN
+from reflective_agents.nodes.asking.chat import ask
+from reflective_agents.nodes.asking.transcript import quoted
+from reflective_agents.nodes.asking.wording import use_prompts
+from reflective_agents.nodes.evidence.references import without_citations
+from reflective_agents.nodes.step import Step
+from reflective_agents.nodes.verifiers.function import in_thread
+from reflective_agents.prompts import grading as prompts
+from reflective_agents.state.context import Context, Model
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.run import Usage
+from reflective_agents.state.schemas import Truth
+from reflective_agents.text.labels import answer_in, bare
+from reflective_agents.text.normal import normal_form, numbers
+
+
+class Score(NamedTuple):
+    """What an answer is worth."""
+
+    scores: dict[str, float]
+    """Figures by name, each from 0 to 1; that of the scorer's `figure` is 1 for a correct answer."""
+    extracted: str | None = None
+    """The short answer that was taken from the reply; None where the whole reply counted."""
+    usage: Usage | None = None
+    """What a model that graded it has taken; None if none did."""
+
+
+class Scorer(ABC):
+    """Says whether an answer is correct.
+
+    Attributes:
+        figure: The figure that is 1 for a correct answer.
+        correct_if: What counts as correct, in words that complete "an answer is correct if".
+        form: What the model is told of the form of its answer; empty for nothing.
+        sees_gold_only: Whether it needs nothing of a task but its question and its right answer.
+    """
+
+    figure: str
+    correct_if: str
+    form: str = ""
+    sees_gold_only: bool = True
+
+    @abstractmethod
+    async def score(self, task: Task, answer: str) -> Score:
+        """Measure an answer, after its run."""
+
+    def measurable(self, task: Task) -> bool:
+        """Return whether an answer to a task can be called correct or not."""
+        return "gold" in task
+
+    def is_correct(self, scores: Mapping[str, float]) -> bool:
+        """Return whether the figures are those of a correct answer."""
+        return scores.get(self.figure) == 1
+
+
+Function: TypeAlias = Callable[[str, Task], Any]
+"""A scorer of your own: from an answer and its task to a bool, a score from 0 to 1, or scores by name, of which "score"
+decides; or an awaitable of one of these."""
+ScorerLike: TypeAlias = Scorer | Function | str | None
+
+
+def short_answer(reply: str) -> str:
+    """Return the answer that a reply names, by a label such as "Answer:" or in words such as "the answer is"; else the
+    whole reply. Citations and their list do not count."""
+    body = without_citations([AIMessage(reply)])[0].text.strip()
+    return answer_in(body) or bare(body)
+
+
+class ByEnvironment(Scorer):
+    """The environment's own measure.
+
+    Args:
+        environment: The environment.
+        reads: Whether answers are whole replies, of which the short answer counts: of a strategy that was not told the
+            environment.
+    """
+
+    def __init__(self, environment: Environment, *, reads: bool) -> None:
+        self._environment = environment
+        self._reads = reads and environment.short_answers
+        self.figure, self.correct_if = environment.figure, environment.correct_if
+        self.sees_gold_only = not environment.scores_by_data
+        self.form = PLAIN.answer_form if environment is PLAIN else ""
+
+    async def score(self, task: Task, answer: str) -> Score:
+        """Measure the short answer, or the whole one."""
+        counted = short_answer(answer) if self._reads else answer
+        return Score(await self._environment.measure(task, counted), counted if self._reads else None)
+
+    def measurable(self, task: Task) -> bool:
+        """Return what the environment says."""
+        return self._environment.measurable(task)
+
+    def is_correct(self, scores: Mapping[str, float]) -> bool:
+        """Return what the environment says."""
+        return self._environment.is_correct(scores)
+
+
+class Includes(Scorer):
+    """Whether the right answer stands in the reply."""
+
+    figure = "includes"
+    correct_if = "the right answer stands in it as whole words; case, punctuation, articles and blanks do not count"
+
+    async def score(self, task: Task, answer: str) -> Score:
+        """Look for the right answer in the normal form of the reply."""
+        gold = normal_form(task["gold"])
+        # Scripts without blanks between their words have no borders to look for.
+        pattern = rf"(?<![a-z0-9\u00c0-\u024f/.-]){re.escape(gold)}(?![a-z0-9\u00c0-\u024f/.-])"
+        return Score({"includes": float(bool(gold) and re.search(pattern, normal_form(answer)) is not None)})
+
+
+class Number(Scorer):
+    """Whether the number of the answer is the right one."""
+
+    figure = "number"
+    correct_if = "the number that it names last is the right one, however it is written"
+    form = Arithmetic.answer_form
+
+    async def score(self, task: Task, answer: str) -> Score:
+        """Compare the last number of the short answer with that of the right one."""
+        extracted = short_answer(answer)
+        found, right = numbers(extracted)[-1:], numbers(task["gold"])[-1:]
+        return Score({"number": float(found == right)}, extracted)
+
+    def measurable(self, task: Task) -> bool:
+        """Return whether the right answer holds a number."""
+        return bool(numbers(task.get("gold", "")))
+
+
+_CHOICE = re.compile(r"[\W_]*([A-Za-z])\s*(?:[).:,\]*]|$)", re.MULTILINE)
+_NAMED = re.compile(r"\b(?:option|choice|answer)\W{0,3}([A-Z])\b", re.IGNORECASE)
+
+
+class Choice(Scorer):
+    """Whether the letter of the answer is the right one."""
+
+    figure = "choice"
+    correct_if = "the letter that it chooses is the right one"
+    form = "End with a line 'Answer: ...' that holds the letter of the right choice alone."
+
+    async def score(self, task: Task, answer: str) -> Score:
+        """Compare the letter of the short answer with that of the right one."""
+        extracted = letter_of(answer)
+        return Score({"choice": float(extracted != "" and extracted == letter_of(task["gold"]))}, extracted)
+
+    def measurable(self, task: Task) -> bool:
+        """Return whether the right answer begins with a letter that stands alone."""
+        return letter_of(task.get("gold", "")) != ""
+
+
+def letter_of(reply: str) -> str:
+    """Return the letter of a choice, in upper case: "B", "(b)", "B) Rome", "Answer: B"; empty if there is none."""
+    extracted = short_answer(reply)
+    match = _CHOICE.match(extracted) or _NAMED.search(extracted)
+    return match[1].upper() if match else ""
+
+
+class Grade(BaseModel):
+    """Your grade of the answer."""
+
+    reason: str = Field(description="What the answer and the right answer share, or in what they differ.")
+    correct: Truth = Field(description="Whether the answer says what the right answer says.")
+
+
+class Judge(Scorer):
+    """A model that compares the reply with the right answer. Its calls are counted apart from those of the run.
+
+    Args:
+        environment: The environment of the tasks, whose own figures stand beside the grade where it has an exact match.
+        context: The settings of the runs: their limits hold for each grade, too.
+        model: The model. Default: the judge of the runs, else their model.
+        reads: As for `ByEnvironment`.
+    """
+
+    figure = "judge"
+
+    def __init__(self, environment: Environment, context: Context, model: Model = None, *, reads: bool) -> None:
+        self.model: Model = model or getattr(context, "judge_model", None) or context.model
+        self._exact = exact_match_of(environment, reads=reads)
+        self._context = context.model_copy(update={"answer_schema": None, "model": self.model})
+        self.correct_if = "a model that sees the right answer finds that it says the same"
+
+    async def score(self, task: Task, answer: str) -> Score:
+        """Let the model grade the reply.
+
+        Raises:
+            LimitReached, ModelFailed: if it cannot be graded.
+        """
+        exact = await self._exact.score(task, answer)
+        step = Step(self._context, {}, lambda _: None)
+        prompt = prompts.GRADE.format_messages(
+            question=quoted("question", task["question"]),
+            right=quoted("right_answer", task["gold"]),
+            answer=quoted("answer", answer),
+        )
+        with use_prompts(self._context.prompts):
+            grade = await ask(step, self.model, prompt, Grade, judging=True)
+        return Score({"judge": float(grade.correct), **exact.scores}, exact.extracted, step.meter.usage)
+
+
+class Own(Scorer):
+    """A function of the user's, whose name and docstring say what counts as correct."""
+
+    figure = "score"
+    sees_gold_only = False
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        words = (inspect.getdoc(function) or "").partition("\n")[0].rstrip(".")
+        name = getattr(function, "__name__", type(function).__name__)
+        self.correct_if = f"{name} gives it a score of 1{words and f' ({words})'}"
+
+    async def score(self, task: Task, answer: str) -> Score:
+        """Call the function, in a thread unless it awaits.
+
+        Raises:
+            Misuse: if it returns something else than scores from 0 to 1.
+        """
+        function = self.function
+        awaits = inspect.iscoroutinefunction(function)
+        value: Any = function(answer, task) if awaits else await in_thread(lambda: function(answer, task))
+        value = await value if isinstance(value, Awaitable) else value
+        scores = dict(value) if isinstance(value, Mapping) else {"score": value}
+        if "score" not in scores or not all(_is_score(each) for each in scores.values()):
+            raise Misuse(
+                f'a scorer returns a bool, a score from 0 to 1, or a dict of scores with "score"; not {value!r}'
+            )
+        return Score({str(name): float(each) for name, each in scores.items()})
+
+    def measurable(self, task: Task) -> bool:
+        """Return True: the function knows what it looks at."""
+        return True
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, bool | int | float) and 0 <= value <= 1
+
+
+SCORERS = ("em", "includes", "number", "choice", "judge")
+"""The names of scorers."""
+ALIASES = {"exact": "em", "model_graded_qa": "judge"}
+"""Names that inspect_ai has for them."""
+
+
+def exact_match_of(environment: Environment, *, reads: bool) -> ByEnvironment:
+    """Return the exact match of an environment that has its own, else that of open questions."""
+    has_own = environment.figure == PLAIN.figure
+    return ByEnvironment(environment, reads=reads) if has_own else ByEnvironment(PLAIN, reads=True)
+
+
+def resolve_scorer(
+    scorer: ScorerLike, environment: Environment, context: Context, *, reads: bool | None = None
+) -> Scorer:
+    """Return what scores the answers of an evaluation.
+
+    Args:
+        scorer: A scorer, its name, a function of your own, or None for the environment's own measure.
+        environment: The environment of the tasks.
+        context: The settings of the runs.
+        reads: As for `ByEnvironment`. Default: whether the settings name no environment.
+
+    Raises:
+        Misuse: if there is no such scorer, or its file cannot be loaded.
+    """
+    if isinstance(scorer, Scorer):
+        return scorer
+    if scorer is not None and not isinstance(scorer, str):
+        return Own(scorer)
+    reads = getattr(context, "environment", None) is None if reads is None else reads
+    name, _, model = (scorer or "").partition(":")
+    match ALIASES.get(name, name):
+        case "" if not model:
+            return ByEnvironment(environment, reads=reads)
+        case "em" if not model:
+            return exact_match_of(environment, reads=reads)
+        case "includes" if not model:
+            return Includes()
+        case "number" if not model:
+            return Number()
+        case "choice" if not model:
+            return Choice()
+        case "judge":
+            return Judge(environment, context, model or None, reads=reads)
+    file, _, function = (scorer or "").rpartition(":")
+    if not file.endswith(".py"):
+        raise Misuse(f"scorer {scorer!r}: choose {', '.join(SCORERS)}, judge:MODEL, or FILE.py:function")
+    return Own(load_function(Path(file), function))
+
+
+def load_function(file: Path, name: str) -> Function:
+    """Load a function from a file of the user's.
+
+    Raises:
+        Misuse: if the file cannot be run, or holds no such function.
+    """
+    spec = spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise Misuse(f"scorer: there is no file {file}")
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # whatever the code of others raises
+        raise Misuse(f"scorer: {file} cannot be run ({type(error).__name__}: {error})") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise Misuse(f"scorer: {file} holds no function {name!r}")
+    loaded: Function = function
+    return loaded
+
+
+def name_of(scorer: ScorerLike) -> str | None:
+    """Return the name under which results keep a scorer; None for that of the environment."""
+    if isinstance(scorer, str):
+        head, colon, rest = scorer.partition(":")
+        return f"{ALIASES.get(head, head)}{colon}{rest}" if scorer else None
+    if scorer is None:
+        return None
+    return getattr(scorer, "__name__", type(scorer).__name__)
+
+
+def with_form(question: str, scorer: Scorer, task: Task, environment: Environment) -> list[tuple[str, str]]:
+    """Return the messages that put a question: before it, what form of answer is wanted, if one is.
+
+    It stands apart, so that nobody looks up what it says. An environment says itself what an answer is.
+    """
+    told = scorer.form if environment is PLAIN and scorer.measurable(task) else ""
+    return [*([("system", told)] if told else []), ("user", question)]
