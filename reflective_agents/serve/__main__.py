@@ -69,13 +69,14 @@ async def _serve(host: str, port: int) -> None:
 
     from reflective_agents.serve.bodies import Bodies
     from reflective_agents.serve.guard import Guard
+    from reflective_agents.serve.in_process import CallsItself
     from reflective_agents.serve.langgraph_clients import LangGraphClients
     from reflective_agents.serve.requeue_orphans import keep_requeueing
 
     if get_auth_instance() is None:  # Aegra would let everybody in
         raise Misuse("auth.py could not be loaded; the log says why")
     requeueing = asyncio.create_task(keep_requeueing())
-    guarded = Guard(Bodies(LangGraphClients(app)))
+    guarded = Guard(Bodies(CallsItself(LangGraphClients(app))))
     async with LoopGuard(log_held):
         await uvicorn.Server(uvicorn.Config(guarded, host=host, port=port, log_config=None)).serve()
     requeueing.cancel()

@@ -4,21 +4,18 @@ Every call carries the caller's key, so callers may do here just what they may d
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import cache
 from http import HTTPStatus
 from typing import NamedTuple, TypeAlias, TypedDict, TypeVar
-from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import httpx
 from langgraph_sdk import schema as sdk
-from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 from starlette.requests import Request
 
 from reflective_agents.serve.engine import IN_AEGRA
+from reflective_agents.serve.in_process import own_client
 from reflective_agents.serve.pending_tool_calls import PendingToolCall, pending_tool_calls
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.state import errors
@@ -28,21 +25,13 @@ from reflective_agents.text.structure import Json
 T = TypeVar("T")
 ENDED = ("success", "error", "timeout", "interrupted")
 _RECONNECT = 0.5
-"""Seconds between looks at a run whose stream has broken off, and between attempts of a request."""
-
-_ATTEMPTS = 6
-"""Attempts of a request whose connection breaks."""
-
-_IDLE = 3.0
-"""Seconds after which an idle connection is closed here: before the server does so, maybe while it is used again."""
+"""Seconds between looks at a run whose stream has broken off."""
 
 _MAX_REQUESTS = 20
 """Requests at a time: Aegra has 30 connections to its database, and fails a request that waits long for one."""
 
-_TIMEOUT = 300
-"""Seconds that a busy server may take to answer itself."""
-
-_UNREACHABLE = Refused("the server does not answer itself: ask again", status=503, code="unreachable")
+_PASSED_ON = "authorization", "x-api-key", "x-request-id"
+"""Headers of a request that the server's own have, too: by the last one the log joins them."""
 _semaphores: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 _background_tasks: set[asyncio.Task[None]] = set()
 
@@ -78,10 +67,8 @@ class ServerApi:
     """The API of the server that a request has come to, called as its sender."""
 
     def __init__(self, request: Request) -> None:
-        self._client = _client(*request.scope["server"])
-        self._headers = {
-            name: request.headers[name] for name in ("authorization", "x-api-key") if name in request.headers
-        }
+        self._client = own_client(request.scope)
+        self._headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
 
     async def state(self, thread_id: str) -> sdk.ThreadState:
         """Return the state of a thread, with what it waits for.
@@ -214,59 +201,35 @@ class ServerApi:
         await self._call(lambda: self._client.threads.delete(thread_id, headers=self._headers))
 
     async def _call(self, send: Callable[[], Awaitable[T]]) -> T:
-        """Send a request that may be sent twice, again if the connection breaks.
+        """Send a request.
 
         Raises:
-            Refused: if the server refuses, or does not answer.
+            Refused: if the server refuses.
         """
-        for _ in range(_ATTEMPTS):
-            try:
-                async with _request_slot():
-                    return await send()
-            except APIStatusError as error:
-                raise as_refusal(error) from error
-            except httpx.TransportError:
-                await asyncio.sleep(_RECONNECT)
-        raise _UNREACHABLE
+        try:
+            async with _request_slot():
+                return await send()
+        except APIStatusError as error:
+            raise as_refusal(error) from error
 
     async def _create(
         self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, modes: Sequence[sdk.StreamMode]
     ) -> str:
-        mark = f"request-{uuid4()}"
-        for _ in range(_ATTEMPTS):
-            try:
-                async with _request_slot():
-                    run = await self._client.runs.create(
-                        thread_id,
-                        strategy,
-                        **begin,
-                        context=context,
-                        config={"tags": [mark]},
-                        stream_mode=modes,
-                        # Parts are kept, so that a stream that breaks off can be resumed after its last one.
-                        stream_resumable=True,
-                        # Two runs on a thread would overwrite each other's state.
-                        multitask_strategy="reject",
-                        if_not_exists="create",
-                        headers=self._headers,
-                    )
-                return str(run["run_id"])
-            except httpx.TransportError:
-                await asyncio.sleep(_RECONNECT)
-                # The request may have arrived all the same, and must not begin a second run.
-                if run_id := await self._marked(thread_id, mark):
-                    return run_id
-        raise _UNREACHABLE
-
-    async def _marked(self, thread_id: str, mark: str) -> str | None:
-        """Return the run that a request has begun whose answer was lost; None if it has begun none."""
-        try:
-            run = await self.last_run(thread_id)
-        except Refused as refusal:
-            if refusal.status != HTTPStatus.NOT_FOUND:
-                raise
-            return None
-        return str(run["run_id"]) if run and mark in json.dumps(run, default=str) else None
+        async with _request_slot():
+            run = await self._client.runs.create(
+                thread_id,
+                strategy,
+                **begin,
+                context=context,
+                stream_mode=modes,
+                # Parts are kept, so that a stream that breaks off can be resumed after its last one.
+                stream_resumable=True,
+                # Two runs on a thread would overwrite each other's state.
+                multitask_strategy="reject",
+                if_not_exists="create",
+                headers=self._headers,
+            )
+        return str(run["run_id"])
 
     async def _stop_when_created(self, thread_id: str, creating: asyncio.Future[str]) -> None:
         await self.stop(thread_id, await creating)
@@ -303,15 +266,6 @@ class _StreamPosition:
         self._parts = [*self._parts, part.data] if now == self._newest else [part.data]
         self._newest = now
         return False
-
-
-@cache
-def _client(host: str, port: int) -> LangGraphClient:
-    """Return a client of the address that a request has come to, since the server may listen on no other. Its streams
-    are as many as their listeners, so it limits no connections."""
-    limits = httpx.Limits(max_connections=None, keepalive_expiry=_IDLE)
-    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    return LangGraphClient(httpx.AsyncClient(base_url=address, timeout=_TIMEOUT, limits=limits))
 
 
 def _request_slot() -> asyncio.Semaphore:
