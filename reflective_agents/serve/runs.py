@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
 import httpx
+from langgraph.types import Durability
 from langgraph_sdk import schema as sdk
 from langgraph_sdk.errors import APIStatusError
 from starlette.requests import Request
@@ -20,6 +21,7 @@ from reflective_agents.serve.pending_tool_calls import PendingToolCall, pending_
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.state import errors
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.settings import settings_of
 from reflective_agents.text.structure import Json
 
 T = TypeVar("T")
@@ -91,7 +93,16 @@ class ServerApi:
         )
         return states[0] if states else None
 
-    async def start(self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, *, tokens: bool) -> str:
+    async def start(
+        self,
+        thread_id: str,
+        strategy: str,
+        begin: Begin,
+        context: JsonObject,
+        *,
+        tokens: bool,
+        keeps_thread: bool = True,
+    ) -> str:
         """Start a run and return its id. If this is cancelled meanwhile, the run is stopped.
 
         Args:
@@ -100,12 +111,15 @@ class ServerApi:
             begin: Its `input`, or the `command` or the `checkpoint` that it is resumed with.
             context: Its settings.
             tokens: Whether the answer is streamed while it is written.
+            keeps_thread: Whether the thread is there afterwards.
 
         Raises:
             Refused: if the server refuses.
         """
+        # A checkpoint between steps saves what was paid for before, or shows it on the thread: here there is neither.
+        durability: Durability = "sync" if keeps_thread or not settings_of(strategy).asks_in_one_step else "exit"
         modes: list[sdk.StreamMode] = ["custom", "messages-tuple"] if tokens else ["custom"]
-        creating = asyncio.ensure_future(self._create(thread_id, strategy, begin, context, modes))
+        creating = asyncio.ensure_future(self._create(thread_id, strategy, begin, context, modes, durability))
         try:
             # A request that has been sent creates a run whether anybody waits or not: then it has to be stopped.
             return await asyncio.shield(creating)
@@ -121,7 +135,7 @@ class ServerApi:
         Raises:
             Refused: if the server refuses: the thread was deleted meanwhile, for example.
         """
-        position, error, ended = _StreamPosition(), "", False
+        position, error, ended, status = _StreamPosition(), "", False, ""
         while True:
             try:
                 async for part in self._client.runs.join_stream(
@@ -135,11 +149,15 @@ class ServerApi:
                         yield Token(str(part.data[0]["content"]))
                     elif part.event == "error":
                         error = str((part.data or {}).get("error", ""))
-                async with _request_slot():
-                    run = await self._client.runs.get(thread_id, run_id, headers=self._headers)
-                has_ended = run["status"] in ENDED
+                    elif part.event == "end":
+                        status = str((part.data or {}).get("status", ""))
+                # Aegra tells at the end how the run has ended; of other ends its word comes before the deed.
+                if status != "success":
+                    async with _request_slot():
+                        status = (await self._client.runs.get(thread_id, run_id, headers=self._headers))["status"]
+                has_ended = status in ENDED
                 if has_ended and (ended or IN_AEGRA):
-                    yield await self._result(thread_id, run, error)
+                    yield await self._result(thread_id, run_id, status, error)
                     return
             # The server restarts, or the connection broke: the run may go on meanwhile.
             except httpx.TransportError:
@@ -153,14 +171,14 @@ class ServerApi:
             else:
                 await asyncio.sleep(_RECONNECT)
 
-    async def _result(self, thread_id: str, run: sdk.Run, error: str) -> Result:
+    async def _result(self, thread_id: str, run_id: str, status: str, error: str) -> Result:
         """Return how a run ended. Aegra has its values at the run only if all were streamed, so the thread is read."""
         async with _request_slot():
-            if run["status"] in ("error", "timeout"):
-                output = await self._client.runs.join(thread_id, run["run_id"], headers=self._headers)
-                return Result(run["status"], output or {}, error)
+            if status in ("error", "timeout"):
+                output = await self._client.runs.join(thread_id, run_id, headers=self._headers)
+                return Result(status, output or {}, error)
             state = await self._client.threads.get_state(thread_id, headers=self._headers)
-        return Result(run["status"], values_of(state), error, pending_tool_calls(state))
+        return Result(status, values_of(state), error, pending_tool_calls(state))
 
     async def threads(self) -> list[sdk.Thread]:
         """Return the threads of the caller, the one used last first, without their values."""
@@ -213,7 +231,13 @@ class ServerApi:
             raise as_refusal(error) from error
 
     async def _create(
-        self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, modes: Sequence[sdk.StreamMode]
+        self,
+        thread_id: str,
+        strategy: str,
+        begin: Begin,
+        context: JsonObject,
+        modes: Sequence[sdk.StreamMode],
+        durability: Durability,
     ) -> str:
         async with _request_slot():
             run = await self._client.runs.create(
@@ -222,6 +246,7 @@ class ServerApi:
                 **begin,
                 context=context,
                 stream_mode=modes,
+                durability=durability,
                 # Parts are kept, so that a stream that breaks off can be resumed after its last one.
                 stream_resumable=True,
                 # Two runs on a thread would overwrite each other's state.
