@@ -10,6 +10,8 @@ from langgraph_sdk.client import LangGraphClient
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _APPLICATION = "reflective_agents.application"
+OWN_HOST = "reflective_agents"
+"""Where the server's own requests come from, as the log of an application has it."""
 _exchanges: set[asyncio.Task[None]] = set()
 
 
@@ -31,6 +33,11 @@ def own_client(scope: Scope) -> LangGraphClient:
         scope: The request's scope, which `CallsItself` has seen.
     """
     return _client(scope[_APPLICATION])
+
+
+def is_own(scope: Scope) -> bool:
+    """Tell whether the server has sent a request itself."""
+    return (scope.get("client") or ("", 0))[0] == OWN_HOST
 
 
 @cache
@@ -122,6 +129,6 @@ def _scope(request: httpx.Request) -> dict[str, Any]:
         "query_string": request.url.query,
         "root_path": "",
         "headers": [(name.lower(), value) for name, value in request.headers.raw],
-        "client": None,
+        "client": (OWN_HOST, 0),
         "server": (request.url.host, None),
     }

@@ -15,6 +15,7 @@ from langgraph_sdk import schema as sdk
 from langgraph_sdk.errors import APIStatusError
 from starlette.requests import Request
 
+from reflective_agents.serve import log
 from reflective_agents.serve.engine import IN_AEGRA
 from reflective_agents.serve.in_process import own_client
 from reflective_agents.serve.pending_tool_calls import PendingToolCall, pending_tool_calls
@@ -122,7 +123,9 @@ class ServerApi:
         creating = asyncio.ensure_future(self._create(thread_id, strategy, begin, context, modes, durability))
         try:
             # A request that has been sent creates a run whether anybody waits or not: then it has to be stopped.
-            return await asyncio.shield(creating)
+            run_id = await asyncio.shield(creating)
+            log.name_run(run_id)
+            return run_id
         except asyncio.CancelledError:
             in_background(self._stop_when_created(thread_id, creating))
             raise
