@@ -148,6 +148,8 @@ class Context(BaseSettings):
     """What the strategy does, in a sentence."""
     use_when: ClassVar[str]
     """When to use it, after "use when"."""
+    asks_in_one_step: ClassVar[bool] = False
+    """Whether all that a run pays for is in one step of it."""
     renamed: ClassVar[dict[str, str]] = {}
     """Old names of settings with their new ones. An old name is taken for one release, with a warning."""
     renamed_values: ClassVar[Mapping[str, Mapping[Any, Any]]] = {}

@@ -62,20 +62,31 @@ async def _serve(host: str, port: int) -> None:
     # for up to a second each.
     os.environ.setdefault("ENV_MODE", "PRODUCTION")
     os.environ["REDIS_BROKER_ENABLED"] = "true"
+    # What asks these asks every few seconds.
+    os.environ.setdefault("LOG_EXCLUDE_PATHS", "/health,/ready,/metrics")
     os.environ["AEGRA_CONFIG"] = str(CONFIG)
     import uvicorn
+    from aegra_api.utils.setup_logging import setup_logging
+
+    from reflective_agents.serve import log
+
+    setup_logging()
+    log.configure()
     from aegra_api.core.auth_middleware import get_auth_instance
     from aegra_api.main import app
 
     from reflective_agents.serve.bodies import Bodies
     from reflective_agents.serve.guard import Guard
+    from reflective_agents.serve.in_process import CallsItself
     from reflective_agents.serve.langgraph_clients import LangGraphClients
+    from reflective_agents.serve.metrics import CountsRefusals
     from reflective_agents.serve.requeue_orphans import keep_requeueing
 
+    log.configure()  # once more: Aegra has set up its own again
     if get_auth_instance() is None:  # Aegra would let everybody in
         raise Misuse("auth.py could not be loaded; the log says why")
     requeueing = asyncio.create_task(keep_requeueing())
-    guarded = Guard(Bodies(LangGraphClients(app)))
+    guarded = Guard(Bodies(CountsRefusals(CallsItself(LangGraphClients(app)))))
     async with LoopGuard(log_held):
         await uvicorn.Server(uvicorn.Config(guarded, host=host, port=port, log_config=None)).serve()
     requeueing.cancel()

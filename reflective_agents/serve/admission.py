@@ -13,8 +13,10 @@ from sqlalchemy.orm import Mapper
 
 from reflective_agents.serve.engine import http_error
 from reflective_agents.serve.gate import check_start
+from reflective_agents.serve.graphs import TRACE
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
+from reflective_agents.telemetry import spans
 
 # Held until the transaction ends: between the count and the insertion nobody else may count.
 _WAIT_FOR_TURN = text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 81920731))")
@@ -54,6 +56,8 @@ def _admit(_: Mapper[Any], connection: Connection, run: Any) -> None:
         _check_active_runs(connection, run.thread_id, run.user_id)
     except Refused as refusal:
         raise http_error(refusal) from refusal
+    # The worker, maybe of another process, goes on with the trace of the request.
+    execution["config"].setdefault("configurable", {})[TRACE] = spans.carrier()
 
 
 def _check_active_runs(connection: Connection, thread: str, user: str) -> None:

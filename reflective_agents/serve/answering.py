@@ -156,7 +156,9 @@ class Answering:
         begin = await self._resume() if self.results else await self.question()
         # An answer in a form is put into it when it is whole: its words must not be sent before.
         tokens = request.stream and request.answer_schema is None
-        self.run_id = await self._api.start(self.thread_id, request.strategy, begin, context, tokens=tokens)
+        self.run_id = await self._api.start(
+            self.thread_id, request.strategy, begin, context, tokens=tokens, keeps_thread=self.keeps_thread
+        )
 
     async def question(self) -> Begin:
         """Return how a new question begins.

@@ -10,6 +10,7 @@ from reflective_agents.serve.bodies import Bodies
 from reflective_agents.serve.completions import route as completions
 from reflective_agents.serve.graphs import guard_graphs
 from reflective_agents.serve.guard import Guard
+from reflective_agents.serve.in_process import CallsItself
 from reflective_agents.serve.live import routes as live_routes
 from reflective_agents.serve.mcp import route as mcp
 from reflective_agents.serve.models import routes as models
@@ -30,6 +31,6 @@ async def lifespan(_: Starlette) -> AsyncIterator[None]:
 
 app = Starlette(
     routes=[*models, completions, responses, *live_routes, mcp],
-    middleware=[Middleware(Guard), Middleware(Bodies)],
+    middleware=[Middleware(Guard), Middleware(Bodies), Middleware(CallsItself)],
     lifespan=lifespan,
 )

@@ -21,6 +21,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command, StateSnapshot, StateUpdate
 from psycopg import OperationalError
 
+from reflective_agents import telemetry
 from reflective_agents.graphs import graph_of
 from reflective_agents.nodes.strategy import Strategy
 from reflective_agents.serve.engine import http_error
@@ -30,7 +31,10 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.run import Input, Output, RunState
 from reflective_agents.state.settings import strategy_names
+from reflective_agents.telemetry import spans
 
+TRACE = "__trace"
+"""Name in `config.configurable` of the span that a run belongs to, as headers: `admission` writes it."""
 _PAUSES = (1, 1, 2, 4, 8, 16, 32)
 """Seconds that a run waits for its database, before each new attempt."""
 RunInput = Input | Command[str] | None
@@ -111,6 +115,17 @@ class ResumableGraph(GuardedGraph):
         self, input: RunInput, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """Run the graph, or the rest of it."""
+        if config is not None and _is_root(config):
+            spans.go_on(config.get("configurable", {}).get(TRACE) or {})
+        try:
+            async for part in self._until_ended(input, config, **options):
+                yield part
+        except (Exception, asyncio.CancelledError) as fault:
+            telemetry.decision("broken_off", strategy=self.name, fault=type(fault).__name__)
+            raise
+
+    async def _until_ended(self, input: RunInput, config: RunnableConfig | None, **options: Any) -> AsyncIterator[Any]:
+        """Run the graph, or the rest of it, also while its database is away for a while."""
         # What was done before the last checkpoint is not done again: see `_has_begun`.
         for pause in _PAUSES:
             try:

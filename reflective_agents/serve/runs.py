@@ -4,45 +4,37 @@ Every call carries the caller's key, so callers may do here just what they may d
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import cache
 from http import HTTPStatus
 from typing import NamedTuple, TypeAlias, TypedDict, TypeVar
-from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import httpx
+from langgraph.types import Durability
 from langgraph_sdk import schema as sdk
-from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 from starlette.requests import Request
 
+from reflective_agents.serve import log
 from reflective_agents.serve.engine import IN_AEGRA
+from reflective_agents.serve.in_process import own_client
 from reflective_agents.serve.pending_tool_calls import PendingToolCall, pending_tool_calls
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.state import errors
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.settings import settings_of
 from reflective_agents.text.structure import Json
 
 T = TypeVar("T")
 ENDED = ("success", "error", "timeout", "interrupted")
 _RECONNECT = 0.5
-"""Seconds between looks at a run whose stream has broken off, and between attempts of a request."""
-
-_ATTEMPTS = 6
-"""Attempts of a request whose connection breaks."""
-
-_IDLE = 3.0
-"""Seconds after which an idle connection is closed here: before the server does so, maybe while it is used again."""
+"""Seconds between looks at a run whose stream has broken off."""
 
 _MAX_REQUESTS = 20
 """Requests at a time: Aegra has 30 connections to its database, and fails a request that waits long for one."""
 
-_TIMEOUT = 300
-"""Seconds that a busy server may take to answer itself."""
-
-_UNREACHABLE = Refused("the server does not answer itself: ask again", status=503, code="unreachable")
+_PASSED_ON = "authorization", "x-api-key", "x-request-id"
+"""Headers of a request that the server's own have, too: by the last one the log joins them."""
 _semaphores: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 _background_tasks: set[asyncio.Task[None]] = set()
 
@@ -78,10 +70,8 @@ class ServerApi:
     """The API of the server that a request has come to, called as its sender."""
 
     def __init__(self, request: Request) -> None:
-        self._client = _client(*request.scope["server"])
-        self._headers = {
-            name: request.headers[name] for name in ("authorization", "x-api-key") if name in request.headers
-        }
+        self._client = own_client(request.scope)
+        self._headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
 
     async def state(self, thread_id: str) -> sdk.ThreadState:
         """Return the state of a thread, with what it waits for.
@@ -104,7 +94,16 @@ class ServerApi:
         )
         return states[0] if states else None
 
-    async def start(self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, *, tokens: bool) -> str:
+    async def start(
+        self,
+        thread_id: str,
+        strategy: str,
+        begin: Begin,
+        context: JsonObject,
+        *,
+        tokens: bool,
+        keeps_thread: bool = True,
+    ) -> str:
         """Start a run and return its id. If this is cancelled meanwhile, the run is stopped.
 
         Args:
@@ -113,15 +112,20 @@ class ServerApi:
             begin: Its `input`, or the `command` or the `checkpoint` that it is resumed with.
             context: Its settings.
             tokens: Whether the answer is streamed while it is written.
+            keeps_thread: Whether the thread is there afterwards.
 
         Raises:
             Refused: if the server refuses.
         """
+        # A checkpoint between steps saves what was paid for before, or shows it on the thread: here there is neither.
+        durability: Durability = "sync" if keeps_thread or not settings_of(strategy).asks_in_one_step else "exit"
         modes: list[sdk.StreamMode] = ["custom", "messages-tuple"] if tokens else ["custom"]
-        creating = asyncio.ensure_future(self._create(thread_id, strategy, begin, context, modes))
+        creating = asyncio.ensure_future(self._create(thread_id, strategy, begin, context, modes, durability))
         try:
             # A request that has been sent creates a run whether anybody waits or not: then it has to be stopped.
-            return await asyncio.shield(creating)
+            run_id = await asyncio.shield(creating)
+            log.name_run(run_id)
+            return run_id
         except asyncio.CancelledError:
             in_background(self._stop_when_created(thread_id, creating))
             raise
@@ -134,7 +138,7 @@ class ServerApi:
         Raises:
             Refused: if the server refuses: the thread was deleted meanwhile, for example.
         """
-        position, error, ended = _StreamPosition(), "", False
+        position, error, ended, status = _StreamPosition(), "", False, ""
         while True:
             try:
                 async for part in self._client.runs.join_stream(
@@ -148,11 +152,15 @@ class ServerApi:
                         yield Token(str(part.data[0]["content"]))
                     elif part.event == "error":
                         error = str((part.data or {}).get("error", ""))
-                async with _request_slot():
-                    run = await self._client.runs.get(thread_id, run_id, headers=self._headers)
-                has_ended = run["status"] in ENDED
+                    elif part.event == "end":
+                        status = str((part.data or {}).get("status", ""))
+                # Aegra tells at the end how the run has ended; of other ends its word comes before the deed.
+                if status != "success":
+                    async with _request_slot():
+                        status = (await self._client.runs.get(thread_id, run_id, headers=self._headers))["status"]
+                has_ended = status in ENDED
                 if has_ended and (ended or IN_AEGRA):
-                    yield await self._result(thread_id, run, error)
+                    yield await self._result(thread_id, run_id, status, error)
                     return
             # The server restarts, or the connection broke: the run may go on meanwhile.
             except httpx.TransportError:
@@ -166,14 +174,14 @@ class ServerApi:
             else:
                 await asyncio.sleep(_RECONNECT)
 
-    async def _result(self, thread_id: str, run: sdk.Run, error: str) -> Result:
+    async def _result(self, thread_id: str, run_id: str, status: str, error: str) -> Result:
         """Return how a run ended. Aegra has its values at the run only if all were streamed, so the thread is read."""
         async with _request_slot():
-            if run["status"] in ("error", "timeout"):
-                output = await self._client.runs.join(thread_id, run["run_id"], headers=self._headers)
-                return Result(run["status"], output or {}, error)
+            if status in ("error", "timeout"):
+                output = await self._client.runs.join(thread_id, run_id, headers=self._headers)
+                return Result(status, output or {}, error)
             state = await self._client.threads.get_state(thread_id, headers=self._headers)
-        return Result(run["status"], values_of(state), error, pending_tool_calls(state))
+        return Result(status, values_of(state), error, pending_tool_calls(state))
 
     async def threads(self) -> list[sdk.Thread]:
         """Return the threads of the caller, the one used last first, without their values."""
@@ -214,59 +222,42 @@ class ServerApi:
         await self._call(lambda: self._client.threads.delete(thread_id, headers=self._headers))
 
     async def _call(self, send: Callable[[], Awaitable[T]]) -> T:
-        """Send a request that may be sent twice, again if the connection breaks.
+        """Send a request.
 
         Raises:
-            Refused: if the server refuses, or does not answer.
+            Refused: if the server refuses.
         """
-        for _ in range(_ATTEMPTS):
-            try:
-                async with _request_slot():
-                    return await send()
-            except APIStatusError as error:
-                raise as_refusal(error) from error
-            except httpx.TransportError:
-                await asyncio.sleep(_RECONNECT)
-        raise _UNREACHABLE
+        try:
+            async with _request_slot():
+                return await send()
+        except APIStatusError as error:
+            raise as_refusal(error) from error
 
     async def _create(
-        self, thread_id: str, strategy: str, begin: Begin, context: JsonObject, modes: Sequence[sdk.StreamMode]
+        self,
+        thread_id: str,
+        strategy: str,
+        begin: Begin,
+        context: JsonObject,
+        modes: Sequence[sdk.StreamMode],
+        durability: Durability,
     ) -> str:
-        mark = f"request-{uuid4()}"
-        for _ in range(_ATTEMPTS):
-            try:
-                async with _request_slot():
-                    run = await self._client.runs.create(
-                        thread_id,
-                        strategy,
-                        **begin,
-                        context=context,
-                        config={"tags": [mark]},
-                        stream_mode=modes,
-                        # Parts are kept, so that a stream that breaks off can be resumed after its last one.
-                        stream_resumable=True,
-                        # Two runs on a thread would overwrite each other's state.
-                        multitask_strategy="reject",
-                        if_not_exists="create",
-                        headers=self._headers,
-                    )
-                return str(run["run_id"])
-            except httpx.TransportError:
-                await asyncio.sleep(_RECONNECT)
-                # The request may have arrived all the same, and must not begin a second run.
-                if run_id := await self._marked(thread_id, mark):
-                    return run_id
-        raise _UNREACHABLE
-
-    async def _marked(self, thread_id: str, mark: str) -> str | None:
-        """Return the run that a request has begun whose answer was lost; None if it has begun none."""
-        try:
-            run = await self.last_run(thread_id)
-        except Refused as refusal:
-            if refusal.status != HTTPStatus.NOT_FOUND:
-                raise
-            return None
-        return str(run["run_id"]) if run and mark in json.dumps(run, default=str) else None
+        async with _request_slot():
+            run = await self._client.runs.create(
+                thread_id,
+                strategy,
+                **begin,
+                context=context,
+                stream_mode=modes,
+                durability=durability,
+                # Parts are kept, so that a stream that breaks off can be resumed after its last one.
+                stream_resumable=True,
+                # Two runs on a thread would overwrite each other's state.
+                multitask_strategy="reject",
+                if_not_exists="create",
+                headers=self._headers,
+            )
+        return str(run["run_id"])
 
     async def _stop_when_created(self, thread_id: str, creating: asyncio.Future[str]) -> None:
         await self.stop(thread_id, await creating)
@@ -303,15 +294,6 @@ class _StreamPosition:
         self._parts = [*self._parts, part.data] if now == self._newest else [part.data]
         self._newest = now
         return False
-
-
-@cache
-def _client(host: str, port: int) -> LangGraphClient:
-    """Return a client of the address that a request has come to, since the server may listen on no other. Its streams
-    are as many as their listeners, so it limits no connections."""
-    limits = httpx.Limits(max_connections=None, keepalive_expiry=_IDLE)
-    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    return LangGraphClient(httpx.AsyncClient(base_url=address, timeout=_TIMEOUT, limits=limits))
 
 
 def _request_slot() -> asyncio.Semaphore:

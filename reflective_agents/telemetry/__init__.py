@@ -9,9 +9,28 @@ gives one line of the logger `reflect.memory` and one span, with the seconds it 
 """
 
 from reflective_agents.telemetry import log, spans
-from reflective_agents.telemetry.operations import Operation, decision, memory_operation, model_call, step, tool_call
+from reflective_agents.telemetry.operations import (
+    Operation,
+    current_strategy,
+    decision,
+    listen,
+    memory_operation,
+    model_call,
+    step,
+    tool_call,
+)
 
-__all__ = ["Operation", "configure", "decision", "memory_operation", "model_call", "step", "tool_call"]
+__all__ = [
+    "Operation",
+    "configure",
+    "current_strategy",
+    "decision",
+    "listen",
+    "memory_operation",
+    "model_call",
+    "step",
+    "tool_call",
+]
 
 
 def configure() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from reflective_agents.state.errors import Misuse
 
@@ -39,12 +39,15 @@ class JsonLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Put time, level and logger before what the record tells."""
-        fields = record.msg if isinstance(record.msg, Mapping) else {"message": record.getMessage()}
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         header = {"time": time, "level": record.levelname, "logger": record.name}
         # A field of an event must not pass for the time or the level of its line.
-        renamed = {f"{name}_" if name in header else name: value for name, value in fields.items()}
+        renamed = {f"{name}_" if name in header else name: value for name, value in self.fields(record).items()}
         return str(Event({**header, **renamed}))
+
+    def fields(self, record: logging.LogRecord) -> Mapping[str, Any]:
+        """Return what the record tells."""
+        return record.msg if isinstance(record.msg, Mapping) else {"message": record.getMessage()}
 
 
 class _Output:

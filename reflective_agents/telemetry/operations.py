@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -45,6 +45,18 @@ class _StepContext:
 
 
 _current_step: ContextVar[_StepContext | None] = ContextVar("step", default=None)
+_listeners: list[Callable[[Event], None]] = []
+
+
+def listen(listener: Callable[[Event], None]) -> None:
+    """Show a function what runs decide, from now on: what the lines of `reflect.decision` hold, at any level of it."""
+    _listeners.append(listener)
+
+
+def current_strategy() -> str | None:
+    """Return the strategy that is under way; None outside of a run, or of one that has just begun."""
+    current = _current_step.get()
+    return current.strategy if current else None
 
 
 def _event(name: str, fields: Mapping[str, Fact]) -> Event:
@@ -180,8 +192,14 @@ def decision(event: str, **fields: Fact) -> None:
     if current and event == "begin" and isinstance(strategy, str):
         # The first step of a run learns its strategy from its own event `begin`.
         _current_step.set(replace(current, strategy=strategy))
-    if LOGGERS["decision"].isEnabledFor(logging.INFO):
-        LOGGERS["decision"].info(_event(event, fields))
+    is_logged = LOGGERS["decision"].isEnabledFor(logging.INFO)
+    if not (is_logged or _listeners):
+        return
+    found = _event(event, fields)
+    for listener in _listeners:
+        listener(found)
+    if is_logged:
+        LOGGERS["decision"].info(found)
 
 
 def model_call(model: str, event: str = "chat", **fields: Fact) -> Operation:

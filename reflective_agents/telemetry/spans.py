@@ -102,6 +102,30 @@ def tracer() -> "Tracer | None":
     return _tracer_of(_own_provider if isinstance(provider, trace.ProxyTracerProvider) else provider)
 
 
+def own_provider() -> "TracerProvider | None":
+    """Return what exports spans as the environment asks; None if it asks for none."""
+    return _own_provider
+
+
+def carrier() -> dict[str, str]:
+    """Return the current span as headers, by which another process goes on with its trace: see `go_on`."""
+    headers = dict[str, str]()
+    if tracer():
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        TraceContextTextMapPropagator().inject(headers)
+    return headers
+
+
+def go_on(headers: Mapping[str, str]) -> None:
+    """Let what begins in this context from now on belong to the span that `carrier` has returned as headers."""
+    if headers and tracer():
+        from opentelemetry.context import attach
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        attach(TraceContextTextMapPropagator().extract(headers))
+
+
 @lru_cache(maxsize=1)
 def _tracer_of(provider: "Provider | None") -> "Tracer | None":
     if provider is None:

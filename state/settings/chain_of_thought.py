@@ -14,6 +14,7 @@ class ChainOfThoughtContext(ActingContext):
     does: ClassVar[str] = "Thinks step by step; of several samples the most frequent answer wins."
     use_when: ClassVar[str] = "a question needs reasoning but no search, or as the baseline of all others"
     searches: ClassVar[bool] = False
+    asks_in_one_step: ClassVar[bool] = True
 
     samples: int = Field(default=1, ge=1, le=1000, description="Most answers sampled; the most frequent one wins.")
     confidence: float | None = Field(

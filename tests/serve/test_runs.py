@@ -1,20 +1,18 @@
 """The stream of a run, against a server that repeats parts and leaves some out, as `langgraph dev` does."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import AF_INET6
-from threading import Thread
-from typing import Any, ClassVar
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from reflective_agents.serve import runs
+from reflective_agents.serve.in_process import CallsItself
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import Result, ServerApi, Token
-
-pytestmark = pytest.mark.wire
 
 
 def piece(text: str, offset: int) -> list[dict[str, Any]]:
@@ -34,55 +32,52 @@ PARTS = [
 ]
 
 
-class Dev(BaseHTTPRequestHandler):
+class Dev:
     """Sends the parts up to one of them, goes on from an earlier one, and leaves out the last until asked again."""
 
-    replayed, queued, left_out = 0, 0, len(PARTS)
-    fails: ClassVar[list[int]] = []
-    """The statuses of the next requests."""
+    def __init__(
+        self, replayed: int = 0, queued: int = 0, left_out: int = len(PARTS), fails: Sequence[int] = ()
+    ) -> None:
+        self._replayed, self._queued, self._left_out = replayed, queued, left_out
+        self._fails = [*fails]
+        """The statuses of the next requests."""
 
-    def do_GET(self) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        status = self._fails.pop(0) if self._fails else 200
         answers: dict[str, Any] = {"state": {"values": {"answer": "so so good!"}, "tasks": []}}
-        name = self.path.rpartition("/")[2].partition("?")[0]
-        self.send_response(self.fails.pop(0) if self.fails else 200)
-        self.send_header("content-type", "text/event-stream" if name == "stream" else "application/json")
-        self.end_headers()
+        name = request.url.path.rpartition("/")[2]
+        answer: Response = JSONResponse(answers.get(name, {"status": "success", "run_id": "r"}), status)
         if name == "stream":
-            after = int(self.headers["last-event-id"].removesuffix("-0"))
-            replayed = [part for part in PARTS if 1000 + part[0] > after] if after > 0 else PARTS[: self.replayed]
-            for number, event, data in replayed + PARTS[self.queued : self.left_out]:
-                text = f"event: {event}\ndata: {json.dumps(data)}\nid: {1000 + number}-0\n\n"
-                self.wfile.write(text.encode())
+            events = self._events(int(request.headers["last-event-id"].removesuffix("-0")))
+            answer = StreamingResponse(events, status, media_type="text/event-stream")
+        await answer(scope, receive, send)
+
+    async def _events(self, after: int) -> AsyncIterator[str]:
+        replayed = [part for part in PARTS if 1000 + part[0] > after] if after > 0 else PARTS[: self._replayed]
+        for number, event, data in replayed + PARTS[self._queued : self._left_out]:
+            yield f"event: {event}\ndata: {json.dumps(data)}\nid: {1000 + number}-0\n\n"
+
+
+async def api_of(server: ASGIApp) -> ServerApi:
+    """Return what a route of a server calls it with."""
+    found = list[ServerApi]()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/route":
+            found.append(ServerApi(Request(scope)))
         else:
-            self.wfile.write(json.dumps(answers.get(name, {"status": "success", "run_id": "r"})).encode())
+            await server(scope, receive, send)
 
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    async def nothing(*_: object) -> Any:
+        return {}
 
-
-@pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Dev) as server:
-        Thread(target=server.serve_forever).start()
-        yield server.server_port
-        server.shutdown()
+    await CallsItself(app)({"type": "http", "path": "/route", "headers": []}, nothing, nothing)
+    return found[0]
 
 
-class OnIpv6(ThreadingHTTPServer):
-    address_family = AF_INET6
-
-
-async def test_the_server_is_called_at_the_address_that_it_listens_on() -> None:
-    with OnIpv6(("::1", 0), Dev) as server:
-        Thread(target=server.serve_forever).start()
-        request = Request({"type": "http", "server": ("::1", server.server_port), "headers": []})
-        parts = [part async for part in ServerApi(request).events("t", "r")]
-        server.shutdown()
-    assert isinstance(parts[-1], Result)
-
-
-def parts_from(port: int) -> AsyncIterator[Mapping[str, Any] | Token | Result]:
-    return ServerApi(Request({"type": "http", "server": ("127.0.0.1", port), "headers": []})).events("t", "r")
+async def parts_from(server: ASGIApp) -> list[Mapping[str, Any] | Token | Result]:
+    return [part async for part in (await api_of(server)).events("t", "r")]
 
 
 @pytest.mark.parametrize(
@@ -101,77 +96,51 @@ def parts_from(port: int) -> AsyncIterator[Mapping[str, Any] | Token | Result]:
         (6, 1, 6),
     ],
 )
-async def test_each_part_comes_once(
-    port: int, replayed: int, queued: int, left_out: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Dev, "replayed", replayed)
-    monkeypatch.setattr(Dev, "queued", queued)
-    monkeypatch.setattr(Dev, "left_out", left_out)
-    parts = [part async for part in parts_from(port)]
+async def test_each_part_comes_once(replayed: int, queued: int, left_out: int) -> None:
+    parts = await parts_from(Dev(replayed, queued, left_out))
     seen = [part.text if isinstance(part, Token) else part for part in parts]
     assert seen[:-1] == [{"seq": 1}, {"seq": 2}, {"seq": 3}, "so ", "so ", "good", {"seq": 4}, {"seq": 5}, "!"]
     assert isinstance(seen[-1], Result)
 
 
 @pytest.mark.parametrize("answered", range(3))
-async def test_a_server_that_fails_for_a_moment_is_asked_again(
-    port: int, answered: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Dev, "fails", [200] * answered + [500])
-    parts = [part async for part in parts_from(port)]
+async def test_a_server_that_fails_for_a_moment_is_asked_again(answered: int) -> None:
+    parts = await parts_from(Dev(fails=[200] * answered + [500]))
     assert isinstance(parts[-1], Result)
     assert len(parts) == len(PARTS) + 1
 
 
-async def test_a_thread_that_is_gone_is_not_waited_for(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Dev, "fails", [404])
+async def test_a_thread_that_is_gone_is_not_waited_for() -> None:
     with pytest.raises(Refused, match="404"):
-        _ = [part async for part in parts_from(port)]
+        await parts_from(Dev(fails=[404]))
 
 
-class Dropping(BaseHTTPRequestHandler):
-    """Breaks off connections: before a run is created, or when it is."""
+async def test_parts_come_while_the_server_still_writes() -> None:
+    """A stream is passed on as it comes, and its server is told when the reader has left."""
+    left = asyncio.Event()
 
-    drops: ClassVar[list[str]] = []
-    """What the next requests meet: `lost` does nothing, `done` creates the run; neither is answered."""
-    runs: ClassVar[list[dict[str, Any]]] = []
+    async def server(scope: Scope, receive: Receive, send: Send) -> None:
+        assert (await receive())["type"] == "http.request"
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+        part = f"event: custom\ndata: {json.dumps({'seq': 1})}\n\n"
+        await send({"type": "http.response.body", "body": part.encode(), "more_body": True})
+        assert (await receive())["type"] == "http.disconnect"
+        left.set()
 
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        drop = self.drops.pop(0) if self.drops else ""
-        if drop != "lost":
-            self.runs.insert(0, {"run_id": f"run {len(self.runs)}", "config": body["config"]})
-        if not drop:
-            self._send(self.runs[0])
-
-    def do_GET(self) -> None:
-        self._send(self.runs[:1])
-
-    def _send(self, answer: Any) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    events = aiter((await api_of(server)).events("t", "r"))
+    assert await anext(events) == {"seq": 1}
+    assert not left.is_set()
+    await events.aclose()  # type: ignore[attr-defined]
+    await asyncio.wait_for(left.wait(), 5)
 
 
-@pytest.mark.parametrize(
-    ("drops", "begun"), [([], 1), (["lost"], 1), (["done"], 1), (["lost", "lost", "done"], 1), (["lost"] * 9, 0)]
-)
-async def test_a_request_whose_connection_breaks_begins_one_run(
-    monkeypatch: pytest.MonkeyPatch, drops: list[str], begun: int
-) -> None:
-    monkeypatch.setattr(runs, "_RECONNECT", 0.01)
-    monkeypatch.setattr(Dropping, "drops", [*drops])
-    monkeypatch.setattr(Dropping, "runs", [])
-    with ThreadingHTTPServer(("127.0.0.1", 0), Dropping) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        api = ServerApi(Request({"type": "http", "server": ("127.0.0.1", server.server_port), "headers": []}))
-        try:
-            run = await api.start("t", "lats", {"input": {}}, {}, tokens=False)
-        except Refused as refusal:
-            run = str(refusal.status)
-        server.shutdown()
-    assert (run, len(Dropping.runs)) == (Dropping.runs[0]["run_id"] if begun else "503", begun)
+async def test_a_stream_that_breaks_off_is_resumed() -> None:
+    whole, broken = Dev(9, 9, 9), [True]
+
+    async def server(scope: Scope, receive: Receive, send: Send) -> None:
+        if broken and scope["path"].endswith("/stream"):
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            raise ConnectionError(broken.pop())
+        await whole(scope, receive, send)
+
+    assert len(await parts_from(server)) == len(PARTS) + 1
