@@ -143,6 +143,12 @@ class WorldModel(ABC):
         return None if likeliest.possible else IMPOSSIBLE
 
 
+def actions_on(path: Sequence[TreeNode]) -> list[str]:
+    """Return the actions that were taken on a path."""
+    actions = [node.get("action", "") for node in path]
+    return list(filter(None, actions))
+
+
 def digest(text: str) -> str:
     """Return a short text that stands for a long one."""
     # Models may write halves of surrogate pairs, which plain UTF-8 refuses.
