@@ -34,7 +34,7 @@ from reflective_agents.state.run import latest
 from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.state.tree import SearchOutput, SearchState, Tree, TreeNode
 from reflective_agents.tree_search.algorithms.rap import Rap
-from reflective_agents.tree_search.candidates import VERIFIERS
+from reflective_agents.tree_search.choosing import is_scored
 from reflective_agents.tree_search.graph import answer, search_graph
 from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.tree_paths import path, rank, unpruned
@@ -105,7 +105,7 @@ async def finish(state: SearchState, step: Step[RapContext]) -> Update:
     # A person may have given up the best node since it was found.
     left = {node["id"]: node for node in unpruned(state["tree"])}
     ends = [end for end in left.values() if end["kind"] == "answer"]
-    rewarded = min((end for end in ends if is_rewarded(end)), key=rank, default=None)
+    rewarded = min(filter(is_scored, ends), key=rank, default=None)
     best = state["best"]
     if rewarded:
         best = rewarded["id"]
@@ -121,11 +121,6 @@ async def finish(state: SearchState, step: Step[RapContext]) -> Update:
         evidence = Evidence(world.sources)
     update = await answer(chosen, step, await rap(state, step), text, evidence)
     return {"weights": weights, "best": best} | update
-
-
-def is_rewarded(end: TreeNode) -> bool:
-    """Tell whether the environment or the verifiers have scored the end of a path."""
-    return "reward" in end or VERIFIERS in end.get("terms", {})
 
 
 async def phrased(state: SearchState, world: WorldModel) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from langchain_core.messages import BaseMessage
 
 from reflective_agents.environments.base import Environment, State, Transition
-from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, actions_on, digest, without_task
+from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, actions_on, digest
 from reflective_agents.nodes.acting.actions import take
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.memo import memo_of
@@ -18,7 +18,7 @@ from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.labels import bare, label_of
 from reflective_agents.text.normal import folded
 from reflective_agents.tree_search.candidates import Candidate, hints_text
-from reflective_agents.tree_search.worlds import TaskWorld
+from reflective_agents.tree_search.worlds import TaskWorld, without_task
 
 # Models answer in the language of the task.
 _YES = ("yes", "是", "ja", "ใช่", "oui", "sí", "sì", "да")

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
-from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, actions_on, digest, without_task
+from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, actions_on, digest
 from reflective_agents.models.calls import request
 from reflective_agents.models.joining import was_cut_off
 from reflective_agents.nodes.acting.actions import take
@@ -32,6 +32,7 @@ from reflective_agents.text.normal import numbers, read_number
 from reflective_agents.text.stems import stem
 from reflective_agents.text.words import content_words, words
 from reflective_agents.tree_search.candidates import Candidate, hints_text
+from reflective_agents.tree_search.worlds import without_task
 from reflective_agents.web_search.results import SearchResult
 
 # The prompt's "Now we can answer the question", which models translate with it.
